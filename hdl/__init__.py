@@ -1,0 +1,1 @@
+"""Shared hardware vocabulary: configuration, signatures, memories, emission."""

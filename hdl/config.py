@@ -1,0 +1,122 @@
+"""Configuration of a processing engine (PE): what the user sets, checked, and what follows from it.
+
+Configurations are frozen and keyword-only; change one with :func:`dataclasses.replace`. Every value
+that is accepted is built and tested; all else is refused with the allowed range.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from isa.table import BY_KEY, INSTRUCTIONS, MAX_VL, REGISTERS, Instruction, Unit
+
+__all__ = ["ConfigurationError", "SramKind", "PeConfig", "ALL_INSTRUCTIONS"]
+
+#: How memories are built: see :mod:`hdl.sram`.
+SramKind = Literal["behavioural", "fpga", "macro"]
+
+#: Keys of every instruction that has hardware.
+ALL_INSTRUCTIONS: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if row.built)
+
+
+class ConfigurationError(ValueError):
+    """A configuration that can't be built; the message names the value and what is allowed."""
+
+
+def _power_of_two(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high or value & (value - 1):
+        raise ConfigurationError(f"{name} must be a power of two from {low} to {high}, not {value!r}")
+
+
+def _within(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise ConfigurationError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeConfig:
+    """One processing engine. The defaults are the thesis's machine (chapter 5, section 7.1.3).
+
+    Attributes:
+        instructions: keys (see :attr:`isa.table.Instruction.key`) that the PE executes; any other
+            word faults. Units build only what these need.
+        instruction_words: words of the instruction buffer; power of two, 16..8192.
+        registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
+            register faults as illegal.
+        scratchpad_bytes: power of two, 256..65536.
+        arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
+        load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
+        address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
+        counters: whether the performance counters of :mod:`hdl.counters` exist (they read 0 if not).
+        sram: implementation of all memories.
+
+    Raises:
+        ConfigurationError: a value outside its range, an unknown instruction or one without
+            hardware.
+    """
+
+    instructions: frozenset[str] = field(default=ALL_INSTRUCTIONS)
+    instruction_words: int = 1024
+    registers: int = REGISTERS
+    scratchpad_bytes: int = 4096
+    arc_entries: int = 20
+    load_store_queue: int = 64
+    address_bits: int = 33
+    counters: bool = True
+    sram: SramKind = "behavioural"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.instructions, frozenset) or not self.instructions:
+            raise ConfigurationError("instructions must be a non-empty frozenset of instruction keys")
+        unknown = sorted(str(key) for key in self.instructions if key not in ALL_INSTRUCTIONS)
+        if unknown:
+            unbuilt = [key for key in unknown if key in BY_KEY]
+            what = "has no hardware yet" if unbuilt else "is not in the instruction table"
+            raise ConfigurationError(f"instructions: {(unbuilt or unknown)[0]!r} {what}")
+        if "halt" not in self.instructions:
+            raise ConfigurationError("instructions must contain 'halt': no program could end")
+        _power_of_two("instruction_words", self.instruction_words, 16, 8192)
+        _power_of_two("registers", self.registers, 8, REGISTERS)
+        _power_of_two("scratchpad_bytes", self.scratchpad_bytes, 256, 65536)
+        _within("arc_entries", self.arc_entries, 1, 64)
+        _power_of_two("load_store_queue", self.load_store_queue, 2, 64)
+        _within("address_bits", self.address_bits, 12, 40)
+        if not isinstance(self.counters, bool):
+            raise ConfigurationError(f"counters must be True or False, not {self.counters!r}")
+        if self.sram not in get_args(SramKind):
+            raise ConfigurationError(
+                f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
+            )
+
+    @property
+    def rows(self) -> tuple[Instruction, ...]:
+        """The instructions' table rows, in the table's order."""
+        return tuple(row for row in INSTRUCTIONS if row.key in self.instructions)
+
+    def rows_of(self, unit: Unit) -> tuple[Instruction, ...]:
+        """The rows that ``unit`` executes."""
+        return tuple(row for row in self.rows if row.unit is unit)
+
+    @property
+    def register_bits(self) -> int:
+        """Bits of a register number."""
+        return (self.registers - 1).bit_length()
+
+    @property
+    def scratchpad_bits(self) -> int:
+        """Bits of a scratchpad byte address."""
+        return (self.scratchpad_bytes - 1).bit_length()
+
+    @property
+    def tag_bits(self) -> int:
+        """Bits of a memory request's tag."""
+        return (self.load_store_queue - 1).bit_length()
+
+    @property
+    def pc_bits(self) -> int:
+        """Bits of an instruction buffer address."""
+        return (self.instruction_words - 1).bit_length()
+
+    @property
+    def length_bits(self) -> int:
+        """Bits of a vector length or row count, which reach :data:`isa.table.MAX_VL` itself."""
+        return MAX_VL.bit_length()

@@ -1,0 +1,83 @@
+"""Synchronous multi-port memory: the one way in which VIP stores more than a few registers."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from .config import ConfigurationError, SramKind
+
+__all__ = ["SramReadPort", "SramWritePort", "Sram"]
+
+
+class SramReadPort(wiring.Signature):
+    """Read port, seen from the user.
+
+    Members:
+        enable: out; 1 reads ``address``.
+        address: out.
+        data: in; the word, in the cycle after ``enable``; held until the cycle after the next one.
+            A word written in the very cycle in which it is read comes out old or new: undefined.
+    """
+
+    def __init__(self, width: int, address_bits: int) -> None:
+        super().__init__({"enable": Out(1), "address": Out(address_bits), "data": In(width)})
+
+
+class SramWritePort(wiring.Signature):
+    """Write port, seen from the user: ``enable``, ``address`` and ``data``, out; written at the end
+    of the cycle. Two ports that write one word in one cycle leave it undefined."""
+
+    def __init__(self, width: int, address_bits: int) -> None:
+        super().__init__({"enable": Out(1), "address": Out(address_bits), "data": Out(width)})
+
+
+class Sram(wiring.Component):
+    """Memory of ``depth`` words of ``width`` bits with any number of read and write ports.
+
+    Parameters:
+        width: bits of a word, at least 1.
+        depth: words; a power of two, at least 2.
+        read_ports, write_ports: at least 1 each.
+        kind: ``behavioural`` for simulation.
+
+    Members:
+        read: array of :class:`SramReadPort`, in.
+        write: array of :class:`SramWritePort`, in.
+
+    Raises:
+        ConfigurationError: a parameter outside its range.
+    """
+
+    def __init__(
+        self, *, width: int, depth: int, read_ports: int, write_ports: int, kind: SramKind
+    ) -> None:
+        if width < 1 or read_ports < 1 or write_ports < 1:
+            raise ConfigurationError("an SRAM needs a width and ports of at least 1")
+        if depth < 2 or depth & (depth - 1):
+            raise ConfigurationError(f"SRAM depth must be a power of two, not {depth}")
+        self.width = width
+        self.depth = depth
+        self.read_ports = read_ports
+        self.write_ports = write_ports
+        self.kind = kind
+        address_bits = (depth - 1).bit_length()
+        super().__init__(
+            {
+                "read": In(SramReadPort(width, address_bits)).array(read_ports),
+                "write": In(SramWritePort(width, address_bits)).array(write_ports),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=self.width, depth=self.depth, init=[])
+        for port in self.write:
+            write = memory.write_port()
+            m.d.comb += [write.en.eq(port.enable), write.addr.eq(port.address)]
+            m.d.comb += write.data.eq(port.data)
+        for port in self.read:
+            read = memory.read_port()
+            m.d.comb += [read.en.eq(port.enable), read.addr.eq(port.address)]
+            m.d.comb += port.data.eq(read.data)
+        return m

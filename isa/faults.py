@@ -1,0 +1,29 @@
+"""Causes that stop a processing engine, shared by the simulator and the hardware.
+
+An instruction that meets several causes at once reports the one with the lowest number.
+"""
+
+from enum import IntEnum
+
+__all__ = ["FaultCause"]
+
+
+class FaultCause(IntEnum):
+    """Why a processing engine stopped; :attr:`NONE` while it has not faulted."""
+
+    NONE = 0
+    #: The program counter left the program (past its last word, or a branch to a negative word).
+    PC_OUT_OF_PROGRAM = 1
+    #: No instruction has this encoding, or this processing engine was built without it.
+    ILLEGAL_INSTRUCTION = 2
+    #: ``set.vl`` or ``set.mr`` outside 1..256, or ``set.fx`` outside 0..63.
+    VECTOR_SETTING = 3
+    #: A byte of an operand, result, load or store lies outside the scratchpad.
+    SCRATCHPAD_RANGE = 4
+    #: ``ld.reg`` or ``st.reg`` at an address that is no multiple of its width.
+    MISALIGNED = 5
+    #: A byte of a load or store lies outside the memory.
+    DRAM_RANGE = 6
+    #: The memory answered a request with an error. Reported with the program counter of the
+    #: instruction that waits at issue when the answer arrives, not of the one that asked.
+    MEMORY_ERROR = 7

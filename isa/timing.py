@@ -1,0 +1,39 @@
+"""Timing of the vector unit that programs may rely on.
+
+The vector unit works through an instruction in *beats* of one 64-bit word a cycle and takes the
+next instruction with no cycle between. It has no interlocks of its own: a program keeps a beat that
+reads a scratchpad byte at least :data:`VECTOR_LATENCY` cycles behind the beat that produces it, or
+places a ``v.drain`` between. Generators of kernels use the functions here, the hardware is built
+and tested against them.
+"""
+
+from .table import Instruction, VerticalOp
+
+__all__ = ["VECTOR_LATENCY", "WORD_BYTES", "passes", "row_beats", "beats"]
+
+#: Bytes that the vector datapath handles in a cycle.
+WORD_BYTES = 8
+
+#: Cycles from the beat that reads the operands of an element to the first beat that may read the
+#: result of it from the scratchpad.
+VECTOR_LATENCY = 8
+
+
+def passes(instruction: Instruction) -> int:
+    """Cycles that each 64-bit word takes: 1, or 2 and 4 for 32- and 64-bit products."""
+    if instruction.vertical is VerticalOp.MUL and instruction.width is not None:
+        return max(1, instruction.width.bits // 16)
+    return 1
+
+
+def row_beats(instruction: Instruction, vl: int) -> int:
+    """Cycles for ``vl`` elements (one matrix row, or the whole of a ``v.v`` or ``v.s``)."""
+    assert instruction.width is not None
+    words = -(-vl * instruction.width.bytes // WORD_BYTES)
+    return words * passes(instruction)
+
+
+def beats(instruction: Instruction, vl: int, mr: int) -> int:
+    """Cycles for which ``instruction`` occupies the vector unit with ``vl`` elements, ``mr`` rows."""
+    rows = mr if instruction.reduction is not None else 1
+    return rows * row_beats(instruction, vl)

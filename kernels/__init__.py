@@ -1,0 +1,1 @@
+"""Microkernels: assembly and its generators, data layouts, golden models."""

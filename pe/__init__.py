@@ -1,0 +1,1 @@
+"""The processing engine (PE): one file a unit."""

@@ -1,0 +1,1 @@
+"""Cosimulation: runner, benches, memory model, drivers and monitors."""

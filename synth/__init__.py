@@ -1,0 +1,1 @@
+"""Synthesis, area reports and trimming."""
