@@ -24,12 +24,16 @@ class ConfigurationError(ValueError):
 
 def _power_of_two(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or not low <= value <= high or value & (value - 1):
-        raise ConfigurationError(f"{name} must be a power of two from {low} to {high}, not {value!r}")
+        raise ConfigurationError(
+            f"{name} must be a power of two from {low} to {high}, not {value!r}"
+        )
 
 
 def _within(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or not low <= value <= high:
-        raise ConfigurationError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        raise ConfigurationError(
+            f"{name} must be a whole number from {low} to {high}, not {value!r}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,7 @@ class PeConfig:
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
         address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
-        counters: whether the performance counters of :mod:`hdl.counters` exist (they read 0 if not).
+        counters: whether the performance counters of :mod:`hdl.counters` exist (else they read 0).
         sram: implementation of all memories.
 
     Raises:
@@ -66,7 +70,9 @@ class PeConfig:
 
     def __post_init__(self) -> None:
         if not isinstance(self.instructions, frozenset) or not self.instructions:
-            raise ConfigurationError("instructions must be a non-empty frozenset of instruction keys")
+            raise ConfigurationError(
+                "instructions must be a non-empty frozenset of instruction keys"
+            )
         unknown = sorted(str(key) for key in self.instructions if key not in ALL_INSTRUCTIONS)
         if unknown:
             unbuilt = [key for key in unknown if key in BY_KEY]

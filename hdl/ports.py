@@ -171,6 +171,4 @@ class IdentityPort(wiring.Signature):
     """
 
     def __init__(self) -> None:
-        super().__init__(
-            {"pe_index": In(16), "vault": In(16), "slot": In(16), "pe_count": In(16)}
-        )
+        super().__init__({"pe_index": In(16), "vault": In(16), "slot": In(16), "pe_count": In(16)})

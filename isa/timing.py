@@ -34,6 +34,6 @@ def row_beats(instruction: Instruction, vl: int) -> int:
 
 
 def beats(instruction: Instruction, vl: int, mr: int) -> int:
-    """Cycles for which ``instruction`` occupies the vector unit with ``vl`` elements, ``mr`` rows."""
+    """Cycles that ``instruction`` takes in the vector unit with ``vl`` elements, ``mr`` rows."""
     rows = mr if instruction.reduction is not None else 1
     return rows * row_beats(instruction, vl)

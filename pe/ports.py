@@ -21,9 +21,7 @@ class ScratchpadReadPort(wiring.Signature):
     """
 
     def __init__(self, config: PeConfig) -> None:
-        super().__init__(
-            {"enable": Out(1), "address": Out(config.scratchpad_bits), "data": In(64)}
-        )
+        super().__init__({"enable": Out(1), "address": Out(config.scratchpad_bits), "data": In(64)})
 
 
 class ScratchpadWritePort(wiring.Signature):
@@ -34,7 +32,9 @@ class ScratchpadWritePort(wiring.Signature):
     """
 
     def __init__(self, config: PeConfig) -> None:
-        super().__init__({"address": Out(config.scratchpad_bits), "data": Out(64), "strobe": Out(8)})
+        super().__init__(
+            {"address": Out(config.scratchpad_bits), "data": Out(64), "strobe": Out(8)}
+        )
 
 
 class VectorKind(enum.Enum, shape=2):
