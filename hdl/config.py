@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_VL, REGISTERS, Instruction, Unit
 
-__all__ = ["ConfigurationError", "SramKind", "PeConfig", "ALL_INSTRUCTIONS"]
+__all__ = ["ALL_INSTRUCTIONS", "ConfigurationError", "PeConfig", "SramKind"]
 
 #: How memories are built: see :mod:`hdl.sram`.
 SramKind = Literal["behavioural", "fpga", "macro"]

@@ -16,15 +16,15 @@ __all__ = [
     "COLUMN_BYTES",
     "COLUMN_WORDS",
     "WORD_BITS",
-    "memory_request",
-    "memory_response",
-    "MemoryPort",
-    "PeState",
-    "load_word",
-    "launch_command",
-    "status_layout",
     "ControlPort",
     "IdentityPort",
+    "MemoryPort",
+    "PeState",
+    "launch_command",
+    "load_word",
+    "memory_request",
+    "memory_response",
+    "status_layout",
 ]
 
 #: Bytes of a DRAM column, the unit of a request (thesis 5.2).

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from .config import ConfigurationError, SramKind
 
-__all__ = ["SramReadPort", "SramWritePort", "Sram"]
+__all__ = ["Sram", "SramReadPort", "SramWritePort"]
 
 
 class SramReadPort(wiring.Signature):

@@ -4,7 +4,7 @@ Every register reads 0 except :data:`START_REGISTERS`; the vector settings are
 :data:`START_VL`, :data:`START_MR` and :data:`START_FX`. Scratchpad and memory keep what they held.
 """
 
-__all__ = ["START_REGISTERS", "START_VL", "START_MR", "START_FX"]
+__all__ = ["START_FX", "START_MR", "START_REGISTERS", "START_VL"]
 
 #: Register number -> what the launch puts there.
 START_REGISTERS = {

@@ -9,7 +9,7 @@ and tested against them.
 
 from .table import Instruction, VerticalOp
 
-__all__ = ["VECTOR_LATENCY", "WORD_BYTES", "passes", "row_beats", "beats"]
+__all__ = ["VECTOR_LATENCY", "WORD_BYTES", "beats", "passes", "row_beats"]
 
 #: Bytes that the vector datapath handles in a cycle.
 WORD_BYTES = 8
