@@ -4,10 +4,12 @@ The memory port is made to suit a vault's star, a torus packet and an AXI master
 touches one 32-byte column, moves whole 64-bit words, and is named by a tag.
 """
 
+from amaranth.hdl import signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from isa.faults import FaultCause
+from isa.table import IMM14
 
 from .config import PeConfig
 from .counters import COUNTER_BITS
@@ -15,6 +17,7 @@ from .counters import COUNTER_BITS
 __all__ = [
     "COLUMN_BYTES",
     "COLUMN_WORDS",
+    "PC_BITS",
     "WORD_BITS",
     "ControlPort",
     "IdentityPort",
@@ -31,6 +34,8 @@ __all__ = [
 COLUMN_BYTES = 32
 #: Width of the data path between processing engine and memory.
 WORD_BITS = 64
+#: Signed width of a program counter: the largest instruction buffer and a branch out of it.
+PC_BITS = IMM14.bits + 1
 #: Words in a column.
 COLUMN_WORDS = COLUMN_BYTES * 8 // WORD_BITS
 
@@ -45,8 +50,7 @@ def memory_request(address_bits: int, tag_bits: int) -> data.StructLayout:
         words: on a read, words wanted less one; they start at ``address`` and stay within its
             column. On a write, words that this beat and those after it carry, less one.
         data: word to write. Byte 0 of memory order is in bits 7:0.
-        strobe: bytes of the word to write (any pattern, also none). On a read, the bytes that the
-            requester will look at in the first word of a one-word read, else all ones: a hint.
+        strobe: bytes of the word to write (any pattern, also none); all ones on a read.
         last: last beat. A read is one beat; a write is one beat a word, at consecutive addresses
             within one column.
     """
@@ -125,15 +129,15 @@ def launch_command(config: PeConfig) -> data.StructLayout:
     return data.StructLayout({"words": config.pc_bits + 1, "parameters": 64})
 
 
-def status_layout(config: PeConfig) -> data.StructLayout:
+def status_layout() -> data.StructLayout:
     """Status: ``state``, and after a fault its ``cause`` (see :class:`isa.faults.FaultCause`) and
-    ``pc``, the address of the faulting instruction (one bit wider than the buffer's, signed, as a
-    branch may leave the program on either side)."""
+    ``pc``, the address of the faulting instruction (signed, and wide enough for every place that a
+    branch can reach, as it may leave the program on either side)."""
     return data.StructLayout(
         {
             "state": PeState,
             "cause": max(FaultCause).bit_length(),
-            "pc": config.pc_bits + 2,
+            "pc": signed(PC_BITS),
         }
     )
 
@@ -156,7 +160,7 @@ class ControlPort(wiring.Signature):
                 "load": In(stream.Signature(load_word(config))),
                 "launch": In(stream.Signature(launch_command(config))),
                 "stop": In(1),
-                "status": Out(status_layout(config)),
+                "status": Out(status_layout()),
                 "counter_index": In(4),
                 "counter_value": Out(COUNTER_BITS),
             }
