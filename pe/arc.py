@@ -1,0 +1,118 @@
+"""Array range check (ARC): scratchpad ranges that a load or store still needs."""
+
+from amaranth.hdl import Cat, Elaboratable, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.ports import COLUMN_BYTES
+
+__all__ = ["RANGES", "Arc", "column_count_bits", "entry_bits", "scratchpad_range"]
+
+#: Ranges that one instruction touches: A, B and C.
+RANGES = 3
+
+
+def entry_bits(config: PeConfig) -> int:
+    """Bits of an entry's index."""
+    return max(1, (config.arc_entries - 1).bit_length())
+
+
+def column_count_bits(config: PeConfig) -> int:
+    """Bits of the number of columns that one transfer touches (one more when unaligned)."""
+    return (config.scratchpad_bytes // COLUMN_BYTES + 1).bit_length()
+
+
+def scratchpad_range(config: PeConfig) -> data.StructLayout:
+    """``used``: the instruction touches the range; ``start`` and ``end``: its first byte and the
+    one behind its last; ``writes``: it writes there, as a vector result."""
+    bits = config.scratchpad_bits + 1
+    return data.StructLayout({"used": 1, "start": bits, "end": bits, "writes": 1})
+
+
+class Arc(wiring.Component):
+    """Associative array of scratchpad ranges in transfer (thesis 5.1).
+
+    A load's entry makes every overlapping access wait until its last column has arrived. A store's
+    entry, which the thesis does not have, makes overlapping vector results wait until the store has
+    read its source: it may sit in the load-store unit for as long as the memory pleases, so no
+    schedule could keep clear of it.
+
+    Members:
+        ranges: array of :func:`scratchpad_range`, in. conflict: out, same cycle: one of them
+            overlaps an entry that it must wait for.
+        full: out; no entry is free. entry: out; index of a free one.
+        allocate: in; take ``entry`` for ``start``..``end`` with ``columns`` arrivals to wait for
+            (a store: 1) and ``store``; effective from the next cycle on.
+        arrived, arrived_entry: in; a column of a load has been written to the scratchpad.
+        released, released_entry: in; a store has read its source.
+        idle: out; no entry is taken.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        bits = config.scratchpad_bits + 1
+        index = entry_bits(config)
+        super().__init__(
+            {
+                "ranges": In(scratchpad_range(config)).array(RANGES),
+                "conflict": Out(1),
+                "full": Out(1),
+                "entry": Out(index),
+                "allocate": In(1),
+                "start": In(bits),
+                "end": In(bits),
+                "columns": In(column_count_bits(config)),
+                "store": In(1),
+                "arrived": In(1),
+                "arrived_entry": In(index),
+                "released": In(1),
+                "released_entry": In(index),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        bits = config.scratchpad_bits + 1
+        conflicts = Signal(config.arc_entries)
+        taken = Signal(config.arc_entries)
+        for number in range(config.arc_entries):
+            start = Signal(bits, name=f"start_{number}")
+            end = Signal(bits, name=f"end_{number}")
+            store = Signal(name=f"store_{number}")
+            columns = Signal(column_count_bits(config), name=f"columns_{number}")
+            leaves = Signal(name=f"leaves_{number}")
+            m.d.comb += [
+                taken[number].eq(columns != 0),
+                leaves.eq(
+                    (self.arrived & (self.arrived_entry == number))
+                    | (self.released & (self.released_entry == number))
+                ),
+                conflicts[number].eq(
+                    taken[number]
+                    & Cat(
+                        r.used & (r.writes | ~store) & (r.start < end) & (start < r.end)
+                        for r in self.ranges
+                    ).any()
+                ),
+            ]
+            with m.If(self.allocate & (self.entry == number)):
+                m.d.sync += [
+                    start.eq(self.start),
+                    end.eq(self.end),
+                    store.eq(self.store),
+                    columns.eq(self.columns),
+                ]
+            with m.Elif(leaves):
+                m.d.sync += columns.eq(columns - 1)
+        m.d.comb += [
+            self.conflict.eq(conflicts.any()),
+            self.full.eq(taken.all()),
+            self.idle.eq(~taken.any()),
+        ]
+        for number in reversed(range(config.arc_entries)):
+            with m.If(~taken[number]):
+                m.d.comb += self.entry.eq(number)
+        return m

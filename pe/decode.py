@@ -1,0 +1,228 @@
+"""Decode: from an instruction word to what the issue stage needs, built from the instruction table."""
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    IMM14,
+    IMM20,
+    OPCODE,
+    REDUCTION,
+    VERTICAL,
+    WIDTH,
+    BitField,
+    BranchOp,
+    Format,
+    Instruction,
+    Opcode,
+    ScalarOp,
+    Unit,
+)
+
+from .fetch import WORD_BITS
+
+__all__ = ["ControlOp", "Decode", "IssueClass", "decoded", "register_operands"]
+
+_FUNCTION = BitField("function", 7, 0)
+
+
+class IssueClass(enum.Enum, shape=2):
+    """Which unit an instruction goes to."""
+
+    SCALAR = 0
+    VECTOR = 1
+    LOAD_STORE = 2
+    CONTROL = 3
+
+
+class ControlOp(enum.Enum, shape=3):
+    """Instructions that the issue stage executes itself."""
+
+    SET_VL = 0
+    SET_MR = 1
+    SET_FX = 2
+    DRAIN = 3
+    MEMFENCE = 4
+    HALT = 5
+
+
+_CONTROL = {
+    Opcode.SET_VL: ControlOp.SET_VL,
+    Opcode.SET_MR: ControlOp.SET_MR,
+    Opcode.SET_FX: ControlOp.SET_FX,
+    Opcode.DRAIN: ControlOp.DRAIN,
+    Opcode.MEMFENCE: ControlOp.MEMFENCE,
+    Opcode.HALT: ControlOp.HALT,
+}
+_CLASS = {
+    Unit.SCALAR: IssueClass.SCALAR,
+    Unit.VECTOR: IssueClass.VECTOR,
+    Unit.LOAD_STORE: IssueClass.LOAD_STORE,
+    Unit.ISSUE: IssueClass.CONTROL,
+}
+
+
+def decoded(config: PeConfig) -> data.StructLayout:
+    """A decoded instruction.
+
+    Members:
+        legal: the processing engine has this instruction; the rest is meaningful only then.
+        unit: where it goes.
+        a, b, c: register numbers. reads_a, reads_b, reads_c: those registers are read.
+        writes: register ``a`` is written.
+        width, vertical, reduction: encodings of :mod:`isa.table`.
+        kind: low bits of the opcode: operand form of a vector instruction; of a load or store
+            bit 0 is set for a store and bit 1 for a register.
+        scalar: :class:`isa.table.ScalarOp`. immediate: its second operand is ``value``.
+            zero: its first operand is 0, not register ``b``.
+        branch: it is a branch. condition: :class:`isa.table.BranchOp`.
+        control: :class:`ControlOp`.
+        value: immediate, sign-extended.
+    """
+    return data.StructLayout(
+        {
+            "legal": 1,
+            "unit": IssueClass,
+            "a": config.register_bits,
+            "b": config.register_bits,
+            "c": config.register_bits,
+            "reads_a": 1,
+            "reads_b": 1,
+            "reads_c": 1,
+            "writes": 1,
+            "width": WIDTH.bits,
+            "vertical": VERTICAL.bits,
+            "reduction": REDUCTION.bits,
+            "kind": 2,
+            "scalar": max(ScalarOp).bit_length(),
+            "immediate": 1,
+            "zero": 1,
+            "branch": 1,
+            "condition": max(BranchOp).bit_length(),
+            "control": ControlOp,
+            "value": signed(IMM20.bits),
+        }
+    )
+
+
+def register_operands(config: PeConfig, word: Value) -> tuple[Value, Value, Value]:
+    """Register numbers A, B and C of ``word``, whether it uses them or not."""
+    bits = config.register_bits
+    a, b, c = (word[f.low : f.low + bits] for f in (FIELD_A, FIELD_B, FIELD_C))
+    return a, b, c
+
+
+def _reads(row: Instruction, field: BitField) -> bool:
+    return field in row.reads
+
+
+class Decode(wiring.Component):
+    """Combinational decoder for the instructions of ``config``.
+
+    Members:
+        word: in, instruction.
+        out: :func:`decoded`, out.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__({"word": In(WORD_BITS), "out": Out(decoded(config))})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        word, out = self.word, self.out
+        opcode = word[OPCODE.low : OPCODE.high + 1]
+        a, b, c = register_operands(config, word)
+        wide = Signal()
+        m.d.comb += [
+            out.a.eq(a),
+            out.b.eq(b),
+            out.c.eq(c),
+            out.width.eq(word[WIDTH.low : WIDTH.high + 1]),
+            out.vertical.eq(word[VERTICAL.low : VERTICAL.high + 1]),
+            out.reduction.eq(word[REDUCTION.low : REDUCTION.high + 1]),
+            out.kind.eq(opcode[:2]),
+            out.scalar.eq(opcode[:3]),
+            out.condition.eq(opcode[:3]),
+            out.value.eq(
+                Mux(
+                    wide,
+                    word[IMM20.low : IMM20.high + 1].as_signed(),
+                    word[IMM14.low : IMM14.high + 1].as_signed(),
+                )
+            ),
+        ]
+        groups: dict[int, list[Instruction]] = {}
+        for row in config.rows:
+            groups.setdefault(row.opcode, []).append(row)
+        with m.Switch(opcode):
+            for code, rows in sorted(groups.items()):
+                with m.Case(code):
+                    self._group(m, rows, wide)
+        return m
+
+    def _group(self, m: Module, rows: list[Instruction], wide: Signal) -> None:
+        """Outputs for the rows that share one opcode."""
+        out = self.out
+        first = rows[0]
+        m.d.comb += [
+            out.legal.eq(self._legal(m, rows)),
+            out.unit.eq(_CLASS[first.unit]),
+            out.reads_a.eq(_reads(first, FIELD_A)),
+            out.reads_b.eq(_reads(first, FIELD_B)),
+            out.writes.eq(first.writes is not None),
+            out.branch.eq(first.branch is not None),
+            wide.eq(IMM20 in first.format.value),
+        ]
+        readers = [row for row in rows if _reads(row, FIELD_C)]
+        if readers:
+            reads_c = Signal(name=f"reads_c_{first.opcode}")
+            m.d.comb += out.reads_c.eq(reads_c)
+            verticals = {row.vertical for row in rows if row not in readers}
+            if verticals:
+                (ignoring,) = verticals
+                m.d.comb += reads_c.eq(out.vertical != ignoring)
+            else:
+                m.d.comb += reads_c.eq(1)
+        if first.unit is Unit.SCALAR and first.branch is None:
+            m.d.comb += out.immediate.eq(FIELD_C not in first.format.value)
+        if first.opcode in (Opcode.MOV, Opcode.MOV_IMM):
+            m.d.comb += out.scalar.eq(ScalarOp.OR)
+        if first.opcode == Opcode.MOV:
+            m.d.comb += out.value.eq(0)
+        if first.opcode == Opcode.MOV_IMM:
+            m.d.comb += out.zero.eq(1)
+        if first.opcode in _CONTROL:
+            m.d.comb += out.control.eq(_CONTROL[Opcode(first.opcode)])
+
+    def _legal(self, m: Module, rows: list[Instruction]) -> Value:
+        """Whether the word is one of ``rows``, given that the opcode is theirs."""
+        word = self.word
+        first = rows[0]
+        legal = Signal(name=f"legal_{first.opcode}")
+        fixed = first.mask & ~OPCODE.mask
+        if first.format in (Format.AB_IMM, Format.A_IMM, Format.IMM):
+            functions = Signal(init=1, name=f"function_{first.opcode}")
+            m.d.comb += functions.eq(1)
+        else:
+            fixed &= ~_FUNCTION.mask
+            functions = Signal(name=f"function_{first.opcode}")
+            with m.Switch(word[_FUNCTION.low : _FUNCTION.high + 1]):
+                with m.Case(*sorted(row.function for row in rows)):
+                    m.d.comb += functions.eq(1)
+        unused = [word[bit] for bit in range(WORD_BITS) if fixed >> bit & 1]
+        clear = ~Cat(*unused).any()
+        for operand in first.operands:
+            if operand.is_register:
+                # Registers beyond those that this processing engine has.
+                low = operand.field.low + self.config.register_bits
+                clear &= ~word[low : operand.field.high + 1].any()
+        m.d.comb += legal.eq(functions & clear)
+        return legal
+
