@@ -46,7 +46,6 @@ class Arc(wiring.Component):
             (a store: 1) and ``store``; effective from the next cycle on.
         arrived, arrived_entry: in; a column of a load has been written to the scratchpad.
         released, released_entry: in; a store has read its source.
-        idle: out; no entry is taken.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -68,7 +67,6 @@ class Arc(wiring.Component):
                 "arrived_entry": In(index),
                 "released": In(1),
                 "released_entry": In(index),
-                "idle": Out(1),
             }
         )
 
@@ -110,7 +108,6 @@ class Arc(wiring.Component):
         m.d.comb += [
             self.conflict.eq(conflicts.any()),
             self.full.eq(taken.all()),
-            self.idle.eq(~taken.any()),
         ]
         for number in reversed(range(config.arc_entries)):
             with m.If(~taken[number]):

@@ -1,4 +1,4 @@
-"""Decode: from an instruction word to what the issue stage needs, built from the instruction table."""
+"""Decode: from an instruction word to what the issue stage needs, built from the ISA table."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, enum, wiring

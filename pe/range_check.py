@@ -1,0 +1,148 @@
+"""Range check: the scratchpad ranges and DRAM bytes of an instruction, and its faults."""
+
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.ports import COLUMN_BYTES
+from isa.faults import FaultCause
+from isa.table import MAX_FX, MAX_MR, MAX_VL, Opcode, Unit, Width
+
+from .arc import RANGES, column_count_bits, scratchpad_range
+from .decode import ControlOp, IssueClass, decoded
+from .scalar import REGISTER_WIDTH
+from .vector_settings import element_bits
+
+__all__ = ["CAUSE_BITS", "RangeCheck", "byte_bits"]
+
+CAUSE_BITS = max(FaultCause).bit_length()
+
+
+def byte_bits(config: PeConfig) -> int:
+    """Bits of a number of bytes in the scratchpad, up to all of it."""
+    return config.scratchpad_bits + 1
+
+
+class RangeCheck(wiring.Component):
+    """Combinational: what an instruction touches, from its operands' values.
+
+    Members:
+        decoded: :func:`pe.decode.decoded`, in. a, b, c: in, values of the registers.
+        vl, mr, elements: in, vector settings.
+        ranges: array of :func:`pe.arc.scratchpad_range`, out: where A, B and C point.
+        bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
+        dram: out; its DRAM address.
+        cause: out; the fault of the operands' values, or ``NONE``.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        length = config.length_bits
+        super().__init__(
+            {
+                "decoded": In(decoded(config)),
+                "a": In(REGISTER_WIDTH),
+                "b": In(REGISTER_WIDTH),
+                "c": In(REGISTER_WIDTH),
+                "vl": In(length),
+                "mr": In(length),
+                "elements": In(element_bits(config)),
+                "ranges": Out(scratchpad_range(config)).array(RANGES),
+                "bytes": Out(byte_bits(config)),
+                "columns": Out(column_count_bits(config)),
+                "dram": Out(config.address_bits),
+                "cause": Out(CAUSE_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        d = self.decoded
+        values = (self.a, self.b, self.c)
+        vector = Signal()
+        transfer = Signal()
+        store = d.kind[0]
+        m.d.comb += [
+            vector.eq(d.unit == IssueClass.VECTOR),
+            transfer.eq((d.unit == IssueClass.LOAD_STORE) & ~d.kind[1]),
+        ]
+        matrix = Signal()
+        element = Signal()
+        m.d.comb += [
+            matrix.eq(d.kind == Opcode.MATRIX_VECTOR & 3),
+            element.eq(d.kind == Opcode.VECTOR_SCALAR & 3),
+        ]
+        rows = config.rows_of(Unit.VECTOR)
+        matrices = any(row.reduction is not None for row in rows)
+
+        # Lengths in elements, as wide as the largest that is not refused by its upper bits.
+        length = self.c[: byte_bits(config)]
+        long = self.c[byte_bits(config) :].any() & transfer
+        counts: list[Value] = [self.vl, self.vl, Mux(element, 1, self.vl)]
+        if matrices:
+            counts[0] = Mux(matrix, self.mr, self.vl)
+            counts[1] = Mux(matrix, self.elements, self.vl)
+        used = (
+            vector | (transfer & ~store),
+            vector | (transfer & store),
+            vector & d.reads_c,
+        )
+        outside = Signal(RANGES)
+        for number, (r, value) in enumerate(zip(self.ranges, values, strict=True)):
+            count: Value = counts[number]
+            if number < 2:
+                count = Mux(transfer, length, count)
+            size = Signal(len(count) + max(Width), name=f"size_{number}")
+            end = Signal(max(len(size), byte_bits(config)) + 1, name=f"range_end_{number}")
+            m.d.comb += [
+                size.eq(count << d.width),
+                end.eq(value[: byte_bits(config)] + size),
+                r.used.eq(used[number] & (size != 0)),
+                r.start.eq(value),
+                r.end.eq(end),
+                r.writes.eq(vector if number == 0 else 0),
+                outside[number].eq(
+                    used[number]
+                    & (value[byte_bits(config) :].any() | (end > config.scratchpad_bytes))
+                ),
+            ]
+
+        address = Mux(store, self.a, self.b)
+        size = Signal(byte_bits(config))
+        low = config.address_bits + 1
+        end = Signal(low + 1)
+        misaligned = Signal()
+        ones = (Const(1, max(Width) + 1) << d.width) - 1
+        column_bits = (COLUMN_BYTES - 1).bit_length()
+        m.d.comb += [
+            size.eq(Mux(d.kind[1], 1, length) << d.width),
+            end.eq(address[:low] + size),
+            misaligned.eq((address[: max(Width)] & ones[: max(Width)]).any()),
+            self.bytes.eq(size),
+            self.dram.eq(address),
+            self.columns.eq((address[:column_bits] + size + COLUMN_BYTES - 1) >> column_bits),
+        ]
+        # The lowest cause is assigned last.
+        with m.If(d.unit == IssueClass.LOAD_STORE):
+            with m.If(address[low:].any() | (end > 1 << config.address_bits)):
+                m.d.comb += self.cause.eq(FaultCause.DRAM_RANGE)
+            with m.If(d.kind[1] & misaligned):
+                m.d.comb += self.cause.eq(FaultCause.MISALIGNED)
+        with m.If(outside.any() | long):
+            m.d.comb += self.cause.eq(FaultCause.SCRATCHPAD_RANGE)
+        with m.If(self._bad_setting()):
+            m.d.comb += self.cause.eq(FaultCause.VECTOR_SETTING)
+        return m
+
+    def _bad_setting(self) -> Value:
+        """Whether the instruction sets VL, MR or FX to what they can't be."""
+        control = self.decoded.control
+        assert MAX_VL == MAX_MR
+        is_control = self.decoded.unit == IssueClass.CONTROL
+        is_length = (control == ControlOp.SET_VL) | (control == ControlOp.SET_MR)
+        bad_length = (self.a == 0) | (self.a > MAX_VL)
+        is_fraction = control == ControlOp.SET_FX
+        bad_fraction = self.a > MAX_FX
+        return is_control & ((is_length & bad_length) | (is_fraction & bad_fraction))
