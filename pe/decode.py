@@ -225,4 +225,3 @@ class Decode(wiring.Component):
                 clear &= ~word[low : operand.field.high + 1].any()
         m.d.comb += legal.eq(functions & clear)
         return legal
-

@@ -1,0 +1,185 @@
+"""The processing engine: all its units, connected."""
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out, connect, flipped
+
+from hdl.config import PeConfig
+from hdl.counters import PeCounter
+from hdl.emission import once
+from hdl.ports import ControlPort, IdentityPort, MemoryPort
+
+from .arc import Arc
+from .counters import Counters
+from .decode import Decode
+from .fetch import Fetch
+from .issue import Issue
+from .load_store import LoadStore
+from .register_file import RegisterFile
+from .scalar import Scalar
+from .scratchpad import Scratchpad
+from .sequencer import Sequencer
+from .vector import VectorUnit
+
+__all__ = ["Pe"]
+
+
+class Pe(wiring.Component):
+    """One VIP processing engine (thesis chapter 5).
+
+    An instruction is fetched in one cycle, decoded while its registers are read in the next, and
+    issued in the third at the earliest. Scalar results are ready for the next instruction; a taken
+    branch costs one cycle more. Vector and load-store instructions complete on their own.
+
+    Parameters:
+        config: what to build.
+
+    Members:
+        memory: :class:`hdl.ports.MemoryPort`, out.
+        control: :class:`hdl.ports.ControlPort`, out (seen from the engine).
+        identity: :class:`hdl.ports.IdentityPort`, out (seen from the engine).
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "memory": Out(
+                    MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
+                ),
+                "control": Out(ControlPort(config)),
+                "identity": Out(IdentityPort()),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        sequencer = Sequencer(config)
+        fetch = Fetch(config)
+        decode = Decode(config)
+        issue = Issue(config)
+        arc = Arc(config)
+        registers = RegisterFile(config)
+        scalar = Scalar(config)
+        vector = VectorUnit(config)
+        load_store = LoadStore(config)
+        scratchpad = Scratchpad(config)
+        counters = Counters(config)
+        m.submodules.sequencer = once(sequencer, platform)
+        m.submodules.fetch = once(fetch, platform)
+        m.submodules.decode = once(decode, platform)
+        m.submodules.issue = once(issue, platform)
+        m.submodules.arc = once(arc, platform)
+        m.submodules.registers = once(registers, platform)
+        m.submodules.scalar = once(scalar, platform)
+        m.submodules.vector = once(vector, platform)
+        m.submodules.load_store = once(load_store, platform)
+        m.submodules.scratchpad = once(scratchpad, platform)
+        m.submodules.counters = once(counters, platform)
+
+        # Host.
+        connect(m, flipped(self.control.load), fetch.load)
+        connect(m, flipped(self.control.launch), sequencer.launch)
+        connect(m, flipped(self.identity), sequencer.identity)
+        m.d.comb += [
+            sequencer.stop.eq(self.control.stop),
+            self.control.status.eq(sequencer.status),
+            counters.index.eq(self.control.counter_index),
+            self.control.counter_value.eq(counters.value),
+        ]
+
+        # Front end.
+        m.d.comb += [
+            fetch.run.eq(sequencer.run),
+            fetch.start.eq(sequencer.start),
+            fetch.words.eq(sequencer.words),
+            fetch.redirect.eq(issue.redirect),
+            fetch.target.eq(issue.target),
+            fetch.ready.eq(issue.take),
+            decode.word.eq(fetch.word),
+            issue.run.eq(sequencer.run),
+            issue.reset.eq(sequencer.start),
+            issue.next_valid.eq(fetch.valid),
+            issue.next_pc.eq(fetch.pc),
+            issue.next_outside.eq(fetch.outside),
+            issue.next.eq(decode.out),
+            sequencer.between.eq(issue.between),
+            sequencer.halt.eq(issue.halt),
+            sequencer.cause.eq(issue.cause),
+            sequencer.pc.eq(issue.pc),
+            sequencer.done.eq(~vector.busy & load_store.idle),
+            sequencer.error.eq(load_store.error),
+        ]
+
+        # Array range check.
+        for mine, theirs in zip(arc.ranges, issue.ranges, strict=True):
+            m.d.comb += mine.eq(theirs)
+        m.d.comb += [
+            issue.conflict.eq(arc.conflict),
+            issue.full.eq(arc.full),
+            issue.entry.eq(arc.entry),
+            arc.allocate.eq(issue.allocate),
+            arc.start.eq(issue.start),
+            arc.end.eq(issue.end),
+            arc.columns.eq(issue.columns),
+            arc.store.eq(issue.store),
+            arc.arrived.eq(load_store.arrived),
+            arc.arrived_entry.eq(load_store.arrived_entry),
+            arc.released.eq(load_store.released),
+            arc.released_entry.eq(load_store.released_entry),
+        ]
+
+        # Registers: launch, then scalar results, then loads, which can wait.
+        for mine, theirs in zip(registers.read, issue.read, strict=True):
+            connect(m, mine, theirs)
+        loaded = Signal()
+        m.d.comb += [
+            issue.valid.eq(registers.valid),
+            registers.invalidate.eq(issue.invalidate),
+            registers.pending.eq(issue.pending),
+            loaded.eq(load_store.result_valid & ~issue.write),
+            load_store.result_ready.eq(loaded),
+            registers.write.eq(issue.write | loaded | sequencer.clear),
+            registers.index.eq(Mux(issue.write, issue.decoded.a, load_store.result_index)),
+            registers.value.eq(Mux(issue.write, scalar.result, load_store.result)),
+        ]
+        with m.If(sequencer.clear):
+            m.d.comb += [
+                registers.index.eq(sequencer.index),
+                registers.value.eq(sequencer.value),
+            ]
+
+        # Execution.
+        a, b, c = (port.value for port in issue.read)
+        m.d.comb += [
+            scalar.decoded.eq(issue.decoded),
+            scalar.a.eq(a),
+            scalar.b.eq(b),
+            scalar.c.eq(c),
+            issue.taken.eq(scalar.taken),
+            issue.vector_busy.eq(vector.busy),
+            issue.load_store_idle.eq(load_store.idle),
+        ]
+        connect(m, issue.vector, vector.command)
+        connect(m, issue.load_store, load_store.command)
+        connect(m, flipped(self.memory), load_store.memory)
+        first, second, stored = scratchpad.read
+        connect(m, vector.read[0], first)
+        connect(m, vector.read[1], second)
+        connect(m, load_store.read, stored)
+        result, load = scratchpad.write
+        connect(m, vector.write, result)
+        connect(m, load_store.write, load)
+
+        # Counters.
+        m.d.comb += [
+            counters.clear.eq(sequencer.clear),
+            counters.clear_index.eq(sequencer.index),
+            counters.count.eq(sequencer.active),
+            counters.event.eq(Mux(sequencer.run, issue.event, PeCounter.STALL_FENCE)),
+            counters.busy.eq(vector.beat),
+            counters.loaded.eq(issue.loaded),
+            counters.stored.eq(issue.stored),
+        ]
+        return m

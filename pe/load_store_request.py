@@ -1,0 +1,213 @@
+"""Request side of the load-store unit: cuts transfers into requests of one DRAM column each."""
+
+from amaranth.hdl import Array, Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
+from isa.table import Width
+
+from .arc import entry_bits
+from .load_store_ports import (
+    BYTE_BITS,
+    load_store_command,
+    load_table_entry,
+    transfer_layout,
+)
+from .ports import ScratchpadReadPort
+
+__all__ = ["LoadStoreRequest"]
+
+_WORD_BYTES = WORD_BITS // 8
+_COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
+
+
+class LoadStoreRequest(wiring.Component):
+    """Works through commands in order, one beat a cycle: a column of a load, a word of a store.
+
+    A beat is formed in one cycle, its word read from the scratchpad in the next, and offered to the
+    memory in the third. One more command waits behind the one that is worked on.
+
+    Members:
+        command: stream of :func:`pe.load_store_ports.load_store_command`, in.
+        tag_ready, tag: in; a free tag is there, and which. tag_taken: out; it is taken.
+        table_write, table_tag, table_entry: out; what to do with the response to ``table_tag``.
+        read: scratchpad read port, out.
+        released, released_entry: out; a store has read its whole source.
+        request: stream of :func:`hdl.ports.memory_request`, out.
+        idle: out; nothing is left to be done here.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(load_store_command(config))),
+                "tag_ready": In(1),
+                "tag": In(config.tag_bits),
+                "tag_taken": Out(1),
+                "table_write": Out(1),
+                "table_tag": Out(config.tag_bits),
+                "table_entry": Out(load_table_entry(config)),
+                "read": Out(ScratchpadReadPort(config)),
+                "released": Out(1),
+                "released_entry": Out(entry_bits(config)),
+                "request": Out(
+                    stream.Signature(memory_request(config.address_bits, config.tag_bits))
+                ),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        work = Signal(transfer_layout(config))
+        working = Signal()
+        done = Signal()
+        waiting = Signal(transfer_layout(config))
+        waits = Signal()
+        # One value to store from a register is kept, not one for each place in the queue.
+        value = Signal(WORD_BITS)
+        value_held = Signal()
+        stores_register = self.command.payload.store & self.command.payload.register
+        m.d.comb += self.command.ready.eq(~waits & ~(stores_register & value_held))
+        accepted = Signal()
+        m.d.comb += accepted.eq(self.command.valid & self.command.ready)
+        command = Signal(transfer_layout(config))
+        m.d.comb += [command[name].eq(self.command.payload[name]) for name, _ in command.shape()]
+        with m.If(~working | done):
+            m.d.sync += [
+                working.eq(waits | accepted),
+                work.eq(Mux(waits, waiting, command)),
+                waits.eq(0),
+            ]
+        with m.Elif(accepted):
+            m.d.sync += [waiting.eq(command), waits.eq(1)]
+
+        # The column at hand: bytes of it that the transfer wants, and 64-bit words they lie in.
+        offset = work.dram[:_COLUMN_BITS]
+        place = work.dram[:BYTE_BITS]
+        room = Signal(_COLUMN_BITS + 1)
+        here = Signal(_COLUMN_BITS + 1)
+        final = Signal()
+        end = Signal(_COLUMN_BITS + 1)
+        words = Signal(range(COLUMN_WORDS))
+        m.d.comb += [
+            room.eq(COLUMN_BYTES - offset),
+            final.eq(work.bytes <= room),
+            here.eq(Mux(final, work.bytes, room)),
+            end.eq(offset + here - 1),
+            words.eq(end[BYTE_BITS:_COLUMN_BITS] - offset[BYTE_BITS:]),
+        ]
+        # The word at hand, of a store.
+        word_room = Signal(BYTE_BITS + 1)
+        word_final = Signal()
+        word_here = Signal(BYTE_BITS + 1)
+        m.d.comb += [
+            word_room.eq(_WORD_BYTES - place),
+            word_final.eq(work.bytes <= word_room),
+            word_here.eq(Mux(word_final, work.bytes, word_room)),
+        ]
+        # A store takes its tag with the first word of a column.
+        opened = Signal()
+        tag = Signal(config.tag_bits)
+        kept = Signal(config.tag_bits)
+        last = Signal()
+        go = Signal()
+        space = Signal()
+        m.d.comb += [
+            tag.eq(Mux(opened, kept, self.tag)),
+            last.eq(~work.store | (words == 0)),
+            go.eq(working & space & (opened | self.tag_ready)),
+            self.tag_taken.eq(go & ~opened),
+            done.eq(go & last & final),
+        ]
+        advance = Signal(_COLUMN_BITS + 1)
+        m.d.comb += advance.eq(Mux(work.store, word_here, here))
+        with m.If(go):
+            m.d.sync += [
+                opened.eq(~last),
+                kept.eq(tag),
+            ]
+        with m.If(go & ~done):
+            m.d.sync += [
+                work.dram.eq(work.dram + advance),
+                work.scratchpad.eq(work.scratchpad + advance),
+                work.bytes.eq(work.bytes - advance),
+            ]
+
+        entry = self.table_entry
+        base = Signal(config.scratchpad_bits)
+        m.d.comb += [
+            base.eq(work.scratchpad - place),
+            self.table_write.eq(self.tag_taken),
+            self.table_tag.eq(self.tag),
+            entry.store.eq(work.store),
+            entry.register.eq(work.register),
+            entry.first.eq(place),
+        ]
+        with m.If(work.register):
+            m.d.comb += [
+                entry.target.register.index.eq(work.index),
+                entry.target.register.width.eq(work.width),
+            ]
+        with m.Else():
+            m.d.comb += [
+                entry.target.scratchpad.address.eq(base),
+                entry.target.scratchpad.last.eq(end[:BYTE_BITS]),
+                entry.target.scratchpad.entry.eq(work.entry),
+            ]
+        m.d.comb += [
+            self.read.enable.eq(go & work.store & ~work.register),
+            self.read.address.eq(base),
+            self.released.eq(done & work.store & ~work.register),
+            self.released_entry.eq(work.entry),
+        ]
+
+        first_byte = Const((1 << _WORD_BYTES) - 1, _WORD_BYTES) << place
+        last_byte = Cat((word_here + place) > byte for byte in range(_WORD_BYTES))
+        beat = Signal(memory_request(config.address_bits, config.tag_bits))
+        m.d.comb += [
+            beat.address.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:])),
+            beat.tag.eq(tag),
+            beat.write.eq(work.store),
+            beat.words.eq(words),
+            beat.last.eq(last),
+            beat.strobe.eq(Mux(work.store, first_byte & last_byte, -1)),
+        ]
+        # Second stage: the word of a store arrives from the scratchpad, which holds it.
+        formed = Signal.like(beat)
+        formed_valid = Signal()
+        from_register = Signal()
+        out = self.request.payload
+        move = Signal()
+        m.d.comb += [
+            move.eq(~self.request.valid | self.request.ready),
+            space.eq(~formed_valid | move),
+        ]
+        with m.If(space):
+            m.d.sync += formed_valid.eq(go)
+        with m.If(go):
+            m.d.sync += [formed.eq(beat), from_register.eq(work.register)]
+        # Third stage: the port.
+        with m.If(move):
+            m.d.sync += [
+                self.request.valid.eq(formed_valid),
+                out.eq(formed),
+                out.data.eq(Mux(from_register, value, self.read.data)),
+            ]
+        with m.If(move & formed_valid & from_register & formed.write):
+            m.d.sync += value_held.eq(0)
+        with m.If(accepted & stores_register):
+            m.d.sync += [value_held.eq(1), value.eq(self._lanes())]
+        m.d.comb += self.idle.eq(~working & ~waits & ~formed_valid & ~self.request.valid)
+        return m
+
+    def _lanes(self) -> Value:
+        """The value to store, repeated so that every naturally aligned place of it is served."""
+        payload = self.command.payload
+        value = payload.value
+        copies = [value[: width.bits].replicate(WORD_BITS // width.bits) for width in Width]
+        return Array(copies)[payload.width]

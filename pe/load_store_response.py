@@ -1,0 +1,124 @@
+"""Response side of the load-store unit: puts loaded words where their tags say."""
+
+from amaranth.hdl import Array, Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.ports import WORD_BITS, memory_response
+from isa.table import Width
+
+from .arc import entry_bits
+from .load_store_ports import load_table_entry
+from .ports import ScratchpadWritePort
+
+__all__ = ["LoadStoreResponse"]
+
+_WORD_BYTES = WORD_BITS // 8
+
+
+class LoadStoreResponse(wiring.Component):
+    """Takes one beat a cycle; a beat is written to the scratchpad in the cycle after it is taken.
+
+    A value for a register is offered in the cycle after that until it is accepted; meanwhile a
+    second one makes the memory wait.
+
+    Members:
+        response: stream of :func:`hdl.ports.memory_response`, in.
+        lookup, lookup_tag: out; read the table. entry: in, the cycle after: its entry, held while
+            ``lookup`` is 0.
+        write: scratchpad write port, out.
+        arrived, arrived_entry: out; a column of a load is in the scratchpad at the end of this
+            cycle.
+        freed, freed_tag: out; the request is complete.
+        result_valid, result_index, result: out; value for a register. result_ready: in.
+        error: out; the memory answered with an error.
+        idle: out; no beat and no value is left here.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "response": In(stream.Signature(memory_response(config.tag_bits))),
+                "lookup": Out(1),
+                "lookup_tag": Out(config.tag_bits),
+                "entry": In(load_table_entry(config)),
+                "write": Out(ScratchpadWritePort(config)),
+                "arrived": Out(1),
+                "arrived_entry": Out(entry_bits(config)),
+                "freed": Out(1),
+                "freed_tag": Out(config.tag_bits),
+                "result_valid": Out(1),
+                "result_index": Out(config.register_bits),
+                "result": Out(WORD_BITS),
+                "result_ready": In(1),
+                "error": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        beat = Signal(memory_response(config.tag_bits))
+        valid = Signal()
+        go = Signal()
+        entry = self.entry
+        loads_register = Signal()
+        m.d.comb += [
+            loads_register.eq(valid & entry.register & ~entry.store),
+            go.eq(~loads_register | ~self.result_valid | self.result_ready),
+            self.response.ready.eq(~valid | go),
+            self.lookup.eq(self.response.valid & self.response.ready),
+            self.lookup_tag.eq(self.response.payload.tag),
+        ]
+        with m.If(self.response.ready):
+            m.d.sync += valid.eq(self.response.valid)
+        with m.If(self.lookup):
+            m.d.sync += beat.eq(self.response.payload)
+
+        # Words of one response follow each other in the scratchpad.
+        following = Signal()
+        address = Signal(config.scratchpad_bits)
+        behind = Signal(config.scratchpad_bits)
+        place = entry.target.scratchpad
+        first_byte = Mux(following, 0, entry.first)
+        last_byte = Mux(beat.last, place.last, _WORD_BYTES - 1)
+        loads = Signal()
+        m.d.comb += [
+            loads.eq(valid & ~entry.store & ~entry.register),
+            address.eq(Mux(following, behind, place.address)),
+            self.write.address.eq(address),
+            self.write.data.eq(beat.data),
+            self.write.strobe.eq(
+                Cat(
+                    loads & (byte >= first_byte) & (byte <= last_byte)
+                    for byte in range(_WORD_BYTES)
+                )
+            ),
+            self.arrived.eq(loads & beat.last),
+            self.arrived_entry.eq(place.entry),
+            self.freed.eq(valid & go & beat.last),
+            self.freed_tag.eq(beat.tag),
+            self.error.eq(valid & beat.last & beat.error),
+            self.idle.eq(~valid & ~self.result_valid),
+        ]
+        with m.If(valid & go):
+            m.d.sync += [following.eq(~beat.last), behind.eq(address + _WORD_BYTES)]
+
+        target = entry.target.register
+        shifted = beat.data >> Cat(Const(0, 3), entry.first)
+        extended = Array(
+            shifted[: width.bits].as_signed() if width is not Width.W64 else beat.data
+            for width in Width
+        )[target.width]
+        with m.If(self.result_ready):
+            m.d.sync += self.result_valid.eq(0)
+        with m.If(loads_register & go):
+            m.d.sync += [
+                self.result_valid.eq(1),
+                self.result_index.eq(target.index),
+                self.result.eq(extended),
+            ]
+        return m
