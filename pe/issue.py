@@ -213,7 +213,7 @@ class Issue(wiring.Component):
         clear = Signal()
         empty = Signal()
         done = Signal()
-        span = Mux(store, check.ranges[1], check.ranges[0])
+        target, source, _ = check.ranges
         m.d.comb += [
             clear.eq(
                 sound
@@ -233,8 +233,8 @@ class Issue(wiring.Component):
             command.value.eq(b),
             done.eq(clear & (empty | self.load_store.ready)),
             self.allocate.eq(self.load_store.valid & self.load_store.ready & ~register),
-            self.start.eq(span.start),
-            self.end.eq(span.end),
+            self.start.eq(Mux(store, source.start, target.start)),
+            self.end.eq(Mux(store, source.end, target.end)),
             self.columns.eq(Mux(store, 1, check.columns)),
             self.store.eq(store),
             self.invalidate.eq(self.load_store.valid & self.load_store.ready & d.writes),
