@@ -9,7 +9,7 @@ and tested against them.
 
 from .table import Instruction, VerticalOp
 
-__all__ = ["VECTOR_LATENCY", "WORD_BYTES", "beats", "passes", "row_beats"]
+__all__ = ["VECTOR_HELD", "VECTOR_LATENCY", "WORD_BYTES", "beats", "passes", "row_beats"]
 
 #: Bytes that the vector datapath handles in a cycle.
 WORD_BYTES = 8
@@ -17,6 +17,11 @@ WORD_BYTES = 8
 #: Cycles from the beat that reads the operands of an element to the first beat that may read the
 #: result of it from the scratchpad.
 VECTOR_LATENCY = 8
+
+#: Instructions that the vector unit holds: the one it works on and one that waits. When it takes
+#: another, the instruction :data:`VECTOR_HELD` places before that one has read its last operands,
+#: which is how a program knows when it may store a result or load over an operand.
+VECTOR_HELD = 2
 
 
 def passes(instruction: Instruction) -> int:
