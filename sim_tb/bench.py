@@ -1,0 +1,80 @@
+"""The cocotb test that serves runs within the simulator of one engine.
+
+It is told where the session listens by the environment and then takes one job after the other from
+it. Python wakes once in a block of cycles; the models in C++ do the work of each cycle.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from multiprocessing.connection import Client, Connection
+
+import cocotb
+from cocotb.handle import SimHandleBase
+from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
+
+from .models import HostJob, HostModel, HostResult, MemoryModel
+from .readout import EngineMemories
+
+__all__ = ["ADDRESS_VARIABLE", "serve"]
+
+#: Names the address at which the session listens.
+ADDRESS_VARIABLE = "VIP_SESSION_ADDRESS"
+
+_PERIOD_PS = 800
+_BLOCK_CYCLES = 10_000
+_PORT = 0
+#: Seconds between two reports of progress.
+_REPORT_SECONDS = 0.1
+
+
+def _die_with_parent() -> None:
+    """Let no simulation outlive the session (where the system can do that)."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+@cocotb.test()
+async def serve(dut: SimHandleBase) -> None:
+    """Run jobs until the session closes the connection."""
+    _die_with_parent()
+    library = ctypes.CDLL(None)
+    memory, host = MemoryModel(library), HostModel(library)
+    memories = EngineMemories(host)
+    await Timer(_PERIOD_PS, "ps")
+    with Client(os.environ[ADDRESS_VARIABLE]) as session:
+        session.send_bytes(b'{"process": %d}' % os.getpid())
+        while text := _receive(session):
+            job = HostJob.from_json(text)
+            memory.open(job.memory)
+            memory.configure(_PORT, job.behaviour)
+            if job.scratchpad is not None:
+                memories.scratchpad = bytes.fromhex(job.scratchpad)
+            started = time.perf_counter()
+            host.start(job)
+            await FallingEdge(dut.idle)
+            reported = started
+            while not dut.idle.value:
+                await First(RisingEdge(dut.idle), Timer(_BLOCK_CYCLES * _PERIOD_PS, "ps"))
+                now = time.perf_counter()
+                if now - reported > _REPORT_SECONDS:
+                    reported = now
+                    session.send_bytes(b'{"cycles": %d}' % host.cycles())
+            result = HostResult(
+                **host.result(),
+                violation=memory.violation(_PORT),
+                wall_seconds=time.perf_counter() - started,
+                registers=memories.registers,
+                scratchpad=memories.scratchpad.hex(),
+            )
+            session.send_bytes(result.to_json())
+
+
+def _receive(session: Connection) -> bytes:
+    try:
+        return session.recv_bytes()
+    except EOFError:
+        return b""

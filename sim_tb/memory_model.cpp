@@ -1,0 +1,346 @@
+// Memory with a programmable behaviour, one port per requester, over one file mapped into memory.
+//
+// It keeps the rules of hdl.ports.MemoryPort no more strictly than it must, so that a requester that
+// relies on more is found out: an access is performed as late as its answer; the data of an error or
+// of a write's answer is random. It checks that the requester keeps its side of the rules.
+
+#include "memory_model.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+
+namespace {
+
+constexpr uint64_t kWordBytes = 8;
+constexpr uint64_t kColumnBytes = 32;
+constexpr uint32_t kColumnWords = kColumnBytes / kWordBytes;
+constexpr uint32_t kAllBytes = 0xff;
+constexpr uint32_t kFullBandwidth = 256;
+
+uint8_t* g_memory = nullptr;
+uint64_t g_size = 0;
+
+struct Beat {
+    uint64_t address = 0;
+    uint64_t data = 0;
+    uint32_t tag = 0;
+    uint32_t words = 0;
+    uint32_t strobe = 0;
+    bool write = false;
+    bool last = false;
+
+    bool operator==(const Beat& other) const {
+        return address == other.address && data == other.data && tag == other.tag &&
+               words == other.words && strobe == other.strobe && write == other.write &&
+               last == other.last;
+    }
+};
+
+struct Access {
+    uint64_t address = 0;
+    uint64_t ready_at = 0;
+    uint32_t tag = 0;
+    uint32_t words = 0;
+    bool write = false;
+    uint64_t data[kColumnWords] = {};
+    uint32_t strobe[kColumnWords] = {};
+
+    uint64_t column() const { return address / kColumnBytes; }
+};
+
+class Port {
+  public:
+    void configure(const VipMemoryBehaviour& behaviour) {
+        *this = Port{};
+        m_behaviour = behaviour;
+        m_random = behaviour.seed * 0x9e3779b97f4a7c15ULL + 1;
+    }
+
+    const std::string& violation() const { return m_violation; }
+    size_t in_flight() const { return m_tags.size(); }
+    bool request_ready() const { return m_ready; }
+    bool response_valid() const { return m_offering; }
+    const Beat& response() const { return m_offer; }
+    bool response_error() const { return m_offer_error; }
+
+    // The cycle that ends now: what the requester drove, against what this port had offered.
+    void cycle(bool valid, const Beat& beat, bool response_ready) {
+        ++m_now;
+        check_stable(valid, beat);
+        // A tag is free in the cycle after the end of its response, not before.
+        if (valid && m_ready) accept(beat);
+        m_waiting = valid && !m_ready;
+        m_waiting_beat = beat;
+        if (m_offering && response_ready) taken();
+        m_write_credit = earn(m_write_credit);
+        m_read_credit = earn(m_read_credit);
+        if (!m_offering) offer();
+        m_ready = m_violation.empty() && m_write_credit >= kFullBandwidth &&
+                  !chance(m_behaviour.stall);
+        if (!m_violation.empty()) m_offering = false;
+    }
+
+  private:
+    VipMemoryBehaviour m_behaviour = {0, 0, 0, 1, 0, kFullBandwidth, 0, 0, 0};
+    uint64_t m_random = 1;
+    uint64_t m_now = 0;
+    std::string m_violation;
+
+    bool m_ready = false;
+    bool m_waiting = false;  // a beat was offered to us and not taken
+    Beat m_waiting_beat;
+    Access m_incoming;
+    uint32_t m_incoming_beats = 0;
+    uint32_t m_write_credit = kFullBandwidth;
+    std::set<uint32_t> m_tags;
+
+    std::deque<Access> m_accesses;  // accepted, not performed, in order
+    Access m_outgoing;
+    uint32_t m_outgoing_beats = 0;  // beats of the response still to offer
+    bool m_outgoing_error = false;
+    uint32_t m_read_credit = kFullBandwidth;
+    bool m_offering = false;
+    bool m_offer_error = false;
+    Beat m_offer;
+
+    uint64_t random() {
+        m_random += 0x9e3779b97f4a7c15ULL;
+        uint64_t mixed = m_random;
+        mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
+        mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
+        return mixed ^ (mixed >> 31);
+    }
+
+    bool chance(uint32_t of_65536) { return of_65536 && (random() & 0xffff) < of_65536; }
+
+    uint32_t earn(uint32_t credit) const {
+        const uint32_t earned = credit + m_behaviour.bandwidth;
+        return earned < kFullBandwidth ? earned : kFullBandwidth;
+    }
+
+    void violate(const char* name, const char* format, ...)
+        __attribute__((format(printf, 3, 4))) {
+        if (!m_violation.empty()) return;
+        char text[256];
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        char where[64];
+        snprintf(where, sizeof where, " (cycle %" PRIu64 ")", m_now);
+        m_violation = std::string(name) + ": " + text + where;
+    }
+
+    void check_stable(bool valid, const Beat& beat) {
+        if (!m_waiting) return;
+        if (!valid) {
+            violate("REQUEST_WITHDRAWN", "valid fell before ready, address 0x%" PRIx64,
+                    m_waiting_beat.address);
+        } else if (!(beat == m_waiting_beat)) {
+            violate("REQUEST_CHANGED", "payload changed before ready, address 0x%" PRIx64 " to 0x%" PRIx64,
+                    m_waiting_beat.address, beat.address);
+        }
+    }
+
+    void check_first(const Beat& beat) {
+        const uint64_t word = beat.address % kColumnBytes / kWordBytes;
+        if (m_tags.count(beat.tag)) {
+            violate("TAG_REUSED", "tag %u is still in flight", beat.tag);
+        } else if (word + beat.words >= kColumnWords) {
+            violate("COLUMN_CROSSED", "%u words from 0x%" PRIx64, beat.words + 1, beat.address);
+        } else if (!beat.write && !beat.last) {
+            violate("READ_NOT_LAST", "a read is one beat, address 0x%" PRIx64, beat.address);
+        } else if (!beat.write && beat.strobe != kAllBytes) {
+            violate("READ_STROBE", "strobe 0x%x on a read", beat.strobe);
+        }
+    }
+
+    void check_next(const Beat& beat) {
+        const uint64_t expected = m_incoming.address + m_incoming_beats * kWordBytes;
+        if (beat.tag != m_incoming.tag || !beat.write) {
+            violate("WRITE_INTERRUPTED", "tag %u within the write with tag %u", beat.tag,
+                    m_incoming.tag);
+        } else if (beat.address != expected) {
+            violate("WRITE_ADDRESS", "0x%" PRIx64 " follows, expected 0x%" PRIx64, beat.address,
+                    expected);
+        } else if (beat.words + m_incoming_beats + 1 != m_incoming.words) {
+            violate("WRITE_WORDS", "%u more words in beat %u of a write of %u", beat.words,
+                    m_incoming_beats, m_incoming.words);
+        }
+    }
+
+    void accept(const Beat& beat) {
+        if (beat.address % kWordBytes) {
+            violate("ADDRESS_MISALIGNED", "0x%" PRIx64, beat.address);
+        } else if (beat.address + kWordBytes * (beat.words + 1) > g_size) {
+            violate("ADDRESS_OUTSIDE", "0x%" PRIx64 " of 0x%" PRIx64 " bytes", beat.address, g_size);
+        } else if (m_incoming_beats) {
+            check_next(beat);
+        } else {
+            check_first(beat);
+        }
+        if (beat.write && beat.last != (beat.words == 0)) {
+            violate("WRITE_LAST", "last is %d with %u more words", beat.last, beat.words);
+        }
+        if (!m_violation.empty()) return;
+        if (!m_incoming_beats) {
+            m_tags.insert(beat.tag);
+            m_incoming = Access{};
+            m_incoming.address = beat.address;
+            m_incoming.tag = beat.tag;
+            m_incoming.words = beat.words + 1;
+            m_incoming.write = beat.write;
+        }
+        m_incoming.data[m_incoming_beats] = beat.data;
+        m_incoming.strobe[m_incoming_beats] = beat.strobe;
+        if (beat.write) m_write_credit -= kFullBandwidth;
+        if (!beat.last) {
+            ++m_incoming_beats;
+            return;
+        }
+        m_incoming_beats = 0;
+        m_incoming.ready_at = m_now + m_behaviour.latency;
+        if (m_behaviour.extra_latency) {
+            m_incoming.ready_at += random() % (m_behaviour.extra_latency + 1);
+        }
+        m_accesses.push_back(m_incoming);
+    }
+
+    // Index of the access to answer in the next cycle, or -1.
+    int choose() {
+        if (!m_behaviour.out_of_order) {
+            return !m_accesses.empty() && m_accesses.front().ready_at <= m_now + 1 ? 0 : -1;
+        }
+        std::set<uint64_t> columns;
+        int chosen = -1;
+        uint64_t eligible = 0;
+        for (size_t i = 0; i < m_accesses.size(); ++i) {
+            const bool first = columns.insert(m_accesses[i].column()).second;
+            if (!first || m_accesses[i].ready_at > m_now + 1) continue;
+            if (random() % ++eligible == 0) chosen = static_cast<int>(i);
+        }
+        return chosen;
+    }
+
+    void perform(Access& access) {
+        const uint64_t end = access.address + access.words * kWordBytes;
+        m_outgoing_error =
+            access.address < m_behaviour.error_end && end > m_behaviour.error_begin;
+        for (uint32_t i = 0; i < access.words; ++i) {
+            uint8_t* word = g_memory + access.address + i * kWordBytes;
+            uint8_t bytes[kWordBytes];
+            memcpy(bytes, &access.data[i], kWordBytes);
+            const uint64_t noise = random();
+            for (uint32_t byte = 0; byte < kWordBytes; ++byte) {
+                if (m_outgoing_error) {
+                    bytes[byte] = static_cast<uint8_t>(noise >> 8 * byte);
+                } else if (!access.write) {
+                    bytes[byte] = word[byte];
+                } else if (access.strobe[i] >> byte & 1) {
+                    word[byte] = bytes[byte];
+                }
+            }
+            memcpy(&access.data[i], bytes, kWordBytes);
+        }
+        if (access.write) access.data[0] = random();
+    }
+
+    void offer() {
+        if (!m_outgoing_beats) {
+            const int chosen = choose();
+            if (chosen < 0 || (!m_accesses[chosen].write && m_read_credit < kFullBandwidth)) return;
+            if (chance(m_behaviour.gap)) return;
+            m_outgoing = m_accesses[chosen];
+            m_accesses.erase(m_accesses.begin() + chosen);
+            perform(m_outgoing);
+            m_outgoing_beats = m_outgoing.write ? 1 : m_outgoing.words;
+        } else if (m_read_credit < kFullBandwidth || chance(m_behaviour.gap)) {
+            return;
+        }
+        if (!m_outgoing.write) m_read_credit -= kFullBandwidth;
+        const uint32_t beats = m_outgoing.write ? 1 : m_outgoing.words;
+        m_offer.data = m_outgoing.data[beats - m_outgoing_beats];
+        m_offer.tag = m_outgoing.tag;
+        m_offer.last = --m_outgoing_beats == 0;
+        m_offer_error = m_offer.last ? m_outgoing_error : random() & 1;
+        m_offering = true;
+    }
+
+    void taken() {
+        m_offering = false;
+        if (m_offer.last) m_tags.erase(m_offer.tag);
+    }
+};
+
+std::map<int32_t, Port> g_ports;
+
+}  // namespace
+
+extern "C" {
+
+int64_t vip_memory_open(const char* path) {
+    if (g_memory) munmap(g_memory, g_size);
+    g_memory = nullptr;
+    g_size = 0;
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return -1;
+    struct stat status;
+    if (fstat(file, &status) == 0 && status.st_size > 0) {
+        void* mapped = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_NORESERVE, file, 0);
+        if (mapped != MAP_FAILED) {
+            g_memory = static_cast<uint8_t*>(mapped);
+            g_size = static_cast<uint64_t>(status.st_size);
+        }
+    }
+    close(file);
+    return g_memory ? static_cast<int64_t>(g_size) : -1;
+}
+
+void vip_memory_configure(int32_t port, const VipMemoryBehaviour* behaviour) {
+    g_ports[port].configure(*behaviour);
+}
+
+const char* vip_memory_violation(int32_t port) { return g_ports[port].violation().c_str(); }
+
+int32_t vip_memory_in_flight(int32_t port) {
+    return static_cast<int32_t>(g_ports[port].in_flight());
+}
+
+int32_t vip_memory_cycle(int32_t index, uint8_t request_valid, uint8_t response_ready,
+                         uint64_t address, uint32_t tag, uint8_t write, uint32_t words,
+                         uint64_t data, uint32_t strobe, uint8_t last, uint8_t* request_ready,
+                         uint8_t* response_valid, uint32_t* response_tag, uint64_t* response_data,
+                         uint8_t* response_last, uint8_t* response_error) {
+    Port& port = g_ports[index];
+    Beat beat;
+    beat.address = address;
+    beat.tag = tag;
+    beat.words = words;
+    beat.strobe = strobe;
+    beat.write = write;
+    beat.last = last;
+    // A read carries no data, so whatever is there is no part of what must hold still.
+    beat.data = write ? data : 0;
+    port.cycle(request_valid, beat, response_ready);
+    *request_ready = port.request_ready();
+    *response_valid = port.response_valid();
+    *response_tag = port.response().tag;
+    *response_data = port.response().data;
+    *response_last = port.response().last;
+    *response_error = port.response_error();
+    return !port.violation().empty();
+}
+
+}  // extern "C"

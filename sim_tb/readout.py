@@ -1,0 +1,53 @@
+"""Access to the registers and the scratchpad of a simulated engine, past its ports."""
+
+from .models import HostModel
+
+__all__ = ["CONTROL", "EngineMemories"]
+
+#: Verilator control file that makes the memories, and nothing else, readable.
+CONTROL = """`verilator_config
+public_flat_rd -module "*" -var "memory"
+"""
+
+_BANKS = 8
+
+
+class EngineMemories:
+    """Registers and scratchpad of the simulated engine, read and written in place.
+
+    An engine whose memories are not found (it keeps none, or not in plain arrays) has none: no
+    registers and an empty scratchpad.
+    """
+
+    def __init__(self, host: HostModel) -> None:
+        arrays = host.arrays()
+        found = {
+            part: [
+                host.array(scope, name, *arrays[scope, name])
+                for scope, name in sorted(arrays)
+                if f".{part}." in scope
+            ]
+            for part in ("registers", "scratchpad")
+        }
+        self._registers = found["registers"][:1]
+        self._banks = found["scratchpad"] if len(found["scratchpad"]) == _BANKS else []
+
+    @property
+    def registers(self) -> tuple[int, ...]:
+        """All registers, as 64-bit patterns."""
+        return tuple(self._registers[0]) if self._registers else ()
+
+    @property
+    def scratchpad(self) -> bytes:
+        """The scratchpad; byte ``i`` lies in bank ``i % 8``."""
+        if not self._banks:
+            return b""
+        content = bytearray(_BANKS * len(self._banks[0]))
+        for number, bank in enumerate(self._banks):
+            content[number::_BANKS] = bytes(bank)
+        return bytes(content)
+
+    @scratchpad.setter
+    def scratchpad(self, content: bytes) -> None:
+        for number, bank in enumerate(self._banks):
+            bank[:] = content[number::_BANKS]

@@ -1,0 +1,159 @@
+"""A simulator process that runs one job after the other."""
+
+import os
+import signal
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from json import loads
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from types import TracebackType
+
+from cocotb_tools.runner import get_runner
+
+from .bench import ADDRESS_VARIABLE
+from .models import HostJob, HostResult
+
+__all__ = ["Session", "SessionError"]
+
+#: Jobs handed over ahead of the one that runs, so that neither side waits for the other.
+_AHEAD = 2
+
+
+class SessionError(ValueError):
+    """The simulator could not be started or ended by itself; the message says why."""
+
+
+class Session:
+    """A running simulator, to be used in a ``with`` statement.
+
+    Leaving the statement by an exception kills the simulator; its files are temporary.
+
+    Parameters:
+        folder: of the simulator, from :func:`sim_tb.build.build`.
+        top: its top module.
+        trace: file to write the waveforms of all jobs to (the simulator was built for its format);
+            it appears when the session ends without an exception.
+    """
+
+    def __init__(self, folder: Path, top: str, *, trace: Path | None = None) -> None:
+        self.folder = folder
+        self.top = top
+        self.trace = trace
+        self._failure = ""
+        self._process = 0
+
+    def __enter__(self) -> "Session":
+        self._files = tempfile.TemporaryDirectory(prefix="vip-", ignore_cleanup_errors=True)
+        self._work = Path(self._files.name)
+        self._listener = Listener(str(self._work / "session"))
+        self._thread = threading.Thread(target=self._simulate, daemon=True)
+        self._thread.start()
+        self._connection: Connection = self._listener.accept()
+        try:
+            self._process = int(loads(self._connection.recv_bytes())["process"])
+        except (EOFError, KeyError):
+            self._close()
+            raise SessionError(f"simulator did not start: {self._failure}") from None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None and self._thread.is_alive():
+            os.kill(self._process, signal.SIGKILL)
+        self._close(keep_trace=kind is None)
+        if kind is None and self._failure:
+            raise SessionError(f"simulator failed: {self._failure}")
+
+    def run_many(
+        self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None
+    ) -> Iterator[HostResult]:
+        """Run ``jobs`` in order and yield their results as they come.
+
+        A few jobs are taken from ``jobs`` ahead of the results.
+
+        Parameters:
+            progress: called now and then with the cycles of the job that runs.
+
+        Raises:
+            SessionError: the simulator ended by itself.
+        """
+        waiting: deque[HostJob] = deque()
+        source = iter(jobs)
+        try:
+            while True:
+                while len(waiting) <= _AHEAD and (job := next(source, None)) is not None:
+                    self._connection.send_bytes(job.to_json())
+                    waiting.append(job)
+                if not waiting:
+                    return
+                result = self._receive(progress)
+                waiting.popleft()
+                yield result
+        except (EOFError, OSError):
+            self._thread.join()
+            raise SessionError(f"simulator failed: {self._failure}") from None
+
+    def _receive(self, progress: Callable[[int], None] | None) -> HostResult:
+        while True:
+            message = loads(self._connection.recv_bytes())
+            if "result" in message:
+                return HostResult.from_mapping(message["result"])
+            if progress is not None:
+                progress(message["cycles"])
+
+    def _simulate(self) -> None:
+        log = self._work / "log"
+        wave = self._wave
+        arguments = ["--trace", "--trace-file", str(wave)] if wave else []
+        try:
+            get_runner("verilator").test(
+                test_module="sim_tb.bench",
+                hdl_toplevel=self.top,
+                hdl_toplevel_lang="verilog",
+                build_dir=self.folder,
+                test_dir=self._work,
+                test_args=arguments,
+                results_xml=str(self._work / "results.xml"),
+                extra_env={ADDRESS_VARIABLE: str(self._listener.address)},
+                log_file=log,
+            )
+        except (SystemExit, RuntimeError, OSError) as error:
+            self._failure = _reason(log) or str(error)
+        finally:
+            # The session may still wait for the simulator to call.
+            if not self._process:
+                try:
+                    Client(str(self._listener.address)).close()
+                except OSError:
+                    pass
+
+    @property
+    def _wave(self) -> Path | None:
+        return self._work / f"wave{self.trace.suffix}" if self.trace else None
+
+    def _close(self, keep_trace: bool = False) -> None:
+        self._connection.close()
+        self._thread.join()
+        self._listener.close()
+        wave = self._wave
+        if keep_trace and wave and self.trace and wave.is_file():
+            partial = self.trace.with_name(f".{self.trace.name}.part")
+            partial.write_bytes(wave.read_bytes())
+            partial.replace(self.trace)
+        self._files.cleanup()
+
+
+def _reason(log: Path) -> str:
+    """The line of the simulator's output that says what went wrong."""
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    for line in reversed(lines):
+        if "Error" in line or "ERROR" in line:
+            return line.strip()
+    return lines[-1].strip() if lines else ""
