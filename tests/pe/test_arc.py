@@ -1,0 +1,95 @@
+import pytest
+
+from hdl.config import PeConfig
+from pe.arc import RANGES, Arc
+
+
+def _range(rng, size):
+    start = rng.randrange(size)
+    return start, min(size, start + rng.choice((1, 2, 8, 32, 300)))
+
+
+@pytest.mark.parametrize("entries", [1, 3, 20])
+def test_against_a_list_of_ranges(simulate, rng, entries):
+    config = PeConfig(arc_entries=entries)
+    dut = Arc(config)
+    size = config.scratchpad_bytes
+
+    async def bench(ctx):
+        table = {}  # entry -> [start, end, columns, store]
+        conflicts = 0
+        for _ in range(2500):
+            ranges = [(*_range(rng, size), rng.random() < 0.7) for _ in range(RANGES)]
+            vector = rng.random() < 0.5
+            for number, (r, (start, end, used)) in enumerate(zip(dut.ranges, ranges, strict=True)):
+                ctx.set(r.start, start)
+                ctx.set(r.end, end)
+                ctx.set(r.used, used)
+                ctx.set(r.writes, vector and number == 0)
+            expected = any(
+                used
+                and start < other_end
+                and other < end
+                and not (store and not (vector and number == 0))
+                for number, (start, end, used) in enumerate(ranges)
+                for other, other_end, _, store in table.values()
+            )
+            conflicts += expected
+            assert ctx.get(dut.conflict) == expected
+            assert ctx.get(dut.full) == (len(table) == entries)
+            entry = ctx.get(dut.entry)
+
+            leaving = [number for number, row in table.items() if row[2]]
+            loads = [number for number in leaving if not table[number][3]]
+            stores = [number for number in leaving if table[number][3]]
+            arrived = rng.choice(loads) if loads and rng.random() < 0.4 else None
+            released = rng.choice(stores) if stores and rng.random() < 0.2 else None
+            ctx.set(dut.arrived, arrived is not None)
+            ctx.set(dut.arrived_entry, arrived or 0)
+            ctx.set(dut.released, released is not None)
+            ctx.set(dut.released_entry, released or 0)
+            for number in (arrived, released):
+                if number is not None:
+                    table[number][2] -= 1
+            allocate = len(table) < entries and rng.random() < 0.5
+            ctx.set(dut.allocate, allocate)
+            if allocate:
+                assert entry not in table
+                store = rng.random() < 0.3
+                columns = 1 if store else rng.choice((1, 1, 2, 5))
+                start, end = _range(rng, size)
+                table[entry] = [start, end, columns, store]
+                ctx.set(dut.start, start)
+                ctx.set(dut.end, end)
+                ctx.set(dut.columns, columns)
+                ctx.set(dut.store, store)
+            for number in [number for number, row in table.items() if row[2] == 0]:
+                del table[number]
+            await ctx.tick()
+        assert conflicts > 100
+
+    simulate(dut, bench)
+
+
+def test_largest_transfer_counts_all_its_columns(simulate):
+    config = PeConfig()
+    dut = Arc(config)
+
+    async def bench(ctx):
+        columns = config.scratchpad_bytes // 32 + 1
+        ctx.set(dut.allocate, 1)
+        ctx.set(dut.start, 0)
+        ctx.set(dut.end, config.scratchpad_bytes)
+        ctx.set(dut.columns, columns)
+        ctx.set(dut.ranges[0].used, 1)
+        ctx.set(dut.ranges[0].start, config.scratchpad_bytes - 1)
+        ctx.set(dut.ranges[0].end, config.scratchpad_bytes)
+        await ctx.tick()
+        ctx.set(dut.allocate, 0)
+        ctx.set(dut.arrived, 1)
+        for _ in range(columns):
+            assert ctx.get(dut.conflict) == 1
+            await ctx.tick()
+        assert ctx.get(dut.conflict) == 0
+
+    simulate(dut, bench)
