@@ -1,0 +1,235 @@
+"""The load-store unit between a byte array as scratchpad and a hostile memory."""
+
+import pytest
+
+from hdl.config import PeConfig
+from hdl.ports import COLUMN_BYTES
+from pe.load_store import LoadStore
+
+DRAM_BYTES = 4096
+
+
+class Memory:
+    """Performs requests in order of arrival, answers tags in random order, checks the protocol."""
+
+    def __init__(self, rng, data, delay):
+        self.rng = rng
+        self.data = data
+        self.delay = delay
+        self.open = None
+        self.pending = []
+        self.sending = None
+        self.tags = set()
+        self.requests = 0
+
+    def accept(self, beat):
+        address, strobe = beat.address, beat.strobe
+        assert address % 8 == 0
+        if beat.write:
+            if self.open is None:
+                assert beat.tag not in self.tags
+                self.open = (beat.tag, address, beat.words)
+            else:
+                tag, previous, words = self.open
+                assert (beat.tag, address, beat.words) == (tag, previous + 8, words - 1)
+                assert address // COLUMN_BYTES == previous // COLUMN_BYTES
+                self.open = (tag, address, beat.words)
+            for byte in range(8):
+                if strobe >> byte & 1:
+                    self.data[address + byte] = beat.data >> 8 * byte & 0xFF
+            assert beat.last == (beat.words == 0)
+            if not beat.last:
+                return
+            self.open = None
+            answer = [0]
+        else:
+            assert self.open is None
+            assert beat.last
+            assert beat.tag not in self.tags
+            assert address % COLUMN_BYTES + 8 * (beat.words + 1) <= COLUMN_BYTES
+            answer = [
+                int.from_bytes(self.data[address + 8 * i : address + 8 * i + 8], "little")
+                for i in range(beat.words + 1)
+            ]
+        self.tags.add(beat.tag)
+        self.requests += 1
+        self.pending.append((beat.tag, answer))
+
+    def offer(self):
+        """The beat to offer now, or None."""
+        if self.sending is None and self.pending and self.rng.random() < self.delay:
+            index = self.rng.randrange(min(len(self.pending), 8))
+            tag, words = self.pending.pop(index)
+            self.sending = (tag, list(words))
+        if self.sending is None or self.rng.random() < 0.2:
+            return None
+        tag, words = self.sending
+        return {"tag": tag, "data": words[0], "last": len(words) == 1, "error": 0}
+
+    def taken(self):
+        tag, words = self.sending
+        words.pop(0)
+        if not words:
+            self.tags.discard(tag)
+            self.sending = None
+
+
+def _commands(rng, config, count):
+    """Random commands; stores read one half of the scratchpad and loads write the other."""
+    commands = []
+    for _ in range(count):
+        store, register = rng.random() < 0.4, rng.random() < 0.3
+        width = rng.randrange(4)
+        if register:
+            size = 1 << width
+            dram = rng.randrange(DRAM_BYTES // size) * size
+        else:
+            size = rng.choice((1, 2, 7, 8, 9, 31, 32, 33, 64, 100))
+            dram = rng.randrange(DRAM_BYTES - size)
+            if rng.random() < 0.4:
+                dram = min(dram // 32 * 32, DRAM_BYTES - size)
+        # Stores read the lower half of the scratchpad, loads write the upper.
+        half = config.scratchpad_bytes // 2
+        commands.append(
+            {
+                "store": store,
+                "register": register,
+                "width": width,
+                "dram": dram,
+                "bytes": size,
+                "scratchpad": rng.randrange(half - size) + (0 if store else half),
+                "entry": rng.randrange(config.arc_entries),
+                "index": rng.randrange(config.registers),
+                "value": rng.getrandbits(64),
+            }
+        )
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("queue", "delay", "busy"), [(64, 0.9, 0.0), (64, 0.02, 0.3), (2, 0.3, 0.5), (8, 0.5, 0.8)]
+)
+def test_moves_the_right_bytes_through_a_hostile_memory(simulate, rng, queue, delay, busy):
+    config = PeConfig(load_store_queue=queue)
+    dut = LoadStore(config)
+    half = config.scratchpad_bytes // 2
+    data = bytearray(rng.randbytes(DRAM_BYTES))
+    scratchpad = bytearray(rng.randbytes(config.scratchpad_bytes))
+    commands = _commands(rng, config, 150)
+    # The ARC keeps loads off each other's ranges; here a load that would overlap is a store.
+    taken = set()
+    for command in commands:
+        if not command["store"] and not command["register"]:
+            span = set(range(command["scratchpad"], command["scratchpad"] + command["bytes"]))
+            if span & taken:
+                command["store"] = True
+                command["scratchpad"] -= half
+            else:
+                taken |= span
+    expected_data, expected_pad = bytearray(data), bytearray(scratchpad)
+    expected_loads, expected_arrived, expected_released = [], [], []
+    for command in commands:
+        dram, size, place = command["dram"], command["bytes"], command["scratchpad"]
+        if command["register"]:
+            if command["store"]:
+                expected_data[dram : dram + size] = (command["value"] % (1 << 8 * size)).to_bytes(
+                    size, "little"
+                )
+            else:
+                value = int.from_bytes(expected_data[dram : dram + size], "little", signed=True)
+                expected_loads.append((command["index"], value % (1 << 64)))
+        elif command["store"]:
+            expected_data[dram : dram + size] = expected_pad[place : place + size]
+            expected_released.append(command["entry"])
+        else:
+            expected_pad[place : place + size] = expected_data[dram : dram + size]
+            columns = (dram % 32 + size + 31) // 32
+            expected_arrived += [command["entry"]] * columns
+    memory = Memory(rng, data, delay)
+    loads, arrived, released = [], [], []
+
+    async def bench(ctx):
+        queue_of_commands = list(commands)
+        command_held = response_held = False
+        held_request = None
+        read = None
+        for cycle in range(60_000):
+            if read is not None:
+                word = bytes(scratchpad[(read + i) % len(scratchpad)] for i in range(8))
+                ctx.set(dut.read.data, int.from_bytes(word, "little"))
+            if not command_held and queue_of_commands and rng.random() > busy / 2:
+                for name, value in queue_of_commands[0].items():
+                    ctx.set(dut.command.payload[name], value)
+                command_held = True
+            ctx.set(dut.command.valid, command_held)
+            ctx.set(dut.memory.request.ready, rng.random() >= busy)
+            if not response_held and (beat := memory.offer()) is not None:
+                for name, value in beat.items():
+                    ctx.set(dut.memory.response.payload[name], value)
+                response_held = True
+            ctx.set(dut.memory.response.valid, response_held)
+            ctx.set(dut.result_ready, rng.random() < 0.5)
+
+            request = ctx.get(dut.memory.request.payload)
+            if ctx.get(dut.memory.request.valid):
+                if held_request is not None:
+                    assert request == held_request, "payload changed while it waited"
+                if ctx.get(dut.memory.request.ready):
+                    memory.accept(request)
+                    held_request = None
+                else:
+                    held_request = request
+            else:
+                assert held_request is None, "request withdrawn"
+            if command_held and ctx.get(dut.command.ready):
+                command_held = False
+                queue_of_commands.pop(0)
+            if response_held and ctx.get(dut.memory.response.ready):
+                response_held = False
+                memory.taken()
+            if ctx.get(dut.result_valid) and ctx.get(dut.result_ready):
+                loads.append((ctx.get(dut.result_index), ctx.get(dut.result)))
+            if ctx.get(dut.arrived):
+                arrived.append(ctx.get(dut.arrived_entry))
+            if ctx.get(dut.released):
+                released.append(ctx.get(dut.released_entry))
+            if ctx.get(dut.read.enable):
+                read = ctx.get(dut.read.address)
+            strobe = ctx.get(dut.write.strobe)
+            for byte in range(8):
+                if strobe >> byte & 1:
+                    place = (ctx.get(dut.write.address) + byte) % len(scratchpad)
+                    scratchpad[place] = ctx.get(dut.write.data) >> 8 * byte & 0xFF
+            idle = ctx.get(dut.idle)
+            await ctx.tick()
+            if not queue_of_commands and not command_held and idle and cycle > 10:
+                break
+        assert not memory.pending
+        assert memory.sending is None
+
+    simulate(dut, bench)
+    assert data == expected_data
+    assert scratchpad == expected_pad
+    assert sorted(loads) == sorted(expected_loads)
+    assert sorted(arrived) == sorted(expected_arrived)
+    assert released == expected_released
+    assert memory.requests > 150
+
+
+def test_aligned_columns_leave_back_to_back(simulate):
+    """A load of four columns asks for one column a cycle, from three cycles after its command."""
+    dut = LoadStore(PeConfig())
+    times = []
+
+    async def bench(ctx):
+        ctx.set(dut.command.payload.bytes, 128)
+        ctx.set(dut.command.valid, 1)
+        ctx.set(dut.memory.request.ready, 1)
+        for cycle in range(12):
+            if ctx.get(dut.memory.request.valid):
+                times.append(cycle)
+            await ctx.tick()
+            ctx.set(dut.command.valid, 0)
+
+    simulate(dut, bench)
+    assert times == [3, 4, 5, 6]
