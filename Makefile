@@ -1,0 +1,46 @@
+# make demo and make test need make, a C++ compiler and Python 3.11 or later; the rest is installed
+# into .venv on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench docs clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "VIP needs Python 3.11 or later; set PYTHON=/path/to/python3" >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, area, trimming
+	$(BIN)/vip demo
+
+test: $(INSTALLED) ## all tests that fit in ten minutes
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(INSTALLED) ## the tests that take longer
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(INSTALLED) ## style, types, and which room may import which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## rewrite the sources in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED) ## measure cycles, simulation speed and area; compare with bench/results
+	$(BIN)/python -m bench
+
+docs: $(INSTALLED) ## regenerate the generated documents
+	$(BIN)/python -m isa.manual
+
+clean: ## remove what was built (not .venv)
+	rm -rf build
