@@ -1,0 +1,86 @@
+from hdl.config import PeConfig
+from pe.fetch import Fetch
+
+CONFIG = PeConfig(instruction_words=64)
+
+
+def _load(words):
+    async def load(ctx, dut):
+        ctx.set(dut.load.valid, 1)
+        for address, word in enumerate(words):
+            ctx.set(dut.load.payload.address, address)
+            ctx.set(dut.load.payload.word, word)
+            assert ctx.get(dut.load.ready) == 1
+            await ctx.tick()
+        ctx.set(dut.load.valid, 0)
+        ctx.set(dut.words, len(words))
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        ctx.set(dut.run, 1)
+
+    return load
+
+
+def test_first_word_two_cycles_after_start_then_one_a_cycle(simulate, rng):
+    dut = Fetch(CONFIG)
+    words = [rng.getrandbits(32) for _ in range(20)]
+
+    async def bench(ctx):
+        await _load(words)(ctx, dut)
+        ctx.set(dut.ready, 1)
+        assert ctx.get(dut.valid) == 0
+        await ctx.tick()
+        for pc, word in enumerate(words):
+            assert (ctx.get(dut.valid), ctx.get(dut.pc), ctx.get(dut.word)) == (1, pc, word)
+            assert ctx.get(dut.outside) == 0
+            await ctx.tick()
+        assert (ctx.get(dut.pc), ctx.get(dut.outside)) == (20, 1)
+
+    simulate(dut, bench)
+
+
+def test_random_waits_and_redirects(simulate, rng):
+    dut = Fetch(CONFIG)
+    words = [rng.getrandbits(32) for _ in range(64)]
+
+    async def bench(ctx):
+        await _load(words)(ctx, dut)
+        await ctx.tick()
+        pc = 0
+        for _ in range(1500):
+            assert ctx.get(dut.valid) == 1
+            assert ctx.get(dut.pc) == pc
+            inside = 0 <= pc < len(words)
+            assert ctx.get(dut.outside) == (not inside)
+            if inside:
+                assert ctx.get(dut.word) == words[pc]
+            ready = rng.random() < 0.6
+            redirect = rng.random() < 0.2 or not -20 < pc < 80
+            target = rng.randrange(-5, 70) if rng.random() < 0.3 else rng.randrange(64)
+            ctx.set(dut.ready, ready)
+            ctx.set(dut.redirect, redirect)
+            ctx.set(dut.target, target)
+            if redirect:
+                pc = target
+            elif ready:
+                pc += 1
+            await ctx.tick()
+
+    simulate(dut, bench)
+
+
+def test_program_can_only_be_loaded_while_stopped(simulate):
+    dut = Fetch(CONFIG)
+
+    async def bench(ctx):
+        await _load([1, 2, 3])(ctx, dut)
+        assert ctx.get(dut.load.ready) == 0
+        await ctx.tick()
+        assert ctx.get(dut.valid) == 1
+        ctx.set(dut.run, 0)
+        assert ctx.get(dut.load.ready) == 1
+        await ctx.tick()
+        assert ctx.get(dut.valid) == 0
+
+    simulate(dut, bench)
