@@ -1,0 +1,302 @@
+"""Arithmetic on words split into lanes whose width is chosen at run time.
+
+A word is made of *granules*, the narrowest lanes; ``joins[k]`` is 1 where granule ``k + 1``
+continues the lane of granule ``k``. All lanes are signed. Everything here is combinational.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from isa.table import ReductionOp
+
+__all__ = [
+    "LaneAdder",
+    "LaneReducer",
+    "LaneShifter",
+    "lane_joins",
+    "lane_tops",
+    "one_of",
+    "rotate_units_right",
+]
+
+
+def one_of(code: Value, wanted: Iterable[int], possible: Iterable[int]) -> Value:
+    """1 when ``code`` is one of ``wanted``, given that it is always one of ``possible``.
+
+    The answer is a constant when ``possible`` allows only one, so that what depends on it is not
+    built.
+    """
+    every = frozenset(possible)
+    chosen = every & frozenset(wanted)
+    if not chosen:
+        return Const(0, 1)
+    if chosen == every:
+        return Const(1, 1)
+    rest = every - chosen
+    if len(rest) < len(chosen):
+        return ~Cat(code == int(value) for value in sorted(rest)).any()
+    return Cat(code == int(value) for value in sorted(chosen)).any()
+
+
+def lane_joins(lanes: Sequence[tuple[int, Value]], granule: int, bits: int) -> Value:
+    """``joins`` of a word of ``bits`` bits in granules of ``granule`` bits.
+
+    ``lanes`` are (width in bits, 1 while lanes have this width), of which one holds at a time.
+    """
+    joins = [
+        Cat(active for width, active in lanes if place % width).any()
+        for place in range(granule, bits, granule)
+    ]
+    return Cat(joins)
+
+
+def lane_tops(
+    flags: Sequence[Value], lanes: Sequence[tuple[int, Value]], granule: int
+) -> list[Value]:
+    """For each granule, the flag of the last granule of its lane (``lanes`` as in lane_joins)."""
+    spread = []
+    for index in range(len(flags)):
+        terms = []
+        for width, active in lanes:
+            per = max(1, width // granule)
+            top = min(index // per * per + per - 1, len(flags) - 1)
+            terms.append(active & flags[top])
+        spread.append(Cat(terms).any())
+    return spread
+
+
+def rotate_units_right(word: Value, amount: Value, unit: int) -> Value:
+    """``word`` rotated so that unit ``amount`` becomes unit 0; a unit has ``unit`` bits."""
+    for level in range(len(amount)):
+        word = Mux(amount[level], word.rotate_right(unit << level), word)
+    return word
+
+
+class LaneAdder(wiring.Component):
+    """Adds or subtracts the lanes of two words, with one carry chain for all lane widths.
+
+    Parameters:
+        granule: bits of a granule, at least 1.
+        granules: at least 1.
+
+    Members:
+        a, b: in.
+        subtract: in; ``a - b`` instead of ``a + b``.
+        joins: in; ``granules - 1`` bits (at least 1, then ignored).
+        sum: out; wraps at the lane width.
+        negative: out, a bit a granule, valid at the last granule of a lane: the exact result is
+            negative.
+        overflow: out, valid likewise: the exact result does not fit the lane.
+    """
+
+    def __init__(self, granule: int, granules: int) -> None:
+        self.granule = granule
+        self.granules = granules
+        bits = granule * granules
+        super().__init__(
+            {
+                "a": In(bits),
+                "b": In(bits),
+                "subtract": In(1),
+                "joins": In(max(1, granules - 1)),
+                "sum": Out(bits),
+                "negative": Out(granules),
+                "overflow": Out(granules),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        size, count = self.granule, self.granules
+        b = Signal(size * count)
+        m.d.comb += b.eq(self.b ^ self.subtract.replicate(size * count))
+        # A guard bit behind each granule passes the carry on within a lane (1 + 0), and between
+        # lanes swallows it and gives the next lane its carry in (0 + 0 or 1 + 1).
+        left: list[Value] = [self.subtract]
+        right: list[Value] = [self.subtract]
+        for index in range(count):
+            left.append(self.a.word_select(index, size))
+            right.append(b.word_select(index, size))
+            if index < count - 1:
+                left.append(self.joins[index] | self.subtract)
+                right.append(~self.joins[index] & self.subtract)
+        total = Signal(1 + count * (size + 1))
+        m.d.comb += total.eq(Cat(left) + Cat(right))
+        for index in range(count):
+            result = total[1 + index * (size + 1) :][:size]
+            top = (index + 1) * size - 1
+            differ = self.a[top] ^ b[top]
+            m.d.comb += [
+                self.sum.word_select(index, size).eq(result),
+                # Operands of different sign can't overflow; of equal sign, it is the result's.
+                self.negative[index].eq(Mux(differ, result[-1], self.a[top])),
+                self.overflow[index].eq(~differ & (result[-1] ^ self.a[top])),
+            ]
+        return m
+
+
+class LaneReducer(wiring.Component):
+    """Combines the lanes of two words by add, min or max, without loss.
+
+    Parameters:
+        granule, granules: as of :class:`LaneAdder`.
+        operations: the reductions that it can do; not empty.
+        widths: lane widths (bits) that occur; multiples of ``granule``.
+
+    Members:
+        a, b: in.
+        reduction: in; code of :class:`isa.table.ReductionOp`.
+        lanes: in; a bit for each of ``widths`` in ascending order, of which one is 1.
+        use_b: in, a bit a granule, valid at the last granule of a lane: 0 makes min and max give
+            ``a``; for add, lanes not used must be 0.
+        value: out; the low bits of the result.
+        sign: out, a bit a granule, valid likewise: the bit that extends ``value`` to the exact
+            result.
+    """
+
+    def __init__(
+        self,
+        granule: int,
+        granules: int,
+        operations: frozenset[ReductionOp],
+        widths: Sequence[int],
+    ) -> None:
+        self.granule = granule
+        self.granules = granules
+        self.operations = operations
+        self.widths = tuple(sorted(widths))
+        bits = granule * granules
+        super().__init__(
+            {
+                "a": In(bits),
+                "b": In(bits),
+                "reduction": In(max(ReductionOp).bit_length()),
+                "lanes": In(len(self.widths)),
+                "use_b": In(granules),
+                "value": Out(bits),
+                "sign": Out(granules),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        size, count = self.granule, self.granules
+        add = one_of(self.reduction, [ReductionOp.ADD], self.operations)
+        low = one_of(self.reduction, [ReductionOp.MIN], self.operations - {ReductionOp.ADD})
+        lanes = [(width, self.lanes[index]) for index, width in enumerate(self.widths)]
+        if len(lanes) == 1:
+            lanes = [(lanes[0][0], Const(1, 1))]
+        m.submodules.adder = adder = LaneAdder(size, count)
+        m.d.comb += [adder.a.eq(self.a), adder.b.eq(self.b), adder.subtract.eq(~add)]
+        if count > 1:
+            m.d.comb += adder.joins.eq(lane_joins(lanes, size, size * count))
+        picks = [self.use_b[index] & (adder.negative[index] ^ low) for index in range(count)]
+        for index, pick in enumerate(lane_tops(picks, lanes, size)):
+            part = slice(index * size, (index + 1) * size)
+            chosen = Signal(size, name=f"chosen_{index}")
+            m.d.comb += [
+                chosen.eq(Mux(pick, self.b[part], self.a[part])),
+                self.value[part].eq(Mux(add, adder.sum[part], chosen)),
+                self.sign[index].eq(Mux(add, adder.negative[index], chosen[-1])),
+            ]
+        return m
+
+
+class LaneShifter(wiring.Component):
+    """Shifts the lanes of a word right by one amount, filling with each lane's sign.
+
+    Parameters:
+        bits: of the word.
+        granule: bits of a granule; the last granule also takes the bits that are left over.
+        widths: lane widths that occur (bits); multiples of ``granule``. A lane takes the bits left
+            over where it is the last one.
+        amount_bits: at least 1.
+
+    Members:
+        data: in.
+        lanes: in; a bit for each of ``widths`` in ascending order, of which one is 1.
+        amount: in.
+        shifted: out.
+        dropped: out, a bit a granule, valid at the first granule of a lane: the last bit shifted
+            out (0 without a shift).
+        sign: out, a bit a granule: its lane's sign.
+    """
+
+    def __init__(self, bits: int, granule: int, widths: Sequence[int], amount_bits: int) -> None:
+        self.bits = bits
+        self.granule = granule
+        self.granules = max(1, bits // granule)
+        self.widths = tuple(sorted(widths))
+        self.amount_bits = amount_bits
+        super().__init__(
+            {
+                "data": In(bits),
+                "lanes": In(len(self.widths)),
+                "amount": In(amount_bits),
+                "shifted": Out(bits),
+                "dropped": Out(self.granules),
+                "sign": Out(self.granules),
+            }
+        )
+
+    def _granule_of(self, bit: int) -> int:
+        return min(bit // self.granule, self.granules - 1)
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        lanes = [(width, self.lanes[index]) for index, width in enumerate(self.widths)]
+        if len(lanes) == 1:
+            lanes = [(lanes[0][0], Const(1, 1))]
+        ends = [
+            self.bits if index == self.granules - 1 else (index + 1) * self.granule
+            for index in range(self.granules)
+        ]
+        m.d.comb += self.sign.eq(
+            Cat(lane_tops([self.data[end - 1] for end in ends], lanes, self.granule))
+        )
+
+        def joined(one: int, other: int) -> Value:
+            places = range(one + 1, other + 1)
+            return Cat(
+                active
+                for width, active in lanes
+                if all(place * self.granule % width for place in places)
+            ).any()
+
+        word: Signal = self.data
+        dropped: Value = Const(0, self.granules)
+        for level in reversed(range(self.amount_bits)):
+            step = 1 << level
+            shift = self.amount[level]
+            source = []
+            for bit in range(self.bits):
+                granule = self._granule_of(bit)
+                if bit + step >= self.bits:
+                    source.append(self.sign[granule])
+                elif self._granule_of(bit + step) == granule:
+                    source.append(word[bit + step])
+                else:
+                    same = joined(granule, self._granule_of(bit + step))
+                    source.append(Mux(same, word[bit + step], self.sign[granule]))
+            last = []
+            for granule in range(self.granules):
+                bit = granule * self.granule + step - 1
+                if bit >= self.bits:
+                    last.append(self.sign[granule])
+                elif self._granule_of(bit) == granule:
+                    last.append(word[bit])
+                else:
+                    same = joined(granule, self._granule_of(bit))
+                    last.append(Mux(same, word[bit], self.sign[granule]))
+            after = Signal(self.bits, name=f"shifted_by_{step}")
+            out = Signal(self.granules, name=f"dropped_by_{step}")
+            m.d.comb += [
+                after.eq(Mux(shift, Cat(source), word)),
+                out.eq(Mux(shift, Cat(last), dropped)),
+            ]
+            word, dropped = after, out
+        m.d.comb += [self.shifted.eq(word), self.dropped.eq(dropped)]
+        return m
