@@ -1,9 +1,10 @@
 """Array range check (ARC): scratchpad ranges that a load or store still needs."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
 
@@ -30,7 +31,7 @@ def scratchpad_range(config: PeConfig) -> data.StructLayout:
     return data.StructLayout({"used": 1, "start": bits, "end": bits, "writes": 1})
 
 
-class Arc(wiring.Component):
+class Arc(Component):
     """Associative array of scratchpad ranges in transfer (thesis 5.1).
 
     A load's entry makes every overlapping access wait until its last column has arrived. A store's

@@ -1,9 +1,9 @@
 """The processing engine: all its units, connected."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from hdl.emission import once
@@ -24,7 +24,7 @@ from .vector import VectorUnit
 __all__ = ["Pe"]
 
 
-class Pe(wiring.Component):
+class Pe(Component):
     """One VIP processing engine (thesis chapter 5).
 
     An instruction is fetched in one cycle, decoded while its registers are read in the next, and

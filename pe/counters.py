@@ -1,9 +1,9 @@
 """Performance counters of a processing engine."""
 
 from amaranth.hdl import Array, Elaboratable, Module, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.counters import COUNTER_BITS, PeCounter
 from hdl.emission import once
@@ -21,7 +21,7 @@ FLUSH_CYCLES = _COUNT + 2
 _BYTES = (PeCounter.BYTES_LOADED, PeCounter.BYTES_STORED)
 
 
-class Counters(wiring.Component):
+class Counters(Component):
     """The counters of :class:`hdl.counters.PeCounter` in one memory.
 
     Sixteen wide counters in flip-flops would be an eighth of the engine. Instead events gather in

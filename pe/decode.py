@@ -1,9 +1,10 @@
 """Decode: from an instruction word to what the issue stage needs, built from the ISA table."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, enum, wiring
+from amaranth.lib import data, enum
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from isa.table import (
     FIELD_A,
@@ -121,7 +122,7 @@ def _reads(row: Instruction, field: BitField) -> bool:
     return field in row.reads
 
 
-class Decode(wiring.Component):
+class Decode(Component):
     """Combinational decoder for the instructions of ``config``.
 
     Members:

@@ -1,9 +1,10 @@
 """Fetch: the instruction buffer and the program counter."""
 
 from amaranth.hdl import Elaboratable, Module, Signal, signed
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import PC_BITS, load_word
@@ -15,7 +16,7 @@ __all__ = ["WORD_BITS", "Fetch"]
 WORD_BITS = 32
 
 
-class Fetch(wiring.Component):
+class Fetch(Component):
     """Reads one instruction a cycle from the instruction buffer (thesis 5.1, 7.1.3).
 
     An instruction is at the output in the cycle after it is read. After ``start`` in cycle t the

@@ -1,9 +1,10 @@
 """Issue: one instruction a cycle, in order, to the unit that executes it."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value, signed
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from hdl.emission import once
@@ -24,7 +25,7 @@ __all__ = ["EVENT_BITS", "Issue"]
 EVENT_BITS = max(PeCounter).bit_length()
 
 
-class Issue(wiring.Component):
+class Issue(Component):
     """The instruction at issue, its hazards, its faults, and its dispatch (thesis 5.1).
 
     An instruction waits until the registers that it reads and writes hold their values, until no

@@ -1,9 +1,10 @@
 """Load-store unit: moves data between memory and scratchpad or registers."""
 
 from amaranth.hdl import Elaboratable, Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS, MemoryPort
@@ -18,7 +19,7 @@ from .ports import ScratchpadReadPort, ScratchpadWritePort
 __all__ = ["LoadStore"]
 
 
-class LoadStore(wiring.Component):
+class LoadStore(Component):
     """Transfers cut into requests of one DRAM column, many in flight, answered in any order.
 
     A table indexed by the requests' tags says what each response is for (thesis 5.1; 7.1.3 has an

@@ -1,9 +1,12 @@
 """Request side of the load-store unit: cuts transfers into requests of one DRAM column each."""
 
+from typing import Any
+
 from amaranth.hdl import Array, Cat, Const, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
 from isa.table import Width
@@ -23,7 +26,7 @@ _WORD_BYTES = WORD_BITS // 8
 _COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
 
 
-class LoadStoreRequest(wiring.Component):
+class LoadStoreRequest(Component):
     """Works through commands in order, one beat a cycle: a column of a load, a word of a store.
 
     A beat is formed in one cycle, its word read from the scratchpad in the next, and offered to the
@@ -63,10 +66,10 @@ class LoadStoreRequest(wiring.Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        work = Signal(transfer_layout(config))
+        work: Any = Signal(transfer_layout(config))
         working = Signal()
         done = Signal()
-        waiting = Signal(transfer_layout(config))
+        waiting: Any = Signal(transfer_layout(config))
         waits = Signal()
         # One value to store from a register is kept, not one for each place in the queue.
         value = Signal(WORD_BITS)
@@ -75,8 +78,9 @@ class LoadStoreRequest(wiring.Component):
         m.d.comb += self.command.ready.eq(~waits & ~(stores_register & value_held))
         accepted = Signal()
         m.d.comb += accepted.eq(self.command.valid & self.command.ready)
-        command = Signal(transfer_layout(config))
-        m.d.comb += [command[name].eq(self.command.payload[name]) for name, _ in command.shape()]
+        transfer = transfer_layout(config)
+        command: Any = Signal(transfer)
+        m.d.comb += [command[name].eq(self.command.payload[name]) for name in transfer.members]
         with m.If(~working | done):
             m.d.sync += [
                 working.eq(waits | accepted),
@@ -168,7 +172,7 @@ class LoadStoreRequest(wiring.Component):
 
         first_byte = Const((1 << _WORD_BYTES) - 1, _WORD_BYTES) << place
         last_byte = Cat((word_here + place) > byte for byte in range(_WORD_BYTES))
-        beat = Signal(memory_request(config.address_bits, config.tag_bits))
+        beat: Any = Signal(memory_request(config.address_bits, config.tag_bits))
         m.d.comb += [
             beat.address.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:])),
             beat.tag.eq(tag),
@@ -178,7 +182,7 @@ class LoadStoreRequest(wiring.Component):
             beat.strobe.eq(Mux(work.store, first_byte & last_byte, -1)),
         ]
         # Second stage: the word of a store arrives from the scratchpad, which holds it.
-        formed = Signal.like(beat)
+        formed: Any = Signal.like(beat)
         formed_valid = Signal()
         from_register = Signal()
         out = self.request.payload

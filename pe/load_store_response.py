@@ -1,9 +1,12 @@
 """Response side of the load-store unit: puts loaded words where their tags say."""
 
+from typing import Any
+
 from amaranth.hdl import Array, Cat, Const, Elaboratable, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import WORD_BITS, memory_response
 from isa.table import Width
@@ -17,7 +20,7 @@ __all__ = ["LoadStoreResponse"]
 _WORD_BYTES = WORD_BITS // 8
 
 
-class LoadStoreResponse(wiring.Component):
+class LoadStoreResponse(Component):
     """Takes one beat a cycle; a beat is written to the scratchpad in the cycle after it is taken.
 
     A value for a register is offered in the cycle after that until it is accepted; meanwhile a
@@ -61,7 +64,7 @@ class LoadStoreResponse(wiring.Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        beat = Signal(memory_response(config.tag_bits))
+        beat: Any = Signal(memory_response(config.tag_bits))
         valid = Signal()
         go = Signal()
         entry = self.entry

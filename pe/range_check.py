@@ -1,9 +1,9 @@
 """Range check: the scratchpad ranges and DRAM bytes of an instruction, and its faults."""
 
 from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
@@ -24,7 +24,7 @@ def byte_bits(config: PeConfig) -> int:
     return config.scratchpad_bits + 1
 
 
-class RangeCheck(wiring.Component):
+class RangeCheck(Component):
     """Combinational: what an instruction touches, from its operands' values.
 
     Members:

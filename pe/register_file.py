@@ -4,6 +4,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.sram import Sram
@@ -24,7 +25,7 @@ class RegisterReadPort(wiring.Signature):
         super().__init__({"index": Out(config.register_bits), "value": In(REGISTER_WIDTH)})
 
 
-class RegisterFile(wiring.Component):
+class RegisterFile(Component):
     """Three read ports, one write port, and a bit a register that says whether it holds its value
     (thesis 5.1: cleared at issue of an instruction that will write it later, set by the write).
 
@@ -49,7 +50,7 @@ class RegisterFile(wiring.Component):
                 "value": In(REGISTER_WIDTH),
                 "invalidate": In(1),
                 "pending": In(config.register_bits),
-                "valid": Out(config.registers, init=-1),
+                "valid": Out(config.registers, init=-1),  # type: ignore[call-arg]
             }
         )
 

@@ -1,9 +1,9 @@
 """Scalar unit: 64-bit arithmetic, shifts, logic and branch conditions in one cycle."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from isa.table import BranchOp, Opcode, ScalarOp, Unit
 
@@ -17,7 +17,7 @@ REGISTER_WIDTH = 64
 _SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
 
 
-class Scalar(wiring.Component):
+class Scalar(Component):
     """Combinational scalar unit with the operations of ``config`` (thesis Table 4.1).
 
     One adder serves addition, subtraction and the ordered branches; one right shifter with

@@ -1,9 +1,10 @@
 """Sequencer: launch, end and fault of a program."""
 
 from amaranth.hdl import Elaboratable, Module, Signal, signed
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import PC_BITS, IdentityPort, PeState, launch_command, status_layout
 from isa.faults import FaultCause
@@ -17,7 +18,7 @@ from .scalar import REGISTER_WIDTH
 __all__ = ["Sequencer"]
 
 
-class Sequencer(wiring.Component):
+class Sequencer(Component):
     """Brings the engine from launch to its end (design decisions 4 and 5).
 
     A launch first writes every register, one a cycle, then runs the program. After ``halt``, a

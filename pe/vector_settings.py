@@ -1,9 +1,9 @@
 """Vector settings: VL, MR and FX, and the sizes that follow from them."""
 
 from amaranth.hdl import Elaboratable, Module, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MAX_FX, Unit
@@ -16,7 +16,7 @@ def element_bits(config: PeConfig) -> int:
     return 2 * config.length_bits - 1
 
 
-class VectorSettings(wiring.Component):
+class VectorSettings(Component):
     """Registers for ``set.vl``, ``set.mr`` and ``set.fx``.
 
     Members:
