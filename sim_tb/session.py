@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from json import loads
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -129,10 +130,8 @@ class Session:
         finally:
             # The session may still wait for the simulator to call.
             if not self._process:
-                try:
+                with suppress(OSError):
                     Client(str(self._listener.address)).close()
-                except OSError:
-                    pass
 
     @property
     def _wave(self) -> Path | None:

@@ -1,0 +1,212 @@
+"""Cosimulation of one processing engine: programs run on its Verilog, with what they leave behind.
+
+:func:`run_pe` runs one program. :class:`PeSimulation` keeps the simulator for many of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from hdl.config import PeConfig
+from hdl.counters import PeCounter
+from hdl.ports import PeState
+from isa.faults import FaultCause
+from isa.image import DramImage
+
+from .engine import TOP, build_engine
+from .models import HostJob, HostResult, MemoryBehaviour, Outcome
+from .session import Session
+
+__all__ = [
+    "CosimError",
+    "CosimResult",
+    "Identity",
+    "Job",
+    "MemoryBehaviour",
+    "PeSimulation",
+    "run_many",
+    "run_pe",
+]
+
+
+class CosimError(ValueError):
+    """A run that did not end as a run must; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Which engine of a chip the simulated one takes itself for; each 0..65535."""
+
+    pe_index: int = 0
+    vault: int = 0
+    slot: int = 0
+    pe_count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One program to run.
+
+    Attributes:
+        words: the program, at most the engine's instruction buffer.
+        image: the memory; the engine changes it. Give it the size of the engine's address space.
+        max_cycles: a program that runs longer is an error.
+        memory: how the memory answers.
+        parameters: DRAM address of the parameter block.
+        identity: of the engine.
+        reset: reset the engine before; otherwise it goes on in the state that the job before left.
+        scratchpad: what the scratchpad holds at the start; None: what it held before.
+    """
+
+    words: Sequence[int]
+    image: DramImage
+    max_cycles: int
+    memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
+    parameters: int = 0
+    identity: Identity = field(default_factory=Identity)
+    reset: bool = True
+    scratchpad: bytes | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CosimResult:
+    """What a program left behind.
+
+    Attributes:
+        state: ``HALTED`` or ``FAULTED``.
+        cause, pc: of a fault; ``pc`` means nothing without one.
+        cycles: from launch to end as the host sees it, so with the engine's start-up and the wait
+            for its units; the counter ``CYCLES`` has the program's own.
+        counters: by name of :class:`hdl.counters.PeCounter`.
+        registers: 64-bit patterns.
+        scratchpad: all its bytes.
+        wall_seconds: simulation time on this machine, loading included.
+    """
+
+    state: PeState
+    cause: FaultCause
+    pc: int
+    cycles: int
+    counters: dict[str, int]
+    registers: list[int]
+    scratchpad: bytes
+    wall_seconds: float
+
+    @property
+    def cycles_per_second(self) -> float:
+        """Simulated cycles per second."""
+        return self.cycles / self.wall_seconds
+
+
+class PeSimulation:
+    """A simulator of one engine, to be used in a ``with`` statement.
+
+    Parameters:
+        config: of the engine.
+        trace: file for the waveforms of all runs, ``.vcd`` or ``.fst``; slows the simulation down
+            ten times.
+
+    Raises:
+        sim_tb.build.BuildError: the simulator can't be built.
+    """
+
+    def __init__(self, config: PeConfig, *, trace: Path | None = None) -> None:
+        self.config = config
+        folder = build_engine(config, trace.suffix.lstrip(".") or "?" if trace else "")
+        self._session = Session(folder, TOP, trace=trace)
+
+    def __enter__(self) -> "PeSimulation":
+        self._session.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._session.__exit__(kind, error, traceback)
+
+    def run_many(
+        self, jobs: Iterable[Job], progress: Callable[[int], None] | None = None
+    ) -> Iterator[CosimResult | CosimError]:
+        """Run ``jobs`` in order and yield for each its result, or the error that it met.
+
+        A few jobs are taken from ``jobs`` ahead of the results, so an image that one uses is not
+        free before its result is there.
+
+        Parameters:
+            progress: called now and then with the cycles of the job that runs.
+
+        Raises:
+            CosimError: a job that can't be run.
+            sim_tb.session.SessionError: the simulator ended by itself.
+        """
+        limits: list[int] = []
+
+        def handed_over() -> Iterator[HostJob]:
+            for job in jobs:
+                limits.append(job.max_cycles)
+                yield self._host_job(job)
+
+        for result in self._session.run_many(handed_over(), progress):
+            yield self._result(result, limits.pop(0))
+
+    def run(self, job: Job, progress: Callable[[int], None] | None = None) -> CosimResult:
+        """Run one job.
+
+        Raises:
+            CosimError: as described there.
+        """
+        (result,) = self.run_many([job], progress)
+        if isinstance(result, CosimError):
+            raise result
+        return result
+
+    def _host_job(self, job: Job) -> HostJob:
+        config = self.config
+        if len(job.words) > config.instruction_words:
+            raise CosimError(
+                f"a program of {len(job.words)} words does not fit the instruction buffer of "
+                f"{config.instruction_words}"
+            )
+        if job.scratchpad is not None and len(job.scratchpad) != config.scratchpad_bytes:
+            raise CosimError(
+                f"scratchpad contents of {len(job.scratchpad)} bytes given for one of "
+                f"{config.scratchpad_bytes}"
+            )
+        if not 1 <= job.max_cycles < 2**63:
+            raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {job.max_cycles}")
+        identity = job.identity
+        return HostJob(
+            words=tuple(job.words),
+            memory=str(job.image.path.absolute()),
+            behaviour=job.memory,
+            reset=job.reset,
+            parameters=job.parameters,
+            max_cycles=job.max_cycles,
+            identity=(identity.pe_index, identity.vault, identity.slot, identity.pe_count),
+            scratchpad=None if job.scratchpad is None else job.scratchpad.hex(),
+        )
+
+    def _result(self, result: HostResult, max_cycles: int) -> CosimResult | CosimError:
+        reasons = {
+            Outcome.TOO_LONG: f"the program did not end within {max_cycles} cycles",
+            Outcome.HUNG: f"the engine hangs: still {PeState(result.state).name.lower()} after "
+            f"{max_cycles} cycles and a stop",
+            Outcome.VIOLATION: f"memory port rule broken: {result.violation}",
+            Outcome.IN_FLIGHT: "the engine says that it has ended, with memory requests in flight",
+        }
+        if result.outcome is not Outcome.ENDED:
+            return CosimError(reasons[result.outcome])
+        return CosimResult(
+            state=PeState(result.state),
+            cause=FaultCause(result.cause),
+            pc=result.pc,
+            cycles=result.cycles,
+            counters={item.name: result.counters[item] for item in PeCounter},
+            registers=list(result.registers),
+            scratchpad=bytes.fromhex(result.scratchpad),
+            wall_seconds=result.wall_seconds,
+        )

@@ -1,0 +1,97 @@
+"""The simulator of one processing engine: its Verilog, its surroundings, and both cached."""
+
+import hashlib
+import tempfile
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+from amaranth.back import verilog
+
+from hdl.config import PeConfig
+from hdl.counters import COUNTER_BITS
+from hdl.ports import PC_BITS, status_layout
+from pe.core import Pe
+
+from .build import BuildError, Design, build, build_folder
+from .readout import CONTROL
+
+__all__ = ["TOP", "TRACE_FORMATS", "build_engine", "engine_design"]
+
+#: Top module, and so the executable's name.
+TOP = "vip_pe_top"
+#: Formats of waveform files, by the files' suffix.
+TRACE_FORMATS = ("vcd", "fst")
+
+_SUPPORT = (
+    "memory_model.sv",
+    "memory_model.h",
+    "memory_model.cpp",
+    "pe_host.h",
+    "pe_host.cpp",
+    "pe_top.sv",
+)
+#: Rooms whose source decides what the engine's Verilog is.
+_SOURCES = ("isa", "hdl", "pe", "soc")
+
+
+def engine_design(config: PeConfig, pe: str, trace: str = "") -> Design:
+    """What the simulator of an engine is built from.
+
+    Parameters:
+        config: of the engine.
+        pe: SystemVerilog of its top module ``pe`` and all below.
+        trace: "" or one of :data:`TRACE_FORMATS`.
+    """
+    return Design(
+        top=TOP,
+        verilog={"pe.sv": pe},
+        support=_SUPPORT,
+        parameters={
+            "ADDRESS_BITS": config.address_bits,
+            "TAG_BITS": config.tag_bits,
+            "PC_BITS": config.pc_bits,
+            "CAUSE_BITS": len(status_layout()["cause"].shape),
+            "STATUS_PC_BITS": PC_BITS,
+            "COUNTER_BITS": COUNTER_BITS,
+        },
+        control=CONTROL,
+        trace=trace,
+    )
+
+
+def build_engine(config: PeConfig, trace: str = "") -> Path:
+    """The folder of the simulator of an engine; see :func:`sim_tb.build.build`.
+
+    Parameters:
+        config: of the engine.
+        trace: "" or the format of waveform files that it can write, of :data:`TRACE_FORMATS`.
+
+    Raises:
+        BuildError: as :func:`sim_tb.build.build`, or no such format.
+    """
+    if trace and trace not in TRACE_FORMATS:
+        raise BuildError(f"waveforms are written as {' or '.join(TRACE_FORMATS)}, not {trace!r}")
+    return build(engine_design(config, _engine_verilog(config), trace))
+
+
+def _engine_verilog(config: PeConfig) -> str:
+    """The engine's Verilog, kept as long as the source that makes it stays the same."""
+    digest = hashlib.sha256()
+    digest.update(version("amaranth").encode())
+    for name, value in sorted(asdict(config).items()):
+        shown = sorted(value) if isinstance(value, frozenset) else value
+        digest.update(f"{name}={shown};".encode())
+    root = Path(__file__).parent.parent
+    for room in _SOURCES:
+        for path in sorted((root / room).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    folder = build_folder() / "verilog"
+    kept = folder / f"{digest.hexdigest()[:20]}.v"
+    if not kept.is_file():
+        text = verilog.convert(Pe(config), name="pe", strip_internal_attrs=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+            file.write(text)
+        Path(file.name).replace(kept)
+    return kept.read_text()

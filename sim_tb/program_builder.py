@@ -1,0 +1,188 @@
+"""Building of random programs word by word, with what is known of registers and hazards."""
+
+from random import Random
+
+from hdl.config import PeConfig
+from isa.table import BY_KEY, IMM14, IMM20
+
+from .vector_hazards import Span, VectorHazards
+
+__all__ = ["HOSTILE", "ProgramBuilder"]
+
+_M64 = (1 << 64) - 1
+#: Values at which 64-bit arithmetic goes wrong first.
+HOSTILE = (0, 1, _M64, 1 << 63, (1 << 63) - 1, 0x8000_0000, 0x7FFF_FFFF, 0x8000, 0x7F80, 0x55AA)
+
+_CHUNK = 13
+#: Parts of the registers: loop counters and limits at the top, then pointers, then data.
+_LOOP_REGISTERS = 4
+_NEEDED = ("mov.imm", "add.imm", "sll.imm", "or.imm", "bne", "blt", "bge", "jmp", "v.drain")
+
+
+class ProgramBuilder:
+    """A program under construction.
+
+    Registers are of three kinds: loop counters; pointers, which get a known value right before
+    each use; and data, of which nothing need be known.
+
+    Attributes:
+        words: the program so far.
+        known: values of registers that are known at this place.
+        settings: ``vl``, ``mr``, ``fx`` where known, else None.
+        hazards: of the vector unit.
+        table: memory that the program only reads; pointers are loaded from there.
+        table_values: address -> 64-bit value that must be there at the start.
+
+    Raises:
+        ValueError: the engine lacks an instruction that every program needs.
+    """
+
+    def __init__(self, random: Random, config: PeConfig, table: Span) -> None:
+        lacking = [key for key in _NEEDED if key not in config.instructions]
+        if lacking:
+            raise ValueError(f"random programs need an engine with the instruction {lacking[0]!r}")
+        self.random = random
+        self.config = config
+        self.table = table
+        self.table_values: dict[int, int] = {}
+        self.words: list[int] = []
+        self.known: dict[int, int] = {}
+        self.settings: dict[str, int | None] = {"vl": 1, "mr": 1, "fx": 0}
+        self.hazards = VectorHazards(config.scratchpad_bytes)
+        self.loop_registers = range(config.registers - _LOOP_REGISTERS, config.registers)
+        pointers = config.registers - _LOOP_REGISTERS
+        self._pointers = range(pointers - max(3, pointers // 4), pointers)
+        self._next_pointer = 0
+
+    def word(self, word: int) -> None:
+        """Append a word that is data, or must not be executed."""
+        self.words.append(word)
+
+    def emit(self, key: str, *operands: int) -> int:
+        """Append an instruction with its operands in assembly's order; its address."""
+        row = BY_KEY[key]
+        word = row.match
+        for operand, value in zip(row.operands, operands, strict=True):
+            word |= operand.field.insert(value)
+        self.words.append(word)
+        if row.writes is not None:
+            self.known.pop(row.writes.extract(word), None)
+        return len(self.words) - 1
+
+    def patch(self, at: int, key: str, *operands: int) -> None:
+        """Replace the instruction at address ``at``."""
+        row = BY_KEY[key]
+        self.words[at] = row.match
+        for operand, value in zip(row.operands, operands, strict=True):
+            self.words[at] |= operand.field.insert(value)
+
+    def join(self) -> None:
+        """Here control comes from more than one place: forget what is known, drain."""
+        self.known.clear()
+        self.settings = dict.fromkeys(self.settings)
+        self.drain()
+
+    def drain(self) -> None:
+        """Append ``v.drain``."""
+        self.emit("v.drain")
+        self.hazards.drained()
+
+    # Registers.
+
+    def data_register(self) -> int:
+        """A register whose value no later instruction relies on."""
+        return self.random.randrange(self._pointers.start)
+
+    def any_register(self) -> int:
+        """Any register, to be read."""
+        return self.random.randrange(self.config.registers)
+
+    def constant(self, register: int, value: int) -> None:
+        """Load ``value`` (modulo 2**64) into ``register``."""
+        value &= _M64
+        signed = value - (1 << 64) if value >> 63 else value
+        if signed in IMM20.range:
+            self.emit("mov.imm", register, signed)
+        else:
+            chunks = []
+            rest = signed
+            while rest not in IMM20.range:
+                chunks.append(rest & ((1 << _CHUNK) - 1))
+                rest >>= _CHUNK
+            self.emit("mov.imm", register, rest)
+            for chunk in reversed(chunks):
+                self.emit("sll.imm", register, register, _CHUNK)
+                self.emit("or.imm", register, register, chunk)
+        self.known[register] = value
+
+    def address(self, value: int) -> int:
+        """A pointer register that now holds ``value``, come by in one of several ways."""
+        value &= _M64
+        holders = [number for number in self._pointers if self.known.get(number) == value]
+        if holders and self.random.random() < 0.7:
+            return self.random.choice(holders)
+        register = self._pointers[self._next_pointer % len(self._pointers)]
+        self._next_pointer += 1
+        near = [number for number in self.known if value - self.known[number] in IMM14.range]
+        how = self.random.random()
+        if near and how < 0.8:
+            base = self.random.choice(near)
+            distance = value - self.known[base]
+            self.emit("add.imm", register, base, distance)
+            self.known[register] = value
+            return register
+        how = self.random.random()
+        if how < 0.15 and "ld.reg[64]" in self.config.instructions:
+            self._from_table(register, value)
+        elif how < 0.3:
+            offset = self.random.choice(IMM14.range)
+            self.constant(register, value - offset)
+            self.emit("add.imm", register, register, offset)
+        elif how < 0.4 and "mov" in self.config.instructions:
+            self.constant(other := self.data_register(), value)
+            self.emit("mov", register, other)
+        else:
+            self.constant(register, value)
+        self.known[register] = value
+        return register
+
+    def _from_table(self, register: int, value: int) -> None:
+        free = range(self.table.start, self.table.start + self.table.size, 8)
+        for address in free:
+            if self.table_values.setdefault(address, value) == value:
+                self.constant(register, address)
+                self.emit("ld.reg[64]", register, register)
+                return
+        self.constant(register, value)
+
+    def set_vector(self, which: str, value: int) -> None:
+        """Set ``vl``, ``mr`` or ``fx``."""
+        self.emit(f"set.{which}", self.address(value))
+        self.settings[which] = value
+
+    # Addresses.
+
+    def scratchpad_address(self, size: int) -> int:
+        """A scratchpad address with ``size`` bytes behind it, likely near others."""
+        last = self.config.scratchpad_bytes - size
+        held = [value for value in self.known.values() if value <= last]
+        if held and self.random.random() < 0.5:
+            return self.random.choice(held)
+        near = self.random.randint(0, min(last, 96))
+        return self.random.choice((near, self.random.randint(0, last), last, near & ~7))
+
+    def dram_address(self, window: Span, size: int) -> int:
+        """An address in ``window`` with ``size`` bytes behind it, likely near others."""
+        last = window.start + window.size - size
+        held = [value for value in self.known.values() if window.start <= value <= last]
+        if held and self.random.random() < 0.3:
+            return self.random.choice(held)
+        near = self.random.randint(max(window.start, last - 128), last)
+        low = window.start + self.table.size
+        chosen = (near, self.random.randint(window.start, last), last, near & ~31)
+        return max(window.start, self.random.choice((*chosen, min(last, low))))
+
+    def in_table(self, span: Span) -> bool:
+        """Whether a byte of ``span`` must not be written."""
+        end = self.table.start + self.table.size
+        return span.start < end and self.table.start < span.start + span.size

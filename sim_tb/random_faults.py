@@ -1,0 +1,134 @@
+"""Endings of random programs: one instruction that faults, for each cause."""
+
+from collections.abc import Callable
+
+from isa.table import IMM14, MAX_FX, MAX_MR, MAX_VL, Opcode, Unit, find
+
+from .program_builder import ProgramBuilder
+from .vector_hazards import VectorOperation
+
+__all__ = ["FAULTS"]
+
+#: Added to a good address they make one that looks good in its low bits.
+_FAR = (1 << 32, 1 << 40, 1 << 63)
+
+
+def _illegal(code: ProgramBuilder) -> None:
+    config, random = code.config, code.random
+    legal = {row.key for row in config.rows}
+    while True:
+        word = random.choice((0, random.getrandbits(32), random.getrandbits(26) | 0x28 << 26))
+        row = find(word)
+        if row is None or row.key not in legal:
+            code.word(word)
+            return
+
+
+def _setting(code: ProgramBuilder) -> None:
+    which, low, high = code.random.choice((("vl", 1, MAX_VL), ("mr", 1, MAX_MR), ("fx", 0, MAX_FX)))
+    bad = (low - 1, high + 1, -1, high << 9, *(far + 1 for far in _FAR))
+    code.emit(f"set.{which}", code.address(code.random.choice(bad)))
+
+
+def _bad_scratchpad(code: ProgramBuilder, size: int) -> int:
+    """An address at which at least one of ``size`` bytes, at least 1, is outside."""
+    whole = code.config.scratchpad_bytes
+    good = code.random.randint(0, max(0, whole - size))
+    edge = max(0, whole - size + 1)
+    return code.random.choice((edge, whole, -1, -size, *(far + good for far in _FAR)))
+
+
+def _vector_range(code: ProgramBuilder) -> None:
+    random = code.random
+    row = random.choice(code.config.rows_of(Unit.VECTOR))
+    code.set_vector("vl", random.randint(1, 16))
+    code.set_vector("mr", random.randint(1, 8))
+    vl, mr = code.settings["vl"], code.settings["mr"]
+    assert vl is not None
+    assert mr is not None
+    spans = VectorOperation(row, 0, 0, 0, vl, mr).spans
+    places = [code.scratchpad_address(span.size) for span in spans]
+    wrong = random.randrange(len(spans))
+    places[wrong] = _bad_scratchpad(code, spans[wrong].size)
+    numbers = [code.address(place) for place in places]
+    numbers += [code.any_register()] * (len(row.operands) - len(numbers))
+    code.emit(row.key, *numbers)
+
+
+def _transfer_range(code: ProgramBuilder, good_scratchpad: bool) -> None:
+    """A load or store out of the memory or out of the scratchpad."""
+    random = code.random
+    rows = [row for row in code.config.rows if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM)]
+    row = random.choice(rows)
+    assert row.width is not None
+    top = 1 << code.config.address_bits
+    size = row.width.bytes * random.randint(1, 16)
+    count = size // row.width.bytes
+    if good_scratchpad:
+        scratchpad = code.scratchpad_address(size)
+        good = random.randrange(top - size)
+        dram = random.choice((top - size + 1, top, top + good, -1, -size, (1 << 63) + good))
+    else:
+        scratchpad = _bad_scratchpad(code, size)
+        dram = random.randrange(top - size)
+        if random.random() < 0.3:
+            scratchpad = 0
+            count = random.choice((code.config.scratchpad_bytes + 1, *_FAR, (1 << 64) - 1))
+    places = [scratchpad, dram] if row.opcode == Opcode.LD_SRAM else [dram, scratchpad]
+    code.emit(row.key, *(code.address(place) for place in (*places, count)))
+
+
+def _element(code: ProgramBuilder, aligned: bool) -> None:
+    """``ld.reg`` or ``st.reg`` misaligned, or aligned and out of the memory."""
+    random = code.random
+    rows = [
+        row
+        for row in code.config.rows
+        if row.opcode in (Opcode.LD_REG, Opcode.ST_REG)
+        and row.width is not None
+        and (aligned or row.width.bytes > 1)
+    ]
+    row = random.choice(rows)
+    assert row.width is not None
+    width = row.width.bytes
+    top = 1 << code.config.address_bits
+    good = random.randrange(0, top, width)
+    if aligned:
+        address = random.choice((top, top + good, -width, (1 << 63) + good))
+    else:
+        address = random.choice((good, top + good)) + random.randrange(1, width)
+    if row.opcode == Opcode.LD_REG:
+        code.emit(row.key, code.data_register(), code.address(address))
+    else:
+        code.emit(row.key, code.address(address), code.any_register())
+
+
+def _branch_out(code: ProgramBuilder) -> None:
+    here = len(code.words)
+    beyond = min(max(code.config.instruction_words - here, 1), IMM14.range[-2])
+    distance = code.random.choice(
+        (-here - 1, -here - 2, IMM14.range[0], beyond, beyond + 1, IMM14.range[-1])
+    )
+    if code.random.random() < 0.5:
+        code.emit("jmp", distance)
+    else:
+        register = code.any_register()
+        code.emit(code.random.choice(("beq", "bge")), register, register, distance)
+
+
+def _fall_off(code: ProgramBuilder) -> None:
+    """Nothing: the program has no ``halt``."""
+
+
+#: What appends each.
+FAULTS: dict[str, Callable[[ProgramBuilder], None]] = {
+    "branch out of the program": _branch_out,
+    "element misaligned": lambda code: _element(code, False),
+    "element out of memory": lambda code: _element(code, True),
+    "fell off the end": _fall_off,
+    "illegal word": _illegal,
+    "transfer out of memory": lambda code: _transfer_range(code, True),
+    "transfer out of scratchpad": lambda code: _transfer_range(code, False),
+    "vector out of scratchpad": _vector_range,
+    "vector setting": _setting,
+}

@@ -1,0 +1,351 @@
+"""Random programs that obey every rule a program must obey, for comparing hardware and simulator.
+
+They use every instruction that the engine has, with hostile constants, unaligned addresses, loops,
+branches, all hazards that hardware must resolve, and, some of them, one fault at their end.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from hdl.config import PeConfig
+from isa.table import IMM14, MAX_FX, MAX_MR, MAX_VL, Instruction, Opcode, ScalarOp, Unit
+
+from .models import MemoryBehaviour
+from .program_builder import HOSTILE, ProgramBuilder
+from .random_faults import FAULTS
+from .vector_hazards import Span, VectorOperation
+
+__all__ = ["RandomProgram", "Window", "random_program"]
+
+#: Bytes of a stretch of memory that a program uses.
+_WINDOW = 4096
+_MEDIUM_BYTES = 256
+_LONGEST = 90
+_NESTING = 2
+_MOST_TRIPS = 4
+_FAULTING = 0.3
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of memory that a program may touch, and what it holds at the start."""
+
+    start: int
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomProgram:
+    """A program with all that decides what it does.
+
+    Attributes:
+        seed: that made it.
+        words: the program.
+        windows: initial contents of the memory; it touches nothing else.
+        scratchpad: its initial contents.
+        parameters, pe_index, vault, slot, pe_count: of the launch.
+        memory: behaviour of the memory.
+        reset: whether the engine is reset before.
+        fault: name of the fault at its end, "" for none.
+    """
+
+    seed: int
+    words: tuple[int, ...]
+    windows: tuple[Window, ...]
+    scratchpad: bytes
+    parameters: int
+    pe_index: int
+    vault: int
+    slot: int
+    pe_count: int
+    memory: MemoryBehaviour
+    reset: bool
+    fault: str
+
+
+def random_program(seed: int, config: PeConfig) -> RandomProgram:
+    """The program of ``seed`` for an engine of ``config``; the same each time.
+
+    Raises:
+        ValueError: ``config`` lacks instructions by which all programs load constants.
+    """
+    return _Generator(Random(seed), config).program(seed)
+
+
+@dataclass
+class _Generator:
+    random: Random
+    config: PeConfig
+    code: ProgramBuilder = field(init=False)
+    windows: list[Span] = field(init=False)
+
+    def __post_init__(self) -> None:
+        top = 1 << self.config.address_bits
+        size = min(_WINDOW, top // 4)
+        middle = top // 2 - size // 2
+        self.windows = [Span(start, size) for start in (0, middle, top - size)]
+        self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
+
+    def program(self, seed: int) -> RandomProgram:
+        random, code = self.random, self.code
+        budget = random.randint(1, min(_LONGEST, self.config.instruction_words // 4))
+        self.block(budget, 0)
+        fault = random.choice(sorted(FAULTS)) if random.random() < _FAULTING else ""
+        if fault:
+            FAULTS[fault](code)
+        if fault != "fell off the end":
+            code.emit("halt")
+            for _ in range(random.randrange(3)):
+                code.word(random.getrandbits(32))
+        windows = []
+        for span in self.windows:
+            content = bytearray(random.randbytes(span.size))
+            for address, value in code.table_values.items():
+                if span.start <= address < span.start + span.size:
+                    offset = address - span.start
+                    content[offset : offset + 8] = (value % (1 << 64)).to_bytes(8, "little")
+            windows.append(Window(span.start, bytes(content)))
+        return RandomProgram(
+            seed=seed,
+            words=tuple(code.words[: self.config.instruction_words]),
+            windows=tuple(windows),
+            scratchpad=random.randbytes(self.config.scratchpad_bytes),
+            parameters=random.choice(HOSTILE) % (1 << 64),
+            pe_index=random.getrandbits(16),
+            vault=random.getrandbits(16),
+            slot=random.getrandbits(16),
+            pe_count=random.getrandbits(16),
+            memory=self.memory(),
+            reset=random.random() < 0.5,
+            fault=fault,
+        )
+
+    def memory(self) -> MemoryBehaviour:
+        random = self.random
+        seed = random.getrandbits(64)
+        if random.random() < 0.3:
+            return MemoryBehaviour(latency=random.choice((1, 2, 3, 40)), seed=seed)
+        return MemoryBehaviour(
+            latency=random.choice((1, 2, 5, 20, 40, 150)),
+            extra_latency=random.choice((0, 1, 5, 50, 200)),
+            bandwidth=random.choice((256, 256, 128, 32)),
+            stall=random.choice((0.0, 0.0, 0.1, 0.5, 0.9)),
+            gap=random.choice((0.0, 0.0, 0.1, 0.5, 0.9)),
+            out_of_order=random.random() < 0.7,
+            seed=seed,
+        )
+
+    def block(self, budget: int, depth: int) -> None:
+        """About ``budget`` instructions, branches and loops among them."""
+        plain: list[tuple[float, Callable[[], None]]] = [
+            (30, self.scalar),
+            (6, self.settings),
+            (28, self.vector),
+            (9, self.load),
+            (9, self.store),
+            (6, self.load_register),
+            (6, self.store_register),
+            (3, self.wait),
+        ]
+        weights = [weight for weight, _ in plain]
+        end = len(self.code.words) + budget
+        while (left := end - len(self.code.words)) > 0:
+            kind = self.random.random()
+            if left > 8 and depth < _NESTING and kind < 0.03:
+                self.loop(self.random.randint(1, left - 6), depth)
+            elif left > 4 and kind < 0.07:
+                self.skip(self.random.randint(1, min(left, 12)), depth)
+            elif left > 4 and kind < 0.09:
+                self.jump_over()
+            else:
+                self.random.choices([make for _, make in plain], weights)[0]()
+
+    # Control flow.
+
+    def loop(self, budget: int, depth: int) -> None:
+        code, random = self.code, self.random
+        counter, limit = code.loop_registers[2 * depth : 2 * depth + 2]
+        trips = random.randint(1, _MOST_TRIPS)
+        up = random.random() < 0.5
+        code.constant(counter, 0 if up else trips)
+        code.constant(limit, trips if up else random.choice((0, 1)))
+        stop_at_zero = code.known.get(limit) == 0
+        code.join()
+        top = len(code.words)
+        self.block(budget, depth + 1)
+        code.emit("add.imm", counter, counter, 1 if up else -1)
+        back = top - len(code.words)
+        down = "bne" if stop_at_zero else "bge"
+        name = random.choice(("blt", "bne")) if up else down
+        code.emit(name, counter, limit, back)
+
+    def skip(self, budget: int, depth: int) -> None:
+        """A branch over a block, taken or not as data have it."""
+        code = self.code
+        name = self.random.choice(("blt", "bge", "beq", "bne"))
+        a, b = code.any_register(), code.any_register()
+        if self.random.random() < 0.2:
+            b = a
+        at = code.emit(name, a, b, 0)
+        self.block(budget, depth)
+        code.patch(at, name, a, b, len(code.words) - at)
+        code.join()
+
+    def jump_over(self) -> None:
+        """A jump over words that must not be executed."""
+        count = self.random.randint(0, 4)
+        self.code.emit("jmp", count + 1)
+        for _ in range(count):
+            self.code.word(self.random.getrandbits(32))
+
+    # Instructions.
+
+    def scalar(self) -> None:
+        code, random = self.code, self.random
+        rows = [row for row in self.config.rows_of(Unit.SCALAR) if row.writes is not None]
+        row = random.choice(rows)
+        a, b, c = code.data_register(), code.any_register(), code.any_register()
+        if row.key == "mov.imm":
+            code.emit(row.key, a, self.hostile(20))
+        elif row.key == "mov":
+            code.emit(row.key, a, b)
+        elif row.opcode < Opcode.ALU_REG:
+            shifts = row.scalar in (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
+            code.emit(row.key, a, b, random.randrange(64) if shifts else self.hostile(IMM14.bits))
+        else:
+            code.emit(row.key, a, b, c)
+
+    def hostile(self, bits: int) -> int:
+        """A constant of ``bits`` bits, signed: extreme, small or any."""
+        low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+        return self.random.choice((low, high, -1, 0, 1, low + 1, self.random.randint(low, high)))
+
+    def settings(self) -> None:
+        which = self.random.choice(("vl", "vl", "mr", "fx"))
+        self.set_one(which)
+
+    def set_one(self, which: str, most: int | None = None) -> None:
+        random = self.random
+        limits = {"vl": (1, MAX_VL), "mr": (1, MAX_MR), "fx": (0, MAX_FX)}
+        low, high = limits[which]
+        high = min(high, most or high)
+        small = min(high, 12)
+        value = random.choice(
+            (low, high, random.randint(low, high), *random.choices(range(low, small + 1), k=4))
+        )
+        self.code.set_vector(which, value)
+
+    def vector(self) -> None:
+        code, random = self.code, self.random
+        row = random.choice(self.config.rows_of(Unit.VECTOR))
+        for which in ("vl", "mr", "fx"):
+            if code.settings[which] is None:
+                self.set_one(which)
+        operation = self.place(row)
+        if operation is None:
+            # Too large for the scratchpad.
+            self.set_one("vl", 8)
+            self.set_one("mr", 4)
+            operation = self.place(row)
+        if operation is None:
+            return
+        if not code.hazards.allows(operation):
+            code.drain()
+        numbers = [code.address(operation.result), code.address(operation.first)]
+        if len(row.operands) > 2:
+            second = operation.second
+            used = len(row.reads) > 2
+            numbers.append(code.address(second) if used else code.any_register())
+        code.emit(row.key, *numbers)
+        code.hazards.issued(operation)
+
+    def place(self, row: Instruction) -> VectorOperation | None:
+        """``row`` with addresses in the scratchpad, or None when that is too small."""
+        code, random = self.code, self.random
+        vl, mr = code.settings["vl"], code.settings["mr"]
+        assert vl is not None
+        assert mr is not None
+        for _ in range(20):
+            shape = VectorOperation(row, 0, 0, 0, vl, mr).spans
+            if any(span.size > self.config.scratchpad_bytes for span in shape):
+                return None
+            places = [code.scratchpad_address(span.size) for span in shape]
+            if random.random() < 0.15:
+                places[0] = random.choice(places[1:])
+            places += [0] * (3 - len(places))
+            operation = VectorOperation(row, *places, vl, mr)
+            inside = all(
+                span.start + span.size <= self.config.scratchpad_bytes for span in operation.spans
+            )
+            if inside and not operation.reads_itself:
+                return operation
+        return None
+
+    def transfer(self, row: Instruction) -> tuple[int, int, int] | None:
+        """DRAM address, scratchpad address and length (elements) of a load or store."""
+        random = self.random
+        assert row.width is not None
+        window = random.choice(self.windows)
+        most = min(self.config.scratchpad_bytes, window.size)
+        size = random.choice((0, *random.choices(range(65), k=6), _MEDIUM_BYTES, most))
+        count = min(size if size < most else random.randint(0, most), most) // row.width.bytes
+        size = count * row.width.bytes
+        start = self.code.dram_address(window, size)
+        scratchpad = self.code.scratchpad_address(size)
+        if row.opcode == Opcode.ST_SRAM and self.code.in_table(Span(start, size)):
+            return None
+        return start, scratchpad, count
+
+    def load(self) -> None:
+        code = self.code
+        row = self.pick(Opcode.LD_SRAM)
+        chosen = self.transfer(row) if row else None
+        if row is None or row.width is None or chosen is None:
+            return
+        dram, scratchpad, count = chosen
+        if not code.hazards.allows_load(Span(scratchpad, count * row.width.bytes)):
+            code.drain()
+        code.emit(row.key, code.address(scratchpad), code.address(dram), code.address(count))
+
+    def store(self) -> None:
+        code = self.code
+        row = self.pick(Opcode.ST_SRAM)
+        chosen = self.transfer(row) if row else None
+        if row is None or row.width is None or chosen is None:
+            return
+        dram, scratchpad, count = chosen
+        if not code.hazards.allows_store(Span(scratchpad, count * row.width.bytes)):
+            code.drain()
+        code.emit(row.key, code.address(dram), code.address(scratchpad), code.address(count))
+
+    def element(self, row: Instruction) -> int:
+        """An aligned DRAM address for ``ld.reg`` and ``st.reg``."""
+        assert row.width is not None
+        window = self.random.choice(self.windows)
+        address = self.code.dram_address(window, row.width.bytes)
+        return address - address % row.width.bytes
+
+    def load_register(self) -> None:
+        row = self.pick(Opcode.LD_REG)
+        if row is not None:
+            pointer = self.code.address(self.element(row))
+            self.code.emit(row.key, self.code.data_register(), pointer)
+
+    def store_register(self) -> None:
+        row = self.pick(Opcode.ST_REG)
+        if row is None or row.width is None:
+            return
+        address = self.element(row)
+        if not self.code.in_table(Span(address, row.width.bytes)):
+            self.code.emit(row.key, self.code.address(address), self.code.any_register())
+
+    def wait(self) -> None:
+        if self.random.random() < 0.5 and "memfence" in self.config.instructions:
+            self.code.emit("memfence")
+        else:
+            self.code.drain()
+
+    def pick(self, opcode: Opcode) -> Instruction | None:
+        rows = [row for row in self.config.rows if row.opcode == opcode]
+        return self.random.choice(rows) if rows else None
