@@ -1,14 +1,291 @@
-"""Emission of Verilog in which each component appears once, however often it is instantiated."""
+"""Emission of Verilog in which each component appears once, however often it is instantiated.
 
-from amaranth.hdl import Elaboratable
+A component instantiates its parts with :func:`once`. In Amaranth's simulator that changes nothing.
+While :func:`emit` runs, every part becomes an instance of a module that all equal parts share, so
+that 128 equal processing engines are elaborated and written once (design decision 7).
+
+Two components are equal when they have the same class and the same parameters. The parameters are
+those of the class's constructor: **each constructor parameter must be an attribute of the component
+under the same name**, and hold plain data (numbers, text, enumerations, frozen dataclasses, frozen
+sets, tuples, Amaranth shapes). A component that breaks this rule is refused, and so are two equal
+components with different ports.
+
+Ports carry the names of the component's signature, joined by two underscores, plus ``clk`` and
+``rst`` where the module uses them. A module has the name of its class (``VectorControl`` becomes
+``vector_control``) or the component's ``module_name`` attribute; when a design holds several
+configurations under one name, each gets a suffix derived from its parameters alone.
+"""
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from amaranth.back import rtlil  # type: ignore[attr-defined]
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
-__all__ = ["once"]
+from .parameters import ParameterError, component_parameters, describe, flat_parameters
+from .verilog import header, split_modules, tidy
+from .yosys import quote, run_yosys
+
+__all__ = ["Emission", "EmissionError", "emit", "once"]
+
+
+class EmissionError(ValueError):
+    """A component that can't be emitted; the message names it and the rule that it breaks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emission:
+    """Verilog of a design.
+
+    Attributes:
+        top: name of the top module.
+        modules: module name -> Verilog text of the module (and of the parts that belong to it
+            alone), every module after those that it instantiates; the top module is last.
+        classes: module name -> full name of the Python class that it was elaborated from.
+        black_boxes: names of the modules that are instantiated but not in ``modules``, sorted.
+    """
+
+    top: str
+    modules: Mapping[str, str]
+    classes: Mapping[str, str]
+    black_boxes: tuple[str, ...]
+
+
+class _Port(NamedTuple):
+    """A port of a module: name, whether it is an input, width, signedness."""
+
+    name: str
+    is_input: bool
+    width: int
+    signed: bool
+
+
+@dataclass
+class _Module:
+    component: wiring.Component
+    base: str
+    parameters: str
+    ports: tuple[_Port, ...]
+    rtlil: str = ""
+    clocked: bool = False
+    reset: bool = False
+
+    @property
+    def where(self) -> str:
+        """Full name of the component's class."""
+        return _full_name(self.component)
 
 
 def once(component: wiring.Component, platform: object) -> Elaboratable:
     """``component`` as a submodule that emission shares between all instances of equal kind.
 
-    Outside emission (``platform`` None, as in Amaranth's simulator) this is ``component`` itself.
+    Parameters:
+        component: the part; see this module's rule for its constructor parameters.
+        platform: what the caller's ``elaborate`` was given.
+
+    Returns:
+        ``component`` itself, or during :func:`emit` an instance of the shared module, connected to
+        the ports of ``component``.
+
+    Raises:
+        EmissionError: during emission, a component that breaks the rule.
     """
-    return component
+    if not isinstance(platform, _Emitter):
+        return component
+    return platform.instance(component)
+
+
+def emit(component: wiring.Component, name: str) -> Emission:
+    """Elaborate ``component`` and all that it instantiates; write Verilog-2005.
+
+    The result depends on nothing but the design and the versions of the tools.
+
+    Parameters:
+        component: top of the design.
+        name: name of the top module, a Verilog identifier without ``$``.
+
+    Raises:
+        EmissionError: a component that can't be emitted, or a bad ``name``.
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise EmissionError(f"module name {name!r} is not an identifier")
+    emitter = _Emitter()
+    emitter.add(component)
+    return emitter.finish(name)
+
+
+_PLACEHOLDER = re.compile(r"\\once\$(\d+)((?:\.[\w$]+)*)(?![\w$.])")
+_INPUT = re.compile(r"^ *wire width \d+ input \d+ +(?:signed +)?\\(\S+)", re.MULTILINE)
+_NUMBER = re.compile(r"^( *wire width \d+ (?:input|output) )(\d+)", re.MULTILINE)
+_CELL = re.compile(r"^\s*cell \\(\S+) ", re.MULTILINE)
+
+
+class _Emitter:
+    """The platform that components see during emission."""
+
+    def __init__(self) -> None:
+        self._index: dict[tuple[type, str], int] = {}
+        self._modules: list[_Module] = []
+        #: Indices in the order in which elaboration ended: every module after its parts.
+        self._order: list[int] = []
+
+    def instance(self, component: wiring.Component) -> Elaboratable:
+        """What stands for ``component`` in the module that instantiates it."""
+        index = self.add(component)
+        module = self._modules[index]
+        connections: dict[str, Any] = {
+            ("i_" if port.is_input else "o_") + port.name: value
+            for port, value in _ports(component)
+            if port.width
+        }
+        if module.clocked:
+            connections["i_clk"] = ClockSignal()
+        if module.reset:
+            connections["i_rst"] = ResetSignal()
+        # Amaranth's type hints do not tell that an instance is elaboratable.
+        return cast(Elaboratable, Instance(f"once${index}", **connections))
+
+    def add(self, component: wiring.Component) -> int:
+        """Index of the module of ``component``, which is elaborated if it is the first such."""
+        kind = type(component)
+        where = _full_name(component)
+        try:
+            parameters = component_parameters(component)
+            key = kind, describe(parameters)
+        except ParameterError as error:
+            raise EmissionError(f"{where}: {error}") from error
+        ports = tuple(port for port, _ in _ports(component))
+        index = self._index.get(key)
+        if index is not None:
+            # The first of its kind stands for this one, which is never elaborated itself.
+            setattr(component, "_MustUse__used", True)  # noqa: B010
+            if self._modules[index].ports != ports:
+                raise EmissionError(
+                    f"{where}: two components with equal parameters have different ports; a port "
+                    f"depends on something that is no constructor parameter"
+                )
+            return index
+        index = self._index[key] = len(self._modules)
+        base = getattr(component, "module_name", None) or _snake(kind.__name__)
+        module = _Module(component, base, key[1], ports)
+        self._modules.append(module)
+        self._elaborate(index, module)
+        self._order.append(index)
+        return index
+
+    def _elaborate(self, index: int, module: _Module) -> None:
+        text = rtlil.convert(module.component, f"once${index}", platform=self, emit_src=False)
+        names = {port.name for port in module.ports}
+        extra = sorted(set(_INPUT.findall(text)) - names - {"clk", "rst"})
+        if extra:
+            raise EmissionError(
+                f"{module.where}: only the domain 'sync' is allowed, not {extra[0]}"
+            )
+        # Yosys takes number 0, where Amaranth starts, for the last port.
+        text = _NUMBER.sub(lambda match: f"{match[1]}{int(match[2]) + 1}", text)
+        text, module.clocked = _without_unused(text, "clk")
+        module.rtlil, module.reset = _without_unused(text, "rst")
+
+    def finish(self, top: str) -> Emission:
+        """Everything elaborated so far as Verilog; ``top`` names the last module."""
+        names = self._names(top)
+
+        def name_of(match: re.Match[str]) -> str:
+            return "\\" + names[int(match[1])] + match[2].replace(".", "__")
+
+        text = "\n".join(
+            _PLACEHOLDER.sub(name_of, self._modules[index].rtlil) for index in self._order
+        )
+        verilog = split_modules(tidy(_to_verilog(text)))
+        modules: dict[str, str] = {}
+        classes: dict[str, str] = {}
+        for index in self._order:
+            module = self._modules[index]
+            name = names[index]
+            classes[name] = module.where
+            parts = [part for part in verilog if part == name or part.startswith(f"{name}__")]
+            parts.sort(key=lambda part: (part == name, part))
+            modules[name] = header(
+                name,
+                type(module.component).__doc__ or "",
+                module.where,
+                flat_parameters(component_parameters(module.component)),
+            ) + "\n".join(verilog[part] for part in parts)
+        boxes = {match[1] for match in _CELL.finditer(text)} - set(verilog)
+        return Emission(top=top, modules=modules, classes=classes, black_boxes=tuple(sorted(boxes)))
+
+    def _names(self, top: str) -> dict[int, str]:
+        """A name for each module; see the rule at the head of this file."""
+        users: dict[str, list[int]] = {}
+        last = self._order[-1]
+        for index in self._order[:-1]:
+            users.setdefault(self._modules[index].base, []).append(index)
+        names = {last: top}
+        for base, indices in users.items():
+            for index in indices:
+                if len(indices) == 1 and base != top:
+                    names[index] = base
+                    continue
+                key = f"{self._modules[index].where} {self._modules[index].parameters}"
+                names[index] = f"{base}_{hashlib.sha256(key.encode()).hexdigest()[:6]}"
+        if len(set(names.values())) != len(names):
+            raise EmissionError("two modules of the design would get the same name")
+        return names
+
+
+def _full_name(component: wiring.Component) -> str:
+    return f"{type(component).__module__}.{type(component).__qualname__}"
+
+
+def _ports(component: wiring.Component) -> list[tuple[_Port, Value]]:
+    """Each port of ``component`` with its signal."""
+    found = []
+    for path, member, signal in component.signature.flatten(component):
+        value = Value.cast(signal)
+        port = _Port(
+            "__".join(map(str, path)), member.flow == wiring.In, len(value), value.shape().signed
+        )
+        found.append((port, value))
+    return found
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _without_unused(text: str, port: str) -> tuple[str, bool]:
+    """``text`` without the port ``port`` if nothing reads it, and whether something does."""
+    uses = re.findall(rf"(?<!\S)\\{port}(?!\S)", text)
+    declaration = re.compile(rf"^ *wire width 1 input \d+ +\\{port}\n", re.MULTILINE)
+    declared = len(declaration.findall(text))
+    if len(uses) > declared:
+        return text, True
+    return declaration.sub("", text), False
+
+
+def _to_verilog(text: str) -> str:
+    remove = "-remove generator -remove top -remove src -remove amaranth.hierarchy"
+    remove += " -remove amaranth.decoding"
+    with tempfile.TemporaryDirectory(prefix="vip-emit-") as folder:
+        source = Path(folder) / "design.il"
+        target = Path(folder) / "design.v"
+        source.write_text(text, encoding="utf-8")
+        run_yosys(
+            [
+                f"read_rtlil {quote(source)}",
+                "proc -nomux -norom",
+                "memory_collect",
+                "opt_clean",
+                f"attrmap {remove}",
+                f"attrmap -modattr {remove}",
+                f"write_verilog {quote(target)}",
+            ],
+            what="writing Verilog",
+        )
+        return target.read_text(encoding="utf-8")

@@ -61,6 +61,7 @@ class Sram(wiring.Component):
         self.read_ports = read_ports
         self.write_ports = write_ports
         self.kind = kind
+        self.module_name = f"sram_{depth}x{width}_{read_ports}r{write_ports}w"
         address_bits = (depth - 1).bit_length()
         super().__init__(
             {

@@ -1,0 +1,86 @@
+"""What a component was built from: its constructor's parameters, as text to compare and show."""
+
+import inspect
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+
+from amaranth.hdl import Shape
+from amaranth.lib import data, wiring
+
+__all__ = ["ParameterError", "component_parameters", "describe", "flat_parameters"]
+
+_PLAIN = (bool, int, str, bytes, type(None))
+
+
+class ParameterError(ValueError):
+    """A component whose parameters can't be told; the message says which and why."""
+
+
+def component_parameters(component: object) -> dict[str, object]:
+    """The constructor parameters of ``component``, read from its attributes of the same names.
+
+    Raises:
+        ParameterError: a parameter without such an attribute, or a constructor that takes any
+            number of them.
+    """
+    found: dict[str, object] = {}
+    constructor = inspect.signature(type(component))
+    for parameter in constructor.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ParameterError(f"the constructor must name its parameters, not *{parameter.name}")
+        if not hasattr(component, parameter.name):
+            raise ParameterError(
+                f"constructor parameter {parameter.name!r} is not an attribute of the component, "
+                f"so that equal components can't be told"
+            )
+        found[parameter.name] = getattr(component, parameter.name)
+    return found
+
+
+def describe(value: object) -> str:
+    """``value`` as text: equal values give equal text, in every run of Python.
+
+    Raises:
+        ParameterError: a kind of value that is not plain, immutable data.
+    """
+    # An enumeration's member may be an int too, and must not equal the plain number.
+    if isinstance(value, Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        if not isinstance(value, Hashable):
+            raise ParameterError(f"dataclass {type(value).__qualname__} must be frozen")
+        inside = ", ".join(f"{f.name}={describe(getattr(value, f.name))}" for f in fields(value))
+        return f"{type(value).__qualname__}({inside})"
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(sorted(describe(item) for item in value)) + "}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(describe(item) for item in value) + ")"
+    if isinstance(value, Mapping):
+        items = ", ".join(f"{describe(key)}: {describe(item)}" for key, item in value.items())
+        return f"{{{items}}}"
+    if isinstance(value, (Shape, data.Layout, wiring.Signature)):
+        return repr(value)
+    if isinstance(value, type) and issubclass(value, Enum):
+        return f"{value.__module__}.{value.__qualname__}"
+    raise ParameterError(
+        f"a parameter of type {type(value).__qualname__} is not plain data (number, text, "
+        f"enumeration, frozen dataclass, frozenset, tuple or shape)"
+    )
+
+
+def flat_parameters(parameters: Mapping[str, object]) -> dict[str, str]:
+    """``parameters`` for people: dataclasses opened into ``name.field``, long sets counted."""
+    flat: dict[str, str] = {}
+    for name, value in parameters.items():
+        if is_dataclass(value) and not isinstance(value, type):
+            inner = {f.name: getattr(value, f.name) for f in fields(value)}
+            for key, text in flat_parameters(inner).items():
+                flat[f"{name}.{key}"] = text
+        elif isinstance(value, frozenset) and len(value) > 1:
+            flat[name] = f"{len(value)} items"
+        else:
+            flat[name] = describe(value)
+    return flat

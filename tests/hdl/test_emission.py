@@ -1,0 +1,293 @@
+"""Emission: equal components are written once, others apart, and the Verilog does what they do."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.emission import EmissionError, emit, once
+from hdl.sram import Sram
+from hdl.yosys import run_yosys
+
+
+@dataclass(frozen=True)
+class Settings:
+    step: int
+    names: frozenset[str] = frozenset({"a", "b", "c"})
+
+
+class StepCounter(wiring.Component):
+    """Counts in steps. A second sentence."""
+
+    elaborations = 0
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        super().__init__({"run": In(1), "value": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        StepCounter.elaborations += 1
+        m = Module()
+        with m.If(self.run):
+            m.d.sync += self.value.eq(self.value + self.settings.step)
+        return m
+
+
+class Inverter(wiring.Component):
+    """No clock."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": In(8), "result": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        m.d.comb += self.result.eq(~self.value)
+        return m
+
+
+class Wires(wiring.Component):
+    """No logic at all."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": In(8), "result": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        m.d.comb += self.result.eq(self.value)
+        return m
+
+
+class Bank(wiring.Component):
+    """Counters side by side, xored."""
+
+    def __init__(self, steps: tuple[int, ...]) -> None:
+        self.steps = steps
+        super().__init__({"run": In(1), "value": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        value = self.value
+        total: object = 0
+        for number, step in enumerate(self.steps):
+            counter = StepCounter(Settings(step))
+            inverter = Inverter()
+            wires = Wires()
+            m.submodules[f"counter_{number}"] = once(counter, platform)
+            m.submodules[f"inverter_{number}"] = once(inverter, platform)
+            m.submodules[f"wires_{number}"] = once(wires, platform)
+            m.d.comb += [
+                counter.run.eq(self.run),
+                inverter.value.eq(counter.value),
+                wires.value.eq(inverter.result),
+            ]
+            total = total ^ wires.result
+        m.d.comb += value.eq(total)
+        return m
+
+
+def test_equal_components_are_elaborated_and_written_once() -> None:
+    StepCounter.elaborations = 0
+    emission = emit(Bank((3,) * 128), "bank")
+    assert StepCounter.elaborations == 1
+    assert list(emission.modules) == ["step_counter", "inverter", "wires", "bank"]
+    assert emission.top == "bank"
+    assert emission.black_boxes == ()
+    assert len(re.findall(r"^  step_counter counter_\d+ \(", emission.modules["bank"], re.M)) == 128
+
+
+def test_configurations_get_names_that_do_not_depend_on_order() -> None:
+    forward = emit(Bank((1, 2, 3)), "bank")
+    backward = emit(Bank((3, 1, 2)), "bank")
+    counters = {name for name in forward.modules if name.startswith("step_counter_")}
+    assert len(counters) == 3
+    for name in counters:
+        assert forward.modules[name] == backward.modules[name]
+
+
+def test_module_that_is_called_like_the_top_gets_another_name() -> None:
+    emission = emit(Bank((1,)), "inverter")
+    assert list(emission.modules)[-1] == "inverter"
+    assert len(emission.modules) == 4
+
+
+def test_clock_and_reset_only_where_used() -> None:
+    modules = emit(Bank((1,)), "bank").modules
+    assert "clk" not in modules["inverter"]
+    assert "input clk" in modules["step_counter"]
+    assert "input rst" in modules["step_counter"]
+    assert "input clk" in modules["bank"]
+    memory = emit(Sram(width=4, depth=4, read_ports=1, write_ports=1, kind="behavioural"), "sram")
+    assert "input clk" in memory.modules["sram"]
+    assert "rst" not in memory.modules["sram"]
+
+
+def test_header_says_what_and_how_configured() -> None:
+    head = emit(Bank((7,)), "bank").modules["step_counter"].split("module")[0]
+    assert head.startswith("// step_counter: Counts in steps.\n")
+    assert "second" not in head
+    assert "StepCounter" in head
+    assert "settings.step = 7" in head
+    assert "settings.names = 3 items" in head
+
+
+def test_text_has_no_trace_of_tools_or_source_places() -> None:
+    emission = emit(Bank((1, 2)), "bank")
+    for text in emission.modules.values():
+        assert "Yosys" not in text
+        assert ".py:" not in text
+        assert "verilog_backend" not in text
+        assert "(*" not in text
+
+
+def test_memory_is_cleared_by_a_loop() -> None:
+    sram = Sram(width=8, depth=512, read_ports=1, write_ports=1, kind="behavioural")
+    text = emit(sram, "sram").modules["sram"]
+    assert "memory[memory_word] = 8'h00;" in text
+    assert len(text.splitlines()) < 80
+
+
+@pytest.mark.parametrize("steps", [(5,), (1, 2, 1)])
+def test_verilog_equals_the_design(steps: tuple[int, ...], tmp_path: Path) -> None:
+    """Induction over all states that reset reaches, against Amaranth's own back end."""
+    design = tmp_path / "design.v"
+    design.write_text("\n".join(emit(Bank(steps), "bank").modules.values()))
+    flat = tmp_path / "flat.il"
+    flat.write_text(rtlil.convert(Bank(steps), "original", emit_src=False))
+    log = run_yosys(
+        [
+            f"read_verilog {design}",
+            "hierarchy -check -top bank",
+            "proc",
+            "flatten",
+            f"read_rtlil {flat}",
+            "proc",
+            "flatten original",
+            "miter -equiv -make_outputs -flatten bank original miter",
+            "sat -verify -tempinduct -prove trigger 0 -set-at 1 in_rst 1 -seq 1 miter",
+        ],
+        what="equivalence",
+    )
+    assert "Induction step proven" in log
+
+
+def test_same_text_in_every_run() -> None:
+    assert emit(Bank((1, 2)), "bank") == emit(Bank((1, 2)), "bank")
+
+
+def test_outside_emission_nothing_changes() -> None:
+    inverter = Inverter()
+    assert once(inverter, None) is inverter
+    assert once(inverter, object()) is inverter
+
+
+class _Forgetful(wiring.Component):
+    def __init__(self, depth: int) -> None:
+        super().__init__({"o": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        return Module()
+
+
+class _Changeable(wiring.Component):
+    def __init__(self, options: list[int]) -> None:
+        self.options = options
+        super().__init__({"o": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        return Module()
+
+
+class _Greedy(wiring.Component):
+    def __init__(self, **options: int) -> None:
+        super().__init__({"o": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        return Module()
+
+
+class _OtherClock(wiring.Component):
+    def __init__(self) -> None:
+        super().__init__({"o": Out(8)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        m.d.fast += self.o.eq(self.o + 1)
+        return m
+
+
+@pytest.mark.parametrize(
+    ("component", "message"),
+    [
+        (_Forgetful(1), "'depth' is not an attribute"),
+        (_Changeable([1]), "list is not plain data"),
+        (_Greedy(a=1), "must name its parameters"),
+        (_OtherClock(), "only the domain 'sync'"),
+    ],
+)
+def test_rule_breakers_are_refused(component: wiring.Component, message: str) -> None:
+    with pytest.raises(EmissionError, match=message):
+        emit(component, "top")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a$", "1a", "ä"])
+def test_bad_name_is_refused(name: str) -> None:
+    with pytest.raises(EmissionError, match="not an identifier"):
+        emit(Inverter(), name)
+
+
+class _Shifty(wiring.Component):
+    """Its width is no parameter."""
+
+    width = 0
+
+    def __init__(self) -> None:
+        _Shifty.width += 1
+        super().__init__({"o": Out(_Shifty.width)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        m.d.sync += self.o.eq(self.o + 1)
+        return m
+
+
+def test_equal_components_with_different_ports_are_refused() -> None:
+    class Both(wiring.Component):
+        def __init__(self) -> None:
+            super().__init__({"o": Out(8)})
+
+        def elaborate(self, platform: object) -> Elaboratable:
+            m = Module()
+            first, second = _Shifty(), _Shifty()
+            m.submodules.first = once(first, platform)
+            m.submodules.second = once(second, platform)
+            m.d.comb += self.o.eq(first.o + second.o)
+            return m
+
+    with pytest.raises(EmissionError, match="different ports"):
+        emit(Both(), "both")
+
+
+def test_parts_that_are_not_shared_stay_with_their_owner() -> None:
+    class Owner(wiring.Component):
+        def __init__(self) -> None:
+            super().__init__({"o": Out(8)})
+
+        def elaborate(self, platform: object) -> Elaboratable:
+            m = Module()
+            m.submodules.part = part = Module()
+            count = Signal(8)
+            part.d.sync += count.eq(count + 3)
+            m.d.comb += self.o.eq(count)
+            return m
+
+    emission = emit(Owner(), "owner")
+    assert list(emission.modules) == ["owner"]
+    assert re.findall(r"^module (\w+)", emission.modules["owner"], re.M) == [
+        "owner__part",
+        "owner",
+    ]
