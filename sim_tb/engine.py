@@ -11,7 +11,6 @@ from amaranth.back import verilog
 from hdl.config import PeConfig
 from hdl.counters import COUNTER_BITS
 from hdl.ports import PC_BITS, status_layout
-from pe.core import Pe
 
 from .build import BuildError, Design, build, build_folder
 from .readout import CONTROL
@@ -51,7 +50,7 @@ def engine_design(config: PeConfig, pe: str, trace: str = "") -> Design:
             "ADDRESS_BITS": config.address_bits,
             "TAG_BITS": config.tag_bits,
             "PC_BITS": config.pc_bits,
-            "CAUSE_BITS": len(status_layout()["cause"].shape),
+            "CAUSE_BITS": status_layout()["cause"].width,
             "STATUS_PC_BITS": PC_BITS,
             "COUNTER_BITS": COUNTER_BITS,
         },
@@ -89,6 +88,8 @@ def _engine_verilog(config: PeConfig) -> str:
     folder = build_folder() / "verilog"
     kept = folder / f"{digest.hexdigest()[:20]}.v"
     if not kept.is_file():
+        from pe.core import Pe
+
         text = verilog.convert(Pe(config), name="pe", strip_internal_attrs=True)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:

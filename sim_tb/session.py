@@ -37,6 +37,9 @@ class Session:
         top: its top module.
         trace: file to write the waveforms of all jobs to (the simulator was built for its format);
             it appears when the session ends without an exception.
+
+    Attributes:
+        process: id of the simulator's process.
     """
 
     def __init__(self, folder: Path, top: str, *, trace: Path | None = None) -> None:
@@ -44,7 +47,7 @@ class Session:
         self.top = top
         self.trace = trace
         self._failure = ""
-        self._process = 0
+        self.process = 0
 
     def __enter__(self) -> "Session":
         self._files = tempfile.TemporaryDirectory(prefix="vip-", ignore_cleanup_errors=True)
@@ -54,7 +57,7 @@ class Session:
         self._thread.start()
         self._connection: Connection = self._listener.accept()
         try:
-            self._process = int(loads(self._connection.recv_bytes())["process"])
+            self.process = int(loads(self._connection.recv_bytes())["process"])
         except (EOFError, KeyError):
             self._close()
             raise SessionError(f"simulator did not start: {self._failure}") from None
@@ -67,7 +70,7 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         if kind is not None and self._thread.is_alive():
-            os.kill(self._process, signal.SIGKILL)
+            os.kill(self.process, signal.SIGKILL)
         self._close(keep_trace=kind is None)
         if kind is None and self._failure:
             raise SessionError(f"simulator failed: {self._failure}")
@@ -129,7 +132,7 @@ class Session:
             self._failure = _reason(log) or str(error)
         finally:
             # The session may still wait for the simulator to call.
-            if not self._process:
+            if not self.process:
                 with suppress(OSError):
                     Client(str(self._listener.address)).close()
 
