@@ -41,9 +41,9 @@ from .errors import KernelError
 
 __all__ = ["DEFAULT_SLOTS", "bp_program", "bp_source"]
 
-#: Slots of the ring. An update's inputs are asked for ``slots`` - 2 updates ahead: with 6 and 16
-#: labels of 16 bits more than 320 cycles.
-DEFAULT_SLOTS = 6
+#: Slots of the ring. An update's inputs are asked for ``slots`` - 2 updates ahead: with 16 labels of
+#: 16 bits more than 480 cycles, enough for a DRAM that four PEs share.
+DEFAULT_SLOTS = 8
 
 _SCRATCHPAD_BYTES = 4096
 _WORD = 8

@@ -74,11 +74,12 @@ def read_pair(left: Path, right: Path) -> tuple[NDArray[np.uint8], NDArray[np.ui
 
 
 def _read(path: Path) -> NDArray[np.uint8]:
+    if not path.is_file():
+        raise StereoError(f"{path}: no such file")
     try:
         image = np.asarray(imread(path))
     except (OSError, ValueError, SyntaxError) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else "not a readable image"
-        raise StereoError(f"{path}: {reason}") from error
+        raise StereoError(f"{path}: not a readable image") from error
     if (
         image.dtype != np.uint8
         or image.ndim not in (2, 3)
@@ -243,7 +244,8 @@ def _true_labels(
     known = np.isfinite(inside)
     enough = 2 * known.sum(axis=2) > inside.shape[2]
     middle = np.full(enough.shape, edges[0])
-    middle[enough] = np.nanmedian(inside[enough], axis=1)
+    # The lower median is a disparity that occurs, where the mean of two would invent one.
+    middle[enough] = np.nanquantile(inside[enough], 0.5, axis=1, method="lower")
     # A label's range of whole disparities reaches half a pixel to either side.
     found = np.searchsorted(edges - 0.5, middle, side="right") - 1
     return np.where(enough, np.clip(found, 0, len(edges) - 2), -1)
