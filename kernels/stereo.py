@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from skimage.color import rgb2gray
-from skimage.io import imread
 
 from .bp_problem import BpProblem
 from .errors import KernelError
@@ -34,6 +34,9 @@ SMOOTHNESS_WEIGHT = 1.0
 SMOOTHNESS_TRUNCATION = 3
 #: Fewest columns and rows of the problem's grid.
 MIN_SIDE = 2
+
+#: Pillow's names of the kinds of image that are read.
+_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr")
 
 #: The Motorcycle pair's disparities (pixels): the least and the greatest true one, rounded outward.
 _MOTORCYCLE_DISPARITIES = (7, 60)
@@ -77,18 +80,15 @@ def _read(path: Path) -> NDArray[np.uint8]:
     if not path.is_file():
         raise StereoError(f"{path}: no such file")
     try:
-        image = np.asarray(imread(path))
-    except (OSError, ValueError, SyntaxError) as error:
+        with Image.open(path) as image:
+            if image.mode not in _MODES:
+                raise StereoError(
+                    f"{path}: an image of 8 bits a channel, grey or colour, is needed, "
+                    f"not {image.mode}"
+                )
+            return np.asarray(image.convert("RGB"))
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise StereoError(f"{path}: not a readable image") from error
-    if (
-        image.dtype != np.uint8
-        or image.ndim not in (2, 3)
-        or image.shape[2:] not in ((), (3,), (4,))
-    ):
-        raise StereoError(f"{path}: an image of 8 bits a channel, grey or colour, is needed")
-    if image.ndim == 2:
-        image = np.repeat(image[:, :, None], 3, axis=2)
-    return image[:, :, :3]
 
 
 def _same_size(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> None:
