@@ -210,3 +210,47 @@ class PeSimulation:
             scratchpad=bytes.fromhex(result.scratchpad),
             wall_seconds=result.wall_seconds,
         )
+
+
+def run_pe(
+    program: Program,
+    image: DramImage,
+    *,
+    config: PeConfig,
+    max_cycles: int,
+    memory: MemoryBehaviour | None = None,
+    parameters: int = 0,
+    identity: Identity | None = None,
+    scratchpad: bytes | None = None,
+    trace: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> CosimResult:
+    """Run one program on the Verilog of one engine, fresh from reset, and return what it left.
+
+    The first run of a configuration builds its simulator (half a minute); see
+    :mod:`sim_tb.build` for where that is kept. Parameters are those of :class:`Job` and
+    :class:`PeSimulation`; ``progress`` is called now and then with the cycles so far.
+
+    Raises:
+        CosimError: the program does not fit, does not end within ``max_cycles``, or the engine
+            breaks a rule of its memory port.
+        sim_tb.build.BuildError: the simulator can't be built.
+        sim_tb.session.SessionError: the simulator ended by itself.
+    """
+    job = Job(
+        words=program.words,
+        image=image,
+        max_cycles=max_cycles,
+        memory=memory or MemoryBehaviour(),
+        parameters=parameters,
+        identity=identity or Identity(),
+        scratchpad=scratchpad,
+    )
+    with PeSimulation(config, trace=trace) as simulation:
+        return simulation.run(job, progress)
+
+
+def run_many(jobs: Iterable[Job], *, config: PeConfig) -> list[CosimResult | CosimError]:
+    """Run ``jobs`` one after the other in one simulator; for each its result or its error."""
+    with PeSimulation(config) as simulation:
+        return list(simulation.run_many(jobs))

@@ -6,10 +6,9 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from amaranth.back import verilog
-
 from hdl.config import PeConfig
 from hdl.counters import COUNTER_BITS
+from hdl.emission import emit
 from hdl.ports import PC_BITS, status_layout
 
 from .build import BuildError, Design, build, build_folder
@@ -90,7 +89,7 @@ def _engine_verilog(config: PeConfig) -> str:
     if not kept.is_file():
         from pe.core import Pe
 
-        text = verilog.convert(Pe(config), name="pe", strip_internal_attrs=True)
+        text = "".join(emit(Pe(config), "pe").modules.values())
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
             file.write(text)

@@ -31,7 +31,7 @@ class Span:
 
 def overlap(a: Span, b: Span) -> bool:
     """Whether a byte belongs to both."""
-    return a.start < b.start + b.size and b.start < a.start + a.size
+    return max(a.start, b.start) < min(a.start + a.size, b.start + b.size)
 
 
 @dataclass(frozen=True)
