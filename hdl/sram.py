@@ -1,11 +1,15 @@
 """Synchronous multi-port memory: the one way in which VIP stores more than a few registers."""
 
-from amaranth.hdl import Elaboratable, Module
+from typing import Any, get_args
+
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from .config import ConfigurationError, SramKind
+from .sram_fpga import elaborate_fpga
+from .sram_macro import SramGeometry
 
 __all__ = ["Sram", "SramReadPort", "SramWritePort"]
 
@@ -39,7 +43,9 @@ class Sram(wiring.Component):
         width: bits of a word, at least 1.
         depth: words; a power of two, at least 2.
         read_ports, write_ports: at least 1 each.
-        kind: ``behavioural`` for simulation.
+        kind: ``behavioural`` for simulation, ``fpga`` for block or LUT RAM
+            (:mod:`hdl.sram_fpga`), ``macro`` for a black box (:mod:`hdl.sram_macro`), which
+            Amaranth's simulator can't run. The first two start with all bits 0.
 
     Members:
         read: array of :class:`SramReadPort`, in.
@@ -56,21 +62,37 @@ class Sram(wiring.Component):
             raise ConfigurationError("an SRAM needs a width and ports of at least 1")
         if depth < 2 or depth & (depth - 1):
             raise ConfigurationError(f"SRAM depth must be a power of two, not {depth}")
+        if kind not in get_args(SramKind):
+            raise ConfigurationError(
+                f"SRAM kind must be one of {', '.join(get_args(SramKind))}, not {kind!r}"
+            )
         self.width = width
         self.depth = depth
         self.read_ports = read_ports
         self.write_ports = write_ports
         self.kind = kind
-        self.module_name = f"sram_{depth}x{width}_{read_ports}r{write_ports}w"
-        address_bits = (depth - 1).bit_length()
+        self.geometry = SramGeometry(depth, width, read_ports, write_ports)
+        #: Name of the module in emitted Verilog.
+        self.module_name = self.geometry.name.removeprefix("vip_")
+        bits = self.geometry.address_bits
         super().__init__(
             {
-                "read": In(SramReadPort(width, address_bits)).array(read_ports),
-                "write": In(SramWritePort(width, address_bits)).array(write_ports),
+                "read": In(SramReadPort(width, bits)).array(read_ports),
+                "write": In(SramWritePort(width, bits)).array(write_ports),
             }
         )
 
     def elaborate(self, platform: object) -> Elaboratable:
+        if self.kind == "fpga":
+            return elaborate_fpga(
+                width=self.width,
+                depth=self.depth,
+                reads=[(port.enable, port.address, port.data) for port in self.read],
+                writes=[(port.enable, port.address, port.data) for port in self.write],
+            )
+        return self._macro() if self.kind == "macro" else self._behavioural()
+
+    def _behavioural(self) -> Module:
         m = Module()
         m.submodules.memory = memory = Memory(shape=self.width, depth=self.depth, init=[])
         for port in self.write:
@@ -81,4 +103,18 @@ class Sram(wiring.Component):
             read = memory.read_port()
             m.d.comb += [read.en.eq(port.enable), read.addr.eq(port.address)]
             m.d.comb += port.data.eq(read.data)
+        return m
+
+    def _macro(self) -> Module:
+        m = Module()
+        connections: dict[str, Any] = {"i_clk": ClockSignal()}
+        for number, port in enumerate(self.read):
+            connections[f"i_r{number}_en"] = port.enable
+            connections[f"i_r{number}_addr"] = port.address
+            connections[f"o_r{number}_data"] = port.data
+        for number, port in enumerate(self.write):
+            connections[f"i_w{number}_en"] = port.enable
+            connections[f"i_w{number}_addr"] = port.address
+            connections[f"i_w{number}_data"] = port.data
+        m.submodules.macro = Instance(self.geometry.name, **connections)
         return m

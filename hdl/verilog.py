@@ -31,9 +31,9 @@ def header(name: str, doc: str, origin: str, parameters: Mapping[str, str]) -> s
 _MODULE = re.compile(r"^module (\\\S+|[A-Za-z_]\w*)\s?.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _START = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ?")
 _WORD = re.compile(r"^( *)([A-Za-z_]\w*|\\\S+ )\[(\d+)\] = (\d+'\w+);\n", re.MULTILINE)
-_NUMBERED = re.compile(r"\\\S+\$\d+ ")
-_ALIAS = re.compile(r"^  assign (\\\S+\$\d+ ) = .*;\n", re.MULTILINE)
-_WIRE = re.compile(r"^  wire (?:signed )?(?:\[\d+:\d+\] )?(\\\S+\$\d+ );\n", re.MULTILINE)
+_GENERATED = re.compile(r"\\\S*\$\S* ")
+_ALIAS = re.compile(r"^  assign (\\\S*\$\S* ) = .*;\n", re.MULTILINE)
+_WIRE = re.compile(r"^  wire (?:signed )?(?:\[\d+:\d+\] )?(\\\S*\$\S* );\n", re.MULTILINE)
 _INITIAL = re.compile(r"^  initial begin\n((?:    \S.*\[\d+\] = .*;\n)+)  end\n", re.MULTILINE)
 
 
@@ -46,7 +46,7 @@ def tidy(text: str) -> str:
     """``text`` of Yosys's Verilog writer, made shorter and independent of its version.
 
     A memory whose words all start with one value is initialised by a loop instead of a line a word.
-    Second names of a wire that Amaranth numbered (``name$7``) are left out. The helper signal that
+    Second names of a wire that Amaranth made up (``name$7``) are left out. The helper signal that
     makes simulators evaluate ``always @*`` at the start gets a name.
     """
     text = _START.sub("at_start ", text).replace("reg at_start  = 0", "reg at_start = 0")
@@ -55,7 +55,7 @@ def tidy(text: str) -> str:
 
 
 def _without_aliases(module: str) -> str:
-    uses = Counter(_NUMBERED.findall(module))
+    uses = Counter(_GENERATED.findall(module))
     # One use is the declaration, the other the assignment.
     assigned = {match[1] for match in _ALIAS.finditer(module)}
     spare = {name for name in assigned if uses[name] == 2}
