@@ -1,0 +1,208 @@
+"""Contents of the DRAM, in a file that several processes can map at the same time."""
+
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+__all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
+
+#: Largest image: the address space of the thesis's chip (33 bits).
+MAX_IMAGE_BYTES = 1 << 33
+
+
+class ImageError(ValueError):
+    """An access outside the image, or a file that can't be used; the message says which."""
+
+
+def _remove(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        path.unlink()
+
+
+def _map(path: Path, size: int, *, create: bool) -> mmap.mmap:
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+    try:
+        held = os.fstat(descriptor).st_size
+        if held > size:
+            raise ImageError(f"{path} has {held} bytes, more than the image's {size}")
+        if held < size:
+            os.ftruncate(descriptor, size)
+        return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
+    finally:
+        os.close(descriptor)
+
+
+class DramImage:
+    """Bytes of the DRAM, zero until written; a sparse file takes only what was written.
+
+    The file is mapped shared: what another process that maps :attr:`path` writes is seen here at
+    once, and the other way round. Use it in a ``with`` statement or call :meth:`close`.
+
+    Parameters:
+        size_bytes: 1..2**33 (:data:`MAX_IMAGE_BYTES`).
+        path: file that holds the bytes and stays after :meth:`close`. It is created when missing;
+            one that exists keeps its contents, is extended with zeros, and must not be larger.
+            None: a temporary file, which is deleted on :meth:`close` or with the object.
+
+    Attributes:
+        path: the file, in either case.
+        size: bytes.
+
+    Raises:
+        ImageError: a size outside its range, or a file that can't be created, read or mapped.
+    """
+
+    def __init__(self, size_bytes: int, path: Path | None = None) -> None:
+        if not isinstance(size_bytes, int) or not 1 <= size_bytes <= MAX_IMAGE_BYTES:
+            raise ImageError(
+                f"an image has a whole number of bytes from 1 to {MAX_IMAGE_BYTES}, "
+                f"not {size_bytes!r}"
+            )
+        self.size = size_bytes
+        self._map: mmap.mmap | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        try:
+            if path is None:
+                descriptor, name = tempfile.mkstemp(prefix="vip-dram-", suffix=".bin")
+                os.close(descriptor)
+                self.path = Path(name)
+                self._finalizer = weakref.finalize(self, _remove, self.path)
+            else:
+                self.path = Path(path)
+            self._map = _map(self.path, size_bytes, create=path is not None)
+        except OSError as error:
+            if self._finalizer is not None:
+                self._finalizer()
+            where = "a temporary file" if path is None else str(path)
+            raise ImageError(
+                f"{where} can't hold an image of {size_bytes} bytes: {error.strerror or error}"
+            ) from error
+
+    def __enter__(self) -> "DramImage":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file, and delete it if it is temporary; once is enough, twice is allowed.
+
+        Views given by :meth:`array` stay usable; every method raises :class:`ImageError` from now
+        on.
+        """
+        mapped, self._map = self._map, None
+        if mapped is not None:
+            # Refused while a view exists; the mapping then goes with the last view.
+            with suppress(BufferError):
+                mapped.close()
+        if self._finalizer is not None:
+            self._finalizer()
+
+    def _check(self, address: int, length: int) -> mmap.mmap:
+        if self._map is None:
+            raise ImageError(f"the image {self.path} is closed")
+        if address < 0 or length < 0 or address + length > self.size:
+            raise ImageError(
+                f"{length} bytes at address {address:#x} are outside the image of {self.size} bytes"
+            )
+        return self._map
+
+    def read(self, address: int, n: int) -> bytes:
+        """A copy of the ``n`` (0 or more) bytes from byte ``address`` on.
+
+        Raises:
+            ImageError: a byte outside the image, or the image is closed.
+        """
+        return self._check(address, n)[address : address + n]
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Put ``data`` (bytes) at byte ``address``.
+
+        Raises:
+            ImageError: a byte outside the image, or the image is closed.
+        """
+        view = memoryview(data).cast("B")
+        self._check(address, len(view))[address : address + len(view)] = view
+
+    def array(
+        self, address: int, shape: int | Sequence[int], dtype: DTypeLike
+    ) -> "np.ndarray[Any, Any]":
+        """A writable view of the image itself: ``shape`` elements of ``dtype``, rows contiguous.
+
+        Parameters:
+            address: of the first byte; any alignment.
+
+        Raises:
+            ImageError: a byte outside the image, or the image is closed.
+        """
+        element = np.dtype(dtype)
+        dimensions = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+        if any(size < 0 for size in dimensions):
+            raise ImageError(f"shape {dimensions} has a negative size")
+        length = element.itemsize
+        for size in dimensions:
+            length *= size
+        mapped = self._check(address, length)
+        if not length:
+            return np.empty(dimensions, element)
+        # Unlike np.ndarray(buffer=...), this keeps the mapping from being closed under the view.
+        data = np.frombuffer(mapped, np.uint8, length, address)
+        return data.view(element).reshape(dimensions)
+
+    def load_file(self, address: int, path: Path) -> int:
+        """Put the contents of a file at byte ``address``; returns its length in bytes.
+
+        Raises:
+            ImageError: the file can't be read or does not fit, or the image is closed. What fits
+                of a file that shrinks while it is read is written.
+        """
+        try:
+            with Path(path).open("rb") as file:
+                length = os.fstat(file.fileno()).st_size
+                mapped = self._check(address, length)
+                with memoryview(mapped) as whole, whole[address : address + length] as target:
+                    done = file.readinto(target)
+        except OSError as error:
+            raise ImageError(f"can't read {path}: {error.strerror or error}") from error
+        if done != length:
+            raise ImageError(f"{path} gave {done} bytes instead of {length}")
+        return length
+
+    def save_file(self, address: int, n: int, path: Path) -> None:
+        """Write ``n`` bytes from byte ``address`` on to a file, which appears whole or not at all.
+
+        Raises:
+            ImageError: a byte outside the image, the file can't be written, or the image is closed.
+        """
+        mapped = self._check(address, n)
+        path = Path(path)
+        partial: Path | None = None
+        try:
+            with tempfile.NamedTemporaryFile(
+                dir=path.parent, prefix=f".{path.name}.", delete=False
+            ) as file:
+                partial = Path(file.name)
+                with memoryview(mapped) as whole, whole[address : address + n] as source:
+                    file.write(source)
+            mask = os.umask(0)
+            os.umask(mask)
+            partial.chmod(0o666 & ~mask)
+            partial.replace(path)
+        except OSError as error:
+            if partial is not None:
+                _remove(partial)
+            raise ImageError(f"can't write {path}: {error.strerror or error}") from error
