@@ -1,0 +1,158 @@
+"""``vip asm``, ``vip disasm`` and ``vip run``."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from isa.assembler import assemble_file, listing
+from isa.disassembler import disassemble
+from isa.image import DramImage
+from isa.program import Program
+from isa.simulator import Simulator
+
+from ..console import console, counted
+from ..errors import UserError
+from ..output import write_json, write_text
+from .options import JsonOption
+
+__all__ = ["asm", "disasm", "read_program", "run"]
+
+_STEP = 50_000
+
+
+def read_program(path: Path) -> Program:
+    """A program file, or assembly (``.s``, ``.asm``) that is assembled on the way."""
+    if path.suffix in (".s", ".asm"):
+        return assemble_file(path)
+    return Program.load(path)
+
+
+def _constants(given: list[str]) -> dict[str, int]:
+    constants = {}
+    for item in given:
+        name, _, value = item.partition("=")
+        try:
+            constants[name] = int(value, 0)
+        except ValueError:
+            raise UserError(f"--define {item}: give NAME=NUMBER") from None
+    return constants
+
+
+def asm(
+    source: Annotated[Path, typer.Argument(help="Assembly file.", metavar="FILE.s")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Program file [FILE.vip].", metavar="FILE")
+    ] = None,
+    listing_file: Annotated[
+        Path | None, typer.Option("--listing", help="Write a listing too.", metavar="FILE")
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", "--define", help="Constant for the source.", metavar="NAME=NUMBER"),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Assemble a program.
+
+    Example: vip asm kernel.s -o kernel.vip --listing kernel.lst
+    """
+    program = assemble_file(source, constants=_constants(define or []))
+    target = output or source.with_suffix(".vip")
+    program.save(target)
+    if listing_file is not None:
+        write_text(listing_file, listing(program))
+    write_json(json, {"words": len(program.words), "program": str(target)})
+    console.print(f"{target}: {len(program.words)} words")
+
+
+def disasm(
+    program: Annotated[Path, typer.Argument(help="Program file.", metavar="FILE.vip")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Assembly file [standard output].", metavar="FILE"),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Turn a program back into assembly that assembles to the same words.
+
+    Example: vip disasm kernel.vip -o kernel.s
+    """
+    loaded = Program.load(program)
+    text = disassemble(loaded)
+    write_json(json, {"words": len(loaded.words), "assembly": text})
+    if output is not None:
+        write_text(output, text)
+    else:
+        console.out(text, end="", highlight=False)
+
+
+def run(
+    program: Annotated[
+        Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
+    ],
+    memory: Annotated[
+        Path | None,
+        typer.Option(help="File with the memory's contents from address 0.", metavar="FILE"),
+    ] = None,
+    size: Annotated[float, typer.Option(help="Size of the memory in MiB.", metavar="MIB")] = 64,
+    parameters: Annotated[
+        int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
+    ] = 0,
+    limit: Annotated[
+        int, typer.Option(help="Stop after so many instructions.", min=1, metavar="N")
+    ] = 100_000_000,
+    dump: Annotated[
+        tuple[int, int, Path] | None,
+        typer.Option(help="Write memory afterwards.", metavar="ADDRESS BYTES FILE"),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Run a program on the instruction set simulator.
+
+    Example: vip run kernel.vip --memory image.bin --dump 4096 512 result.bin
+    """
+    loaded = read_program(program)
+    if not 0.0625 <= size <= 8192:
+        raise UserError(f"--size must be from 0.0625 to 8192 MiB, not {size}")
+    with DramImage(int(size * (1 << 20))) as image:
+        if memory is not None:
+            image.load_file(0, memory)
+        simulator = Simulator(loaded, image, parameters=parameters)
+        started = time.perf_counter()
+        with counted("instructions", limit) as done:
+            outcome = simulator.run(min(_STEP, limit))
+            while outcome.state == "limit" and outcome.instructions < limit:
+                done(outcome.instructions)
+                outcome = simulator.run(min(_STEP, limit - outcome.instructions))
+        seconds = time.perf_counter() - started
+        if dump is not None:
+            address, count, path = dump
+            image.save_file(address, count, path)
+    write_json(
+        json,
+        {
+            "state": outcome.state,
+            "cause": outcome.cause.name,
+            "pc": outcome.pc,
+            "instructions": outcome.instructions,
+            "executed": dict(simulator.executed),
+            "registers": list(simulator.registers),
+        },
+    )
+    _show_run(simulator, outcome.instructions, seconds)
+    if outcome.state == "faulted":
+        raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
+    if outcome.state == "limit":
+        raise UserError(f"{program}: still running after {limit} instructions (--limit)")
+
+
+def _show_run(simulator: Simulator, instructions: int, seconds: float) -> None:
+    table = Table(title=f"{instructions} instructions in {seconds:.2f} s")
+    table.add_column("instruction")
+    table.add_column("executed", justify="right")
+    for key, count in simulator.executed.most_common(12):
+        table.add_row(key.replace("[", r"\["), str(count))
+    console.print(table)

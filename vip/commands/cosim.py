@@ -1,0 +1,247 @@
+"""``vip cosim``: programs on the Verilog of an engine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from hdl.config import PeConfig
+from hdl.ports import PeState
+from isa.image import DramImage
+from kernels.bp_golden import labels as read_labels
+from kernels.stereo import StereoScene, motorcycle, percent_wrong, read_pair, stereo_scene
+from kernels.stereo_picture import draw
+from sim_tb.bp_cosim import BpJob, BpOutcome, bp_updates, cosim_bp
+from sim_tb.cosim import MemoryBehaviour, run_pe
+from soc.presets import preset
+
+from ..console import console, counted
+from ..errors import UserError
+from ..output import configuration, write_json
+from .assembly import read_program
+from .options import JsonOption, PresetOption
+
+__all__ = ["app", "bp_report", "scene_of", "show_bp"]
+
+app = typer.Typer(
+    help="Run programs on the Verilog of a processing engine (Verilator under cocotb).",
+    no_args_is_help=True,
+)
+
+TraceOption = Annotated[
+    Path | None,
+    typer.Option(help="Write waveforms, .fst or .vcd; about ten times slower.", metavar="FILE"),
+]
+LatencyOption = Annotated[
+    int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000, metavar="CYCLES")
+]
+BandwidthOption = Annotated[
+    float, typer.Option(help="Memory bandwidth in bytes per cycle.", min=0.03125, max=8)
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of everything random in the memory.", min=0)]
+StallOption = Annotated[
+    float, typer.Option(help="Chance per cycle that the memory refuses a request.", min=0, max=0.99)
+]
+ShuffleOption = Annotated[
+    bool, typer.Option("--out-of-order", help="Answer requests in random order.")
+]
+
+
+def _memory(
+    latency: int, bandwidth: float, stall: float, out_of_order: bool, seed: int
+) -> MemoryBehaviour:
+    return MemoryBehaviour(
+        latency=latency,
+        bandwidth=max(1, round(bandwidth * 32)),
+        stall=stall,
+        gap=stall,
+        out_of_order=out_of_order,
+        seed=seed,
+    )
+
+
+def scene_of(
+    left: Path | None,
+    right: Path | None,
+    *,
+    width: int,
+    height: int,
+    labels: int,
+    disparities: tuple[int, int] = (0, 64),
+) -> StereoScene:
+    """The stereo problem of the two photographs given, or of the Motorcycle pair."""
+    if left is None and right is None:
+        return motorcycle(width, height, labels)
+    if left is None or right is None:
+        raise UserError("--left and --right go together")
+    images = read_pair(left, right)
+    return stereo_scene(
+        *images,
+        width=width,
+        height=height,
+        labels=labels,
+        disparities=disparities,
+        name=left.stem,
+    )
+
+
+def bp_report(outcome: BpOutcome, scene: StereoScene, config: PeConfig) -> dict[str, object]:
+    """The numbers of a run as plain data."""
+    chosen = read_labels(scene.problem, outcome.messages)
+    report: dict[str, object] = {
+        "match": outcome.match,
+        "differing_elements": outcome.differing,
+        "scene": scene.name,
+        "width": scene.problem.width,
+        "height": scene.problem.height,
+        "labels": scene.problem.labels,
+        "updates": outcome.updates,
+        "cycles": outcome.cycles,
+        "cycles_per_update": round(outcome.cycles_per_update, 3),
+        "counters": outcome.result.counters,
+        "simulation_seconds": round(outcome.result.wall_seconds, 3),
+        "simulated_cycles_per_second": round(outcome.result.cycles_per_second),
+        "configuration": configuration(config),
+    }
+    if scene.truth is not None:
+        report["percent_wrong"] = round(percent_wrong(chosen, scene.truth), 2)
+    return report
+
+
+def show_bp(outcome: BpOutcome) -> None:
+    """Print what a run came to."""
+    counters = outcome.result.counters
+    verdict = "every message equals the golden model's"
+    if not outcome.match:
+        verdict = f"{outcome.differing} message elements DIFFER from the golden model"
+    table = Table(title=verdict, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_row("message updates", f"{outcome.updates:,}")
+    table.add_row("cycles", f"{outcome.cycles:,}")
+    table.add_row("cycles per update", f"{outcome.cycles_per_update:.2f}")
+    table.add_row("vector unit busy", f"{counters['VECTOR_BUSY'] / outcome.cycles:.1%}")
+    for name, count in counters.items():
+        if name.startswith("STALL_") and count:
+            table.add_row(name.lower().replace("_", " "), f"{count:,}")
+    table.add_row("simulated cycles a second", f"{outcome.result.cycles_per_second:,.0f}")
+    console.print(table)
+
+
+@app.command()
+def bp(
+    preset_name: PresetOption = "pe",
+    width: Annotated[int, typer.Option(help="Pixels across.", min=1)] = 64,
+    height: Annotated[int, typer.Option(help="Pixels down.", min=1)] = 48,
+    labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16,
+    iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 2,
+    left: Annotated[
+        Path | None, typer.Option(help="Left photograph [the Motorcycle pair].", metavar="FILE")
+    ] = None,
+    right: Annotated[Path | None, typer.Option(help="Right photograph.", metavar="FILE")] = None,
+    disparities: Annotated[
+        tuple[int, int], typer.Option(help="Range of disparities in pixels, with --left.")
+    ] = (0, 64),
+    latency: LatencyOption = 20,
+    bandwidth: BandwidthOption = 8,
+    stall: StallOption = 0,
+    out_of_order: ShuffleOption = False,
+    seed: SeedOption = 1,
+    picture: Annotated[
+        Path | None, typer.Option(help="Write the disparities as a PNG.", metavar="FILE")
+    ] = None,
+    trace: TraceOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
+
+    Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
+    """
+    config = preset(preset_name)
+    scene = scene_of(
+        left, right, width=width, height=height, labels=labels, disparities=disparities
+    )
+    memory = _memory(latency, bandwidth, stall, out_of_order, seed)
+    job = BpJob(problem=scene.problem, iterations=iterations, memory=memory)
+    expected = 81 * bp_updates(scene.problem, iterations)
+    with counted("cosimulation (cycles)", expected) as done:
+        outcome = cosim_bp(job, config, trace=trace, progress=done)
+    if picture is not None:
+        caption = f"BP-M on the engine, {iterations} iterations"
+        draw(scene, read_labels(scene.problem, outcome.messages), picture, caption=caption)
+    write_json(json, bp_report(outcome, scene, config))
+    show_bp(outcome)
+    if not outcome.match:
+        raise typer.Exit(1)
+
+
+@app.command("program")
+def run_program(
+    program: Annotated[
+        Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
+    ],
+    preset_name: PresetOption = "pe",
+    memory: Annotated[
+        Path | None,
+        typer.Option(help="File with the memory's contents from address 0.", metavar="FILE"),
+    ] = None,
+    parameters: Annotated[
+        int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
+    ] = 0,
+    max_cycles: Annotated[int, typer.Option(help="Give up after so many.", min=1)] = 100_000_000,
+    latency: LatencyOption = 20,
+    bandwidth: BandwidthOption = 8,
+    stall: StallOption = 0,
+    out_of_order: ShuffleOption = False,
+    seed: SeedOption = 1,
+    dump: Annotated[
+        tuple[int, int, Path] | None,
+        typer.Option(help="Write memory afterwards.", metavar="ADDRESS BYTES FILE"),
+    ] = None,
+    trace: TraceOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Run any program and report its end, counters and registers.
+
+    Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
+    """
+    config = preset(preset_name)
+    loaded = read_program(program)
+    with DramImage(1 << config.address_bits) as image:
+        if memory is not None:
+            image.load_file(0, memory)
+        with counted("cosimulation (cycles)", max_cycles) as done:
+            result = run_pe(
+                loaded,
+                image,
+                config=config,
+                max_cycles=max_cycles,
+                memory=_memory(latency, bandwidth, stall, out_of_order, seed),
+                parameters=parameters,
+                trace=trace,
+                progress=done,
+            )
+        if dump is not None:
+            address, count, path = dump
+            image.save_file(address, count, path)
+    write_json(
+        json,
+        {
+            "state": result.state.name.lower(),
+            "cause": result.cause.name,
+            "pc": result.pc,
+            "cycles": result.counters["CYCLES"] or result.cycles,
+            "counters": result.counters,
+            "registers": result.registers,
+            "configuration": configuration(config),
+        },
+    )
+    table = Table(title=f"{program.name}: {result.state.name.lower()}", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, count in result.counters.items():
+        table.add_row(name.lower().replace("_", " "), f"{count:,}")
+    console.print(table)
+    if result.state is PeState.FAULTED:
+        raise UserError(f"{program}: fault {result.cause.name} at word {result.pc}")
