@@ -1,14 +1,11 @@
 """Helper of the generators: collects assembly text, names registers, numbers labels."""
 
 from isa.launch import START_REGISTERS
-from isa.table import FIELD_A, IMM14, REGISTERS
+from isa.table import REGISTERS
 
 from .errors import KernelError
 
-__all__ = ["IMMEDIATE", "AssemblyWriter"]
-
-#: Values that the immediate of a scalar instruction or branch can hold.
-IMMEDIATE = IMM14.range
+__all__ = ["AssemblyWriter"]
 
 _NOTE_COLUMN = 48
 
@@ -36,7 +33,6 @@ class AssemblyWriter:
         if self._next >= REGISTERS:
             raise KernelError(f"no scalar register is left for {purpose}")
         name = f"r{self._next}"
-        assert self._next in FIELD_A.range
         self._registers[name] = purpose
         self._next += 1
         return name

@@ -20,6 +20,7 @@ pads do the rest::
 
 from dataclasses import dataclass
 
+from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 
 from .bp_layout import LOADED_VECTORS, vector_stride
@@ -121,7 +122,7 @@ def _place(labels: int, bits: int, slots: int) -> ScratchpadPlan:
 def most_labels(bits: int, scratchpad_bytes: int) -> int:
     """The largest number of labels whose working set fits; 0 when none does."""
     labels = 0
-    while _place(labels + 1, bits, MIN_SLOTS).used <= scratchpad_bytes:
+    while labels < MAX_VL and _place(labels + 1, bits, MIN_SLOTS).used <= scratchpad_bytes:
         labels += 1
     return labels
 

@@ -1,0 +1,222 @@
+"""Code of one stream of the belief propagation kernel: lines in pairs, or a lone line."""
+
+from .bp_parts import LINE_NAMES, ZERO, BpParts
+
+__all__ = ["BpStream"]
+
+
+class BpStream:
+    """Updates all lines from line ``load_row`` of the tile on: in pairs, or one that is left over.
+
+    At its begin ``load_start`` and ``edge[0]`` point to the first pixel of that line; at its end
+    ``load_row``, ``load_start`` and ``edge[0]`` have moved behind its lines, and every vector
+    instruction is complete. :mod:`kernels.bp_kernel` explains the schedule.
+
+    Parameters:
+        parts: registers and instructions; the code goes to their writer.
+        lanes: lines worked on at a time, 2 or 1.
+        name: stem of the labels.
+    """
+
+    def __init__(self, parts: BpParts, *, lanes: int, name: str) -> None:
+        self.parts = parts
+        self.lanes = lanes
+        self.name = name
+
+    def emit(self) -> None:
+        """Append the stream's code."""
+        p, w = self.parts, self.parts.writer
+        self._set_up()
+        self._fill(f"{self.name}_fill")
+        self._presum()
+        w.note("First updates: no message has been made yet.")
+        for lane in range(self.lanes):
+            self._update(lane, made=False)
+        w.op("jmp", f"{self.name}_count")
+        w.note("Steady state.")
+        w.label(f"{self.name}_loop")
+        for lane in range(self.lanes):
+            self._update(lane, made=True)
+        w.label(f"{self.name}_count")
+        w.op("sub", p.left, p.left, 1)
+        w.op("bne", p.left, ZERO, f"{self.name}_loop")
+        w.note("Next line: starts from the message in its slot.")
+        w.op("add", p.row, p.row, p.advance)
+        self._branch_at_end(p.row, f"{self.name}_end", at_end=True)
+        w.op("mov", p.left, p.updates)
+        for lane, slot in zip(range(self.lanes), (p.this_slot, p.a), strict=False):
+            w.op("add", p.incoming[lane], slot, p.places.first_message)
+            w.op("mov", p.store_step[lane], p.jump)
+        w.op("jmp", f"{self.name}_loop")
+        w.note("Last messages.")
+        w.label(f"{self.name}_end")
+        w.op("v.drain")
+        # A pair's X was normalised behind the last update of Y.
+        last = self.lanes - 1
+        p.normalise(last)
+        for lane in range(last):
+            p.store_message(lane)
+        w.op("v.drain")
+        p.store_message(last)
+
+    def _set_up(self) -> None:
+        p, w = self.parts, self.parts.writer
+        w.op("mov", p.advance, p.sharers)
+        w.op("mov", p.stream_stride, p.stride)
+        if self.lanes > 1:
+            w.op("add", p.advance, p.advance, p.sharers)
+            w.op("add", p.stream_stride, p.stride, p.stride)
+            w.op("add", p.edge[1], p.edge[0], p.stride)
+        w.op("sub", p.jump, p.stream_stride, p.span)
+        self._load_line()
+        w.op("mov", p.loading, 1)
+        w.op("mov", p.row, p.load_row)
+        w.op("mov", p.left, p.updates)
+        for lane in range(self.lanes):
+            w.op("add", p.store[lane], p.edge[lane], p.step)
+            w.op("mov", p.store_step[lane], p.step)
+
+    def _load_line(self) -> None:
+        """Place the load stream at the first pixel of its line."""
+        p, w = self.parts, self.parts.writer
+        w.op("mov", p.load_left, p.updates)
+        w.op("mov", p.load[0], p.load_start)
+        if self.lanes > 1:
+            w.op("add", p.load[1], p.load_start, p.stride)
+
+    def _fill(self, label: str) -> None:
+        p, w = self.parts, self.parts.writer
+        w.note("Fill the ring.")
+        w.op("mov", p.this_slot, p.k("ring"))
+        w.label(label)
+        for lane in range(self.lanes):
+            self._load(lane)
+            w.op("add", p.this_slot, p.this_slot, p.places.slot)
+        w.op("bne", p.this_slot, p.k("ring_end"), label)
+
+    def _presum(self) -> None:
+        """Partial sum of update 0, for a lone line also the presum of update 1."""
+        p, w = self.parts, self.parts.writer
+        w.note("Sums ahead of the first update.")
+        w.op("mov", p.this_slot, p.k("ring"))
+        for lane in range(self.lanes):
+            w.op(
+                "add",
+                p.incoming[lane],
+                p.this_slot,
+                p.places.first_message + lane * p.places.slot,
+            )
+        w.op("mov", p.a, p.this_slot)
+        self._follow_a(with_c=True)
+        p.add_presum()
+        w.op("v.drain")
+        p.add_partial()
+        w.op("add", p.a, p.a, p.places.slot)
+        self._follow_a(with_c=True)
+        if self.lanes == 1:
+            p.add_presum()
+            w.op("mov", p.next_slot, p.a)
+            w.op("add", p.a, p.a, p.places.slot)
+            self._follow_a(with_c=False)
+        w.op("v.drain")
+
+    def _update(self, lane: int, *, made: bool) -> None:
+        """Update h of one line; ``made``: there are messages to normalise and to store."""
+        p, w = self.parts, self.parts.writer
+        other = self.lanes - 1 - lane
+        w.note(f"Update h of line {LINE_NAMES[lane]}.")
+        if self.lanes > 1:
+            p.add_presum()
+            p.pads(p.spacing.pair)
+        elif made:
+            p.normalise(lane)
+            p.pads(p.spacing.lone)
+        p.vector("v.v.add", p.k("total"), p.k("partial"), p.incoming[lane], note="t = p + m")
+        w.op("mov", p.incoming[lane], p.message[lane])
+        p.pads(p.spacing.pair)
+        p.add_partial()
+        p.vector(
+            "m.v.add.min",
+            p.raw[lane],
+            p.k("matrix"),
+            p.k("total"),
+            note=f"{LINE_NAMES[lane]}r = min(S + t)",
+        )
+        if self.lanes == 1:
+            p.add_presum()
+            p.pads(p.spacing.pair)
+        elif made or lane == self.lanes - 1:
+            p.normalise(other)
+        if made:
+            p.store_message(lane)
+            w.op("add", p.store[lane], p.store[lane], p.store_step[lane])
+            w.op("mov", p.store_step[lane], p.step)
+        self._load(lane)
+        self._turn()
+
+    def _turn(self) -> None:
+        """Move the slots one on."""
+        p, w = self.parts, self.parts.writer
+        if self.lanes > 1:
+            w.op("mov", p.this_slot, p.a)
+        else:
+            w.op("mov", p.this_slot, p.next_slot)
+            w.op("mov", p.next_slot, p.a)
+            w.op("add", p.c, p.next_slot, 2 * p.places.vector)
+        inside = w.new_label("ring")
+        w.op("add", p.a, p.a, p.places.slot)
+        w.op("blt", p.a, p.k("ring_end"), inside)
+        w.op("mov", p.a, p.k("ring"))
+        w.label(inside)
+        self._follow_a(with_c=self.lanes > 1)
+
+    def _follow_a(self, *, with_c: bool) -> None:
+        p, w = self.parts, self.parts.writer
+        w.op("add", p.b, p.a, p.places.vector)
+        if with_c:
+            w.op("add", p.c, p.a, 2 * p.places.vector)
+
+    def _load(self, lane: int) -> None:
+        """Load stream: the next update of one line into the slot ``this_slot``."""
+        p, w = self.parts, self.parts.writer
+        done = w.new_label("loaded")
+        inner = w.new_label("inner")
+        w.op("beq", p.loading, ZERO, done)
+        w.op(
+            p.sized("ld.sram"),
+            p.this_slot,
+            p.load[lane],
+            p.k("inputs"),
+            note=f"a, b, c of line {LINE_NAMES[lane]}",
+        )
+        w.op("add", p.load[lane], p.load[lane], p.step)
+        w.op("bne", p.load_left, p.updates, inner)
+        w.op("add", p.first, p.this_slot, p.places.first_message)
+        w.op(
+            p.sized("ld.sram"),
+            p.first,
+            p.edge[lane],
+            p.k("vector_length"),
+            note="message that begins the line",
+        )
+        w.label(inner)
+        if lane == self.lanes - 1:
+            w.op("sub", p.load_left, p.load_left, 1)
+            w.op("bne", p.load_left, ZERO, done)
+            w.op("add", p.load_row, p.load_row, p.advance, note="next line")
+            w.op("add", p.load_start, p.load_start, p.stream_stride)
+            for each in range(self.lanes):
+                w.op("add", p.edge[each], p.edge[each], p.stream_stride)
+            self._load_line()
+            self._branch_at_end(p.load_row, done, at_end=False)
+            w.op("mov", p.loading, ZERO)
+        w.label(done)
+
+    def _branch_at_end(self, row: str, label: str, *, at_end: bool) -> None:
+        """Branch if the stream's lines from ``row`` on do (not) reach beyond the tile."""
+        p, w = self.parts, self.parts.writer
+        last = row
+        if self.lanes > 1:
+            last = p.scratch
+            w.op("add", last, row, p.sharers)
+        w.op("bge" if at_end else "blt", last, p.lines, label)
