@@ -16,6 +16,7 @@ __all__ = [
     "LaneAdder",
     "LaneReducer",
     "LaneShifter",
+    "lane_bounds",
     "lane_joins",
     "lane_tops",
     "one_of",
@@ -66,6 +67,19 @@ def lane_tops(
             terms.append(active & flags[top])
         spread.append(Cat(terms).any())
     return spread
+
+
+def lane_bounds(
+    negative: Sequence[Value], lanes: Sequence[tuple[int, Value]], granule: int
+) -> list[Value]:
+    """For each granule, its part of the least number of its lane if the lane's ``negative`` (at its
+    last granule) is 1, of the greatest otherwise (``lanes`` as in lane_joins)."""
+    bounds = []
+    for index, is_negative in enumerate(lane_tops(negative, lanes, granule)):
+        ends = [active for width, active in lanes if (index + 1) * granule % width == 0]
+        is_top = Cat(ends).any() if len(ends) < len(lanes) else Const(1, 1)
+        bounds.append(Cat((~is_negative).replicate(granule - 1), ~(is_negative ^ is_top)))
+    return bounds
 
 
 def rotate_units_right(word: Value, amount: Value, unit: int) -> Value:

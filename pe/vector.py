@@ -1,0 +1,89 @@
+"""The vector unit: control, vertical stage, horizontal stage, finish."""
+
+from amaranth.hdl import Const, Elaboratable, Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.emission import once
+from isa.table import Unit
+
+from .ports import ScratchpadReadPort, ScratchpadWritePort, vector_command
+from .vector_control import VectorControl
+from .vector_finish import VectorFinish
+from .vector_horizontal import VectorHorizontal
+from .vector_vertical import VectorVertical
+
+__all__ = ["VectorUnit"]
+
+
+class VectorUnit(wiring.Component):
+    """Executes vector instructions on the scratchpad, a 64-bit word a cycle (thesis 5.1).
+
+    A beat's operands are read in cycle t and its result can be read in cycle t +
+    :data:`isa.timing.VECTOR_LATENCY`, whatever the instruction and the configuration: t is address
+    and scratchpad, t + 1 operand latch, t + 2 and t + 3 vertical, t + 4 and t + 5 horizontal, t + 6
+    shift, t + 7 round, saturate and write.
+
+    Members:
+        command: stream of :func:`pe.ports.vector_command`, in. Taken and started as
+            :class:`pe.vector_control.VectorControl` says: one command runs, one waits.
+        read: array of 2 :class:`pe.ports.ScratchpadReadPort`, out: operands first and second.
+        write: :class:`pe.ports.ScratchpadWritePort`, out: result.
+        busy: out; 1 from the cycle after a command is accepted until its last result is written:
+            when it is 0, a read in that cycle finds every result.
+        beat: out; this cycle is a beat of :func:`isa.timing.beats`.
+
+    Without any vector instruction in the configuration, no command is accepted and all is idle.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(vector_command(config))),
+                "read": Out(ScratchpadReadPort(config)).array(2),
+                "write": Out(ScratchpadWritePort(config)),
+                "busy": Out(1),
+                "beat": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        if not config.rows_of(Unit.VECTOR):
+            m.d.comb += self.busy.eq(Const(0))
+            return m
+        control = VectorControl(config)
+        vertical = VectorVertical(config)
+        horizontal = VectorHorizontal(config)
+        finish = VectorFinish(config)
+        m.submodules.control = once(control, platform)
+        m.submodules.vertical = once(vertical, platform)
+        m.submodules.horizontal = once(horizontal, platform)
+        m.submodules.finish = once(finish, platform)
+        wiring.connect(m, wiring.flipped(self.command), control.command)
+        first, second = self.read
+        m.d.comb += [
+            self.busy.eq(control.busy),
+            self.beat.eq(control.beat),
+            first.enable.eq(control.read_first),
+            first.address.eq(control.address_first),
+            second.enable.eq(control.read_second),
+            second.address.eq(control.address_second),
+            vertical.first.eq(first.data),
+            vertical.second.eq(second.data),
+            vertical.operands.eq(control.operands),
+            vertical.complete.eq(control.complete),
+            vertical.write.eq(control.write),
+            horizontal.pair.eq(vertical.pair),
+            horizontal.pair_beat.eq(vertical.pair_beat),
+            horizontal.pair_complete.eq(vertical.pair_complete),
+            horizontal.pair_write.eq(vertical.pair_write),
+            finish.total.eq(horizontal.total),
+            finish.total_beat.eq(horizontal.total_beat),
+            finish.total_write.eq(horizontal.total_write),
+        ]
+        wiring.connect(m, finish.port, wiring.flipped(self.write))
+        return m

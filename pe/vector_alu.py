@@ -1,0 +1,88 @@
+"""Element-wise operations other than products."""
+
+from collections.abc import Callable
+
+from amaranth.hdl import Elaboratable, Module, Mux, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.ports import WORD_BITS
+from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
+from isa.table import VerticalOp
+
+from .vector_beat import WIDTH_BITS, lanes_of
+from .vector_needs import VectorNeeds
+
+__all__ = ["VectorAlu"]
+
+
+class VectorAlu(wiring.Component):
+    """Saturating add and subtract, minimum, maximum and pass on lanes of any width, combinational.
+
+    One carry chain serves all operations: minimum and maximum go by the sign of the difference.
+    Builds only what the configuration needs, of which at least one row does not multiply.
+
+    Members:
+        a, b: in; the operands' words.
+        vertical: in; code of :class:`isa.table.VerticalOp`. width: in; of :class:`isa.table.Width`.
+        value: out.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.needs = VectorNeeds.of(config)
+        super().__init__(
+            {
+                "a": In(WORD_BITS),
+                "b": In(WORD_BITS),
+                "vertical": In(max(VerticalOp).bit_length()),
+                "width": In(WIDTH_BITS),
+                "value": Out(WORD_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        needs = self.needs.plain
+        if needs.verticals == {VerticalOp.NOP}:
+            m.d.comb += self.value.eq(self.a)
+            return m
+        granule = min(needs.widths).bits
+        count = WORD_BITS // granule
+        lanes = lanes_of(self.width, needs)
+
+        def is_(*operations: VerticalOp) -> Value:
+            return one_of(self.vertical, operations, needs.verticals)
+
+        m.submodules.adder = adder = LaneAdder(granule, count)
+        m.d.comb += [
+            adder.a.eq(self.a),
+            adder.b.eq(self.b),
+            adder.subtract.eq(is_(VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)),
+        ]
+        if count > 1:
+            m.d.comb += adder.joins.eq(lane_joins(lanes, granule, WORD_BITS))
+
+        def spread(flag: Callable[[int], Value]) -> list[Value]:
+            return lane_tops([flag(index) for index in range(count)], lanes, granule)
+
+        maximum = is_(VerticalOp.MAX)
+        select = is_(VerticalOp.MIN, VerticalOp.MAX)
+        keep = is_(VerticalOp.NOP)
+        picks_b = spread(lambda index: select & ~keep & ~(adder.negative[index] ^ maximum))
+        saturates = spread(lambda index: ~select & ~keep & adder.overflow[index])
+        bounds = lane_bounds(list(adder.negative), lanes, granule)
+        for index in range(count):
+            part = slice(index * granule, (index + 1) * granule)
+            m.d.comb += self.value[part].eq(
+                Mux(
+                    saturates[index],
+                    bounds[index],
+                    Mux(
+                        picks_b[index],
+                        self.b[part],
+                        Mux(select | keep, self.a[part], adder.sum[part]),
+                    ),
+                )
+            )
+        return m

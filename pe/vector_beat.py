@@ -1,0 +1,142 @@
+"""What travels beside the data of a beat through the stages of the vector unit.
+
+Two bits travel apart from these layouts, as only they need a reset: ``complete``, the value of the
+beat is whole (not an earlier pass of a product, not an empty cycle), and ``write``, the value of
+the row is whole too and is to be written.
+"""
+
+from collections.abc import Iterable
+
+from amaranth.hdl import ShapeLike, Value, signed
+from amaranth.lib import data
+
+from hdl.config import PeConfig
+from hdl.simd import one_of
+from isa.table import MAX_FX, ReductionOp, VerticalOp, Width
+from isa.timing import WORD_BYTES
+
+from .vector_needs import VectorNeeds
+
+__all__ = [
+    "BELOW_BITS",
+    "LIMB_BITS",
+    "PASS_BITS",
+    "REDUCTION_BITS",
+    "TAIL_BITS",
+    "WIDTH_BITS",
+    "is_product",
+    "is_reduced",
+    "is_width",
+    "lanes_of",
+    "operand_beat",
+    "result_beat",
+    "value_beat",
+    "value_pair",
+]
+
+#: Bits of the number of the last byte used in a word.
+TAIL_BITS = (WORD_BYTES - 1).bit_length()
+#: Bits of the second operand's lanes that a pass multiplies with.
+LIMB_BITS = 16
+#: Bits of a 64-bit product that a half of it has beyond 64.
+BELOW_BITS = 2 * LIMB_BITS
+#: Bits of the number of a pass.
+PASS_BITS = 2
+#: Bits of the codes of :class:`isa.table.Width` and :class:`isa.table.ReductionOp`.
+WIDTH_BITS = max(Width).bit_length()
+REDUCTION_BITS = max(ReductionOp).bit_length()
+
+
+def result_beat(config: PeConfig) -> data.StructLayout:
+    """Beside a finished value.
+
+    Members:
+        width: code of :class:`isa.table.Width`.
+        product: the value is a product, to be shifted.
+        reduction: code of :class:`isa.table.ReductionOp`; 0: element-wise.
+        tail: number of the last byte used in the word; 7 for a whole one.
+        address: scratchpad byte address of the result.
+        fx: fraction bits of a product; 0 otherwise.
+    """
+    return data.StructLayout(
+        {
+            "width": WIDTH_BITS,
+            "product": 1,
+            "reduction": REDUCTION_BITS,
+            "tail": TAIL_BITS,
+            "address": config.scratchpad_bits,
+            "fx": MAX_FX.bit_length(),
+        }
+    )
+
+
+def value_beat(config: PeConfig) -> data.StructLayout:
+    """Beside the value of a beat.
+
+    Members:
+        result: :func:`result_beat`.
+        first: it starts a row (always 1 element-wise).
+    """
+    return data.StructLayout({"result": result_beat(config), "first": 1})
+
+
+def operand_beat(config: PeConfig) -> data.StructLayout:
+    """Beside the operands of a beat.
+
+    Members:
+        value: :func:`value_beat`.
+        vertical: code of :class:`isa.table.VerticalOp`.
+        broadcast: the second operand is the first element of its word.
+        pass_index: which 16 bits of the second operand's lanes to multiply with.
+        last_pass: they are the topmost ones.
+    """
+    return data.StructLayout(
+        {
+            "value": value_beat(config),
+            "vertical": max(VerticalOp).bit_length(),
+            "broadcast": 1,
+            "pass_index": PASS_BITS,
+            "last_pass": 1,
+        }
+    )
+
+
+def is_width(code: Value, widths: Iterable[Width], needs: VectorNeeds) -> Value:
+    """1 when the width of an instruction of ``needs`` is one of ``widths``."""
+    return one_of(code, widths, needs.widths)
+
+
+def lanes_of(code: Value, needs: VectorNeeds, scale: int = 1) -> list[tuple[int, Value]]:
+    """Each lane width of ``needs`` in bits, times ``scale``, ascending, and whether it holds."""
+    return [(width.bits * scale, is_width(code, [width], needs)) for width in sorted(needs.widths)]
+
+
+def is_reduced(code: Value, needs: VectorNeeds) -> Value:
+    """1 when the instruction of ``needs`` with this code of the reduction has one."""
+    possible = {int(reduction) for reduction in needs.reductions}
+    if needs.elementwise.rows:
+        possible.add(0)
+    return one_of(code, ReductionOp, possible)
+
+
+def is_product(code: Value, needs: VectorNeeds) -> Value:
+    """1 when the instruction of ``needs`` with this bit ``product`` multiplies."""
+    possible = [bit for bit, part in enumerate((needs.plain, needs.products)) if part.rows]
+    return one_of(code, [1], possible)
+
+
+def value_pair(needs: VectorNeeds) -> data.StructLayout:
+    """What the vertical stage hands to the horizontal one; members that nothing needs are absent.
+
+    Members:
+        lower, upper: signed. Element-wise: the lanes; products have twice the elements' width and
+            fill both. Of a row to be reduced: elements of 64 bits, or two values to be combined.
+        below_lower, below_upper: products of 64-bit elements are
+            ``lower:below_lower + (upper:below_upper << 32)``, 96-bit numbers both.
+    """
+    members: dict[str, ShapeLike] = {"lower": signed(needs.lower_bits)}
+    if needs.upper_bits:
+        members["upper"] = signed(needs.upper_bits)
+    if needs.has_long_products:
+        members |= {"below_lower": BELOW_BITS, "below_upper": BELOW_BITS}
+    return data.StructLayout(members)

@@ -1,0 +1,170 @@
+"""Vector control: takes commands and turns them into beats."""
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.simd import one_of
+from isa.table import MAX_VL, VerticalOp, Width
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
+
+from .ports import VectorKind, vector_command
+from .vector_beat import LIMB_BITS, PASS_BITS, TAIL_BITS, is_width, operand_beat
+from .vector_needs import VectorNeeds
+
+__all__ = ["VectorControl"]
+
+#: Bits of the number of a byte within the longest row.
+_ROW_BITS = (MAX_VL * max(width.bytes for width in Width) - 1).bit_length()
+
+
+class VectorControl(wiring.Component):
+    """Steps through the words of a command, one beat a cycle, and holds one command in waiting.
+
+    A command that is accepted while no other runs starts in the next cycle. One that is accepted
+    while another runs, up to and including the cycle of that one's last beat, starts in the cycle
+    after that last beat. A word of an operand is read in the first pass only, and the element of a
+    ``v.s`` in the first beat only, so that later beats see it as it was then.
+
+    Members:
+        command: stream of :func:`pe.ports.vector_command`, in.
+        read_first, read_second: out; read the operand at ``address_first``, ``address_second`` in
+            this cycle.
+        address_first, address_second: out, scratchpad byte addresses.
+        operands, complete, write: out, as in :mod:`pe.vector_beat`, one cycle after the beat,
+            together with the data read.
+        beat: out; this cycle is a beat.
+        busy: out; from the cycle after a command is accepted to the one in which its last result is
+            written, :data:`isa.timing.VECTOR_LATENCY` - 1 cycles after its last beat.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(vector_command(config))),
+                "read_first": Out(1),
+                "read_second": Out(1),
+                "address_first": Out(config.scratchpad_bits),
+                "address_second": Out(config.scratchpad_bits),
+                "operands": Out(operand_beat(config)),
+                "complete": Out(1),
+                "write": Out(1),
+                "beat": Out(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        needs = VectorNeeds.of(config)
+        now = Signal(vector_command(config), reset_less=True)
+        waiting = Signal(vector_command(config), reset_less=True)
+        kinds = [kind.value for kind in needs.kinds]
+        running = Signal()
+        is_waiting = Signal()
+        second = Signal(config.scratchpad_bits, reset_less=True)
+        word = Signal(_ROW_BITS - TAIL_BITS)
+        pass_index = Signal(PASS_BITS)
+
+        reduces = one_of(now.kind.as_value(), [VectorKind.MATRIX_VECTOR.value], kinds)
+        scalar = one_of(now.kind.as_value(), [VectorKind.VECTOR_SCALAR.value], kinds)
+        unary = one_of(now.vertical, [VerticalOp.NOP], needs.verticals)
+        product = one_of(now.vertical, [VerticalOp.MUL], needs.verticals)
+
+        # Number of the row's last byte; without its low bits, that of the row's last word.
+        row_end = Signal(_ROW_BITS)
+        last_element = Signal(config.length_bits - 1)
+        m.d.comb += last_element.eq(now.vl - 1)
+        for width in needs.widths:
+            with m.If(is_width(now.width, [width], needs)):
+                m.d.comb += row_end.eq(Cat(Const(width.bytes - 1, width.value), last_element))
+        final_pass = Signal(PASS_BITS)
+        for width in needs.products.widths:
+            with m.If(product & is_width(now.width, [width], needs)):
+                m.d.comb += final_pass.eq(max(1, width.bits // LIMB_BITS) - 1)
+
+        last_pass = Signal()
+        last_word = Signal()
+        last = Signal()
+        m.d.comb += [
+            last_pass.eq(pass_index == final_pass),
+            last_word.eq(word == row_end[TAIL_BITS:]),
+            last.eq(last_pass & last_word & (~reduces | (now.mr == 1))),
+        ]
+        tail = Signal(TAIL_BITS)
+        m.d.comb += tail.eq(Mux(last_word, row_end[:TAIL_BITS], WORD_BYTES - 1))
+
+        m.d.comb += self.command.ready.eq(~is_waiting)
+        accept = self.command.valid & self.command.ready
+        with m.If(running & ~last):
+            with m.If(accept):
+                m.d.sync += [is_waiting.eq(1), waiting.eq(self.command.payload)]
+            with m.If(last_pass):
+                m.d.sync += [
+                    pass_index.eq(0),
+                    # Rows follow one another without a gap, whatever their length.
+                    now.first.eq(now.first + tail + 1),
+                    word.eq(word + 1),
+                ]
+                with m.If(~scalar):
+                    m.d.sync += second.eq(second + WORD_BYTES)
+                with m.If(~reduces):
+                    m.d.sync += now.result.eq(now.result + WORD_BYTES)
+                with m.Elif(last_word):
+                    m.d.sync += [
+                        word.eq(0),
+                        second.eq(now.second),
+                        now.mr.eq(now.mr - 1),
+                        now.result.eq(now.result + (Const(1, 1) << now.width)),
+                    ]
+            with m.Else():
+                m.d.sync += pass_index.eq(pass_index + 1)
+        with m.Else():
+            following = Signal(vector_command(config))
+            m.d.comb += following.eq(Mux(is_waiting, waiting, self.command.payload))
+            m.d.sync += [
+                running.eq(is_waiting | accept),
+                is_waiting.eq(0),
+                now.eq(following),
+                second.eq(following.second),
+                word.eq(0),
+                pass_index.eq(0),
+            ]
+
+        start = Signal()
+        m.d.comb += [
+            start.eq(running & (pass_index == 0)),
+            self.read_first.eq(start),
+            self.read_second.eq(start & ~unary & (~scalar | (word == 0))),
+            self.address_first.eq(now.first),
+            self.address_second.eq(second),
+            self.beat.eq(running),
+        ]
+        operands = Signal(operand_beat(config), reset_less=True)
+        value = operands.value
+        m.d.sync += [
+            operands.vertical.eq(now.vertical),
+            operands.broadcast.eq(scalar),
+            operands.pass_index.eq(pass_index),
+            operands.last_pass.eq(last_pass),
+            self.complete.eq(running & last_pass),
+            self.write.eq(running & last_pass & (last_word | ~reduces)),
+            value.first.eq((word == 0) | ~reduces),
+            value.result.width.eq(now.width),
+            value.result.product.eq(product),
+            value.result.reduction.eq(now.reduction),
+            value.result.tail.eq(tail),
+            value.result.address.eq(now.result),
+            value.result.fx.eq(Mux(product, now.fx, 0)),
+        ]
+        m.d.comb += self.operands.eq(operands)
+        unwritten = Signal(range(VECTOR_LATENCY))
+        with m.If(running):
+            m.d.sync += unwritten.eq(VECTOR_LATENCY - 1)
+        with m.Elif(unwritten != 0):
+            m.d.sync += unwritten.eq(unwritten - 1)
+        m.d.comb += self.busy.eq(running | (unwritten != 0))
+        return m

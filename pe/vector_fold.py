@@ -1,0 +1,119 @@
+"""The first levels of the reduction tree, for lanes of 8 and 16 bits."""
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import PeConfig
+from hdl.emission import once
+from hdl.ports import WORD_BITS
+from hdl.simd import LaneReducer
+from isa.table import Width
+
+from .vector_beat import LIMB_BITS, REDUCTION_BITS, TAIL_BITS, WIDTH_BITS, is_product, is_width
+from .vector_needs import VectorNeeds
+from .vector_products import PRODUCTS_BITS
+
+__all__ = ["FOLDED", "VectorFold"]
+
+#: Widths that this unit reduces.
+FOLDED = frozenset({Width.W8, Width.W16})
+_BYTE = Width.W8.bits
+_HALF_BYTES = WORD_BITS // 8 // 2
+
+
+class VectorFold(wiring.Component):
+    """Reduces the elements of a word to two values, combinational.
+
+    Narrow products are ready while long ones are still being added up, so the levels that only
+    narrow lanes have are done beside :class:`pe.vector_products.PassSum`. The upper half of the
+    word is combined with the lower one; of 8-bit elements, the four results once more.
+
+    Members:
+        plain: in; elements that are not products. products: in; elements that are.
+        width, reduction, tail: in, as in :mod:`pe.vector_beat`. product: in; take ``products``.
+        lower, upper: out, signed; ``upper`` is meaningless when the row's tail does not reach its
+            elements.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.needs = VectorNeeds.of(config).reduced.of_widths(FOLDED)
+        self.bits = self.needs.lower_bits
+        super().__init__(
+            {
+                "plain": In(WORD_BITS),
+                "products": In(PRODUCTS_BITS),
+                "width": In(WIDTH_BITS),
+                "product": In(1),
+                "reduction": In(REDUCTION_BITS),
+                "tail": In(TAIL_BITS),
+                "lower": Out(signed(self.bits)),
+                "upper": Out(signed(self.bits)),
+            }
+        )
+
+    def _elements(self) -> Value:
+        """The word's elements, each as wide as a product if there are any products."""
+        needs = self.needs
+        if not needs.products.rows:
+            return self.plain
+        bytewise = is_width(self.width, [Width.W8], needs)
+        places = []
+        for limb in (self.plain[at : at + LIMB_BITS] for at in range(0, WORD_BITS, LIMB_BITS)):
+            low, high = limb[:_BYTE], limb[_BYTE:]
+            places += [
+                low,
+                Mux(bytewise, low[-1].replicate(_BYTE), high),
+                Mux(bytewise, high, high[-1].replicate(_BYTE)),
+                high[-1].replicate(_BYTE),
+            ]
+        return Mux(is_product(self.product, needs), self.products, Cat(places))
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        needs = self.needs
+        scale = 2 if needs.products.rows else 1
+        half = scale * WORD_BITS // 2
+        words = Signal(2 * half)
+        m.d.comb += words.eq(self._elements())
+        narrowest = min(needs.widths)
+        granule = narrowest.bits * scale
+        count = half // granule
+        widths = [width.bits * scale for width in sorted(needs.widths)]
+        m.submodules.halves = halves = LaneReducer(granule, count, needs.reductions, widths)
+        m.d.comb += [
+            halves.a.eq(words[:half]),
+            halves.b.eq(words[half:]),
+            halves.reduction.eq(self.reduction),
+            halves.lanes.eq(Cat(is_width(self.width, [w], needs) for w in sorted(needs.widths))),
+            # Exact for wider lanes too: their tails end with their last byte.
+            halves.use_b.eq(
+                Cat(
+                    self.tail >= _HALF_BYTES + (index + 1) * narrowest.bytes - 1
+                    for index in range(count)
+                )
+            ),
+        ]
+
+        def lane(first: int, last: int) -> Value:
+            value = halves.value[first * granule : (last + 1) * granule]
+            return Cat(value, halves.sign[last]).as_signed()
+
+        per = count // 2
+        results: list[Value] = [lane(0, per - 1), lane(per, count - 1)]
+        if narrowest is Width.W8:
+            bytewise = is_width(self.width, [Width.W8], needs)
+            for side in range(2):
+                pair = LaneReducer(granule + 1, 1, needs.reductions, [granule + 1])
+                m.submodules[f"pair_{side}"] = once(pair, platform)
+                m.d.comb += [
+                    pair.a.eq(lane(2 * side, 2 * side)),
+                    pair.b.eq(lane(2 * side + 1, 2 * side + 1)),
+                    pair.reduction.eq(self.reduction),
+                    pair.lanes.eq(1),
+                    pair.use_b.eq(self.tail >= 2 * side + 1),
+                ]
+                folded = Cat(pair.value, pair.sign).as_signed()
+                results[side] = Mux(bytewise, folded, results[side])
+        m.d.comb += [self.lower.eq(results[0]), self.upper.eq(results[1])]
+        return m

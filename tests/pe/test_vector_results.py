@@ -1,0 +1,26 @@
+"""Results and timing of every vector instruction, in long random sequences."""
+
+import random
+
+import pytest
+
+from hdl.config import PeConfig
+from isa.table import INSTRUCTIONS, Unit
+from tests.pe.vector_bench import hostile_memory, random_command, run
+
+KEYS = [row.key for row in INSTRUCTIONS if row.unit is Unit.VECTOR and row.built]
+HALF = 2048
+
+
+def _sequence(rng: random.Random, keys: list[str], longest: int) -> list:
+    keys = list(keys)
+    rng.shuffle(keys)
+    return [random_command(rng, key, HALF, 0, longest) for key in keys]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_instruction_on_random_operands(seed: int) -> None:
+    rng = random.Random(seed)
+    commands = _sequence(rng, KEYS * 2, 24)
+    accepted = run(PeConfig(), commands, hostile_memory(rng, 2 * HALF))
+    assert len(accepted) == len(commands)
