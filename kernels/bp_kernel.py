@@ -30,7 +30,6 @@ that one ended at least the beats between them earlier.
 """
 
 from isa.assembler import assemble
-
 from isa.program import Program
 
 from .assembly import AssemblyWriter

@@ -78,7 +78,8 @@ class ScheduleModel:
         self._seen: set[tuple[int, str]] = set()
         # Worst case: beats on an axis on which the vector unit never waits.
         self._now = 0
-        self._ends: list[int] = [0] * VECTOR_HELD
+        # Ends of the last instructions; all but the first may still be in the vector unit.
+        self._ends: list[int] = [0] * (VECTOR_HELD + 1)
         self._written = np.full(scratchpad_bytes, _NEVER, np.int64)
         self._read = np.full(scratchpad_bytes, _NEVER, np.int64)
         # Estimate.
@@ -122,7 +123,7 @@ class ScheduleModel:
             time = self._transfer(pc, instruction, numbers, values, time)
         elif instruction.key == "v.drain":
             self._now += VECTOR_LATENCY
-            self._ends = [self._now] * VECTOR_HELD
+            self._ends = [self._now] * (VECTOR_HELD + 1)
             time = max(time, self._end + VECTOR_LATENCY)
         elif instruction.key in ("memfence", "halt"):
             time = max(time, self._answered)
@@ -220,7 +221,7 @@ class ScheduleModel:
         length = values[2] * size
         if length == 0:
             return time
-        # The vector unit took its last instruction before now, so those before have read operands.
+        # The vector unit has taken its last instruction, so those before the held ones have ended.
         earliest = self._ends[0]
         if row.mnemonic == "ld.sram":
             address, memory = values[:2]

@@ -1,7 +1,6 @@
 """The picture that shows a stereo result beside the photograph and the truth."""
 
-import os
-import tempfile
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,8 @@ from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+from isa.program import write_atomically
 
 from .stereo import StereoError, StereoScene, percent_wrong
 
@@ -63,15 +64,9 @@ def _in_pixels(scene: StereoScene, labels: NDArray[np.integer]) -> NDArray[np.fl
 
 
 def _save(figure: Figure, path: Path) -> None:
-    temporary = None
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=_DPI, metadata={"Software": None})
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
-        os.replace(temporary, path)
+        write_atomically(path, content.getvalue())
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise StereoError(f"{path}: {error.strerror or error}") from error
