@@ -30,6 +30,7 @@ class VectorAlu(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.needs = VectorNeeds.of(config)
         super().__init__(
             {

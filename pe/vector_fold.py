@@ -37,6 +37,7 @@ class VectorFold(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.needs = VectorNeeds.of(config).reduced.of_widths(FOLDED)
         self.bits = self.needs.lower_bits
         super().__init__(

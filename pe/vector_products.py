@@ -43,6 +43,7 @@ class LimbSelect(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.needs = VectorNeeds.of(config)
         super().__init__(
             {
@@ -96,6 +97,7 @@ class LimbProducts(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.needs = VectorNeeds.of(config).products
         super().__init__(
             {
@@ -171,6 +173,7 @@ class PassSum(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.needs = VectorNeeds.of(config).products
         self.state_bits = pass_sum_bits(self.needs)
         super().__init__(
