@@ -13,6 +13,7 @@ that cleared memory faults.
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import Any
 
 __all__ = [
     "BY_KEY",
@@ -627,7 +628,11 @@ def _vector() -> list[Instruction]:
 def _load_store() -> list[Instruction]:
     rows = []
     for width in Width:
-        common = {"width": width, "function": WIDTH.insert(width), "unit": Unit.LOAD_STORE}
+        common: dict[str, Any] = {
+            "width": width,
+            "function": WIDTH.insert(width),
+            "unit": Unit.LOAD_STORE,
+        }
         suffix = f"[{width.bits}]"
         rows += [
             Instruction(

@@ -1,0 +1,191 @@
+"""Programs: what the assembler makes, and the files that hold them.
+
+A program file is text: a header line with the ISA version, the number of bytes that follow and
+their SHA-256, then JSON with the code (one word a line), symbols, constants and source lines.
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from .table import ISA_VERSION
+
+__all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine", "write_atomically"]
+
+#: What a label or constant may be called; ``r`` followed by digits is a register and no name.
+NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
+
+_MAGIC = "vip-program"
+_HEADER = re.compile(_MAGIC + r" isa=(\d+) bytes=(\d+) sha256=([0-9a-f]{64})")
+_WORD = re.compile(r"0x[0-9a-f]{8}")
+
+
+class ProgramError(ValueError):
+    """A program or program file that can't be used; one line says which and why."""
+
+
+class SourceLine(NamedTuple):
+    """Where a word comes from: file name, line number from 1, and the line's text."""
+
+    file: str
+    line: int
+    text: str
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write ``content`` to ``path`` so that no reader ever sees a part of it.
+
+    Raises:
+        OSError: it can't be written; what was there before is unchanged.
+    """
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        # mkstemp lets only the owner read; a file of the user's gets the usual rights.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(handle, 0o666 & ~mask)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@dataclass(frozen=True)
+class Program:
+    """An assembled program.
+
+    Attributes:
+        words: 32-bit instruction words, from address 0 on.
+        symbols: label -> word address, 0..len(words).
+        constants: named constant -> value.
+        source: word address -> line that it was assembled from; may lack words.
+
+    Raises:
+        ProgramError: a word beyond 32 bits, a bad name, or an address outside the program.
+    """
+
+    words: tuple[int, ...]
+    symbols: Mapping[str, int] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)
+    source: Mapping[int, SourceLine] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("symbols", "constants", "source"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        object.__setattr__(self, "words", tuple(self.words))
+        for address, word in enumerate(self.words):
+            if not 0 <= word < 1 << 32:
+                raise ProgramError(f"word {address} is {word:#x}, which has more than 32 bits")
+        for what, names in (("label", self.symbols), ("constant", self.constants)):
+            for name in names:
+                if not re.fullmatch(NAME_PATTERN, name):
+                    raise ProgramError(f"{name!r} can't be the name of a {what}")
+        for name, address in self.symbols.items():
+            if not 0 <= address <= len(self.words):
+                raise ProgramError(
+                    f"label {name!r} stands at {address}, outside 0..{len(self.words)}"
+                )
+        for address in self.source:
+            if not 0 <= address < len(self.words):
+                raise ProgramError(f"a source line is given for word {address}, which isn't there")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.words, dict(self.symbols), dict(self.constants), dict(self.source))
+        return type(self), parts
+
+    def __hash__(self) -> int:
+        return hash(self.words)
+
+    def save(self, path: Path | str) -> None:
+        """Write the program to a file, at once or not at all.
+
+        Raises:
+            ProgramError: the file can't be written.
+        """
+        body = self._body()
+        digest = hashlib.sha256(body).hexdigest()
+        header = f"{_MAGIC} isa={ISA_VERSION} bytes={len(body)} sha256={digest}\n"
+        try:
+            write_atomically(Path(path), header.encode() + body)
+        except OSError as error:
+            raise ProgramError(f"{path}: can't be written: {error.strerror}") from error
+
+    def _body(self) -> bytes:
+        content = {
+            "words": [f"0x{word:08x}" for word in self.words],
+            "symbols": dict(self.symbols),
+            "constants": dict(self.constants),
+        }
+        # A line of source is one line of the file, too, so that files can be compared as text.
+        lines = [json.dumps([address, *line]) for address, line in sorted(self.source.items())]
+        text = json.dumps(content, indent=1)
+        inner = ",\n".join(f"  {line}" for line in lines)
+        return f'{text[:-2]},\n "source": [\n{inner}\n ]\n}}\n'.encode()
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Program":
+        """Read a program from a file that :meth:`save` wrote.
+
+        Raises:
+            ProgramError: the file can't be read, is no program, is truncated or damaged, or was
+                made for another version of the instruction set.
+        """
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise ProgramError(f"{path}: can't be read: {error.strerror}") from error
+        try:
+            return cls._parse(content)
+        except ProgramError as error:
+            raise ProgramError(f"{path}: {error}") from error
+
+    @classmethod
+    def _parse(cls, content: bytes) -> "Program":
+        first, newline, body = content.partition(b"\n")
+        header = _HEADER.fullmatch(first.decode("latin-1"))
+        if header is None:
+            if first.startswith(_MAGIC.encode()):
+                reason = "damaged: its header can't be read" if newline else "truncated"
+                raise ProgramError(reason)
+            raise ProgramError("not a VIP program file")
+        version, size, digest = int(header[1]), int(header[2]), header[3]
+        if version != ISA_VERSION:
+            raise ProgramError(
+                f"made for version {version} of the instruction set, this is {ISA_VERSION}"
+            )
+        if len(body) < size:
+            raise ProgramError(f"truncated: {len(body)} of {size} bytes of code are there")
+        if len(body) > size or hashlib.sha256(body).hexdigest() != digest:
+            raise ProgramError("damaged: its contents don't match its checksum")
+        try:
+            return cls._build(json.loads(body))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ProgramError(f"malformed: {error}") from error
+
+    @classmethod
+    def _build(cls, content: dict[str, Any]) -> "Program":
+        for word in content["words"]:
+            if not _WORD.fullmatch(word):
+                raise ProgramError(f"{word!r} is no instruction word")
+        for names in (content["symbols"], content["constants"]):
+            for name, value in names.items():
+                if type(value) is not int:
+                    raise ProgramError(f"{name!r} has the value {value!r}, which is no integer")
+        return cls(
+            words=tuple(int(word, 16) for word in content["words"]),
+            symbols=content["symbols"],
+            constants=content["constants"],
+            source={
+                int(address): SourceLine(str(file), int(line), str(text))
+                for address, file, line, text in content["source"]
+            },
+        )

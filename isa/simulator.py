@@ -1,0 +1,210 @@
+"""The instruction set simulator: what a program does, instruction by instruction, without timing.
+
+It follows the instruction table and its own reading of the specification; the hardware is checked
+against it. Each instruction reads all its operands before it writes. Where a result overlaps an
+operand of the same instruction at other addresses than the operand's own, and where a program
+breaks the timing rules of :mod:`isa.timing`, hardware may leave other bytes than this simulator.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Literal
+
+import numpy as np
+
+from .faults import FaultCause
+from .image import DramImage
+from .launch import START_FX, START_MR, START_REGISTERS, START_VL
+from .operations import Halt, Operation, ProcessorFault, ProcessorState, bind
+from .program import Program
+from .table import BY_KEY, INSTRUCTIONS, REGISTERS, find
+
+__all__ = ["Outcome", "Simulator", "SimulatorError"]
+
+
+class SimulatorError(ValueError):
+    """A simulator that can't be set up; the message names the value and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How far a program came.
+
+    Attributes:
+        state: ``halted``; ``faulted``; ``limit``: it goes on, but was not allowed to here.
+        cause: of a fault, else ``NONE``.
+        pc: word address of the ``halt``, of the faulting instruction, or of the next one. With
+            ``PC_OUT_OF_PROGRAM`` the address that is outside; it may be negative.
+        instructions: executed since the launch, the ``halt`` included, a faulting one not.
+    """
+
+    state: Literal["halted", "faulted", "limit"]
+    cause: FaultCause
+    pc: int
+    instructions: int
+
+
+def _within(name: str, value: int, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise SimulatorError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+
+
+class Simulator:
+    """One processing engine (PE), launched with a program.
+
+    Parameters:
+        program: a program, or its words (0..2**32 - 1).
+        memory: the DRAM; the program changes it.
+        pe_index, vault, slot, pe_count, parameters: values of the start registers
+            (:data:`isa.launch.START_REGISTERS`), 0..2**64 - 1.
+        scratchpad_bytes: 256..65536.
+        registers: 8..64; an instruction that names a higher one is illegal.
+        address_bits: 12..40; a DRAM byte beyond them, or beyond ``memory``, faults.
+        instructions: keys of the instructions that the PE has; None: all that are built.
+        instruction_words: 16..8192; the program must fit.
+        scratchpad: contents at the start, ``scratchpad_bytes`` bytes; None: zeros.
+
+    Attributes:
+        registers: 64-bit patterns, 0..2**64 - 1; change items in place.
+        scratchpad: array of bytes; change items in place.
+        pc: word address of the next instruction, or of the one that ended the program.
+
+    Raises:
+        SimulatorError: a value outside its range, an unknown instruction key, a program or
+            scratchpad contents that do not fit.
+    """
+
+    def __init__(
+        self,
+        program: Program | Sequence[int],
+        memory: DramImage,
+        *,
+        pe_index: int = 0,
+        vault: int = 0,
+        slot: int = 0,
+        pe_count: int = 1,
+        parameters: int = 0,
+        scratchpad_bytes: int = 4096,
+        registers: int = REGISTERS,
+        address_bits: int = 33,
+        instructions: frozenset[str] | None = None,
+        instruction_words: int = 1024,
+        scratchpad: bytes | None = None,
+    ) -> None:
+        _within("scratchpad_bytes", scratchpad_bytes, 256, 65536)
+        _within("registers", registers, 8, REGISTERS)
+        _within("address_bits", address_bits, 12, 40)
+        _within("instruction_words", instruction_words, 16, 8192)
+        start = {
+            "pe_index": pe_index,
+            "vault": vault,
+            "slot": slot,
+            "pe_count": pe_count,
+            "parameters": parameters,
+        }
+        for name, value in start.items():
+            _within(name, value, 0, (1 << 64) - 1)
+        words = tuple(program.words if isinstance(program, Program) else program)
+        if len(words) > instruction_words:
+            raise SimulatorError(
+                f"a program of {len(words)} words does not fit the instruction buffer of "
+                f"{instruction_words}"
+            )
+        for address, word in enumerate(words):
+            _within(f"word {address} of the program", word, 0, (1 << 32) - 1)
+        if instructions is None:
+            instructions = frozenset(row.key for row in INSTRUCTIONS)
+        if unknown := sorted(instructions - BY_KEY.keys()):
+            raise SimulatorError(f"instructions: {unknown[0]!r} is not in the instruction table")
+        if scratchpad is None:
+            scratchpad = bytes(scratchpad_bytes)
+        if len(scratchpad) != scratchpad_bytes:
+            raise SimulatorError(
+                f"scratchpad contents of {len(scratchpad)} bytes given for one of "
+                f"{scratchpad_bytes}"
+            )
+
+        self._state = state = ProcessorState(
+            registers=[0] * registers,
+            scratchpad=memoryview(bytearray(scratchpad)),
+            memory=memory,
+            memory_bytes=min(1 << address_bits, memory.size),
+            vl=START_VL,
+            mr=START_MR,
+            fx=START_FX,
+        )
+        self.registers = state.registers
+        self.scratchpad = np.frombuffer(state.scratchpad, np.uint8)
+        for register, name in START_REGISTERS.items():
+            self.registers[register] = start[name]
+        self.pc = 0
+        self._keys: list[str | None] = []
+        self._operations: list[Operation] = []
+        for address, word in enumerate(words):
+            row = find(word)
+            if row is not None and (not row.built or row.key not in instructions):
+                row = None
+            self._keys.append(None if row is None else row.key)
+            self._operations.append(bind(state, row, word, address))
+        self._counts = [0] * len(words)
+        self._end: Outcome | None = None
+
+    @property
+    def vl(self) -> int:
+        """Vector length in elements."""
+        return self._state.vl
+
+    @property
+    def mr(self) -> int:
+        """Matrix rows."""
+        return self._state.mr
+
+    @property
+    def fx(self) -> int:
+        """Fraction bits."""
+        return self._state.fx
+
+    @property
+    def executed(self) -> Counter[str]:
+        """How often each instruction was executed since the launch, by its key."""
+        total: Counter[str] = Counter()
+        for key, count in zip(self._keys, self._counts, strict=True):
+            if key is not None and count:
+                total[key] += count
+        return total
+
+    def step(self) -> Outcome:
+        """Execute one instruction; as ``run(1)``."""
+        return self.run(1)
+
+    def run(self, limit: int | None = None) -> Outcome:
+        """Execute until the program ends, or until ``limit`` (0 or more) instructions are done.
+
+        A program that has ended stays so: the same outcome again. The effects of an instruction
+        that faults are none; several causes at once report the lowest.
+
+        Raises:
+            SimulatorError: a negative limit.
+        """
+        if limit is not None and limit < 0:
+            raise SimulatorError(f"limit must be 0 or more, not {limit}")
+        if self._end is not None:
+            return self._end
+        operations, counts, pc, size = self._operations, self._counts, self.pc, len(self._counts)
+        try:
+            for _ in repeat(None) if limit is None else repeat(None, limit):
+                if not 0 <= pc < size:
+                    raise ProcessorFault(FaultCause.PC_OUT_OF_PROGRAM)
+                following = operations[pc]()
+                counts[pc] += 1
+                pc = following
+        except Halt:
+            counts[pc] += 1
+            self._end = Outcome("halted", FaultCause.NONE, pc, sum(counts))
+        except ProcessorFault as fault:
+            self._end = Outcome("faulted", fault.cause, pc, sum(counts))
+        finally:
+            self.pc = pc
+        return self._end or Outcome("limit", FaultCause.NONE, pc, sum(counts))
