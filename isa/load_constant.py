@@ -4,10 +4,10 @@ from functools import lru_cache
 
 from .table import BY_KEY, IMM14, IMM20
 
-__all__ = ["CONSTANTS", "constant_steps"]
+__all__ = ["CONSTANT_RANGE", "load_constant"]
 
 #: Constants that ``li`` takes: every signed and every unsigned 64-bit number.
-CONSTANTS = range(-(1 << 63), 1 << 64)
+CONSTANT_RANGE = range(-(1 << 63), 1 << 64)
 
 _BITS = 64
 #: ``mov.imm`` gives 20 bits, each shift with an addition 14 more: 20 + 4 * 14 >= 64.
@@ -56,22 +56,22 @@ def _search(value: int, bits: int, steps: int) -> _Steps | None:
 
 
 @lru_cache(maxsize=1024)
-def constant_steps(value: int) -> tuple[tuple[str, int], ...]:
+def load_constant(value: int) -> tuple[tuple[str, int], ...]:
     """The instructions that put ``value`` into a register, 1 to 9 of them.
 
     Parameters:
-        value: one of :data:`CONSTANTS`.
+        value: one of :data:`CONSTANT_RANGE`.
 
     Returns:
         For each instruction its key (:attr:`.table.Instruction.key`) and its constant. The register
         is the destination of each and, where it has one, its source.
 
     Raises:
-        ValueError: ``value`` is outside :data:`CONSTANTS`.
+        ValueError: ``value`` is outside :data:`CONSTANT_RANGE`.
     """
-    if value not in CONSTANTS:
+    if value not in CONSTANT_RANGE:
         raise ValueError(
-            f"a 64-bit constant is from {CONSTANTS[0]} to {CONSTANTS[-1]}, not {value}"
+            f"a 64-bit constant is from {CONSTANT_RANGE[0]} to {CONSTANT_RANGE[-1]}, not {value}"
         )
     pattern = value % (1 << _BITS)
     top_zeros = _BITS - pattern.bit_length()
