@@ -1,0 +1,196 @@
+"""Generation of a directory of Verilog from a configuration."""
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+from hdl.config import PeConfig
+from hdl.emission import Emission, emit
+from hdl.sram_macro import SramGeometry, macro_model, macro_stub
+from pe.core import Pe
+
+from .lint import waiver_file
+
+__all__ = [
+    "MANIFEST",
+    "GenerateError",
+    "GenerateReport",
+    "configuration_json",
+    "generate",
+    "verilog",
+]
+
+#: File by which a directory is known as generated; it holds configuration and list of files.
+MANIFEST = "vip.json"
+
+
+class GenerateError(ValueError):
+    """A directory that can't be written; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateReport:
+    """What was generated.
+
+    Attributes:
+        directory: where. top: name of the top module.
+        modules: names of the modules, each after those that it instantiates.
+        macros: names of the memory macros that the design instantiates.
+        files: all files written, relative to ``directory``, sorted.
+        lines, bytes: of the Verilog of the modules.
+    """
+
+    directory: Path
+    top: str
+    modules: tuple[str, ...]
+    macros: tuple[str, ...]
+    files: tuple[str, ...]
+    lines: int
+    bytes: int
+
+
+@lru_cache(maxsize=16)
+def verilog(config: PeConfig, *, top: str = "pe") -> Emission:
+    """Verilog of a processing engine.
+
+    Parameters:
+        config: what to build. top: name of the top module.
+
+    Raises:
+        hdl.emission.EmissionError: ``top`` is not an identifier.
+    """
+    return emit(Pe(config), top)
+
+
+def configuration_json(config: PeConfig) -> dict[str, object]:
+    """``config`` as plain JSON data; instructions sorted."""
+    values = {field.name: getattr(config, field.name) for field in fields(config)}
+    return values | {"instructions": sorted(config.instructions)}
+
+
+def generate(config: PeConfig, directory: Path | str, *, top: str = "pe") -> GenerateReport:
+    """Write a processing engine as a directory of Verilog.
+
+    ``rtl/`` holds one file a module, ``filelist.f`` their order (for ``verilator -F``,
+    ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration and
+    ``README.md`` says so. With ``sram="macro"`` there are also ``models/`` (for simulation, in
+    ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents depend on the
+    configuration and the versions of the tools alone. The directory appears whole or not at all; an
+    earlier generated one is replaced.
+
+    Parameters:
+        config: what to build. directory: where. top: name of the top module.
+
+    Raises:
+        GenerateError: ``directory`` can't be written, or holds something else.
+        hdl.emission.EmissionError: ``top`` is not an identifier.
+    """
+    target = Path(directory)
+    _check(target)
+    emission = verilog(config, top=top)
+    files = _contents(config, emission)
+    try:
+        _write(target, files)
+    except OSError as error:
+        raise GenerateError(f"can't write {target}: {error.strerror or error}") from error
+    text = list(emission.modules.values())
+    return GenerateReport(
+        directory=target,
+        top=top,
+        modules=tuple(emission.modules),
+        macros=emission.black_boxes,
+        files=tuple(sorted(files)),
+        lines=sum(module.count("\n") for module in text),
+        bytes=sum(len(module.encode()) for module in text),
+    )
+
+
+def _contents(config: PeConfig, emission: Emission) -> dict[str, str]:
+    files = {f"rtl/{name}.v": text for name, text in emission.modules.items()}
+    sources = list(files)
+    for name in emission.black_boxes:
+        geometry = SramGeometry.parse(name)
+        files[f"models/{name}.v"] = macro_model(geometry)
+        files[f"stubs/{name}.v"] = macro_stub(geometry)
+        sources.insert(0, f"models/{name}.v")
+    files["filelist.f"] = "".join(f"{name}\n" for name in sources)
+    files["waivers.vlt"] = waiver_file()
+    files["README.md"] = _readme(emission)
+    names = sorted([*files, MANIFEST])
+    manifest = {
+        "generator": "vip",
+        "version": version("vip-inference"),
+        "top": emission.top,
+        "configuration": configuration_json(config),
+        "files": names,
+    }
+    files[MANIFEST] = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+    return files
+
+
+def _readme(emission: Emission) -> str:
+    rows = [
+        f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
+        for name, text in reversed(emission.modules.items())
+    ]
+    macros = stubs = ""
+    if emission.black_boxes:
+        stubs = "stubs/*.v "
+        macros = (
+            "\nMemories are macros: `models/` holds what they do, for simulation, `stubs/` the"
+            " black boxes, for synthesis.\n"
+        )
+    return (
+        f"# {emission.top}: a VIP processing engine\n\n"
+        f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
+        f" `rst` (synchronous, active high). The configuration is in `{MANIFEST}`.\n\n"
+        f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"
+        f"    iverilog -c filelist.f -s {emission.top} -o {emission.top}.vvp\n"
+        f'    yosys -p "read_verilog {stubs}rtl/*.v; hierarchy -check -top {emission.top}"\n'
+        f"{macros}\n"
+        f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
+
+
+def _check(target: Path) -> None:
+    """Refuse a target that is not free, empty or generated before."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise GenerateError(f"{target} exists and is no directory")
+    found = {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()}
+    if not found:
+        return
+    try:
+        manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
+        written = set(manifest["files"]) if manifest["generator"] == "vip" else None
+    except (OSError, ValueError, KeyError, TypeError):
+        written = None
+    if written is None:
+        raise GenerateError(f"{target} is not empty and was not generated by VIP")
+    foreign = sorted(found - written)
+    if foreign:
+        raise GenerateError(f"{target} holds {foreign[0]}, which VIP did not generate")
+
+
+def _write(target: Path, files: dict[str, str]) -> None:
+    target = Path(os.path.abspath(target))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
+        new = Path(folder) / "new"
+        for name, text in files.items():
+            path = new / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        if target.exists():
+            target.rename(Path(folder) / "old")
+        try:
+            new.rename(target)
+        except OSError:
+            if (Path(folder) / "old").exists():
+                (Path(folder) / "old").rename(target)
+            raise

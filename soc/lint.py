@@ -1,0 +1,28 @@
+"""Waivers of Verilator's warnings about generated Verilog, each with its reason."""
+
+__all__ = ["WAIVERS", "waiver_file"]
+
+#: Warning -> why it says nothing here.
+WAIVERS: dict[str, str] = {
+    "UNUSEDSIGNAL": "Names of signals and of the fields of records are kept for waveforms even "
+    "where nothing reads them; a shared signature can carry more than one side needs; and sums "
+    "have a carry bit that is dropped on purpose.",
+    "WIDTHEXPAND": "Operands are extended by the rules of Verilog, for which the widths were "
+    "computed; nothing is lost.",
+    "WIDTHTRUNC": "`!` and conditions of several bits mean `== 0` and `!= 0`.",
+    "CASEINCOMPLETE": "The outputs of a case have values before it, and the reset or selector "
+    "values that it leaves out keep them.",
+    "PROCASSINIT": "A register starts with its reset value, as FPGAs do at configuration.",
+    "CMPCONST": "A comparison in generated, regular logic is constant at the ends of its range.",
+    "UNSIGNED": "As CMPCONST, at the lower end.",
+    "DECLFILENAME": "A part that only one module has stands in that module's file.",
+    "VARHIDDEN": "An instance may have the name of a signal inside it.",
+}
+
+
+def waiver_file(warnings: dict[str, str] = WAIVERS) -> str:
+    """Text of a Verilator control file that waives ``warnings`` (name -> reason)."""
+    lines = ["`verilator_config"]
+    for name, reason in warnings.items():
+        lines += [f"// {reason}", f'lint_off -rule {name} -file "*rtl/*.v"']
+    return "\n".join(lines) + "\n"

