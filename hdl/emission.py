@@ -182,7 +182,9 @@ class _Emitter:
     def _elaborate(self, index: int, module: _Module) -> None:
         text = rtlil.convert(module.component, f"once${index}", platform=self, emit_src=False)
         names = {port.name for port in module.ports}
-        extra = sorted(set(_INPUT.findall(text)) - names - {"clk", "rst"})
+        own = text[text.index(f"module \\once${index}\n") :]
+        inputs = _INPUT.findall(own[: own.index("\nend\n")])
+        extra = sorted(set(inputs) - names - {"clk", "rst"})
         if extra:
             raise EmissionError(
                 f"{module.where}: only the domain 'sync' is allowed, not {extra[0]}"

@@ -147,7 +147,7 @@ def test_text_has_no_trace_of_tools_or_source_places() -> None:
 def test_memory_is_cleared_by_a_loop() -> None:
     sram = Sram(width=8, depth=512, read_ports=1, write_ports=1, kind="behavioural")
     text = emit(sram, "sram").modules["sram"]
-    assert "memory[memory_word] = 8'h00;" in text
+    assert "words[words_word] = 8'h00;" in text
     assert len(text.splitlines()) < 80
 
 
