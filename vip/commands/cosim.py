@@ -14,11 +14,12 @@ from kernels.stereo import StereoScene, motorcycle, percent_wrong, read_pair, st
 from kernels.stereo_picture import draw
 from sim_tb.bp_cosim import BpJob, BpOutcome, bp_updates, cosim_bp
 from sim_tb.cosim import MemoryBehaviour, run_pe
+from soc.generate import configuration_json
 from soc.presets import preset
 
 from ..console import console, counted
 from ..errors import UserError
-from ..output import configuration, write_json
+from ..output import write_json
 from .assembly import read_program
 from .options import JsonOption, PresetOption
 
@@ -102,7 +103,7 @@ def bp_report(outcome: BpOutcome, scene: StereoScene, config: PeConfig) -> dict[
         "counters": outcome.result.counters,
         "simulation_seconds": round(outcome.result.wall_seconds, 3),
         "simulated_cycles_per_second": round(outcome.result.cycles_per_second),
-        "configuration": configuration(config),
+        "configuration": configuration_json(config),
     }
     if scene.truth is not None:
         report["percent_wrong"] = round(percent_wrong(chosen, scene.truth), 2)
@@ -234,7 +235,7 @@ def run_program(
             "cycles": result.counters["CYCLES"] or result.cycles,
             "counters": result.counters,
             "registers": result.registers,
-            "configuration": configuration(config),
+            "configuration": configuration_json(config),
         },
     )
     table = Table(title=f"{program.name}: {result.state.name.lower()}", show_header=False)
