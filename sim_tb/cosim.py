@@ -13,6 +13,7 @@ from hdl.counters import PeCounter
 from hdl.ports import PeState
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.program import Program
 
 from .engine import TOP, build_engine
 from .models import HostJob, HostResult, MemoryBehaviour, Outcome

@@ -291,4 +291,4 @@ class HostModel:
             for size, kind in ((8, ctypes.c_uint8), (16, c_uint16), (32, c_uint32), (64, c_uint64))
             if bits <= size
         )
-        return (kind * words).from_address(address)  # type: ignore[no-any-return]
+        return (kind * words).from_address(address)

@@ -115,14 +115,24 @@ class ProgramBuilder:
                 self.emit("or.imm", register, register, chunk)
         self.known[register] = value
 
+    def addresses(self, *values: int) -> list[int]:
+        """Pointer registers that now hold ``values``, come by in one of several ways."""
+        found: list[int] = []
+        for value in values:
+            found.append(self._address(value & _M64, found))
+        return found
+
     def address(self, value: int) -> int:
-        """A pointer register that now holds ``value``, come by in one of several ways."""
-        value &= _M64
+        """A pointer register that now holds ``value``."""
+        return self.addresses(value)[0]
+
+    def _address(self, value: int, taken: list[int]) -> int:
         holders = [number for number in self._pointers if self.known.get(number) == value]
         if holders and self.random.random() < 0.7:
             return self.random.choice(holders)
-        register = self._pointers[self._next_pointer % len(self._pointers)]
+        free = [number for number in self._pointers if number not in taken]
         self._next_pointer += 1
+        register = free[self._next_pointer % len(free)]
         near = [number for number in self.known if value - self.known[number] in IMM14.range]
         how = self.random.random()
         if near and how < 0.8:

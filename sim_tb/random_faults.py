@@ -50,7 +50,7 @@ def _vector_range(code: ProgramBuilder) -> None:
     places = [code.scratchpad_address(span.size) for span in spans]
     wrong = random.randrange(len(spans))
     places[wrong] = _bad_scratchpad(code, spans[wrong].size)
-    numbers = [code.address(place) for place in places]
+    numbers = code.addresses(*places)
     numbers += [code.any_register()] * (len(row.operands) - len(numbers))
     code.emit(row.key, *numbers)
 
@@ -75,7 +75,7 @@ def _transfer_range(code: ProgramBuilder, good_scratchpad: bool) -> None:
             scratchpad = 0
             count = random.choice((code.config.scratchpad_bytes + 1, *_FAR, (1 << 64) - 1))
     places = [scratchpad, dram] if row.opcode == Opcode.LD_SRAM else [dram, scratchpad]
-    code.emit(row.key, *(code.address(place) for place in (*places, count)))
+    code.emit(row.key, *code.addresses(*places, count))
 
 
 def _element(code: ProgramBuilder, aligned: bool) -> None:

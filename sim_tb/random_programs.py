@@ -252,12 +252,10 @@ class _Generator:
             return
         if not code.hazards.allows(operation):
             code.drain()
-        numbers = [code.address(operation.result), code.address(operation.first)]
-        if len(row.operands) > 2:
-            second = operation.second
-            used = len(row.reads) > 2
-            numbers.append(code.address(second) if used else code.any_register())
-        code.emit(row.key, *numbers)
+        numbers = code.addresses(operation.result, operation.first, operation.second)
+        if len(row.reads) < len(row.operands):
+            numbers[2] = code.any_register()
+        code.emit(row.key, *numbers[: len(row.operands)])
         code.hazards.issued(operation)
 
     def place(self, row: Instruction) -> VectorOperation | None:
@@ -273,8 +271,8 @@ class _Generator:
             places = [code.scratchpad_address(span.size) for span in shape]
             if random.random() < 0.15:
                 places[0] = random.choice(places[1:])
-            places += [0] * (3 - len(places))
-            operation = VectorOperation(row, *places, vl, mr)
+            result, first, second = (*places, 0)[:3]
+            operation = VectorOperation(row, result, first, second, vl, mr)
             inside = all(
                 span.start + span.size <= self.config.scratchpad_bytes for span in operation.spans
             )
@@ -306,7 +304,7 @@ class _Generator:
         dram, scratchpad, count = chosen
         if not code.hazards.allows_load(Span(scratchpad, count * row.width.bytes)):
             code.drain()
-        code.emit(row.key, code.address(scratchpad), code.address(dram), code.address(count))
+        code.emit(row.key, *code.addresses(scratchpad, dram, count))
 
     def store(self) -> None:
         code = self.code
@@ -317,7 +315,7 @@ class _Generator:
         dram, scratchpad, count = chosen
         if not code.hazards.allows_store(Span(scratchpad, count * row.width.bytes)):
             code.drain()
-        code.emit(row.key, code.address(dram), code.address(scratchpad), code.address(count))
+        code.emit(row.key, *code.addresses(dram, scratchpad, count))
 
     def element(self, row: Instruction) -> int:
         """An aligned DRAM address for ``ld.reg`` and ``st.reg``."""

@@ -6,7 +6,7 @@ __all__ = ["CONTROL", "EngineMemories"]
 
 #: Verilator control file that makes the memories, and nothing else, readable.
 CONTROL = """`verilator_config
-public_flat_rd -module "*" -var "memory"
+public_flat_rd -module "sram_*" -var "words"
 """
 
 _BANKS = 8
@@ -50,4 +50,4 @@ class EngineMemories:
     @scratchpad.setter
     def scratchpad(self, content: bytes) -> None:
         for number, bank in enumerate(self._banks):
-            bank[:] = content[number::_BANKS]
+            bank[:] = list(content[number::_BANKS])

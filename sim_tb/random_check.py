@@ -1,0 +1,213 @@
+"""Comparison of engine and instruction set simulator over random programs.
+
+``python -m sim_tb.random_check --programs 2000 --seed 1 --json report.json``
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hdl.config import PeConfig
+from isa.image import DramImage
+
+from .cosim import CosimError, CosimResult, Identity, Job, PeSimulation
+from .random_programs import RandomProgram, random_program
+from .random_reference import differences, listing, run_reference
+
+__all__ = ["Difference", "RandomReport", "check_programs"]
+
+#: Images in use at once: the session takes two jobs ahead of the one that runs.
+_IMAGES = 4
+#: A random program runs some thousand cycles, a few ten thousand with the slowest memory.
+_MAX_CYCLES = 5_000_000
+#: After so many differing programs the rest has nothing new to say.
+_ENOUGH = 10
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A program on which the two disagree: its seed, what differs, and a file with all about it."""
+
+    seed: int
+    what: tuple[str, ...]
+    listing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomReport:
+    """Outcome of a comparison.
+
+    Attributes:
+        programs: compared. faulting: of these, those that end in a fault.
+        first_seed: of the programs; the others follow it.
+        cycles: simulated. words: of program.
+        seconds: of it all, without the build of the simulator.
+        different: programs on which they disagree; at ten the comparison stops.
+    """
+
+    programs: int
+    faulting: int
+    first_seed: int
+    cycles: int
+    words: int
+    seconds: float
+    different: tuple[Difference, ...]
+
+
+def check_programs(
+    config: PeConfig,
+    *,
+    programs: int,
+    seed: int,
+    folder: Path,
+    progress: Callable[[int], None] | None = None,
+) -> RandomReport:
+    """Run random programs on the engine of ``config`` and on the simulator, and compare.
+
+    Compared are state, cause and program counter of a fault, every register, the scratchpad, and
+    the memory that the programs may touch.
+
+    Parameters:
+        config: of the engine; ``sram`` must be ``behavioural``.
+        programs: how many, at least 1.
+        seed: of the first program; the others have those that follow.
+        folder: where files about programs that differ go.
+        progress: called with the number of programs compared.
+
+    Raises:
+        sim_tb.build.BuildError: the simulator can't be built.
+        sim_tb.session.SessionError: the simulator ended by itself.
+    """
+    simulation = PeSimulation(config)
+    images = [DramImage(1 << config.address_bits) for _ in range(_IMAGES)]
+    other = DramImage(1 << config.address_bits)
+    pending: list[tuple[RandomProgram, DramImage]] = []
+
+    def jobs() -> Iterator[Job]:
+        for number in range(programs):
+            program = random_program(seed + number, config)
+            image = images[number % _IMAGES]
+            _fill(image, program)
+            pending.append((program, image))
+            yield _job(program, image)
+
+    started = time.perf_counter()
+    different: list[Difference] = []
+    count = cycles = words = faulting = 0
+    try:
+        with simulation:
+            for result in simulation.run_many(jobs()):
+                program, image = pending.pop(0)
+                _fill(other, program)
+                found = _compare(program, config, result, image, other)
+                count += 1
+                words += len(program.words)
+                if isinstance(result, CosimResult):
+                    cycles += result.cycles
+                    faulting += result.cause != 0
+                if found:
+                    path = folder / f"seed-{program.seed}.txt"
+                    path.write_text(listing(program, found))
+                    different.append(Difference(program.seed, tuple(found), str(path)))
+                if progress is not None:
+                    progress(count)
+                if len(different) == _ENOUGH:
+                    break
+    finally:
+        for image in (*images, other):
+            image.close()
+    return RandomReport(
+        programs=count,
+        faulting=faulting,
+        first_seed=seed,
+        cycles=cycles,
+        words=words,
+        seconds=time.perf_counter() - started,
+        different=tuple(different),
+    )
+
+
+def _fill(image: DramImage, program: RandomProgram) -> None:
+    for window in program.windows:
+        image.write(window.start, window.content)
+
+
+def _job(program: RandomProgram, image: DramImage) -> Job:
+    return Job(
+        words=program.words,
+        image=image,
+        max_cycles=_MAX_CYCLES,
+        memory=program.memory,
+        parameters=program.parameters,
+        identity=Identity(
+            pe_index=program.pe_index,
+            vault=program.vault,
+            slot=program.slot,
+            pe_count=program.pe_count,
+        ),
+        reset=program.reset,
+        scratchpad=program.scratchpad,
+    )
+
+
+def _compare(
+    program: RandomProgram,
+    config: PeConfig,
+    result: CosimResult | CosimError,
+    image: DramImage,
+    other: DramImage,
+) -> list[str]:
+    if isinstance(result, CosimError):
+        return [f"engine: {result}"]
+    expected = run_reference(program, config, other)
+    memories = [(w.start, len(w.content)) for w in program.windows]
+    memory = [(start, image.read(start, size), other.read(start, size)) for start, size in memories]
+    return differences(expected, result, memory)
+
+
+def _main(
+    programs: Annotated[int, typer.Option(min=1, help="how many")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="of the first")] = 1,
+    report: Annotated[Path | None, typer.Option("--json", help="file for the report")] = None,
+    folder: Annotated[Path, typer.Option(help="where files about differing programs go")] = Path(),
+) -> None:
+    """Compare engine and instruction set simulator over random programs."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task("random programs", total=programs)
+        try:
+            found = check_programs(
+                PeConfig(),
+                programs=programs,
+                seed=seed,
+                folder=folder,
+                progress=lambda count: bar.update(task, completed=count),
+            )
+        except ValueError as error:
+            console.print(f"error: {error}", style="red", markup=False)
+            sys.exit(2)
+    if report is not None:
+        with NamedTemporaryFile("w", dir=report.absolute().parent, delete=False) as file:
+            json.dump(asdict(found), file, indent=1)
+        Path(file.name).replace(report)
+    console.print(
+        f"{found.programs} programs ({found.faulting} fault), {found.cycles} cycles in "
+        f"{found.seconds:.1f} s; {len(found.different)} differ"
+    )
+    for difference in found.different:
+        console.print(f"seed {difference.seed}: {difference.what[0]} ({difference.listing})")
+    sys.exit(1 if found.different else 0)
+
+
+if __name__ == "__main__":
+    typer.run(_main)

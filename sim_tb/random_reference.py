@@ -1,0 +1,116 @@
+"""What a random program should leave behind, and how that differs from what the engine left."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hdl.config import PeConfig
+from hdl.ports import PeState
+from isa.disassembler import disassemble
+from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.simulator import Simulator
+
+from .cosim import CosimResult
+from .random_programs import RandomProgram
+
+__all__ = ["Expected", "differences", "listing", "run_reference"]
+
+#: Far more than a random program executes.
+_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a program leaves in the engine."""
+
+    state: PeState
+    cause: FaultCause
+    pc: int
+    registers: list[int]
+    scratchpad: bytes
+
+
+def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -> Expected:
+    """Run ``program`` on the instruction set simulator; it changes ``memory``."""
+    simulator = Simulator(
+        program.words,
+        memory,
+        pe_index=program.pe_index,
+        vault=program.vault,
+        slot=program.slot,
+        pe_count=program.pe_count,
+        parameters=program.parameters,
+        scratchpad_bytes=config.scratchpad_bytes,
+        registers=config.registers,
+        address_bits=config.address_bits,
+        instructions=config.instructions,
+        instruction_words=config.instruction_words,
+        scratchpad=program.scratchpad,
+    )
+    outcome = simulator.run(_LIMIT)
+    states = {
+        "halted": PeState.HALTED,
+        "faulted": PeState.FAULTED,
+        "limit": PeState.RUNNING,
+    }
+    return Expected(
+        state=states[outcome.state],
+        cause=outcome.cause,
+        pc=outcome.pc,
+        registers=list(simulator.registers),
+        scratchpad=simulator.scratchpad.tobytes(),
+    )
+
+
+def differences(
+    expected: Expected, found: CosimResult, memories: Iterable[tuple[int, bytes, bytes]]
+) -> list[str]:
+    """Everything in which the two disagree, one line each; of bytes the first that differs.
+
+    Parameters:
+        memories: stretches of memory: first address, bytes of the engine, bytes expected.
+    """
+    lines = []
+    if (expected.state, expected.cause) != (found.state, found.cause):
+        lines.append(
+            f"end: engine {found.state.name} {found.cause.name} at {found.pc}, "
+            f"expected {expected.state.name} {expected.cause.name} at {expected.pc}"
+        )
+    elif expected.cause is not FaultCause.NONE and expected.pc != found.pc:
+        lines.append(f"program counter: engine {found.pc}, expected {expected.pc}")
+    if len(found.registers) != len(expected.registers):
+        lines.append(f"registers: engine has {len(found.registers)}")
+    for number, (value, other) in enumerate(zip(found.registers, expected.registers, strict=False)):
+        if value != other:
+            lines.append(f"r{number}: engine {value:#018x}, expected {other:#018x}")
+    lines += _bytes("scratchpad", 0, found.scratchpad, expected.scratchpad)
+    for start, mine, theirs in memories:
+        lines += _bytes("memory", start, mine, theirs)
+    return lines
+
+
+def _bytes(what: str, start: int, found: bytes, expected: bytes) -> list[str]:
+    if found == expected:
+        return []
+    if len(found) != len(expected):
+        return [f"{what}: engine has {len(found)} bytes"]
+    places = [i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b]
+    first = places[0]
+    return [
+        f"{what} at {start + first:#x}: engine {found[first : first + 8].hex(' ')}, "
+        f"expected {expected[first : first + 8].hex(' ')} ({len(places)} bytes differ)"
+    ]
+
+
+def listing(program: RandomProgram, lines: Iterable[str]) -> str:
+    """All about a program on which the two disagree, as text."""
+    head = [
+        f"seed {program.seed}, fault at its end: {program.fault or 'none'}",
+        f"memory: {program.memory}",
+        f"reset before: {program.reset}, parameters {program.parameters:#x}, "
+        f"PE {program.pe_index} of {program.pe_count}, vault {program.vault}, "
+        f"slot {program.slot}",
+        *lines,
+        "",
+    ]
+    return "".join(f"; {line}\n" for line in head) + disassemble(program.words)
