@@ -84,7 +84,7 @@ def _labels(
     program: Program, decoded: Sequence[tuple[Instruction, tuple[int, ...]] | None]
 ) -> dict[int, str]:
     """Address -> label, for every address within the program that a branch goes to."""
-    own = {address: name for name, address in reversed(program.symbols.items())}
+    own = {address: name for name, address in reversed(list(program.symbols.items()))}
     labels: dict[int, str] = {}
     for address, instruction in enumerate(decoded):
         if instruction is None or not _branches(instruction[0]):

@@ -168,7 +168,7 @@ class Program:
             raise ProgramError("damaged: its contents don't match its checksum")
         try:
             return cls._build(json.loads(body))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ProgramError(f"malformed: {error}") from error
 
     @classmethod

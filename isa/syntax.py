@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 _SHIFTS = range(64)
+#: Results that expressions may have on the way; without an end, products of products would take
+#: all memory.
+_RESULTS = range(-(1 << 127), 1 << 127)
 _MAX_NUMBER_TEXT = 80
 
 
@@ -79,7 +82,8 @@ class Operation:
         """Its value.
 
         Raises:
-            LineError: an unknown name, a division by zero, or a shift outside 0..63.
+            LineError: an unknown name, a division by zero, a shift outside 0..63, or a result
+                beyond 128 bits.
         """
         values = [operand.evaluate(constants) for operand in self.operands]
         if self.name == "div" and values[1] == 0:
@@ -89,7 +93,10 @@ class Operation:
                 f"a constant can be shifted by 0 to 63, not by {values[1]}",
                 self.operands[1].column,
             )
-        return _OPERATIONS[self.name](*values)
+        result: int = _OPERATIONS[self.name](*values)
+        if result not in _RESULTS:
+            raise LineError("this expression goes beyond 128 bits", self.column)
+        return result
 
 
 Expression = Number | Name | Operation
