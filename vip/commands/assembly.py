@@ -44,7 +44,8 @@ def _constants(given: list[str]) -> dict[str, int]:
 def asm(
     source: Annotated[Path, typer.Argument(help="Assembly file.", metavar="FILE.s")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Program file [FILE.vip].", metavar="FILE")
+        Path | None,
+        typer.Option("-o", "--output", help="Program file (default: FILE.vip).", metavar="FILE"),
     ] = None,
     listing_file: Annotated[
         Path | None, typer.Option("--listing", help="Write a listing too.", metavar="FILE")
@@ -72,7 +73,9 @@ def disasm(
     program: Annotated[Path, typer.Argument(help="Program file.", metavar="FILE.vip")],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Assembly file [standard output].", metavar="FILE"),
+        typer.Option(
+            "-o", "--output", help="Assembly file (default: standard output).", metavar="FILE"
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:

@@ -138,7 +138,8 @@ def bp(
     labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16,
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 2,
     left: Annotated[
-        Path | None, typer.Option(help="Left photograph [the Motorcycle pair].", metavar="FILE")
+        Path | None,
+        typer.Option(help="Left photograph (default: the Motorcycle pair).", metavar="FILE"),
     ] = None,
     right: Annotated[Path | None, typer.Option(help="Right photograph.", metavar="FILE")] = None,
     disparities: Annotated[

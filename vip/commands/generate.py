@@ -22,7 +22,7 @@ def generate(
     preset_name: PresetOption = "pe",
     memories: Annotated[
         SramKind | None,
-        typer.Option(help="How memories are built [the preset's].", show_default=False),
+        typer.Option(help="How memories are built (default: the preset's).", show_default=False),
     ] = None,
     json: JsonOption = None,
 ) -> None:
