@@ -1,0 +1,236 @@
+"""Every cause that stops a program, its limits, its priority, and that nothing else happens."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from isa.encoding import encode
+from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.simulator import Outcome, Simulator
+from isa.table import BY_KEY, INSTRUCTIONS
+
+NOP = encode(BY_KEY["mov"], (0, 0))
+HALT = encode(BY_KEY["halt"], ())
+M64 = 2**64 - 1
+DRAM = 8192
+PAD = 256
+
+
+@pytest.fixture
+def memory() -> Iterator[DramImage]:
+    with DramImage(DRAM) as image:
+        image.array(0, DRAM, "u1")[:] = 0x55
+        yield image
+
+
+def run(
+    memory: DramImage,
+    word: int,
+    registers: dict[int, int] | None = None,
+    *,
+    vl: int = 1,
+    mr: int = 1,
+    address_bits: int = 33,
+    instructions: frozenset[str] | None = None,
+    count: int = 64,
+) -> FaultCause:
+    """The cause that ``word`` stops with; checks its address and that it had no effect."""
+    setting = encode(BY_KEY["set.vl"], (6,)), encode(BY_KEY["set.mr"], (7,))
+    pad = bytes(range(256))
+    simulator = Simulator(
+        [*setting, NOP, word, HALT],
+        memory,
+        scratchpad_bytes=PAD,
+        scratchpad=pad,
+        registers=count,
+        address_bits=address_bits,
+        instructions=instructions,
+    )
+    simulator.registers[6:8] = [vl, mr]
+    for register, value in (registers or {}).items():
+        simulator.registers[register] = value
+    before = list(simulator.registers)
+    outcome = simulator.run()
+    if outcome.state == "halted":
+        assert outcome == Outcome("halted", FaultCause.NONE, 4, 5)
+        return FaultCause.NONE
+    assert outcome == Outcome("faulted", outcome.cause, 3, 3)
+    assert simulator.pc == 3
+    assert simulator.run() == simulator.step() == outcome
+    assert simulator.registers == before
+    assert simulator.scratchpad.tobytes() == pad
+    assert (simulator.vl, simulator.mr, simulator.fx) == (vl, mr, 0)
+    assert memory.read(0, DRAM) == b"\x55" * DRAM
+    return outcome.cause
+
+
+@pytest.mark.parametrize(
+    ("program", "pc", "instructions"),
+    [
+        ([], 0, 0),
+        ([NOP, NOP], 2, 2),
+        ([NOP, encode(BY_KEY["jmp"], (-2,))], -1, 2),
+        ([encode(BY_KEY["jmp"], (-8192,))], -8192, 1),
+        ([encode(BY_KEY["jmp"], (8191,))], 8191, 1),
+        ([encode(BY_KEY["beq"], (0, 0, 1))], 1, 1),
+        ([NOP, encode(BY_KEY["beq"], (0, 0, -3)), HALT], -2, 2),
+    ],
+)
+def test_pc_out_of_program(
+    memory: DramImage, program: list[int], pc: int, instructions: int
+) -> None:
+    simulator = Simulator(program, memory)
+    expected = Outcome("faulted", FaultCause.PC_OUT_OF_PROGRAM, pc, instructions)
+    assert simulator.run() == expected
+    assert simulator.pc == pc
+    assert simulator.run() == expected
+
+
+def test_illegal_words(memory: DramImage) -> None:
+    legal = encode(BY_KEY["m.v.add.min[16]"], (10, 11, 12))
+    reduction_off, vertical_six, bit_seven = legal & ~0x60, legal | 0x1C, legal | 0x80
+    stray = [HALT | 1, encode(BY_KEY["add"], (1, 2, 3)) | 1, encode(BY_KEY["mov"], (1, 2)) | 0x100]
+    for word in (0, 0xFFFF_FFFF, 1 << 20, reduction_off, vertical_six, bit_seven, *stray):
+        assert run(memory, word) is FaultCause.ILLEGAL_INSTRUCTION, hex(word)
+
+
+@pytest.mark.parametrize("key", [row.key for row in INSTRUCTIONS if not row.built])
+def test_not_built_is_illegal(memory: DramImage, key: str) -> None:
+    row = BY_KEY[key]
+    word = encode(row, [0] * len(row.operands))
+    assert run(memory, word) is FaultCause.ILLEGAL_INSTRUCTION
+    every = frozenset(BY_KEY)
+    assert run(memory, word, instructions=every) is FaultCause.ILLEGAL_INSTRUCTION
+
+
+@pytest.mark.parametrize("key", [row.key for row in INSTRUCTIONS if row.built])
+def test_trimmed_away_is_illegal_and_kept_is_not(memory: DramImage, key: str) -> None:
+    row = BY_KEY[key]
+    needed = frozenset({"set.vl", "set.mr", "mov", "halt"})
+    word = encode(row, [1 if operand.field.signed else 30 for operand in row.operands])
+    registers = {30: 8}
+    if key not in needed:
+        assert run(memory, word, registers, instructions=needed) is FaultCause.ILLEGAL_INSTRUCTION
+    with_it = Simulator([word, HALT], memory, instructions=needed | {key})
+    with_it.registers[30] = 8
+    assert with_it.run().state == "halted"
+
+
+@pytest.mark.parametrize("key", [row.key for row in INSTRUCTIONS if row.built])
+def test_register_that_is_not_there_is_illegal(memory: DramImage, key: str) -> None:
+    row = BY_KEY[key]
+    positions = [i for i, operand in enumerate(row.operands) if operand.is_register]
+    fine = [1 if operand.field.signed else 0 for operand in row.operands]
+    for position in positions:
+        memory.array(0, DRAM, "u1")[:] = 0x55
+        for register in (8, 63):
+            values = list(fine)
+            values[position] = register
+            cause = run(memory, encode(row, values), count=8)
+            assert cause is FaultCause.ILLEGAL_INSTRUCTION, (position, register)
+        values[position] = 7
+        cause = run(memory, encode(row, values), {7: 8}, count=8)
+        assert cause is FaultCause.NONE, position
+
+
+@pytest.mark.parametrize(
+    ("key", "bad", "good"),
+    [
+        ("set.vl", [0, 257, M64, 2**32 + 1, 2**63], [1, 256]),
+        ("set.mr", [0, 257, M64, 2**32 + 1, 2**63], [1, 256]),
+        ("set.fx", [64, M64, 2**32, 2**63], [0, 63]),
+    ],
+)
+def test_vector_settings(memory: DramImage, key: str, bad: list[int], good: list[int]) -> None:
+    word = encode(BY_KEY[key], (10,))
+    for value in bad:
+        assert run(memory, word, {10: value}) is FaultCause.VECTOR_SETTING, value
+    for value in good:
+        assert run(memory, word, {10: value}) is FaultCause.NONE, value
+
+
+VL, MR = 3, 4
+
+
+def vector_extents(key: str) -> list[int | None]:
+    """Bytes that operands A, B and C cover; None where the register is not read."""
+    row = BY_KEY[key]
+    assert row.width is not None
+    w = row.width.bytes
+    if key.startswith("m.v.nop"):
+        return [MR * w, MR * VL * w, None]
+    if key.startswith("m.v"):
+        return [MR * w, MR * VL * w, VL * w]
+    return [VL * w, VL * w, w if key.startswith("v.s") else VL * w]
+
+
+@pytest.mark.parametrize(
+    "key", [row.key for row in INSTRUCTIONS if row.built and row.vertical is not None]
+)
+def test_scratchpad_range_of_vectors(memory: DramImage, key: str) -> None:
+    word = encode(BY_KEY[key], (10, 11, 12))
+    for position, extent in enumerate(vector_extents(key)):
+        register = 10 + position
+        fits = {10: 0, 11: 0, 12: 0}
+        if extent is None:
+            assert run(memory, word, fits | {register: M64}, vl=VL, mr=MR) is FaultCause.NONE
+            continue
+        last = PAD - extent
+        assert run(memory, word, fits | {register: last}, vl=VL, mr=MR) is FaultCause.NONE
+        for start in (last + 1, PAD, M64, 2**64 - extent, 2**63, 2**32):
+            cause = run(memory, word, fits | {register: start}, vl=VL, mr=MR)
+            assert cause is FaultCause.SCRATCHPAD_RANGE, (register, start)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("load", [True, False])
+def test_ranges_of_transfers(memory: DramImage, bits: int, load: bool) -> None:
+    w = bits // 8
+    word = encode(BY_KEY[f"{'ld' if load else 'st'}.sram[{bits}]"], (10, 11, 12))
+    pad_register, dram_register = (10, 11) if load else (11, 10)
+
+    def cause(near: int, far: int, length: int, address_bits: int = 33) -> FaultCause:
+        memory.array(0, DRAM, "u1")[:] = 0x55
+        registers = {pad_register: near, dram_register: far, 12: length}
+        return run(memory, word, registers, address_bits=address_bits)
+
+    end = PAD - 3 * w
+    assert cause(end, DRAM - 3 * w, 3) is FaultCause.NONE
+    assert cause(PAD, DRAM, 0) is FaultCause.NONE
+    for near, length in ((end + 1, 3), (PAD + 1, 0), (M64, 0), (M64, 1), (0, M64), (0, 2**61)):
+        assert cause(near, 0, length) is FaultCause.SCRATCHPAD_RANGE, (near, length)
+        assert cause(near, M64, length) is FaultCause.SCRATCHPAD_RANGE, (near, length)
+    for far, length in ((DRAM - 3 * w + 1, 3), (DRAM + 1, 0), (M64, 1), (2**33, 1), (M64, 0)):
+        assert cause(0, far, length) is FaultCause.DRAM_RANGE, (far, length)
+    assert cause(0, 4096 - w, 1, 12) is FaultCause.NONE
+    assert cause(0, 4096 - w + 1, 1, 12) is FaultCause.DRAM_RANGE
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("load", [True, False])
+def test_addresses_of_register_transfers(memory: DramImage, bits: int, load: bool) -> None:
+    w = bits // 8
+    word = encode(BY_KEY[f"{'ld' if load else 'st'}.reg[{bits}]"], (10, 11))
+    register = 11 if load else 10
+
+    def cause(address: int, address_bits: int = 33) -> FaultCause:
+        memory.array(0, DRAM, "u1")[:] = 0x55
+        return run(memory, word, {register: address}, address_bits=address_bits)
+
+    assert cause(DRAM - w) is FaultCause.NONE
+    for address in (DRAM, 2**33, 2**64 - w, 2**63):
+        assert cause(address) is FaultCause.DRAM_RANGE, address
+    for offset in range(1, w):
+        assert cause(8 + offset) is FaultCause.MISALIGNED, offset
+        assert cause(DRAM + offset) is FaultCause.MISALIGNED, offset
+        assert cause(2**64 - offset) is FaultCause.MISALIGNED, offset
+    assert cause(4096 - w, 12) is FaultCause.NONE
+    assert cause(4096, 12) is FaultCause.DRAM_RANGE
+
+
+def test_illegal_comes_before_all_else(memory: DramImage) -> None:
+    word = encode(BY_KEY["v.v.add[8]"], (7, 7, 8))
+    assert run(memory, word, {7: 200}, mr=200, count=8) is FaultCause.ILLEGAL_INSTRUCTION
+    word = encode(BY_KEY["ld.reg[32]"], (8, 7))
+    assert run(memory, word, {7: 3}, mr=3, count=8) is FaultCause.ILLEGAL_INSTRUCTION
