@@ -137,6 +137,9 @@ class Issue(Component):
             check.elements.eq(settings.elements),
         ]
         ready = self._registers_ready(m)
+        # The size of a matrix follows its settings by a cycle; until then its range is wrong.
+        settled = Signal()
+        m.d.comb += settled.eq(~settings.settling | (d.unit != IssueClass.VECTOR))
         sound = Signal()
         present = Signal()
         m.d.comb += present.eq(self.run & held)
@@ -145,8 +148,8 @@ class Issue(Component):
         with m.Elif(~d.legal):
             m.d.comb += self.cause.eq(Mux(present, FaultCause.ILLEGAL_INSTRUCTION, 0))
         with m.Else():
-            m.d.comb += self.cause.eq(Mux(present & ready, check.cause, 0))
-            m.d.comb += sound.eq(present & ready & (check.cause == FaultCause.NONE))
+            m.d.comb += self.cause.eq(Mux(present & ready & settled, check.cause, 0))
+            m.d.comb += sound.eq(present & ready & settled & (check.cause == FaultCause.NONE))
 
         vector = self._vector(m, settings, sound, (a, b, c))
         load_store = self._load_store(m, check, sound, (a, b))
@@ -181,13 +184,7 @@ class Issue(Component):
         a, b, c = values
         command = self.vector.payload
         m.d.comb += [
-            self.vector.valid.eq(
-                sound
-                & (d.unit == IssueClass.VECTOR)
-                & ~self.conflict
-                # The size of a matrix follows its settings by a cycle.
-                & ~settings.settling
-            ),
+            self.vector.valid.eq(sound & (d.unit == IssueClass.VECTOR) & ~self.conflict),
             command.kind.eq(d.kind),
             command.vertical.eq(d.vertical),
             command.reduction.eq(d.reduction),
