@@ -21,7 +21,7 @@ __all__ = ["RandomProgram", "Window", "random_program"]
 #: Bytes of a stretch of memory that a program uses.
 _WINDOW = 4096
 _MEDIUM_BYTES = 256
-_LONGEST = 90
+_LONGEST = 160
 _NESTING = 2
 _MOST_TRIPS = 4
 _FAULTING = 0.3
@@ -171,8 +171,8 @@ class _Generator:
         code.constant(counter, 0 if up else trips)
         code.constant(limit, trips if up else random.choice((0, 1)))
         stop_at_zero = code.known.get(limit) == 0
-        code.join()
         top = len(code.words)
+        code.join()
         self.block(budget, depth + 1)
         code.emit("add.imm", counter, counter, 1 if up else -1)
         back = top - len(code.words)
