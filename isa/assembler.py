@@ -39,21 +39,27 @@ class AssemblyError(ValueError):
         message: what is wrong.
         file: name of the source.
         line, column: from 1; 0 when the mistake is in no line (a file that can't be read).
+        text: of the line.
     """
 
     def __init__(
-        self, message: str, *, file: str, line: int = 0, column: int = 0, text: str = ""
+        self, message: str, file: str, line: int = 0, column: int = 0, text: str = ""
     ) -> None:
+        # All of them as arguments of the exception, so that it can be pickled.
+        super().__init__(message, file, line, column, text)
         self.message = message
         self.file = file
         self.line = line
         self.column = column
-        shown = f"{file}: {message}"
-        if line:
-            # Tabs are kept, so that the caret stands below its place however wide they are.
-            indent = re.sub(r"[^\t]", " ", text[: column - 1].ljust(column - 1))
-            shown = f"{file}:{line}:{column}: {message}\n{text}\n{indent}^"
-        super().__init__(shown)
+        self.text = text
+
+    def __str__(self) -> str:
+        if not self.line:
+            return f"{self.file}: {self.message}"
+        # Tabs are kept, so that the caret stands below its place however wide they are.
+        before = self.column - 1
+        indent = re.sub(r"[^\t]", " ", self.text[:before].ljust(before))
+        return f"{self.file}:{self.line}:{self.column}: {self.message}\n{self.text}\n{indent}^"
 
 
 def assemble(
@@ -226,7 +232,7 @@ class _Assembler:
             zip(row.operands, statement.operands, strict=True), 1
         ):
             if operand.is_register:
-                values.append(register_number(written, self.aliases))
+                values.append(self.register(written))
             elif isinstance(written, Immediate):
                 what = f"operand {index} of {statement.mnemonic}"
                 hint = f"; {LOAD_IMMEDIATE} takes any" if row is BY_KEY["mov.imm"] else ""
@@ -239,6 +245,15 @@ class _Assembler:
         if target is not None:
             self.branches.append(_Branch(row, tuple(values), len(self.words), number, target))
         self.words.append(encode(row, values))
+
+    def register(self, written: Named | Immediate) -> int:
+        if isinstance(written, Named) and written.text in self.constants:
+            raise LineError(
+                f"{written.text!r} is a constant, no register; a constant operand is written "
+                f"#{written.text}",
+                written.column,
+            )
+        return register_number(written, self.aliases)
 
     def check_label(self, written: Named) -> None:
         what = self.defined.get(written.text, "")

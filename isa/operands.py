@@ -94,7 +94,7 @@ def choose(statement: Statement) -> Instruction:
     """
     rows = _BY_SPELLING.get(statement.mnemonic)
     if rows is None:
-        near = suggestion(statement.mnemonic, {*_BY_SPELLING, LOAD_IMMEDIATE})
+        near = suggestion(statement.mnemonic.lower(), {*_BY_SPELLING, LOAD_IMMEDIATE})
         raise LineError(f"unknown instruction {statement.mnemonic!r}{near}", statement.column)
     rows = _with_width(statement, rows)
     count = len(rows[0].operands)

@@ -72,7 +72,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operator with one or two operands, at the column of the operator's first operand."""
+    """An operator with one or two operands; ``column`` is where the operation begins."""
 
     name: str
     operands: "tuple[Expression, ...]"
@@ -235,12 +235,18 @@ class _Builder(Transformer[Token, Line]):
         return Name(str(token), _column(token))
 
     def __default__(self, data: Any, children: list[Expression], meta: Any) -> Operation:
-        return Operation(str(data), tuple(children), children[0].column)
+        return Operation(str(data), tuple(children), meta.column)
 
 
 @cache
 def _parser() -> Lark:
-    return Lark.open("assembly.lark", rel_to=__file__, parser="lalr", maybe_placeholders=False)
+    return Lark.open(
+        "assembly.lark",
+        rel_to=__file__,
+        parser="lalr",
+        maybe_placeholders=False,
+        propagate_positions=True,
+    )
 
 
 _EXPECTED = {
