@@ -7,7 +7,8 @@ from .errors import KernelError
 
 __all__ = ["AssemblyWriter"]
 
-_NOTE_COLUMN = 48
+_NOTE_COLUMN = 60
+_REGISTER_COLUMN = 28
 
 
 class AssemblyWriter:
@@ -19,21 +20,27 @@ class AssemblyWriter:
 
     def __init__(self, *title: str) -> None:
         self._head = [f"; {line}".rstrip() for line in title]
-        self._registers: dict[str, str] = {}
+        self._registers: list[tuple[str, int, str]] = []
         self._body: list[str] = []
         self._labels = 0
         self._next = max(START_REGISTERS) + 1
 
-    def register(self, purpose: str) -> str:
-        """A scalar register for ``purpose``, which the head of the text lists.
+    def fixed_register(self, name: str, number: int, purpose: str) -> str:
+        """Name the register ``number``, whose contents come from elsewhere; returns ``name``."""
+        self._registers.append((name, number, purpose))
+        return name
+
+    def register(self, name: str, purpose: str) -> str:
+        """Name a register of its own for ``purpose``, which the head of the text shows.
+
+        Returns ``name``; operands are written so.
 
         Raises:
             KernelError: none is left.
         """
         if self._next >= REGISTERS:
-            raise KernelError(f"no scalar register is left for {purpose}")
-        name = f"r{self._next}"
-        self._registers[name] = purpose
+            raise KernelError(f"no scalar register is left for {name}")
+        self._registers.append((name, self._next, purpose))
         self._next += 1
         return name
 
@@ -59,5 +66,8 @@ class AssemblyWriter:
 
     def text(self) -> str:
         """The program's text."""
-        registers = [f";   {name:<4} {purpose}" for name, purpose in self._registers.items()]
-        return "\n".join([*self._head, ";", "; Registers", *registers, "", *self._body, ""])
+        registers = [
+            f"{f'.reg {name}, r{number}':<{_REGISTER_COLUMN}}; {purpose}"
+            for name, number, purpose in self._registers
+        ]
+        return "\n".join([*self._head, "", *registers, *self._body, ""])

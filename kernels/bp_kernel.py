@@ -34,7 +34,7 @@ from isa.program import Program
 
 from .assembly import AssemblyWriter
 from .bp_layout import DESCRIPTOR_WORDS, HEADER_WORDS
-from .bp_parts import PARAMETERS, SLOT, ZERO, BpParts
+from .bp_parts import BpParts
 from .bp_schedule import LANES, ScratchpadPlan, plan
 from .bp_stream import BpStream
 
@@ -106,7 +106,7 @@ class _BpKernel:
         p, w = self.parts, self.parts.writer
         self._start()
         w.label("iteration")
-        w.op("add", p.descriptor, PARAMETERS, _WORD * HEADER_WORDS)
+        w.op("add", p.descriptor, p.parameters, _WORD * HEADER_WORDS)
         w.op("mov", p.sweeps_left, p.sweeps)
         w.label("sweep")
         self._describe()
@@ -122,9 +122,9 @@ class _BpKernel:
         w.label("sweep_end")
         w.op("memfence")
         w.op("sub", p.sweeps_left, p.sweeps_left, 1)
-        w.op("bne", p.sweeps_left, ZERO, "sweep")
+        w.op("bne", p.sweeps_left, p.zero, "sweep")
         w.op("sub", p.iterations, p.iterations, 1)
-        w.op("bne", p.iterations, ZERO, "iteration")
+        w.op("bne", p.iterations, p.zero, "iteration")
         w.label("finish")
         w.op("halt")
         return w.text()
@@ -132,23 +132,23 @@ class _BpKernel:
     def _start(self) -> None:
         p, w = self.parts, self.parts.writer
         w.note("Parameter block.")
-        w.op(p.wide("ld.reg"), p.iterations, PARAMETERS)
-        w.op("add", p.scratch, PARAMETERS, _WORD)
+        w.op(p.wide("ld.reg"), p.iterations, p.parameters)
+        w.op("add", p.scratch, p.parameters, _WORD)
         w.op(p.wide("ld.reg"), p.sweeps, p.scratch)
         w.op("add", p.scratch, p.scratch, _WORD)
         w.op(p.wide("ld.reg"), p.sharers, p.scratch)
         w.note("Constants.")
-        for name, value in p.constants.values():
+        for name, value in p.constants.items():
             w.op("mov", name, value)
-        w.op("set.vl", p.k("vector_length"))
-        w.op("set.mr", p.k("vector_length"))
+        w.op("set.vl", "labels")
+        w.op("set.mr", "labels")
         w.note("A PE that has the tile for itself starts at line 0, others at that of their slot.")
-        w.op("mov", p.own, ZERO)
-        w.op("beq", p.sharers, p.k("one"), "placed")
-        w.op("mov", p.own, SLOT)
+        w.op("mov", p.own, p.zero)
+        w.op("beq", p.sharers, "one", "placed")
+        w.op("mov", p.own, p.slot)
         w.op("bge", p.own, p.sharers, "finish")
         w.label("placed")
-        w.op("beq", p.iterations, ZERO, "finish")
+        w.op("beq", p.iterations, p.zero, "finish")
 
     def _describe(self) -> None:
         """Read a sweep's description; place the streams at this PE's first line."""
@@ -168,12 +168,12 @@ class _BpKernel:
         for word in words:
             w.op(p.wide("ld.reg"), word, p.descriptor)
             w.op("add", p.descriptor, p.descriptor, _WORD)
-        w.op("beq", p.updates, ZERO, "sweep_end", note="lines of one pixel")
-        w.op(p.sized("ld.sram"), p.k("matrix"), p.costs, p.k("matrix_length"))
+        w.op("beq", p.updates, p.zero, "sweep_end", note="lines of one pixel")
+        w.op(p.sized("ld.sram"), "S", p.costs, "matrix_elements")
         w.note("This PE's first line, and its stride: sharers times that of the tile.")
         count = p.load_row
-        w.op("mov", count, ZERO)
-        w.op("mov", p.stride, ZERO)
+        w.op("mov", count, p.zero)
+        w.op("mov", p.stride, p.zero)
         w.label("share")
         w.op("bne", count, p.own, "not_own")
         w.op("add", p.load_start, p.load_start, p.stride)

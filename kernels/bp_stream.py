@@ -1,6 +1,6 @@
 """Code of one stream of the belief propagation kernel: lines in pairs, or a lone line."""
 
-from .bp_parts import LINE_NAMES, ZERO, BpParts
+from .bp_parts import LINE_NAMES, BpParts
 
 __all__ = ["BpStream"]
 
@@ -39,7 +39,7 @@ class BpStream:
             self._update(lane, made=True)
         w.label(f"{self.name}_count")
         w.op("sub", p.left, p.left, 1)
-        w.op("bne", p.left, ZERO, f"{self.name}_loop")
+        w.op("bne", p.left, p.zero, f"{self.name}_loop")
         w.note("Next line: starts from the message in its slot.")
         w.op("add", p.row, p.row, p.advance)
         self._branch_at_end(p.row, f"{self.name}_end", at_end=True)
@@ -87,18 +87,18 @@ class BpStream:
     def _fill(self, label: str) -> None:
         p, w = self.parts, self.parts.writer
         w.note("Fill the ring.")
-        w.op("mov", p.this_slot, p.k("ring"))
+        w.op("mov", p.this_slot, "ring")
         w.label(label)
         for lane in range(self.lanes):
             self._load(lane)
             w.op("add", p.this_slot, p.this_slot, p.places.slot)
-        w.op("bne", p.this_slot, p.k("ring_end"), label)
+        w.op("bne", p.this_slot, "ring_end", label)
 
     def _presum(self) -> None:
         """Partial sum of update 0, for a lone line also the presum of update 1."""
         p, w = self.parts, self.parts.writer
         w.note("Sums ahead of the first update.")
-        w.op("mov", p.this_slot, p.k("ring"))
+        w.op("mov", p.this_slot, "ring")
         for lane in range(self.lanes):
             w.op(
                 "add",
@@ -131,15 +131,15 @@ class BpStream:
         elif made:
             p.normalise(lane)
             p.pads(p.spacing.lone)
-        p.vector("v.v.add", p.k("total"), p.k("partial"), p.incoming[lane], note="t = p + m")
+        p.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
         w.op("mov", p.incoming[lane], p.message[lane])
         p.pads(p.spacing.pair)
         p.add_partial()
         p.vector(
             "m.v.add.min",
             p.raw[lane],
-            p.k("matrix"),
-            p.k("total"),
+            "S",
+            "t",
             note=f"{LINE_NAMES[lane]}r = min(S + t)",
         )
         if self.lanes == 1:
@@ -165,8 +165,8 @@ class BpStream:
             w.op("add", p.c, p.next_slot, 2 * p.places.vector)
         inside = w.new_label("ring")
         w.op("add", p.a, p.a, p.places.slot)
-        w.op("blt", p.a, p.k("ring_end"), inside)
-        w.op("mov", p.a, p.k("ring"))
+        w.op("blt", p.a, "ring_end", inside)
+        w.op("mov", p.a, "ring")
         w.label(inside)
         self._follow_a(with_c=self.lanes > 1)
 
@@ -181,12 +181,12 @@ class BpStream:
         p, w = self.parts, self.parts.writer
         done = w.new_label("loaded")
         inner = w.new_label("inner")
-        w.op("beq", p.loading, ZERO, done)
+        w.op("beq", p.loading, p.zero, done)
         w.op(
             p.sized("ld.sram"),
             p.this_slot,
             p.load[lane],
-            p.k("inputs"),
+            "inputs",
             note=f"a, b, c of line {LINE_NAMES[lane]}",
         )
         w.op("add", p.load[lane], p.load[lane], p.step)
@@ -196,20 +196,20 @@ class BpStream:
             p.sized("ld.sram"),
             p.first,
             p.edge[lane],
-            p.k("vector_length"),
+            "labels",
             note="message that begins the line",
         )
         w.label(inner)
         if lane == self.lanes - 1:
             w.op("sub", p.load_left, p.load_left, 1)
-            w.op("bne", p.load_left, ZERO, done)
+            w.op("bne", p.load_left, p.zero, done)
             w.op("add", p.load_row, p.load_row, p.advance, note="next line")
             w.op("add", p.load_start, p.load_start, p.stream_stride)
             for each in range(self.lanes):
                 w.op("add", p.edge[each], p.edge[each], p.stream_stride)
             self._load_line()
             self._branch_at_end(p.load_row, done, at_end=False)
-            w.op("mov", p.loading, ZERO)
+            w.op("mov", p.loading, p.zero)
         w.label(done)
 
     def _branch_at_end(self, row: str, label: str, *, at_end: bool) -> None:

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.table import Format, Instruction, Role, Unit, VerticalOp
+from isa.program import Program
+from isa.simulator import Outcome, Simulator
+from isa.table import Format, Instruction, Role, Unit, VerticalOp, find
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES, beats, passes, row_beats
 
-__all__ = ["Hazard", "ScheduleModel"]
+__all__ = ["Hazard", "ScheduleModel", "watch"]
 
 _NEVER = -(1 << 40)
 _COLUMN_BYTES = 32
@@ -256,3 +258,27 @@ class ScheduleModel:
         self._bus_free = max(self._bus_free + words, self._unit_free + self.latency + min(words, 4))
         self._answered = max(self._answered, self._bus_free)
         return self._unit_free, self._bus_free
+
+
+def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> Outcome:
+    """Run ``simulator``, launched with ``program``, to its end, and show ``model`` every step."""
+    rows = []
+    for word in program.words:
+        row = find(word)
+        fields = () if row is None else tuple(field.extract(word) for field in row.format.value)
+        rows.append((row, fields))
+    registers = simulator.registers
+    while True:
+        pc, vl, mr = simulator.pc, simulator.vl, simulator.mr
+        row, numbers = rows[pc] if 0 <= pc < len(rows) else (None, ())
+        values: tuple[int, ...] = ()
+        if row is not None:
+            values = tuple(
+                registers[number] if operand.is_register else number
+                for operand, number in zip(row.operands, numbers, strict=True)
+            )
+        outcome = simulator.step()
+        if row is not None and outcome.state != "faulted":
+            model.step(pc, row, numbers, values, vl, mr, simulator.pc not in (pc, pc + 1))
+        if outcome.state != "limit":
+            return outcome

@@ -1,5 +1,7 @@
 """The tile's addresses: what they promise, and that packing and unpacking agree."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -38,7 +40,7 @@ def bank(address: int) -> int:
 def test_nothing_overlaps_and_short_vectors_stay_within_a_column(layout: BpLayout) -> None:
     size = layout.labels * layout.bits // 8
     places = sorted(vectors(layout))
-    assert all(b - a >= size for a, b in zip(places, places[1:], strict=False))
+    assert all(b - a >= size for a, b in pairwise(places))
     assert places[0] >= layout.tile >= layout.transposed + layout.labels * size
     assert places[-1] + size <= layout.end
     assert all(place % 8 == 0 for place in places)

@@ -1,0 +1,197 @@
+"""The BP-M kernel on the instruction set simulator against its golden model; its schedule."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isa.image import DramImage
+from isa.simulator import Simulator
+from kernels import bp_golden, bp_schedule
+from kernels.bp_kernel import bp_program, bp_source
+from kernels.bp_layout import BpLayout, pack, unpack
+from kernels.bp_problem import BpProblem, Direction, Messages
+from kernels.bp_schedule import Spacing, most_labels
+from kernels.errors import KernelError
+from kernels.schedule import ScheduleModel, watch
+from kernels.stereo import motorcycle
+
+MEMORY = 1 << 22
+SINGLE_SWEEP = 8  # byte of the parameter block that holds the number of sweeps
+
+
+def random_problem(seed: int, width: int, height: int, labels: int, bits: int) -> BpProblem:
+    """Values of any size: additions saturate now and then."""
+    rng = np.random.default_rng(seed)
+    limit = min(2 ** rng.integers(3, bits), (1 << (bits - 1)) - 1)
+    return BpProblem(
+        rng.integers(-limit, limit, (height, width, labels)),
+        rng.integers(-limit, limit, (labels, labels)),
+        bits,
+    )
+
+
+def random_messages(seed: int, problem: BpProblem) -> Messages:
+    rng = np.random.default_rng(seed)
+    return rng.integers(-90, 90, problem.no_messages().shape).astype(f"<i{problem.bits // 8}")
+
+
+def run(
+    problem: BpProblem,
+    iterations: int,
+    messages: Messages | None = None,
+    *,
+    slots: int = 8,
+    model: ScheduleModel | None = None,
+) -> Messages:
+    layout = BpLayout.of(problem, base=4096)
+    program = bp_program(problem.labels, problem.bits, slots=slots)
+    with DramImage(MEMORY) as memory:
+        pack(problem, layout, memory, iterations=iterations, messages=messages)
+        before = memory.read(0, MEMORY)
+        simulator = Simulator(program, memory, parameters=layout.parameters)
+        outcome = simulator.run() if model is None else watch(program, simulator, model)
+        assert outcome.state == "halted"
+        result = unpack(layout, memory)
+        # Nothing but messages has changed.
+        after = memory.read(0, MEMORY)
+        pack(problem, layout, memory, iterations=iterations, messages=result)
+        assert memory.read(0, MEMORY) == after
+        assert before[: layout.tile] == after[: layout.tile]
+        return result
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 1 << 20),
+    width=st.integers(1, 9),
+    height=st.integers(1, 9),
+    labels=st.integers(1, 20),
+    bits=st.sampled_from([8, 16, 32]),
+    iterations=st.integers(0, 2),
+    slots=st.sampled_from([4, 6, 8, 10]),
+)
+def test_equals_the_golden_model(
+    seed: int, width: int, height: int, labels: int, bits: int, iterations: int, slots: int
+) -> None:
+    problem = random_problem(seed, width, height, labels, bits)
+    messages = random_messages(seed, problem)
+    model = ScheduleModel()
+    result = run(problem, iterations, messages, slots=slots, model=model)
+    assert (result == bp_golden.iterate(problem, iterations, messages)).all()
+    assert [str(hazard) for hazard in model.hazards] == []
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_the_most_labels_that_fit(bits: int) -> None:
+    labels = most_labels(bits, 4096)
+    assert labels == {8: 52, 16: 34, 32: 22}[bits]
+    problem = random_problem(bits, 4, 3, labels, bits)
+    model = ScheduleModel()
+    result = run(problem, 1, model=model)
+    assert (result == bp_golden.iterate(problem, 1)).all()
+    assert model.hazards == []
+
+
+@pytest.mark.parametrize("labels", [1, 2, 4, 8, 9, 12, 16, 17, 24, 32])
+def test_no_hazard_at_any_vector_length(labels: int) -> None:
+    problem = random_problem(labels, 5, 7, labels, 16)
+    model = ScheduleModel()
+    result = run(problem, 1, model=model)
+    assert (result == bp_golden.iterate(problem, 1)).all()
+    assert [str(hazard) for hazard in model.hazards] == []
+
+
+@pytest.mark.parametrize(("pair", "lone"), [(0, 1), (1, 0)])
+def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, pair: int, lone: int) -> None:
+    """With fewer pads than planned the model must find hazards: it is not blind."""
+    of = Spacing.of
+
+    def less(labels: int, bits: int) -> Spacing:
+        right = of(labels, bits)
+        return Spacing(pair=pair * right.pair, lone=lone * right.lone)
+
+    monkeypatch.setattr(bp_schedule.Spacing, "of", less)
+    model = ScheduleModel()
+    run(random_problem(1, 5, 5, 4, 16), 1, model=model)
+    assert model.hazards
+
+
+@pytest.mark.parametrize(
+    ("size", "latency", "limit"),
+    # The real tile may lose one cycle an update to line ends, start and end; a small one more.
+    [((64, 48), 60, 81.0), ((24, 16), 300, 84.0)],
+)
+def test_an_update_takes_80_cycles(size: tuple[int, int], latency: int, limit: float) -> None:
+    """16 labels of 16 bits, line ends, start and end included."""
+    problem = motorcycle(*size, 16).problem
+    model = ScheduleModel(latency=latency)
+    result = run(problem, 1, model=model)
+    assert (result == bp_golden.iterate(problem, 1)).all()
+    assert model.vector_busy >= 80 * problem.updates
+    assert model.cycles / problem.updates <= limit
+    assert model.hazards == []
+
+
+def test_a_lone_line_takes_84_cycles() -> None:
+    problem = random_problem(3, 200, 1, 16, 16)
+    model = ScheduleModel()
+    run(problem, 1, model=model)
+    assert model.cycles / problem.updates <= 84 + 4
+
+
+@pytest.mark.parametrize("sharers", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("size", [(6, 9), (5, 4)])
+def test_pes_share_a_tile_by_their_slots(sharers: int, size: tuple[int, int]) -> None:
+    problem = random_problem(sharers, *size, 5, 16)
+    layout = BpLayout.of(problem, sharers=sharers)
+    program = bp_program(5)
+    expected = problem.no_messages()
+    bp_golden.sweep(problem, expected, Direction.RIGHT)
+    with DramImage(layout.end) as memory:
+        pack(problem, layout, memory, iterations=1)
+        memory.write(layout.parameters + SINGLE_SWEEP, (1).to_bytes(8, "little"))
+        for slot in range(sharers):
+            before = unpack(layout, memory)[Direction.RIGHT]
+            outcome = Simulator(program, memory, slot=slot, parameters=layout.parameters).run()
+            assert outcome.state == "halted"
+            changed = unpack(layout, memory)[Direction.RIGHT] != before
+            lines = np.flatnonzero(changed.any(axis=(1, 2))) % sharers
+            assert (lines == slot).all()
+        assert (unpack(layout, memory) == expected).all()
+        before = memory.read(0, layout.end)
+        Simulator(program, memory, slot=sharers + 1, parameters=layout.parameters).run()
+        if sharers > 1:
+            assert memory.read(0, layout.end) == before, "a PE without a share does nothing"
+
+
+def test_programs_fit_and_are_the_same_every_time() -> None:
+    for labels in (1, 4, 16, 34):
+        program = bp_program(labels)
+        assert len(program.words) <= 512
+        assert program.words == bp_program(labels).words
+    assert bp_source(16) == bp_source(16, 16, slots=8)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bp_program(35), "1 to 34 do"),
+        (lambda: bp_program(0), "1 to 34 do"),
+        (lambda: bp_program(53, 8), "1 to 52 do"),
+        (lambda: bp_program(16, 64), "8, 16, 32 bits, not 64"),
+        (lambda: bp_program(16, slots=5), "even number of at least 4, not 5"),
+        (lambda: bp_program(16, slots=2), "even number of at least 4, not 2"),
+        (lambda: bp_program(16, scratchpad_bytes=512), "512 bytes; 1 to "),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(make, message: str) -> None:
+    with pytest.raises(KernelError) as error:
+        make()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_fewer_slots_when_they_do_not_fit() -> None:
+    assert "ring of 4 slots" in bp_source(34)
+    assert "ring of 8 slots" in bp_source(16)
