@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembler import assemble
@@ -28,6 +28,7 @@ def _words(draw: st.DrawFn) -> int:
     )
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(_words(), max_size=30))
 def test_any_words_come_back(words: list[int]) -> None:
     assert assemble(disassemble(words)).words == tuple(words)
@@ -39,6 +40,7 @@ def test_every_instruction_comes_back(row: Instruction) -> None:
     assert assemble(disassemble(ends)).words == tuple(ends)
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(_words(), min_size=1, max_size=12), st.data())
 def test_labels_of_a_program_are_kept(words: list[int], data: st.DataObject) -> None:
     places = data.draw(

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.encoding import EncodingError, decode, encode, operand_range
@@ -63,6 +63,7 @@ def test_erased_memory_is_illegal() -> None:
     assert decode(0xFFFF_FFFF) is None
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.integers(0, 0xFFFF_FFFF))
 def test_decode_is_the_inverse_of_encode(word: int) -> None:
     decoded = decode(word)
