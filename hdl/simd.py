@@ -12,6 +12,8 @@ from amaranth.lib.wiring import In, Out
 
 from isa.table import ReductionOp
 
+from .emission import once
+
 __all__ = [
     "LaneAdder",
     "LaneReducer",
@@ -203,7 +205,8 @@ class LaneReducer(wiring.Component):
         lanes = [(width, self.lanes[index]) for index, width in enumerate(self.widths)]
         if len(lanes) == 1:
             lanes = [(lanes[0][0], Const(1, 1))]
-        m.submodules.adder = adder = LaneAdder(size, count)
+        adder = LaneAdder(size, count)
+        m.submodules.adder = once(adder, platform)
         m.d.comb += [adder.a.eq(self.a), adder.b.eq(self.b), adder.subtract.eq(~add)]
         if count > 1:
             m.d.comb += adder.joins.eq(lane_joins(lanes, size, size * count))

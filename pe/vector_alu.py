@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.config import PeConfig
+from hdl.emission import once
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import VerticalOp
@@ -30,6 +31,7 @@ class VectorAlu(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.config = config
         self.needs = VectorNeeds.of(config)
         super().__init__(
@@ -55,7 +57,8 @@ class VectorAlu(wiring.Component):
         def is_(*operations: VerticalOp) -> Value:
             return one_of(self.vertical, operations, needs.verticals)
 
-        m.submodules.adder = adder = LaneAdder(granule, count)
+        adder = LaneAdder(granule, count)
+        m.submodules.adder = once(adder, platform)
         m.d.comb += [
             adder.a.eq(self.a),
             adder.b.eq(self.b),

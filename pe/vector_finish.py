@@ -203,11 +203,11 @@ class VectorFinish(wiring.Component):
             if width.bits <= bits:
                 bad.setdefault(top, []).append(here & exceeds(0, width.bits, bits))
             sign.setdefault(top, []).append(here & signs[0])
-        for top in sign:
+        for top in range(WORD_BITS // self.granule):
             m.d.sync += [
-                out_of_range[top].eq(scaled & Cat(bad.get(top, [Const(0, 1)])).any()),
+                out_of_range[top].eq(scaled & Cat(bad.get(top, [])).any()),
                 # So marked, a value that is in range as it is can't seem to wrap.
-                negative[top].eq(~scaled | Cat(sign[top]).any()),
+                negative[top].eq(~scaled | Cat(sign.get(top, [])).any()),
             ]
 
     def _reduction_codes(self) -> set[int]:

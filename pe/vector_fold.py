@@ -38,6 +38,7 @@ class VectorFold(wiring.Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        self.config = config
         self.needs = VectorNeeds.of(config).reduced.of_widths(FOLDED)
         self.bits = self.needs.lower_bits
         super().__init__(
@@ -81,7 +82,8 @@ class VectorFold(wiring.Component):
         granule = narrowest.bits * scale
         count = half // granule
         widths = [width.bits * scale for width in sorted(needs.widths)]
-        m.submodules.halves = halves = LaneReducer(granule, count, needs.reductions, widths)
+        halves = LaneReducer(granule, count, needs.reductions, widths)
+        m.submodules.halves = once(halves, platform)
         m.d.comb += [
             halves.a.eq(words[:half]),
             halves.b.eq(words[half:]),

@@ -44,6 +44,7 @@ class LimbSelect(wiring.Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        self.config = config
         self.needs = VectorNeeds.of(config)
         super().__init__(
             {
@@ -97,6 +98,7 @@ class LimbProducts(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.config = config
         self.needs = VectorNeeds.of(config).products
         super().__init__(
@@ -173,6 +175,7 @@ class PassSum(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
+        self.config = config
         self.config = config
         self.needs = VectorNeeds.of(config).products
         self.state_bits = pass_sum_bits(self.needs)

@@ -1,0 +1,83 @@
+"""A trimmed vector unit gives the same results in the same cycles, and is smaller."""
+
+import random
+
+import pytest
+from amaranth.back import rtlil
+from amaranth.sim import Simulator
+
+from hdl.config import PeConfig
+from isa.table import INSTRUCTIONS, Unit, VerticalOp, Width
+from pe.vector import VectorUnit
+from tests.pe.vector_bench import hostile_memory, random_command, run
+
+ROWS = [row for row in INSTRUCTIONS if row.unit is Unit.VECTOR and row.built]
+HALF = 1024
+
+GROUPS = {
+    "belief propagation": {"m.v.add.min[16]", "v.v.add[16]", "v.s.sub[16]"},
+    "convolution": {"m.v.mul.add[16]", "v.v.add[16]", "v.s.max[16]"},
+    "bytes": {row.key for row in ROWS if row.width is Width.W8},
+    "halves": {row.key for row in ROWS if row.width is Width.W16},
+    "no products": {row.key for row in ROWS if row.vertical is not VerticalOp.MUL},
+    "only products": {row.key for row in ROWS if row.vertical is VerticalOp.MUL},
+    "no 64-bit": {row.key for row in ROWS if row.width is not Width.W64},
+    "only wide": {row.key for row in ROWS if row.width in (Width.W32, Width.W64)},
+    "element-wise": {row.key for row in ROWS if row.reduction is None},
+    "only matrix": {row.key for row in ROWS if row.reduction is not None},
+    "long sums, short products": {"m.v.add.add[64]", "m.v.mul.max[8]", "v.v.mul[16]"},
+    "long products, short sums": {"v.v.mul[64]", "m.v.nop.add[8]"},
+}
+
+
+def _config(keys: set[str]) -> PeConfig:
+    return PeConfig(instructions=frozenset(keys | {"halt"}), scratchpad_bytes=2 * HALF)
+
+
+def _run(keys: set[str], seed: int, repeat: int) -> None:
+    rng = random.Random(seed)
+    chosen = sorted(keys) * repeat if repeat else rng.sample(sorted(keys), 12)
+    rng.shuffle(chosen)
+    commands = [random_command(rng, key, HALF, 0, 16) for key in chosen]
+    run(_config(keys), commands, hostile_memory(rng, 2 * HALF))
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups(name: str) -> None:
+    keys = GROUPS[name]
+    _run(keys, len(name), 4 if len(keys) < 6 else 0)
+
+
+@pytest.mark.parametrize("row", random.Random(5).sample(ROWS, 16), ids=lambda row: row.key)
+def test_alone(row) -> None:
+    _run({row.key}, row.match, 6)
+
+
+def test_without_vector_instructions() -> None:
+    dut = VectorUnit(PeConfig(instructions=frozenset({"halt"})))
+
+    async def bench(ctx) -> None:
+        ctx.set(dut.command.valid, 1)
+        assert not ctx.get(dut.command.ready)
+        assert not ctx.get(dut.busy)
+        assert not ctx.get(dut.write.strobe)
+
+    sim = Simulator(dut)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize(
+    ("name", "multiplies", "reduces"),
+    [
+        ("belief propagation", False, True),
+        ("element-wise", True, False),
+        ("only products", True, True),
+    ],
+)
+def test_builds_only_what_is_needed(name: str, multiplies: bool, reduces: bool) -> None:
+    config = _config(GROUPS[name])
+    text = rtlil.convert(VectorUnit(config))
+    assert ("cell $mul" in text) == multiplies
+    assert ("horizontal.row" in text) == reduces
+    assert ("finish.shifter" in text) == multiplies
