@@ -1,0 +1,322 @@
+"""Generator of the manual of the instruction set, ``docs/isa.md``.
+
+``python -m isa.manual`` writes it; a test compares the file with what this module generates.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from .faults import FaultCause
+from .launch import START_FX, START_MR, START_REGISTERS, START_VL
+from .manual_text import (
+    ASSEMBLY,
+    FAULTS,
+    HAZARDS,
+    INTRODUCTION,
+    MEMORY,
+    NUMBERS,
+    OPERANDS,
+    START_VALUES,
+    STATE,
+)
+from .program import write_atomically
+from .table import (
+    BY_KEY,
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    IMM14,
+    IMM20,
+    INSTRUCTIONS,
+    OPCODE,
+    REDUCTION,
+    VERTICAL,
+    WIDTH,
+    BitField,
+    Format,
+    Instruction,
+    LogisticOp,
+    Origin,
+    ReductionOp,
+    Role,
+    Unit,
+    VerticalOp,
+    Width,
+)
+from .timing import WORD_BYTES, beats, passes
+
+__all__ = ["MANUAL_PATH", "main", "manual"]
+
+#: Where the manual belongs.
+MANUAL_PATH = Path(__file__).parent.parent / "docs" / "isa.md"
+
+_WORD_BITS = 32
+_FIELDS = (OPCODE, FIELD_A, FIELD_B, FIELD_C, IMM14, IMM20)
+_FUNCTION = BitField("function", 7, 0)
+
+
+def _group(row: Instruction) -> str:
+    """Title of the section that describes ``row``."""
+    if row.branch is not None:
+        return "Branches"
+    if row.unit is Unit.SCALAR:
+        return "Scalar arithmetic"
+    if row.logistic is not None:
+        return "Logistic functions (optional unit)"
+    if row.unit is Unit.VECTOR:
+        if row.reduction is not None:
+            return "Matrix with vector: element-wise, then reduced"
+        one = any(operand.role is Role.ELEMENT_ADDRESS for operand in row.operands)
+        return "Vector with one element" if one else "Vector with vector"
+    return "Loads and stores" if row.unit is Unit.LOAD_STORE else "Settings and control"
+
+
+def _families(rows: Iterable[Instruction]) -> list[list[Instruction]]:
+    """Rows that differ in width alone, together."""
+    families: dict[tuple[str, Format], list[Instruction]] = {}
+    for row in rows:
+        families.setdefault((row.mnemonic, row.format), []).append(row)
+    return list(families.values())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+def _syntax(row: Instruction) -> str:
+    """How assembly writes ``row``, with fields for operands."""
+    operands = []
+    for operand in row.operands:
+        if operand.is_register:
+            operands.append(f"r{operand.field.name.upper()}")
+        else:
+            operands.append("target" if operand.role is Role.TARGET else f"#{operand.field.name}")
+    width = " [w-bit]" if row.width is not None else ""
+    return f"`{row.mnemonic.removesuffix('.imm')}{width} {', '.join(operands)}".rstrip() + "`"
+
+
+def _pattern(family: Sequence[Instruction]) -> str:
+    """The word bit by bit; fields as letters, the width as ``w``."""
+    bits = []
+    for bit in range(_WORD_BITS - 1, -1, -1):
+        letter = ""
+        for field in family[0].format.value:
+            if field.mask >> bit & 1:
+                letter = field.name[0]
+        values = {row.match >> bit & 1 for row in family}
+        bits.append(letter or ("w" if len(values) > 1 else str(values.pop())))
+    text = "".join(bits)
+    cuts: list[int] = []
+    for field in (OPCODE, *family[0].format.value):
+        cuts += [_WORD_BITS - 1 - field.high, _WORD_BITS - field.low]
+    return " ".join(text[start:end] for start, end in pairwise(sorted({*cuts, _WORD_BITS})))
+
+
+def _diagram(fmt: Format) -> str:
+    """Box drawing of a format, most significant bit left."""
+    used = [OPCODE, *fmt.value]
+    if not any(field in (IMM14, IMM20) for field in used):
+        used.append(_FUNCTION)
+    cells: list[tuple[str, int, int]] = []
+    top = _WORD_BITS - 1
+    for field in used:
+        if field.high < top:
+            cells.append(("0", top, field.high + 1))
+        cells.append((field.name, field.high, field.low))
+        top = field.low - 1
+    spans = [f"{high}:{low}" for _, high, low in cells]
+    widths = [2 * (high - low + 1) for _, high, low in cells]
+    rule = "+" + "+".join("-" * width for width in widths) + "+"
+    numbers = " " + " ".join(span.center(width) for span, width in zip(spans, widths, strict=True))
+    names = "|".join(cell[0].center(width) for cell, width in zip(cells, widths, strict=True))
+    return "\n".join([numbers.rstrip(), rule, f"|{names}|", rule])
+
+
+def _short_name(row: Instruction) -> str:
+    """The mnemonic; the many combinations of vector operations as one."""
+    if row.vertical is not None:
+        return ".".join(row.mnemonic.split(".")[:2]) + ".*"
+    return row.mnemonic.removesuffix(".imm")
+
+
+def _encoding() -> str:
+    parts = ["## Encoding\n"]
+    parts.append(
+        "Every instruction is one 32-bit word. Bits that it does not use are 0. A word that "
+        "encodes no instruction is illegal, and so is every word with opcode 0.\n"
+    )
+    for fmt in Format:
+        users = [row for row in INSTRUCTIONS if row.format is fmt]
+        listed = ", ".join(f"`{name}`" for name in dict.fromkeys(map(_short_name, users)))
+        parts.append(f"Format `{fmt.name}`: {listed}\n\n```text\n{_diagram(fmt)}\n```\n")
+    parts.append(
+        "An immediate is signed: "
+        + "; ".join(
+            f"`{field.name}` from {field.range[0]} to {field.range[-1]}" for field in (IMM14, IMM20)
+        )
+        + ". The function bits:\n"
+    )
+    rows: list[tuple[str, str, str]] = []
+    for field, values in (
+        (WIDTH, [(f"{item.bits}-bit", item.value) for item in Width]),
+        (VERTICAL, [(f"`{item.name.lower()}`", item.value) for item in VerticalOp]),
+        (VERTICAL, [(f"`{item.name.lower()}`", item.value) for item in LogisticOp]),
+        (REDUCTION, [(f"`{item.name.lower()}`", item.value) for item in ReductionOp]),
+    ):
+        meaning = ", ".join(f"{value} {name}" for name, value in values)
+        rows.append((f"{field.high}:{field.low}", field.name, meaning))
+    rows[2] = (rows[2][0], "logistic function", rows[2][2])
+    parts.append(_table(("bits", "field", "values"), rows))
+    return "\n".join(parts)
+
+
+def _instructions() -> str:
+    parts = ["## Instructions\n", OPERANDS]
+    groups: dict[str, list[Instruction]] = {}
+    for row in INSTRUCTIONS:
+        groups.setdefault(_group(row), []).append(row)
+    for title, rows in groups.items():
+        parts.append(f"### {title}\n")
+        lines = []
+        for family in _families(rows):
+            first = family[0]
+            remarks = []
+            if first.origin is Origin.OURS:
+                remarks.append("*Ours.*")
+            if not first.built:
+                remarks.append("*No hardware yet; illegal.*")
+            lines.append(
+                (
+                    _syntax(first),
+                    " ".join([first.summary, *remarks]),
+                    f"`{first.semantics}`",
+                    f"`{_pattern(family)}`",
+                )
+            )
+        parts.append(_table(("instruction", "what it does", "exactly", "word"), lines))
+        parts.append(_roles(rows))
+    return "\n".join(parts)
+
+
+def _roles(rows: Iterable[Instruction]) -> str:
+    """What the operands of a group of instructions are."""
+    seen: dict[str, dict[str, list[str]]] = {}
+    for family in _families(rows):
+        for operand in family[0].operands:
+            name = operand.field.name
+            name = f"r{name.upper()}" if operand.is_register else f"#{name}"
+            name = "target" if operand.role is Role.TARGET else name
+            users = seen.setdefault(name, {}).setdefault(operand.role.value, [])
+            mnemonic = family[0].mnemonic.removesuffix(".imm")
+            if mnemonic not in users:
+                users.append(mnemonic)
+    lines = []
+    for name, meanings in seen.items():
+        if len(meanings) == 1:
+            lines.append(f"- `{name}`: {next(iter(meanings))}\n")
+            continue
+        shown = (
+            f"{meaning} ({', '.join(f'`{user}`' for user in users)})"
+            for meaning, users in meanings.items()
+        )
+        lines.append(f"- `{name}`: {'; '.join(shown)}\n")
+    return "".join(lines)
+
+
+def _start() -> str:
+    rows = [
+        (f"`r{number}`", f"`{name}`", START_VALUES[name])
+        for number, name in START_REGISTERS.items()
+    ]
+    settings = f"VL = {START_VL}, MR = {START_MR}, FX = {START_FX}"
+    return (
+        "## Start state\n\nA launch sets these registers, all others to 0, and "
+        f"{settings}. Execution starts at word 0. Scratchpad and memory keep what they held.\n\n"
+        + _table(("register", "name", "value"), rows)
+    )
+
+
+def _faults() -> str:
+    rows = [(cause.value, f"`{cause.name}`", FAULTS[cause]) for cause in FaultCause]
+    return (
+        "## Faults\n\nAn instruction that can't be executed has no effect: the engine stops and "
+        "reports the cause and the word address of the instruction. Accesses that earlier "
+        "instructions began are completed. Other engines go on. Of several causes the one with the "
+        "lowest number is reported.\n\n" + _table(("number", "cause", "when"), rows)
+    )
+
+
+def _timing() -> str:
+    product = [BY_KEY[f"v.v.mul[{width.bits}]"] for width in Width]
+    rest = BY_KEY[f"v.v.add[{Width.W16.bits}]"]
+    rows = [
+        (f"{row.width.bits}-bit", WORD_BYTES // row.width.bytes, passes(row), passes(rest))
+        for row in product
+        if row.width is not None
+    ]
+    lengths = [
+        (f"`{row.mnemonic} [16-bit]`", vl, mr, beats(row, vl, mr))
+        for row, vl, mr in (
+            (BY_KEY["v.v.add[16]"], 16, 1),
+            (BY_KEY["m.v.add.min[16]"], 16, 16),
+            (BY_KEY["m.v.mul.add[16]"], 192, 1),
+            (BY_KEY["m.v.nop.add[16]"], 3, 1),
+        )
+    ]
+    return "\n".join(
+        [
+            HAZARDS,
+            _table(
+                ("elements", "elements a word", "cycles a word, products", "all else"),
+                rows,
+            ),
+            "Examples:\n",
+            _table(("instruction", "VL", "MR", "cycles"), lengths),
+        ]
+    )
+
+
+def _ours() -> str:
+    families = _families(row for row in INSTRUCTIONS if row.origin is Origin.OURS)
+    lines = [f"- {_syntax(family[0])}: {family[0].summary}\n" for family in families]
+    return (
+        "## What is ours\n\nAll else is in Table 4.1 of the thesis. These instructions are ours, "
+        "and so are the encoding, the fixed point of products, the start state and the faults, on "
+        "which the thesis says nothing.\n\n" + "".join(lines)
+    )
+
+
+def manual() -> str:
+    """The manual, in Markdown; depends on nothing but the instruction table and its companions."""
+    return "\n".join(
+        [
+            INTRODUCTION,
+            STATE,
+            _start(),
+            NUMBERS,
+            _instructions(),
+            _timing(),
+            MEMORY,
+            _faults(),
+            ASSEMBLY,
+            _encoding(),
+            _ours(),
+        ]
+    )
+
+
+def main() -> None:
+    """Write the manual to :data:`MANUAL_PATH`.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    write_atomically(MANUAL_PATH, manual().encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from isa import manual as generator
+from isa.assembler import assemble
+from isa.faults import FaultCause
+from isa.launch import START_REGISTERS
+from isa.manual import MANUAL_PATH, manual
+from isa.table import INSTRUCTIONS, Instruction, Origin, Width
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return manual()
+
+
+def _rows(text: str) -> list[list[str]]:
+    """Cells of the rows of all tables."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def test_the_file_is_up_to_date(text: str) -> None:
+    assert MANUAL_PATH.read_text() == text, "run python -m isa.manual"
+
+
+def test_it_writes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(generator, "MANUAL_PATH", tmp_path / "isa.md")
+    generator.main()
+    assert (tmp_path / "isa.md").read_text() == text
+
+
+@pytest.mark.parametrize("row", INSTRUCTIONS, ids=lambda row: row.key)
+def test_every_instruction_has_a_row_with_its_encoding(row: Instruction, text: str) -> None:
+    """The bits shown are read back and compared with those of the table."""
+    found = []
+    for cells in _rows(text):
+        word = cells[-1].strip("`").replace(" ", "")
+        if len(word) != 32 or cells[0].strip("`").split()[0] != row.mnemonic.removesuffix(".imm"):
+            continue
+        width = row.width if row.width is not None else Width.W8
+        bits = word.replace("ww", f"{width:02b}")
+        mask = int("".join("1" if bit in "01" else "0" for bit in bits), 2)
+        match = int("".join(bit if bit in "01" else "0" for bit in bits), 2)
+        if (mask, match) == (row.mask, row.match):
+            found.append(cells)
+    assert len(found) == 1
+    assert row.semantics in found[0][2].replace("\\|", "|")
+    assert row.summary in found[0][1]
+    assert ("Ours" in found[0][1]) == (row.origin is Origin.OURS)
+    assert ("No hardware" in found[0][1]) == (not row.built)
+
+
+def test_its_assembly_assembles(text: str) -> None:
+    (example,) = (
+        block for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL) if ".equ" in block
+    )
+    assert len(assemble(example).words) > 6
+
+
+def test_start_registers_and_faults_are_listed(text: str) -> None:
+    rows = _rows(text)
+    for number, name in START_REGISTERS.items():
+        assert any(cells[:2] == [f"`r{number}`", f"`{name}`"] for cells in rows)
+    for cause in FaultCause:
+        assert any(cells[:2] == [str(cause.value), f"`{cause.name}`"] for cells in rows)
+
+
+def test_what_is_ours_is_said_at_the_end(text: str) -> None:
+    section = text.partition("## What is ours")[2]
+    for row in INSTRUCTIONS:
+        listed = re.search(rf"`{re.escape(row.mnemonic)}[ `]", section) is not None
+        assert listed == (row.origin is Origin.OURS), row.key
