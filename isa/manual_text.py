@@ -170,7 +170,8 @@ loop:                      ; a label
   {IMM14.range[0]} to {IMM14.range[-1]}.
 - Numbers are decimal, `0x` hexadecimal or `0b` binary, with `_` between digits where wanted.
   Expressions have, from strongest to weakest: unary `-` `+` `~`; `*` `/` (towards zero); `+` `-`;
-  `<<` `>>`; `&`; `^`; `|`; and parentheses. They are exact, up to 128 bits; only the result must fit.
+  `<<` `>>`; `&`; `^`; `|`; and parentheses. They are exact within
+  128 bits; only the result must fit.
 - A branch names a label or a distance in words from itself: `jmp #0` stays where it is.
 - `{LOAD_IMMEDIATE} rA, #constant` is a pseudo-instruction: one to nine instructions on `rA` alone
   that load any constant from {CONSTANT_RANGE[0]} to
