@@ -20,14 +20,23 @@ from .operands import (
     suggestion,
 )
 from .program import NAME_PATTERN, Program, SourceLine
-from .syntax import Directive, Immediate, Line, LineError, Name, Named, Statement, parse_line
+from .syntax import (
+    Directive,
+    Immediate,
+    Line,
+    LineError,
+    Name,
+    Named,
+    Statement,
+    leading_labels,
+    parse_line,
+)
 from .table import BY_KEY, Instruction, Role
 
 __all__ = ["AssemblyError", "assemble", "assemble_file", "listing"]
 
 _WORDS = range(1 << 32)
 _NAME = re.compile(NAME_PATTERN)
-_LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 #: Directive -> its arguments.
 _DIRECTIVES = {".equ": "NAME, value", ".reg": "NAME, register", ".word": "value"}
 
@@ -160,9 +169,7 @@ class _Assembler:
         """Report an undefined label above line ``bad``, as that is the first mistake."""
         known = set(self.symbols)
         for text in self.lines[bad - 1 :]:
-            while match := _LEADING_LABEL.match(text):
-                known.add(match[1])
-                text = text[match.end() :]
+            known.update(leading_labels(text))
         for branch in self.branches:
             if branch.line < bad and branch.target.text not in known:
                 raise self.error(branch.line, _undefined(branch.target, known))

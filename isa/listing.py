@@ -1,8 +1,12 @@
 """Listings: a program's words beside the source that they come from."""
 
 from .program import Program
+from .syntax import leading_labels
 
 __all__ = ["listing"]
+
+#: Up to the column of the source.
+_INDENT = " " * 22
 
 
 def listing(program: Program) -> str:
@@ -21,12 +25,12 @@ def listing(program: Program) -> str:
         row = f"{address:5}  {word:08x}"
         for name in labels.get(address, []):
             # A label on the line of its instruction is part of the source text.
-            if source is None or f"{name}:" not in source.text.replace(" :", ":"):
-                lines.append(f"{'':15}{'':7}{name}:")
+            if source is None or name not in leading_labels(source.text):
+                lines.append(f"{_INDENT}{name}:")
         if source is not None and source != shown:
             row += f"  {source.line:5}  {source.text.rstrip()}"
         shown = source
         lines.append(row)
     for name in labels.get(len(program.words), []):
-        lines.append(f"{'':15}{'':7}{name}:")
+        lines.append(f"{_INDENT}{name}:")
     return "".join(f"{line}\n" for line in lines)

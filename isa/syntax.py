@@ -1,6 +1,7 @@
 """Syntax of a line of assembly: the parser and the tree that it makes."""
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -8,6 +9,8 @@ from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+
+from .program import NAME_PATTERN
 
 __all__ = [
     "Directive",
@@ -20,9 +23,11 @@ __all__ = [
     "Number",
     "Operation",
     "Statement",
+    "leading_labels",
     "parse_line",
 ]
 
+_LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 _SHIFTS = range(64)
 #: Results that expressions may have on the way; without an end, products of products would take
 #: all memory.
@@ -261,6 +266,15 @@ _EXPECTED = {
     "DIRECTIVE": "a directive",
     "$END": "the end of the line",
 }
+
+
+def leading_labels(text: str) -> list[str]:
+    """Labels at the start of a line of assembly, whether or not the rest of it is right."""
+    labels = []
+    while match := _LEADING_LABEL.match(text):
+        labels.append(match[1])
+        text = text[match.end() :]
+    return labels
 
 
 def parse_line(text: str) -> Line:
