@@ -19,6 +19,7 @@ configurations under one name, each gets a suffix derived from its parameters al
 import hashlib
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +49,14 @@ class Emission:
         modules: module name -> Verilog text of the module (and of the parts that belong to it
             alone), every module after those that it instantiates; the top module is last.
         classes: module name -> full name of the Python class that it was elaborated from.
+        instances: module name -> name of each module that it instantiates -> how often.
         black_boxes: names of the modules that are instantiated but not in ``modules``, sorted.
     """
 
     top: str
     modules: Mapping[str, str]
     classes: Mapping[str, str]
+    instances: Mapping[str, Mapping[str, int]]
     black_boxes: tuple[str, ...]
 
 
@@ -123,7 +126,7 @@ def emit(component: wiring.Component, name: str) -> Emission:
 _PLACEHOLDER = re.compile(r"\\once\$(\d+)((?:\.[\w$]+)*)(?![\w$.])")
 _INPUT = re.compile(r"^ *wire width \d+ input \d+ +(?:signed +)?\\(\S+)", re.MULTILINE)
 _NUMBER = re.compile(r"^( *wire width \d+ (?:input|output) )(\d+)", re.MULTILINE)
-_CELL = re.compile(r"^\s*cell \\(\S+) ", re.MULTILINE)
+_CELL = re.compile(r"^ *cell \\(\S+) ", re.MULTILINE)
 
 
 class _Emitter:
@@ -201,26 +204,37 @@ class _Emitter:
         def name_of(match: re.Match[str]) -> str:
             return "\\" + names[int(match[1])] + match[2].replace(".", "__")
 
-        text = "\n".join(
-            _PLACEHOLDER.sub(name_of, self._modules[index].rtlil) for index in self._order
-        )
-        verilog = split_modules(tidy(_to_verilog(text)))
+        sources = {
+            names[index]: _PLACEHOLDER.sub(name_of, self._modules[index].rtlil)
+            for index in self._order
+        }
+        verilog = split_modules(tidy(_to_verilog("\n".join(sources.values()))))
         modules: dict[str, str] = {}
         classes: dict[str, str] = {}
+        instances: dict[str, dict[str, int]] = {}
         for index in self._order:
             module = self._modules[index]
             name = names[index]
             classes[name] = module.where
-            parts = [part for part in verilog if part == name or part.startswith(f"{name}__")]
-            parts.sort(key=lambda part: (part == name, part))
+            own = {part for part in verilog if part == name or part.startswith(f"{name}__")}
+            cells = Counter(_CELL.findall(sources[name]))
+            instances[name] = {cell: cells[cell] for cell in sorted(cells) if cell not in own}
             modules[name] = header(
                 name,
                 type(module.component).__doc__ or "",
                 module.where,
                 flat_parameters(component_parameters(module.component)),
-            ) + "\n".join(verilog[part] for part in parts)
-        boxes = {match[1] for match in _CELL.finditer(text)} - set(verilog)
-        return Emission(top=top, modules=modules, classes=classes, black_boxes=tuple(sorted(boxes)))
+            ) + "\n".join(
+                verilog[part] for part in sorted(own, key=lambda part: (part == name, part))
+            )
+        boxes = {cell for cells in instances.values() for cell in cells} - set(modules)
+        return Emission(
+            top=top,
+            modules=modules,
+            classes=classes,
+            instances=instances,
+            black_boxes=tuple(sorted(boxes)),
+        )
 
     def _names(self, top: str) -> dict[int, str]:
         """A name for each module; see the rule at the head of this file."""

@@ -94,7 +94,8 @@ class Sram(wiring.Component):
 
     def _behavioural(self) -> Module:
         m = Module()
-        m.submodules.words = memory = Memory(shape=self.width, depth=self.depth, init=[])
+        memory: Memory = Memory(shape=self.width, depth=self.depth, init=[])
+        m.submodules.words = memory
         for port in self.write:
             write = memory.write_port()
             m.d.comb += [write.en.eq(port.enable), write.addr.eq(port.address)]

@@ -54,7 +54,7 @@ class _Builder:
 
     def copy(self, owner: int, reader: str) -> tuple[ReadPort, WritePort]:
         """A new copy of RAM ``owner``, for the port named ``reader``."""
-        memory = Memory(
+        memory: Memory = Memory(
             shape=self.width, depth=self.depth, init=[], attrs={"ram_style": self.style}
         )
         self.m.submodules[f"ram_{owner}_for_{reader}"] = memory

@@ -135,7 +135,7 @@ def _contents(config: PeConfig, emission: Emission) -> dict[str, str]:
 def _readme(emission: Emission) -> str:
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
-        for name, text in reversed(emission.modules.items())
+        for name, text in reversed(list(emission.modules.items()))
     ]
     macros = stubs = ""
     if emission.black_boxes:

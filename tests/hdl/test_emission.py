@@ -97,6 +97,7 @@ def test_equal_components_are_elaborated_and_written_once() -> None:
     assert list(emission.modules) == ["step_counter", "inverter", "wires", "bank"]
     assert emission.top == "bank"
     assert emission.black_boxes == ()
+    assert emission.instances["bank"] == {"inverter": 128, "step_counter": 128, "wires": 128}
     assert len(re.findall(r"^  step_counter counter_\d+ \(", emission.modules["bank"], re.M)) == 128
 
 
