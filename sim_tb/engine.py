@@ -8,8 +8,9 @@ from pathlib import Path
 
 from hdl.config import PeConfig
 from hdl.counters import COUNTER_BITS
-from hdl.emission import emit
 from hdl.ports import PC_BITS, status_layout
+from hdl.sram_macro import SramGeometry, macro_model
+from soc.generate import verilog
 
 from .build import BuildError, Design, build, build_folder
 from .readout import CONTROL
@@ -87,9 +88,9 @@ def _engine_verilog(config: PeConfig) -> str:
     folder = build_folder() / "verilog"
     kept = folder / f"{digest.hexdigest()[:20]}.v"
     if not kept.is_file():
-        from pe.core import Pe
-
-        text = "".join(emit(Pe(config), "pe").modules.values())
+        emission = verilog(config)
+        macros = [macro_model(SramGeometry.parse(name)) for name in emission.black_boxes]
+        text = "".join([*macros, *emission.modules.values()])
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
             file.write(text)

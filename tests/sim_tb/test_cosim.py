@@ -1,0 +1,210 @@
+"""Programs on the Verilog of one engine."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hdl.config import PeConfig
+from hdl.counters import PeCounter
+from hdl.ports import PeState
+from isa.assembler import assemble
+from isa.faults import FaultCause
+from isa.image import DramImage
+from sim_tb.build import BuildError
+from sim_tb.cosim import (
+    CosimError,
+    CosimResult,
+    Identity,
+    Job,
+    MemoryBehaviour,
+    PeSimulation,
+    run_many,
+    run_pe,
+)
+from sim_tb.random_check import check_programs
+
+CONFIG = PeConfig()
+#: As small as it gets, so that whatever can fill up does.
+SMALL = PeConfig(
+    registers=16,
+    scratchpad_bytes=256,
+    address_bits=12,
+    instruction_words=128,
+    arc_entries=2,
+    load_store_queue=2,
+)
+
+SUM = assemble("""
+    mov r10, #4
+    set.vl r10
+    mov r11, #0
+    mov r12, #8
+    mov r13, #16
+    mov r14, #4096
+    ld.sram [16-bit] r11, r14, r10
+    v.v.add [16-bit] r13, r11, r12
+    v.drain
+    st.sram [16-bit] r5, r13, r10
+    halt
+""")
+
+
+@pytest.fixture
+def image() -> Iterator[DramImage]:
+    with DramImage(1 << CONFIG.address_bits) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def simulation() -> Iterator[PeSimulation]:
+    with PeSimulation(CONFIG) as running:
+        yield running
+
+
+def test_one_program_leaves_what_it_should(image: DramImage) -> None:
+    image.array(4096, 4, np.int16)[:] = (1, -2, 30000, -30000)
+    scratchpad = bytes(8) + np.array((10, 20, 30000, -30000), np.int16).tobytes() + bytes(4080)
+    result = run_pe(
+        SUM,
+        image,
+        config=CONFIG,
+        max_cycles=10_000,
+        parameters=1 << 32,
+        identity=Identity(pe_index=9, vault=2, slot=1, pe_count=128),
+        scratchpad=scratchpad,
+    )
+    assert (result.state, result.cause) == (PeState.HALTED, FaultCause.NONE)
+    expected = np.array((11, 18, 32767, -32768), np.int16).tobytes()
+    assert image.read(1 << 32, 8) == expected
+    assert len(result.scratchpad) == CONFIG.scratchpad_bytes
+    assert result.scratchpad[16:24] == expected
+    assert result.scratchpad[:8] == image.read(4096, 8)
+    assert result.registers[:6] == [0, 9, 2, 1, 128, 1 << 32]
+    assert result.registers[10:15] == [4, 0, 8, 16, 4096]
+    counters = result.counters
+    assert set(counters) == {item.name for item in PeCounter}
+    assert counters["ISSUED_SCALAR"] == 5
+    assert counters["ISSUED_VECTOR"] == 1
+    assert counters["ISSUED_LOAD_STORE"] == 2
+    assert counters["ISSUED_CONTROL"] == 3
+    assert (counters["BYTES_LOADED"], counters["BYTES_STORED"]) == (8, 8)
+    stalls = [value for name, value in counters.items() if name.startswith(("ISSUED", "STALL"))]
+    assert sum(stalls) == counters["CYCLES"] <= result.cycles
+
+
+def test_latency_of_the_memory_is_seen_by_a_program(
+    simulation: PeSimulation, image: DramImage
+) -> None:
+    program = assemble("mov r8, #64\nld.reg [64-bit] r9, r8\nadd r9, r9, #1\nhalt\n")
+    image.write(64, bytes((41,)))
+    job = Job(words=program.words, image=image, max_cycles=10_000)
+    cycles = []
+    for latency in (1, 101):
+        result = simulation.run(replace(job, memory=MemoryBehaviour(latency=latency)))
+        assert result.registers[9] == 42
+        cycles.append(result.counters["CYCLES"])
+    assert cycles[1] - cycles[0] == 100
+
+
+def test_faults_are_reported_with_their_place(simulation: PeSimulation, image: DramImage) -> None:
+    program = assemble("mov r8, #3\nst.reg [32-bit] r8, r8\nhalt\n")
+    result = simulation.run(Job(words=program.words, image=image, max_cycles=10_000))
+    assert (result.state, result.cause, result.pc) == (PeState.FAULTED, FaultCause.MISALIGNED, 1)
+
+
+def test_memory_error_stops_the_engine(simulation: PeSimulation, image: DramImage) -> None:
+    memory = MemoryBehaviour(errors=(4096, 4097))
+    result = simulation.run(Job(words=SUM.words, image=image, max_cycles=10_000, memory=memory))
+    assert (result.state, result.cause) == (PeState.FAULTED, FaultCause.MEMORY_ERROR)
+
+
+def test_endless_program_is_an_error_and_the_next_one_runs(
+    simulation: PeSimulation, image: DramImage
+) -> None:
+    endless = Job(words=assemble("loop: jmp loop\n").words, image=image, max_cycles=1000)
+    job = Job(words=SUM.words, image=image, max_cycles=1000, reset=False)
+    first, second = simulation.run_many([endless, job])
+    assert isinstance(first, CosimError)
+    assert str(first) == "the program did not end within 1000 cycles"
+    assert isinstance(second, CosimResult)
+    assert second.state is PeState.HALTED
+    with pytest.raises(CosimError, match="did not end within 1000 cycles"):
+        simulation.run(endless)
+
+
+def test_many_programs_in_one_simulator(image: DramImage) -> None:
+    jobs = [
+        Job(words=assemble(f"mov r8, #{number}\nhalt\n").words, image=image, max_cycles=1000)
+        for number in range(5)
+    ]
+    found = [
+        result.registers[8]
+        for result in run_many(jobs, config=CONFIG)
+        if isinstance(result, CosimResult)
+    ]
+    assert found == list(range(5))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"words": (0,) * 1025}, "1025 words does not fit the instruction buffer of 1024"),
+        ({"scratchpad": bytes(5)}, "contents of 5 bytes given for one of 4096"),
+        ({"max_cycles": 0}, "max_cycles must be from 1"),
+    ],
+)
+def test_jobs_that_can_not_run_are_refused(
+    image: DramImage, change: dict[str, object], message: str
+) -> None:
+    job = Job(words=SUM.words, image=image, max_cycles=1000)
+    with pytest.raises(CosimError, match=message):
+        run_many([replace(job, **change)], config=CONFIG)  # type: ignore[arg-type]
+
+
+def test_waveforms_have_two_formats() -> None:
+    for name in ("wave.txt", "wave"):
+        with pytest.raises(BuildError, match="waveforms are written as vcd or fst"):
+            PeSimulation(CONFIG, trace=Path(name))
+
+
+def test_speed(simulation: PeSimulation, image: DramImage) -> None:
+    """At least 100,000 cycles a second with the vector unit and the memory busy."""
+    program = assemble("""
+        mov r8, #256
+        set.vl r8
+        mov r9, #4
+        set.mr r9
+        mov r10, #0
+        mov r11, #2048
+        mov r12, #3000
+        mov r13, #3100
+        mov r14, #1000
+    loop:
+        m.v.mul.add [16-bit] r12, r10, r11
+        ld.sram [8-bit] r13, r10, r8
+        st.sram [8-bit] r8, r13, r8
+        add r14, r14, #-1
+        bne r14, r10, loop
+        halt
+    """)
+    result = simulation.run(Job(words=program.words, image=image, max_cycles=1_000_000))
+    assert result.counters["VECTOR_BUSY"] == 256_000
+    assert result.cycles_per_second >= 100_000
+
+
+@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 2000), (SMALL, 400)])
+def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> None:
+    report = check_programs(config, programs=programs, seed=1, folder=tmp_path)
+    assert report.different == ()
+    assert report.programs == programs
+    assert 0.1 < report.faulting / programs < 0.4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 20_000), (SMALL, 20_000)])
+def test_more_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> None:
+    report = check_programs(config, programs=programs, seed=1_000_000, folder=tmp_path)
+    assert report.different == ()
