@@ -116,6 +116,7 @@ class BpParts:
         return 2 * self.places.vector // element_type(self.bits).itemsize + self.labels
 
     def normalise(self, lane: int) -> None:
+        """New message of line ``lane`` (0: X, 1: Y): subtract the first entry from every entry."""
         self.vector(
             "v.s.sub",
             self.message[lane],
@@ -125,6 +126,7 @@ class BpParts:
         )
 
     def store_message(self, lane: int) -> None:
+        """Store the new message of line ``lane``."""
         self.writer.op(
             self.sized("st.sram"),
             self.store[lane],
@@ -134,20 +136,26 @@ class BpParts:
         )
 
     def add_presum(self) -> None:
+        """``q`` of the slot that ``a`` and ``b`` point into."""
         self.vector("v.v.add", "q", self.a, self.b, note="q = a + b")
 
     def add_partial(self) -> None:
+        """``p`` of the slot that ``c`` points into."""
         self.vector("v.v.add", "p", "q", self.c, note="p = q + c")
 
     def pads(self, count: int) -> None:
+        """``count`` instructions whose result nobody reads."""
         for _ in range(count):
             self.vector("v.v.add", "pad", "S", "S", note="pad")
 
     def vector(self, mnemonic: str, *operands: str, note: str) -> None:
+        """A vector instruction of the problem's width."""
         self.writer.op(self.sized(mnemonic), *operands, note=note)
 
     def sized(self, mnemonic: str) -> str:
+        """``mnemonic`` with the problem's width."""
         return f"{mnemonic} [{self.bits}-bit]"
 
     def wide(self, mnemonic: str) -> str:
+        """``mnemonic`` with the width of the parameter block's words."""
         return f"{mnemonic} [64-bit]"
