@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from .component import Component
 from .config import ConfigurationError, SramKind
 from .sram_fpga import elaborate_fpga
 from .sram_macro import SramGeometry
@@ -36,7 +37,7 @@ class SramWritePort(wiring.Signature):
         super().__init__({"enable": Out(1), "address": Out(address_bits), "data": Out(width)})
 
 
-class Sram(wiring.Component):
+class Sram(Component):
     """Memory of ``depth`` words of ``width`` bits with any number of read and write ports.
 
     Parameters:

@@ -1,9 +1,9 @@
 """Scratchpad: eight byte-wide banks that serve any unaligned eight bytes in one access."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.simd import rotate_units_right
@@ -23,7 +23,7 @@ WRITE_PORTS = 2
 _OFFSET_BITS = (BANKS - 1).bit_length()
 
 
-class Scratchpad(wiring.Component):
+class Scratchpad(Component):
     """Byte-addressed memory with 3 read and 2 write ports of eight bytes at any alignment.
 
     Bank ``b`` holds the bytes whose address is ``b`` modulo 8. An access that is not aligned takes

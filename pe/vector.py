@@ -4,6 +4,7 @@ from amaranth.hdl import Const, Elaboratable, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from isa.table import Unit
@@ -17,7 +18,7 @@ from .vector_vertical import VectorVertical
 __all__ = ["VectorUnit"]
 
 
-class VectorUnit(wiring.Component):
+class VectorUnit(Component):
     """Executes vector instructions on the scratchpad, a 64-bit word a cycle (thesis 5.1).
 
     A beat's operands are read in cycle t and its result can be read in cycle t +

@@ -1,9 +1,10 @@
 """Vector control: takes commands and turns them into beats."""
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.simd import one_of
 from isa.table import MAX_VL, VerticalOp, Width
@@ -19,7 +20,7 @@ __all__ = ["VectorControl"]
 _ROW_BITS = (MAX_VL * max(width.bytes for width in Width) - 1).bit_length()
 
 
-class VectorControl(wiring.Component):
+class VectorControl(Component):
     """Steps through the words of a command, one beat a cycle, and holds one command in waiting.
 
     A command that is accepted while no other runs starts in the next cycle. One that is accepted

@@ -1,9 +1,9 @@
 """The first levels of the reduction tree, for lanes of 8 and 16 bits."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
@@ -22,7 +22,7 @@ _BYTE = Width.W8.bits
 _HALF_BYTES = WORD_BITS // 8 // 2
 
 
-class VectorFold(wiring.Component):
+class VectorFold(Component):
     """Reduces the elements of a word to two values, combinational.
 
     Narrow products are ready while long ones are still being added up, so the levels that only

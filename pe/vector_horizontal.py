@@ -1,9 +1,9 @@
 """Horizontal stage: reduction over the elements of a row."""
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, signed
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.simd import LaneReducer
@@ -24,7 +24,7 @@ from .vector_needs import VectorNeeds
 __all__ = ["VectorHorizontal"]
 
 
-class VectorHorizontal(wiring.Component):
+class VectorHorizontal(Component):
     """Two cycles: combine the two values of a pair; combine with the row's earlier beats.
 
     The levels of the tree below the pair are in :mod:`pe.vector_fold`. Element-wise values pass.

@@ -6,9 +6,9 @@ adds what the earlier passes left, shifted down by a limb.
 """
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import WORD_BITS
 from isa.table import Width
@@ -31,7 +31,7 @@ _SUM_BITS = (_HALF_LIMBS + 1) * LIMB_BITS
 _BYTE = Width.W8.bits
 
 
-class LimbSelect(wiring.Component):
+class LimbSelect(Component):
     """Arranges the second operand as the beat needs it, combinational.
 
     The element of a ``v.s`` goes to all lanes; of a long element to be multiplied, the limb of this
@@ -85,7 +85,7 @@ class LimbSelect(wiring.Component):
         return m
 
 
-class LimbProducts(wiring.Component):
+class LimbProducts(Component):
     """Multiplies the words of a beat limb by limb, combinational.
 
     A limb's multiplier serves the even byte of 8-bit elements too; the odd bytes have their own.
@@ -161,7 +161,7 @@ class LimbProducts(wiring.Component):
         return value
 
 
-class PassSum(wiring.Component):
+class PassSum(Component):
     """Adds up the passes of long products, combinational; the user keeps the state.
 
     Members:

@@ -1,9 +1,10 @@
 """Vertical stage: element-wise operations on the two operands."""
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
@@ -27,7 +28,7 @@ from .vector_products import LONG, PRODUCTS_BITS, LimbProducts, LimbSelect, Pass
 __all__ = ["VectorVertical"]
 
 
-class VectorVertical(wiring.Component):
+class VectorVertical(Component):
     """Three cycles: latch the operands; operate, or multiply limbs; add up or fold the products.
 
     Needs a configuration with at least one vector instruction.
