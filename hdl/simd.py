@@ -5,6 +5,7 @@ continues the lane of granule ``k``. All lanes are signed. Everything here is co
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -275,45 +276,49 @@ class LaneShifter(wiring.Component):
             Cat(lane_tops([self.data[end - 1] for end in ends], lanes, self.granule))
         )
 
-        def joined(one: int, other: int) -> Value:
-            places = range(one + 1, other + 1)
-            return Cat(
-                active
-                for width, active in lanes
-                if all(place * self.granule % width for place in places)
-            ).any()
+        # By granule, then by distance: whether the granule that far up is of the same lane.
+        joined: list[list[Value]] = []
+        for index in range(self.granules):
+            reach: list[Value] = [Const(1, 1)]
+            for other in range(index + 1, self.granules):
+                inside = [active for width, active in lanes if other * self.granule % width]
+                joins = Signal(name=f"joins_{index}_{other}")
+                m.d.comb += joins.eq(reach[-1] & Cat(inside).any())
+                reach.append(joins)
+            joined.append(reach)
 
-        word: Signal = self.data
+        word: Value = self.data
         dropped: Value = Const(0, self.granules)
         for level in reversed(range(self.amount_bits)):
             step = 1 << level
-            shift = self.amount[level]
-            source = []
-            for bit in range(self.bits):
-                granule = self._granule_of(bit)
-                if bit + step >= self.bits:
-                    source.append(self.sign[granule])
-                elif self._granule_of(bit + step) == granule:
-                    source.append(word[bit + step])
-                else:
-                    same = joined(granule, self._granule_of(bit + step))
-                    source.append(Mux(same, word[bit + step], self.sign[granule]))
-            last = []
-            for granule in range(self.granules):
-                bit = granule * self.granule + step - 1
-                if bit >= self.bits:
-                    last.append(self.sign[granule])
-                elif self._granule_of(bit) == granule:
-                    last.append(word[bit])
-                else:
-                    same = joined(granule, self._granule_of(bit))
-                    last.append(Mux(same, word[bit], self.sign[granule]))
             after = Signal(self.bits, name=f"shifted_by_{step}")
             out = Signal(self.granules, name=f"dropped_by_{step}")
-            m.d.comb += [
-                after.eq(Mux(shift, Cat(source), word)),
-                out.eq(Mux(shift, Cat(last), dropped)),
-            ]
+            last = Signal(self.granules, name=f"last_of_{step}")
+            for index, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+                sign = self.sign[index]
+                source: list[Value] = []
+                for target, group in groupby(range(start + step, end + step), self._granule_of):
+                    places = list(group)
+                    known = min(places[-1] + 1, self.bits) - places[0]
+                    if known <= 0:
+                        source.append(sign.replicate(len(places)))
+                        continue
+                    part = Cat(
+                        word[places[0] : places[0] + known], sign.replicate(len(places) - known)
+                    )
+                    if target == index:
+                        source.append(part)
+                    else:
+                        same = joined[index][target - index]
+                        source.append(Mux(same, part, sign.replicate(len(places))))
+                m.d.comb += after[start:end].eq(
+                    Mux(self.amount[level], Cat(source), word[start:end])
+                )
+                bit = start + step - 1
+                target = self._granule_of(bit)
+                same = joined[index][target - index]
+                m.d.comb += last[index].eq(Mux(same, word[bit], sign) if bit < self.bits else sign)
+            m.d.comb += out.eq(Mux(self.amount[level], last, dropped))
             word, dropped = after, out
         m.d.comb += [self.shifted.eq(word), self.dropped.eq(dropped)]
         return m

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from amaranth.hdl import Elaboratable, Module, Mux, Value
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,7 +52,7 @@ class VectorAlu(wiring.Component):
             return m
         granule = min(needs.widths).bits
         count = WORD_BITS // granule
-        lanes = lanes_of(self.width, needs)
+        lanes = lanes_of(m, self.width, needs)
 
         def is_(*operations: VerticalOp) -> Value:
             return one_of(self.vertical, operations, needs.verticals)
@@ -70,9 +70,12 @@ class VectorAlu(wiring.Component):
         def spread(flag: Callable[[int], Value]) -> list[Value]:
             return lane_tops([flag(index) for index in range(count)], lanes, granule)
 
-        maximum = is_(VerticalOp.MAX)
-        select = is_(VerticalOp.MIN, VerticalOp.MAX)
-        keep = is_(VerticalOp.NOP)
+        maximum, select, keep = Signal(), Signal(), Signal()
+        m.d.comb += [
+            maximum.eq(is_(VerticalOp.MAX)),
+            select.eq(is_(VerticalOp.MIN, VerticalOp.MAX)),
+            keep.eq(is_(VerticalOp.NOP)),
+        ]
         picks_b = spread(lambda index: select & ~keep & ~(adder.negative[index] ^ maximum))
         saturates = spread(lambda index: ~select & ~keep & adder.overflow[index])
         bounds = lane_bounds(list(adder.negative), lanes, granule)

@@ -7,7 +7,7 @@ the row is whole too and is to be written.
 
 from collections.abc import Iterable
 
-from amaranth.hdl import ShapeLike, Value, signed
+from amaranth.hdl import Module, ShapeLike, Signal, Value, signed
 from amaranth.lib import data
 
 from hdl.config import PeConfig
@@ -106,9 +106,14 @@ def is_width(code: Value, widths: Iterable[Width], needs: VectorNeeds) -> Value:
     return one_of(code, widths, needs.widths)
 
 
-def lanes_of(code: Value, needs: VectorNeeds, scale: int = 1) -> list[tuple[int, Value]]:
-    """Each lane width of ``needs`` in bits, times ``scale``, ascending, and whether it holds."""
-    return [(width.bits * scale, is_width(code, [width], needs)) for width in sorted(needs.widths)]
+def lanes_of(m: Module, code: Value, needs: VectorNeeds) -> list[tuple[int, Value]]:
+    """Each lane width of ``needs`` in bits, ascending, and a signal: 1 while lanes have it."""
+    lanes: list[tuple[int, Value]] = []
+    for width in sorted(needs.widths):
+        active = Signal(name=f"lanes_of_{width.bits}")
+        m.d.comb += active.eq(is_width(code, [width], needs))
+        lanes.append((width.bits, active))
+    return lanes
 
 
 def is_reduced(code: Value, needs: VectorNeeds) -> Value:

@@ -60,7 +60,7 @@ class VectorFinish(wiring.Component):
         m.d.sync += [beat.eq(self.total_beat), write.eq(self.total_write)]
         self._scale(m, platform, value, round_up, out_of_range, negative)
 
-        lanes = lanes_of(beat.width, needs)
+        lanes = lanes_of(m, beat.width, needs)
         rounded: Value = value
         if needs.products.rows:
             adder = LaneAdder(self.granule, count)
@@ -73,9 +73,7 @@ class VectorFinish(wiring.Component):
                 m.d.comb += adder.joins.eq(lane_joins(lanes, self.granule, WORD_BITS))
             rounded = adder.sum
         if needs.products.rows or needs.summed.rows:
-            m.d.comb += self.port.data.eq(
-                self._saturate(rounded, out_of_range, negative, beat.width)
-            )
+            m.d.comb += self.port.data.eq(self._saturate(rounded, out_of_range, negative, lanes))
         else:
             m.d.comb += self.port.data.eq(rounded)
 
@@ -103,16 +101,17 @@ class VectorFinish(wiring.Component):
         """First cycle: shift, narrow to the element width, compare with its range."""
         needs = self.needs
         beat = self.total_beat
-        product = is_product(beat.product, needs)
-        reduced = is_reduced(beat.reduction, needs)
         lanewise = needs.elementwise.products
         bits = needs.total_bits
         # (lane bits of the element, 1 while there are several lanes of twice as many).
-        split = [
-            (width, product & ~reduced & is_width(beat.width, [width], needs))
-            for width in sorted(lanewise.widths - {Width.W64})
-        ]
-        whole = ~Cat(active for _, active in split).any() if split else Const(1, 1)
+        split: list[tuple[Width, Value]] = []
+        lanes = is_product(beat.product, needs) & ~is_reduced(beat.reduction, needs)
+        for width in sorted(lanewise.widths - {Width.W64}):
+            active = Signal(name=f"split_{width.bits}")
+            m.d.comb += active.eq(lanes & is_width(beat.width, [width], needs))
+            split.append((width, active))
+        whole = Signal()
+        m.d.comb += whole.eq(~Cat(active for _, active in split).any())
         shifted: Value = self.total
         dropped: Value = Const(0, 1)
         granule = _WHOLE_BITS
@@ -175,8 +174,10 @@ class VectorFinish(wiring.Component):
         needs = self.needs
         beat = self.total_beat
         bits = needs.total_bits
-        scaled = is_product(beat.product, needs) | one_of(
-            beat.reduction, [ReductionOp.ADD], self._reduction_codes()
+        scaled = Signal()
+        m.d.comb += scaled.eq(
+            is_product(beat.product, needs)
+            | one_of(beat.reduction, [ReductionOp.ADD], self._reduction_codes())
         )
         differ = Signal(bits)
         m.d.comb += differ.eq(
@@ -215,10 +216,13 @@ class VectorFinish(wiring.Component):
         return codes | ({0} if self.needs.elementwise.rows else set())
 
     def _saturate(
-        self, rounded: Value, out_of_range: Signal, negative: Signal, width: Value
+        self,
+        rounded: Value,
+        out_of_range: Signal,
+        negative: Signal,
+        lanes: list[tuple[int, Value]],
     ) -> Value:
         """``rounded`` with each lane that is out of range replaced by its bound."""
-        lanes = lanes_of(width, self.needs)
         size = self.granule
         count = WORD_BITS // size
         parts = [rounded[index * size : (index + 1) * size] for index in range(count)]
