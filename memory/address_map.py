@@ -1,0 +1,85 @@
+"""Where a byte of a vault lies: its row, bank and column.
+
+The order of the fields is a :data:`memory.config.AddressMap`, from the top of the address; the low
+five bits select a byte within the column. ``row-bank-column`` is the thesis's (Table 7.1):
+neighbouring rows of addresses lie in different banks. ``row-column-bank`` spreads neighbouring
+columns over the banks; ``bank-row-column`` gives each bank one contiguous range.
+"""
+
+from typing import Any, NamedTuple
+
+from amaranth.hdl import Cat, Const, Value
+
+from hdl.ports import COLUMN_BYTES
+
+from .config import VaultConfig
+from .errors import MemoryConfigError
+
+__all__ = ["BYTE_BITS", "Place", "join_address", "place_of", "slice_address"]
+
+#: Bits of an address that select a byte within a column.
+BYTE_BITS = (COLUMN_BYTES - 1).bit_length()
+
+
+class Place(NamedTuple):
+    """A column of a vault: numbers in Python, values in RTL."""
+
+    row: Any
+    bank: Any
+    column: Any
+
+
+def _fields(config: VaultConfig) -> list[tuple[str, int]]:
+    """Fields of an address and their bits, from the lowest above the byte."""
+    bits = {"row": config.row_bits, "bank": config.bank_bits, "column": config.column_bits}
+    return [(name, bits[name]) for name in reversed(config.address_map.split("-"))]
+
+
+def slice_address(config: VaultConfig, address: Value) -> Place:
+    """The fields of a byte address (RTL), as slices; bits above the vault's are ignored."""
+    found = {}
+    low = BYTE_BITS
+    for name, bits in _fields(config):
+        found[name] = address[low : low + bits]
+        low += bits
+    return Place(**found)
+
+
+def place_of(config: VaultConfig, address: int) -> Place:
+    """Row, bank and column of the byte at ``address``.
+
+    Raises:
+        MemoryConfigError: the address lies outside the vault.
+    """
+    if not 0 <= address < config.size_bytes:
+        raise MemoryConfigError(
+            f"address must be from 0 to {config.size_bytes - 1:#x}, not {address:#x}"
+        )
+    found = {}
+    rest = address >> BYTE_BITS
+    for name, bits in _fields(config):
+        found[name] = rest & ((1 << bits) - 1)
+        rest >>= bits
+    return Place(**found)
+
+
+def join_address(config: VaultConfig, place: Place) -> Any:
+    """Address of the first byte of ``place``: the inverse of :func:`slice_address` when the fields
+    are RTL values of their exact widths, and of :func:`place_of` when they are numbers.
+
+    Raises:
+        MemoryConfigError: a number outside its range.
+    """
+    values = place._asdict()
+    if isinstance(place.row, Value):
+        return Cat(Const(0, BYTE_BITS), *(values[name] for name, _ in _fields(config)))
+    address = 0
+    low = BYTE_BITS
+    for name, bits in _fields(config):
+        if not 0 <= values[name] < 1 << bits:
+            raise MemoryConfigError(
+                f"{name} must be from 0 to {(1 << bits) - 1}, not {values[name]}"
+            )
+        address |= values[name] << low
+        low += bits
+    return address

@@ -1,0 +1,129 @@
+"""Configuration of a vault's memory: what the user sets, checked, and what follows from it."""
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from hdl.config import SramKind
+from hdl.ports import COLUMN_BYTES
+
+from .errors import MemoryConfigError
+from .timing import DramTiming
+
+__all__ = ["AddressMap", "PagePolicy", "VaultConfig"]
+
+#: ``open`` leaves a row open until another is wanted; ``closed`` closes it as soon as no request in
+#: the command queue wants it.
+PagePolicy = Literal["open", "closed"]
+#: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
+AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
+
+
+def _power_of_two(name: str, value: object, low: int, high: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
+        raise MemoryConfigError(
+            f"{name} must be a power of two from {low} to {high}, not {value!r}"
+        )
+
+
+def _within(name: str, value: object, low: int, high: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:  # type: ignore[operator]
+        raise MemoryConfigError(
+            f"{name} must be a whole number from {low} to {high}, not {value!r}"
+        )
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise MemoryConfigError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaultConfig:
+    """One vault's memory. The defaults are the thesis's (5.2, Table 7.1): 256 MiB.
+
+    Attributes:
+        banks: power of two, 2..64.
+        rows: rows of a bank; power of two, 2..2**20.
+        row_bytes: power of two, 64..8192.
+        timing: of the DRAM.
+        page_policy: see :data:`PagePolicy`.
+        address_map: see :data:`AddressMap`.
+        transaction_queue: requests that wait, in order, for a place in the command queue; power of
+            two, 2..64.
+        command_queue: requests among which the scheduler chooses; power of two, 4..64.
+        tag_bits: width of the tags on the port of the controller; 1..16.
+        port_address_bits: width of byte addresses on the port; an access beyond the memory is
+            answered with ``error``. 0, the default, means exactly ``address_bits``.
+        counters: whether the counters of :mod:`memory.counters` exist (else they read 0).
+        sram: implementation of the data memories.
+
+    Raises:
+        MemoryConfigError: a value outside its range.
+    """
+
+    banks: int = 16
+    rows: int = 65536
+    row_bytes: int = 256
+    timing: DramTiming = field(default_factory=DramTiming)
+    page_policy: PagePolicy = "open"
+    address_map: AddressMap = "row-bank-column"
+    transaction_queue: int = 32
+    command_queue: int = 32
+    tag_bits: int = 9
+    port_address_bits: int = 0
+    counters: bool = True
+    sram: SramKind = "behavioural"
+
+    def __post_init__(self) -> None:
+        _power_of_two("banks", self.banks, 2, 64)
+        _power_of_two("rows", self.rows, 2, 1 << 20)
+        _power_of_two("row_bytes", self.row_bytes, 2 * COLUMN_BYTES, 8192)
+        if not isinstance(self.timing, DramTiming):
+            raise MemoryConfigError(f"timing must be a DramTiming, not {self.timing!r}")
+        _one_of("page_policy", self.page_policy, get_args(PagePolicy))
+        _one_of("address_map", self.address_map, get_args(AddressMap))
+        _power_of_two("transaction_queue", self.transaction_queue, 2, 64)
+        _power_of_two("command_queue", self.command_queue, 4, 64)
+        _within("tag_bits", self.tag_bits, 1, 16)
+        if self.port_address_bits != 0:
+            _within("port_address_bits", self.port_address_bits, self.address_bits, 48)
+        if not isinstance(self.counters, bool):
+            raise MemoryConfigError(f"counters must be True or False, not {self.counters!r}")
+        _one_of("sram", self.sram, get_args(SramKind))
+
+    @property
+    def columns(self) -> int:
+        """32-byte columns of a row."""
+        return self.row_bytes // COLUMN_BYTES
+
+    @property
+    def bank_bits(self) -> int:
+        """Bits of a bank number."""
+        return (self.banks - 1).bit_length()
+
+    @property
+    def row_bits(self) -> int:
+        """Bits of a row number."""
+        return (self.rows - 1).bit_length()
+
+    @property
+    def column_bits(self) -> int:
+        """Bits of a column number."""
+        return (self.columns - 1).bit_length()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the vault; a power of two."""
+        return self.banks * self.rows * self.row_bytes
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of a byte address within the vault."""
+        return (self.size_bytes - 1).bit_length()
+
+    @property
+    def request_address_bits(self) -> int:
+        """Bits of a byte address on the port."""
+        return self.port_address_bits or self.address_bits

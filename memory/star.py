@@ -1,0 +1,144 @@
+"""The star: several requesters share one memory (thesis 5.2: engines, network and host a vault)."""
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.config import ConfigurationError
+from hdl.emission import once
+from hdl.ports import MemoryPort, memory_request, memory_response
+from hdl.round_robin import RoundRobin
+from hdl.stream_buffer import StreamBuffer
+
+__all__ = ["MAX_REQUESTERS", "Star"]
+
+#: Most requesters of a star: four engines, the network, the host, and room.
+MAX_REQUESTERS = 8
+
+
+class Star(Component):
+    """Joins the memory ports of several requesters to one, whose tags name the requester too.
+
+    **Requests.** Whole requests are chosen round robin: a request that a requester offers is taken
+    after at most one request (up to four beats) of each other requester. One beat a cycle passes,
+    from one requester or many, with no gap between requests; a beat takes one cycle. The order of
+    each requester's requests is kept, so what the memory promises one port, it promises each
+    requester: accesses to one column are performed in the order of the requests. Between requesters
+    nothing is promised before a write's response.
+
+    While a requester is in the middle of a write, the others wait. A requester that has offered the
+    first beat of a write must therefore offer the others without waiting for anything but
+    ``ready``.
+
+    **Responses.** One beat a cycle passes in one cycle, to one requester or in turns to many. Each
+    requester has a buffer of ``response_words`` beats. Only when the buffer of the requester for
+    which the memory offers a beat is full, the memory, and with it every other requester, waits. A
+    requester must therefore take responses in finite time, whether its own requests are accepted
+    or not; then no requester waits for ever.
+
+    Parameters:
+        requesters: 1..8.
+        address_bits: byte address width.
+        tag_bits: tag width of each requester.
+        response_words: beats of responses kept for each requester, 2..64. 4 hold the longest
+            response, so that a pause of four cycles costs the others nothing.
+
+    Members:
+        ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in.
+        memory: :class:`hdl.ports.MemoryPort`, out; the number of the requester stands above its
+            tag, so tags have ``memory_tag_bits``.
+
+    Attributes:
+        memory_tag_bits: tag width towards the memory.
+
+    Raises:
+        ConfigurationError: a parameter outside its range.
+    """
+
+    def __init__(
+        self, *, requesters: int, address_bits: int, tag_bits: int, response_words: int = 4
+    ) -> None:
+        if not 1 <= requesters <= MAX_REQUESTERS:
+            raise ConfigurationError(
+                f"a star has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
+            )
+        self.requesters = requesters
+        self.address_bits = address_bits
+        self.tag_bits = tag_bits
+        self.response_words = response_words
+        self.memory_tag_bits = tag_bits + (requesters - 1).bit_length()
+        port = MemoryPort(address_bits=address_bits, tag_bits=tag_bits)
+        super().__init__(
+            {
+                "ports": In(port).array(requesters),
+                "memory": Out(
+                    MemoryPort(address_bits=address_bits, tag_bits=self.memory_tag_bits)
+                ),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        self._requests(m, platform)
+        self._responses(m, platform)
+        return m
+
+    def _requests(self, m: Module, platform: object) -> None:
+        layout = memory_request(self.address_bits, self.memory_tag_bits)
+        chooser = RoundRobin(count=self.requesters)
+        buffer = StreamBuffer(shape=layout)
+        m.submodules.chooser = once(chooser, platform)
+        m.submodules.requests = once(buffer, platform)
+        connect(m, buffer.output, flipped(self.memory.request))
+
+        within = Signal()
+        owner = Signal(self.requesters)
+        chosen = Signal(self.requesters)
+        beat = Signal(layout)
+        valid = Signal()
+        m.d.comb += chosen.eq(Mux(within, owner, chooser.grant))
+        for number, port in enumerate(self.ports):
+            m.d.comb += [
+                chooser.requests[number].eq(port.request.valid),
+                port.request.ready.eq(chosen[number] & buffer.input.ready),
+            ]
+            with m.If(chosen[number]):
+                m.d.comb += [valid.eq(port.request.valid), *_copy(beat, port.request.payload)]
+                m.d.comb += beat.tag.eq(self._widened(number, port.request.payload.tag))
+        moves = Signal()
+        m.d.comb += [
+            buffer.input.valid.eq(valid),
+            buffer.input.payload.eq(beat),
+            moves.eq(valid & buffer.input.ready),
+            chooser.advance.eq(moves & ~within),
+        ]
+        with m.If(moves):
+            m.d.sync += [within.eq(~beat.last), owner.eq(chosen)]
+
+    def _responses(self, m: Module, platform: object) -> None:
+        response = self.memory.response
+        source = response.payload.tag[self.tag_bits :]
+        for number, port in enumerate(self.ports):
+            buffer = StreamBuffer(shape=memory_response(self.tag_bits), depth=self.response_words)
+            m.submodules[f"responses_{number}"] = once(buffer, platform)
+            connect(m, buffer.output, flipped(port.response))
+            mine = Signal(name=f"mine_{number}")
+            m.d.comb += [
+                mine.eq(source == number),
+                buffer.input.valid.eq(response.valid & mine),
+                *_copy(buffer.input.payload, response.payload),
+                buffer.input.payload.tag.eq(response.payload.tag[: self.tag_bits]),
+            ]
+            with m.If(mine):
+                m.d.comb += response.ready.eq(buffer.input.ready)
+
+    def _widened(self, number: int, tag: Value) -> Value:
+        """``tag`` with the number of its requester above it."""
+        return tag | number << self.tag_bits
+
+
+def _copy(target: data.View, source: data.View) -> list:
+    """Assignments of all members but the tag."""
+    names = [name for name, _ in source.shape() if name != "tag"]
+    return [target[name].eq(source[name]) for name in names]

@@ -1,0 +1,228 @@
+"""DRAM timing: nanoseconds as data sheets give them, and the clocks that follow."""
+
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from math import ceil, floor
+
+from .errors import MemoryConfigError
+
+__all__ = ["BURST_CLOCKS", "POSTPONED_REFRESHES", "DramTiming"]
+
+#: Clocks for which a 32-byte burst holds the 64-bit data bus (design decision 13).
+BURST_CLOCKS = 4
+#: Refreshes that a bank may be behind its schedule (JEDEC DDR3 and DDR4 allow eight).
+POSTPONED_REFRESHES = 8
+
+#: Longest time of a timing parameter in clocks; counters are as wide as the value needs.
+_LONGEST = 1 << 16
+#: Refresh mode of the thesis's figures (5.2: about DDR4's 4x mode).
+_THESIS_MODE = 4
+#: Parameters that may be 0: they then bind nothing.
+_OPTIONAL = frozenset({"trrd_ns", "tfaw_ns", "twtr_ns"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DramTiming:
+    """Timing of a vault's DRAM. The defaults are thesis Table 7.1, read as design decision 13.
+
+    A bank behaves like a rank of its own: all rules bind one bank, but for the data bus, which all
+    banks share, and for tRRD and tFAW, which bind no bank at all unless they are set. Times are in
+    ns. The properties without ``_ns`` are whole clocks: minimum distances rounded up, ``trefi``,
+    which is a maximum, down.
+
+    A command in cycle t is followed, in the same bank, no earlier than
+
+    ===========  ==========  =====================================================
+    command      next        cycle
+    ===========  ==========  =====================================================
+    ACT          READ WRITE  t + tRCD
+    ACT          PRE         t + tRAS
+    ACT          ACT         t + tRC, which is tRAS + tRP
+    READ WRITE   READ WRITE  t + tCCD
+    READ         PRE         t + tRTP
+    WRITE        READ        t + tCWL + 4 + tWTR (4: :data:`BURST_CLOCKS`)
+    WRITE        PRE         t + tCWL + 4 + tWR
+    PRE          ACT REFRESH t + tRP
+    REFRESH      ACT REFRESH t + tRFC
+    ===========  ==========  =====================================================
+
+    Data moves in cycles t + tCL to t + tCL + 3 after READ and t + tCWL to t + tCWL + 3 after WRITE;
+    two bursts never overlap, and ``turn_clocks`` idle cycles lie between bursts of different
+    directions. Between ACTs of any two banks lie tRRD; five ACTs of any banks span more than tFAW
+    (the fifth no earlier than tFAW after the first). Cycle c after reset sees at least
+    ``c // trefi - 8`` REFRESH commands to every bank done (8: :data:`POSTPONED_REFRESHES`).
+
+    Attributes:
+        tck_ns: clock period.
+        tccd_ns: column command to column command.
+        tcl_ns: READ to data.
+        tcwl_ns: WRITE to data; the thesis gives none, tCL is taken.
+        trcd_ns: ACT to column command.
+        trp_ns: PRE to ACT.
+        tras_ns: ACT to PRE.
+        twr_ns: end of write data to PRE.
+        trtp_ns: READ to PRE (none in the thesis; as DDR3).
+        twtr_ns: end of write data to READ (none in the thesis; as DDR3); may be 0.
+        trrd_ns: ACT to ACT of any bank; 0, the default: binds nothing.
+        tfaw_ns: window of four ACTs of any banks; 0, the default: binds nothing.
+        trfc_ns: REFRESH to ACT.
+        trefi_ns: average distance of REFRESH commands to a bank.
+        turn_clocks: idle clocks of the data bus when it turns between reading and writing; 0..15.
+
+    Raises:
+        MemoryConfigError: a value out of range, or a set that no DRAM can have.
+    """
+
+    tck_ns: float = 0.8
+    tccd_ns: float = 5.0
+    tcl_ns: float = 13.75
+    tcwl_ns: float = 13.75
+    trcd_ns: float = 13.75
+    trp_ns: float = 13.75
+    tras_ns: float = 27.5
+    twr_ns: float = 15.0
+    trtp_ns: float = 7.5
+    twtr_ns: float = 7.5
+    trrd_ns: float = 0.0
+    tfaw_ns: float = 0.0
+    trfc_ns: float = 81.5
+    trefi_ns: float = 1950.0
+    turn_clocks: int = 1
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name == "turn_clocks":
+                continue
+            value = getattr(self, field.name)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not value < float("inf"):
+                raise MemoryConfigError(f"{field.name} must be a number of ns, not {value!r}")
+            if value < 0 or (value == 0 and field.name not in _OPTIONAL):
+                least = "0 or more" if field.name in _OPTIONAL else "more than 0"
+                raise MemoryConfigError(f"{field.name} must be {least} ns, not {value!r}")
+            if field.name != "tck_ns" and self._exact(value) > _LONGEST:
+                raise MemoryConfigError(
+                    f"{field.name} must be at most {_LONGEST} clocks of {self.tck_ns} ns, "
+                    f"not {value!r} ns"
+                )
+        turn = self.turn_clocks
+        if not isinstance(turn, int) or isinstance(turn, bool) or not 0 <= turn <= 15:
+            raise MemoryConfigError(
+                f"turn_clocks must be a whole number from 0 to 15, not {turn!r}"
+            )
+        if self.tras < self.trcd + self.trtp:
+            raise MemoryConfigError(
+                f"tras_ns must cover trcd_ns and trtp_ns ({self.trcd} + {self.trtp} clocks), "
+                f"not {self.tras_ns!r} ns ({self.tras} clocks)"
+            )
+        if self.tfaw and self.tfaw < self.trrd:
+            raise MemoryConfigError(
+                f"tfaw_ns must be 0 or at least trrd_ns ({self.trrd_ns!r}), not {self.tfaw_ns!r}"
+            )
+        busy = self.trfc + self.trc + self.write_to_precharge
+        if self.trefi < 2 * busy:
+            raise MemoryConfigError(
+                f"trefi_ns must leave time to use a bank: at least {2 * busy} clocks "
+                f"(twice trfc_ns and an access), not {self.trefi_ns!r} ns ({self.trefi} clocks)"
+            )
+
+    def _exact(self, value: float) -> Fraction:
+        # Through the decimal text, so that 1950 / 0.8 is what a person would compute.
+        return Fraction(str(value)) / Fraction(str(self.tck_ns))
+
+    def _up(self, value: float) -> int:
+        return ceil(self._exact(value))
+
+    @property
+    def tccd(self) -> int:
+        """Clocks between column commands of a bank."""
+        return self._up(self.tccd_ns)
+
+    @property
+    def tcl(self) -> int:
+        """Clocks from READ to the first beat of data."""
+        return self._up(self.tcl_ns)
+
+    @property
+    def tcwl(self) -> int:
+        """Clocks from WRITE to the first beat of data."""
+        return self._up(self.tcwl_ns)
+
+    @property
+    def trcd(self) -> int:
+        """Clocks from ACT to a column command."""
+        return self._up(self.trcd_ns)
+
+    @property
+    def trp(self) -> int:
+        """Clocks from PRE to ACT or REFRESH."""
+        return self._up(self.trp_ns)
+
+    @property
+    def tras(self) -> int:
+        """Clocks from ACT to PRE."""
+        return self._up(self.tras_ns)
+
+    @property
+    def trc(self) -> int:
+        """Clocks from ACT to ACT of the same bank."""
+        return self.tras + self.trp
+
+    @property
+    def twr(self) -> int:
+        """Clocks from the end of write data to PRE."""
+        return self._up(self.twr_ns)
+
+    @property
+    def trtp(self) -> int:
+        """Clocks from READ to PRE."""
+        return self._up(self.trtp_ns)
+
+    @property
+    def twtr(self) -> int:
+        """Clocks from the end of write data to READ of the same bank."""
+        return self._up(self.twtr_ns)
+
+    @property
+    def trrd(self) -> int:
+        """Clocks between ACTs of any two banks; 0 binds nothing."""
+        return self._up(self.trrd_ns)
+
+    @property
+    def tfaw(self) -> int:
+        """Clocks from an ACT to the fourth after it, of any banks; 0 binds nothing."""
+        return self._up(self.tfaw_ns)
+
+    @property
+    def trfc(self) -> int:
+        """Clocks from REFRESH to ACT or REFRESH."""
+        return self._up(self.trfc_ns)
+
+    @property
+    def trefi(self) -> int:
+        """Clocks between refreshes of a bank, on average at most."""
+        return floor(self._exact(self.trefi_ns))
+
+    @property
+    def write_to_read(self) -> int:
+        """Clocks from WRITE to READ of the same bank (tCCD may ask for more)."""
+        return self.tcwl + BURST_CLOCKS + self.twtr
+
+    @property
+    def write_to_precharge(self) -> int:
+        """Clocks from WRITE to PRE of the same bank."""
+        return self.tcwl + BURST_CLOCKS + self.twr
+
+    def refresh_mode(self, mode: int) -> "DramTiming":
+        """This timing, taken as refresh mode 4x, in another mode: fewer and longer refreshes.
+
+        Parameters:
+            mode: 4, 2 or 1; tRFC and tREFI are multiplied by 1, 2 or 4 (thesis 7.2.3).
+
+        Raises:
+            MemoryConfigError: another mode, or times that become too long.
+        """
+        if mode not in (1, 2, 4) or isinstance(mode, bool):
+            raise MemoryConfigError(f"refresh mode must be 1, 2 or 4, not {mode!r}")
+        factor = _THESIS_MODE // mode
+        return replace(self, trfc_ns=self.trfc_ns * factor, trefi_ns=self.trefi_ns * factor)
