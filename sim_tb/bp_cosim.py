@@ -17,17 +17,11 @@ from kernels.bp_problem import BpProblem, Messages
 
 from .cosim import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 
-__all__ = ["BpJob", "BpOutcome", "bp_updates", "cosim_bp"]
+__all__ = ["BpJob", "BpOutcome", "cosim_bp"]
 
 #: No schedule is so bad; a program that runs longer hangs.
 _CYCLES_PER_UPDATE_LIMIT = 20_000
 _START_LIMIT = 100_000
-
-
-def bp_updates(problem: BpProblem, iterations: int) -> int:
-    """Message updates of ``iterations`` iterations: one for each edge of the grid and direction."""
-    width, height = problem.width, problem.height
-    return iterations * 2 * (height * (width - 1) + width * (height - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +89,7 @@ def cosim_bp(
         sim_tb.build.BuildError: the simulator can't be built.
     """
     problem = job.problem
-    updates = bp_updates(problem, job.iterations)
+    updates = problem.updates * job.iterations
     if updates < 1:
         raise CosimError("nothing to update: give at least two pixels and one iteration")
     layout = BpLayout.of(problem)

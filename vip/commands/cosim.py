@@ -12,7 +12,7 @@ from isa.image import DramImage
 from kernels.bp_golden import labels as read_labels
 from kernels.stereo import StereoScene, motorcycle, percent_wrong, read_pair, stereo_scene
 from kernels.stereo_picture import draw
-from sim_tb.bp_cosim import BpJob, BpOutcome, bp_updates, cosim_bp
+from sim_tb.bp_cosim import BpJob, BpOutcome, cosim_bp
 from sim_tb.cosim import MemoryBehaviour, run_pe
 from soc.generate import configuration_json
 from soc.presets import preset
@@ -136,7 +136,7 @@ def bp(
     width: Annotated[int, typer.Option(help="Pixels across.", min=1)] = 64,
     height: Annotated[int, typer.Option(help="Pixels down.", min=1)] = 48,
     labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16,
-    iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 2,
+    iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
     left: Annotated[
         Path | None,
         typer.Option(help="Left photograph (default: the Motorcycle pair).", metavar="FILE"),
@@ -166,7 +166,7 @@ def bp(
     )
     memory = _memory(latency, bandwidth, stall, out_of_order, seed)
     job = BpJob(problem=scene.problem, iterations=iterations, memory=memory)
-    expected = 81 * bp_updates(scene.problem, iterations)
+    expected = 81 * scene.problem.updates * iterations
     with counted("cosimulation (cycles)", expected) as done:
         outcome = cosim_bp(job, config, trace=trace, progress=done)
     if picture is not None:
