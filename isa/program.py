@@ -6,18 +6,17 @@ their SHA-256, then JSON with the code (one word a line), symbols, constants and
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from .files import write_atomically
 from .table import ISA_VERSION
 
-__all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine", "write_atomically"]
+__all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine"]
 
 #: What a label or constant may be called; ``r`` followed by digits is a register and no name.
 NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
@@ -37,26 +36,6 @@ class SourceLine(NamedTuple):
     file: str
     line: int
     text: str
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path`` so that no reader ever sees a part of it.
-
-    Raises:
-        OSError: it can't be written; what was there before is unchanged.
-    """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        # mkstemp lets only the owner read; a file of the user's gets the usual rights.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(handle, 0o666 & ~mask)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @dataclass(frozen=True)
@@ -164,7 +143,7 @@ class Program:
             )
         if len(body) < size:
             raise ProgramError(f"truncated: {len(body)} of {size} bytes of code are there")
-        if len(body) > size or hashlib.sha256(body).hexdigest() != digest:
+        if hashlib.sha256(body).hexdigest() != digest:
             raise ProgramError("damaged: its contents don't match its checksum")
         try:
             return cls._build(json.loads(body))

@@ -72,6 +72,15 @@ def test_text_is_what_a_person_would_write() -> None:
     assert disassemble(Program(program.words, {"start": 0})) == source
 
 
+def test_labels_made_up_differ_from_those_of_the_program() -> None:
+    jump = encode(BY_KEY["jmp"], (2,))
+    halt = encode(BY_KEY["halt"], ())
+    program = Program((jump, halt, halt), {"L2": 1, "L2_": 0})
+    again = assemble(disassemble(program))
+    assert again.words == program.words
+    assert again.symbols == {"L2": 1, "L2_": 0, "L2__": 2}
+
+
 def test_words_that_assembly_can_not_write_are_data() -> None:
     shift = encode(BY_KEY["sll.imm"], (1, 2, 64))
     text = disassemble([0, shift, encode(BY_KEY["halt"], ())])

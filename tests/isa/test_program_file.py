@@ -123,10 +123,12 @@ def test_contents_that_make_no_sense_are_refused(tmp_path: Path, body: str) -> N
 def test_files_that_can_not_be_read_or_written(program: Program, tmp_path: Path) -> None:
     assert "can't be read" in _reason(tmp_path / "missing.vip")
     assert "can't be read" in _reason(tmp_path)
-    for path in (tmp_path / "no" / "folder.vip", tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for path in (tmp_path / "no" / "folder.vip", folder):
         with pytest.raises(ProgramError, match="can't be written"):
             program.save(path)
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_saving_replaces_the_file_and_leaves_nothing_else(saved: Path) -> None:
