@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .files import write_atomically
+
 __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 
 #: Largest image: the address space of the thesis's chip (33 bits).
@@ -189,20 +191,8 @@ class DramImage:
             ImageError: a byte outside the image, the file can't be written, or the image is closed.
         """
         mapped = self._check(address, n)
-        path = Path(path)
-        partial: Path | None = None
         try:
-            with tempfile.NamedTemporaryFile(
-                dir=path.parent, prefix=f".{path.name}.", delete=False
-            ) as file:
-                partial = Path(file.name)
-                with memoryview(mapped) as whole, whole[address : address + n] as source:
-                    file.write(source)
-            mask = os.umask(0)
-            os.umask(mask)
-            partial.chmod(0o666 & ~mask)
-            partial.replace(path)
+            with memoryview(mapped) as whole, whole[address : address + n] as source:
+                write_atomically(Path(path), source)
         except OSError as error:
-            if partial is not None:
-                _remove(partial)
             raise ImageError(f"can't write {path}: {error.strerror or error}") from error

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from .faults import FaultCause
+from .files import write_atomically
 from .launch import START_FX, START_MR, START_REGISTERS, START_VL
 from .manual_text import (
     ASSEMBLY,
@@ -20,7 +21,6 @@ from .manual_text import (
     START_VALUES,
     STATE,
 )
-from .program import write_atomically
 from .table import (
     BY_KEY,
     FIELD_A,

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from isa.program import write_atomically
+from isa.files import write_atomically
 
 from .stereo import StereoError, StereoScene, percent_wrong
 

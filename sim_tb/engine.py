@@ -1,7 +1,6 @@
 """The simulator of one processing engine: its Verilog, its surroundings, and both cached."""
 
 import hashlib
-import tempfile
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +9,7 @@ from hdl.config import PeConfig
 from hdl.counters import COUNTER_BITS
 from hdl.ports import PC_BITS, status_layout
 from hdl.sram_macro import SramGeometry, macro_model
+from isa.files import write_atomically
 from soc.generate import verilog
 
 from .build import BuildError, Design, build, build_folder
@@ -92,7 +92,5 @@ def _engine_verilog(config: PeConfig) -> str:
         macros = [macro_model(SramGeometry.parse(name)) for name in emission.black_boxes]
         text = "".join([*macros, *emission.modules.values()])
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-            file.write(text)
-        Path(file.name).replace(kept)
+        write_atomically(kept, text.encode())
     return kept.read_text()

