@@ -35,13 +35,14 @@ def _common(
 
 
 def _register() -> None:
-    from .commands import assembly, cosim, generate
+    from .commands import assembly, cosim, generate, synth
 
     app.command()(assembly.asm)
     app.command()(assembly.disasm)
     app.command()(assembly.run)
     app.add_typer(cosim.app, name="cosim")
     app.command()(generate.generate)
+    app.command()(synth.synth)
 
 
 def main() -> None:
