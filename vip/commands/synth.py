@@ -53,7 +53,7 @@ def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
 
 
 def area_json(report: dict[str, AreaReport]) -> dict[str, object]:
-    """Totals at the top, ``units`` by name, and each target; of equal measures the last target's."""
+    """Totals, ``units`` by name, and each target; of equal measures the last target's counts."""
     totals: dict[str, object] = {}
     units: dict[str, dict[str, object]] = {}
     for area in report.values():
