@@ -1,15 +1,17 @@
 """The star: several requesters share one memory (thesis 5.2: engines, network and host a vault)."""
 
+from typing import Any
+
 from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import data
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.config import ConfigurationError
 from hdl.emission import once
 from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.round_robin import RoundRobin
 from hdl.stream_buffer import StreamBuffer
+
+from .errors import MemoryConfigError
 
 __all__ = ["MAX_REQUESTERS", "Star"]
 
@@ -53,14 +55,15 @@ class Star(Component):
         memory_tag_bits: tag width towards the memory.
 
     Raises:
-        ConfigurationError: a parameter outside its range.
+        MemoryConfigError: ``requesters`` outside its range.
+        hdl.config.ConfigurationError: ``response_words`` outside its range.
     """
 
     def __init__(
         self, *, requesters: int, address_bits: int, tag_bits: int, response_words: int = 4
     ) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
-            raise ConfigurationError(
+            raise MemoryConfigError(
                 f"a star has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
         self.requesters = requesters
@@ -72,9 +75,7 @@ class Star(Component):
         super().__init__(
             {
                 "ports": In(port).array(requesters),
-                "memory": Out(
-                    MemoryPort(address_bits=address_bits, tag_bits=self.memory_tag_bits)
-                ),
+                "memory": Out(MemoryPort(address_bits=address_bits, tag_bits=self.memory_tag_bits)),
             }
         )
 
@@ -95,7 +96,7 @@ class Star(Component):
         within = Signal()
         owner = Signal(self.requesters)
         chosen = Signal(self.requesters)
-        beat = Signal(layout)
+        beat: Any = Signal(layout)
         valid = Signal()
         m.d.comb += chosen.eq(Mux(within, owner, chooser.grant))
         for number, port in enumerate(self.ports):
@@ -138,7 +139,7 @@ class Star(Component):
         return tag | number << self.tag_bits
 
 
-def _copy(target: data.View, source: data.View) -> list:
+def _copy(target: Any, source: Any) -> list[Any]:
     """Assignments of all members but the tag."""
     names = [name for name, _ in source.shape() if name != "tag"]
     return [target[name].eq(source[name]) for name in names]

@@ -1,0 +1,227 @@
+"""The star between random requesters and a random memory."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from memory.errors import MemoryConfigError
+from memory.star import Star
+from tests.memory.port_traffic import PortMemory, Requester
+
+COLUMNS = 16
+
+
+def fields(payload):
+    return {name: getattr(payload, name) for name in ("tag", "data", "last", "error")}
+
+
+def request_fields(payload):
+    names = ("address", "tag", "write", "words", "data", "strobe", "last")
+    return {name: getattr(payload, name) for name in names}
+
+
+def drive(requester, port):
+    """A testbench that plays ``requester`` on ``port``."""
+
+    async def testbench(ctx):
+        while not requester.done:
+            beat, ready = requester.plan()
+            ctx.set(port.request.valid, beat is not None)
+            if beat is not None:
+                ctx.set(port.request.payload, beat)
+            ctx.set(port.response.ready, ready)
+            seen = await ctx.tick().sample(
+                port.request.ready, port.response.valid, port.response.payload
+            )
+            _, _, taken, valid, payload = seen
+            requester.step(taken, fields(payload) if valid else None)
+            assert requester.cycle < 50_000
+        ctx.set(port.request.valid, 0)
+
+    return testbench
+
+
+def serve(memory, port, requesters):
+    """A testbench that plays ``memory`` until all ``requesters`` are done."""
+
+    async def testbench(ctx):
+        while not all(requester.done for requester in requesters):
+            ready, beat = memory.plan()
+            ctx.set(port.request.ready, ready)
+            ctx.set(port.response.valid, beat is not None)
+            if beat is not None:
+                ctx.set(port.response.payload, beat)
+            seen = await ctx.tick().sample(
+                port.request.valid, port.request.payload, port.response.ready
+            )
+            _, _, valid, payload, taken = seen
+            memory.step(request_fields(payload) if valid else None, taken)
+        assert memory.open is None
+        assert not memory.tags
+
+    return testbench
+
+
+def run(simulate, star, memory, requesters):
+    pairs = zip(requesters, star.ports, strict=True)
+    benches = [drive(requester, port) for requester, port in pairs]
+    simulate(star, serve(memory, star.memory, requesters), *benches)
+
+
+def setup(seed, count, tag_bits=3, memory=(), **options):
+    """A star of ``count`` requesters with their columns, and a memory."""
+    rng = random.Random(seed)
+    content = rng.randbytes(32 * COLUMNS * count)
+    star = Star(requesters=count, address_bits=16, tag_bits=tag_bits)
+    requesters = [
+        Requester(
+            random.Random(f"{seed} {number}"),
+            content,
+            range(number, COLUMNS * count, count),
+            tag_bits=tag_bits,
+            **options,
+        )
+        for number in range(count)
+    ]
+    return star, PortMemory(rng, content, **dict(memory)), requesters
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 8])
+@pytest.mark.parametrize(
+    ("offer", "take", "accept", "answer"),
+    [(1, 1, 1, 1), (0.3, 1, 1, 1), (1, 0.3, 1, 1), (1, 1, 0.3, 1), (0.7, 0.6, 0.7, 0.6)],
+)
+def test_every_access_comes_back_right(simulate, count, offer, take, accept, answer):
+    memory = {"accept": accept, "offer": answer, "latency": 5}
+    options = {"accesses": 120 // count, "offer": offer, "take": take}
+    star, model, requesters = setup(1, count, **options, memory=memory)
+    run(simulate, star, model, requesters)
+    size = len(model.memory)
+    for number, requester in enumerate(requesters):
+        for column in range(number, size // 32, count):
+            span = slice(32 * column, 32 * column + 32)
+            assert model.memory[span] == requester.memory[span]
+
+
+def test_requests_keep_each_requesters_order(simulate):
+    star, model, requesters = setup(2, 4, accesses=80, offer=0.8, memory={"accept": 0.6})
+    run(simulate, star, model, requesters)
+    for number, requester in enumerate(requesters):
+        asked = sorted(requester.finished, key=lambda access: access.issued)
+        served = [access for access in model.requests if access.tag >> 3 == number]
+        assert [(a.tag, a.address) for a in asked] == [(a.tag & 7, a.address) for a in served]
+
+
+@pytest.mark.parametrize("writes", [0.0, 0.5, 1.0])
+def test_saturated_requesters_are_served_in_turns(simulate, writes):
+    """While all have requests waiting, each gets one in each round."""
+    star, model, requesters = setup(3, 5, tag_bits=7, accesses=60, writes=writes)
+    run(simulate, star, model, requesters)
+    sources = [access.tag >> 7 for access in model.requests]
+    # From the first round on, until the first requester has used up its accesses.
+    end = next(
+        i for i in range(len(sources)) if Counter(sources[: i + 1]).most_common(1)[0][1] == 60
+    )
+    for i in range(5, end - 5):
+        assert sorted(sources[i : i + 5]) == [0, 1, 2, 3, 4]
+
+
+def test_one_eager_requester_cannot_hold_up_a_rare_one(simulate):
+    """A request that is offered is taken after at most one request of each other requester."""
+    star, model, requesters = setup(4, 4, tag_bits=7, accesses=100, writes=1.0, whole=True)
+    rare = requesters[2]
+    rare.offer, rare.accesses = 0.05, 8
+    waits = []
+    plan = rare.plan
+
+    def watched():
+        beat, ready = plan()
+        if beat is not None and beat["words"] == 3:
+            waits.append(rare.cycle)
+        return beat, ready
+
+    rare.plan = watched
+    run(simulate, star, model, requesters)
+    # The first beat waits for three whole writes of four beats, and moves in the next cycle.
+    longest = max(Counter(waits_of(waits)).values())
+    assert 1 < longest <= 3 * 4 + 1
+
+
+def waits_of(cycles):
+    """For each cycle of waiting, the cycle in which that wait began."""
+    start = previous = None
+    for cycle in cycles:
+        if previous is None or cycle != previous + 1:
+            start = cycle
+        previous = cycle
+        yield start
+
+
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("writes", [0.0, 1.0])
+def test_one_beat_a_cycle_without_gaps(simulate, count, writes):
+    """Reads fill the responses, writes the requests, from one requester or from many."""
+    memory = {"latency": 3, "in_order": True}
+    star, model, requesters = setup(
+        5, count, tag_bits=7, accesses=96 // count, writes=writes, whole=True, memory=memory
+    )
+    cycles = []
+    step = model.step
+
+    def watched(request, response_ready):
+        moving = model.ready and request is not None if writes else model.offered is not None
+        if moving and (writes or response_ready):
+            cycles.append(model.cycle)
+        step(request, response_ready)
+
+    model.step = watched
+    run(simulate, star, model, requesters)
+    assert len(cycles) == 4 * 96
+    assert cycles[-1] - cycles[0] == 4 * 96 - 1
+
+
+def test_reads_are_accepted_one_a_cycle(simulate):
+    star, model, requesters = setup(6, 3, tag_bits=5, accesses=30, writes=0.0)
+    run(simulate, star, model, requesters)
+    cycles = sorted(cycle for requester in requesters for cycle in requester.request_cycles)
+    assert cycles == list(range(cycles[0], cycles[0] + 90))
+
+
+def test_a_requester_that_pauses_for_one_response_costs_the_others_nothing(simulate):
+    """The buffer of a requester holds a whole response while another one's passes."""
+    star = Star(requesters=2, address_bits=12, tag_bits=2)
+    taken = []
+
+    async def memory(ctx):
+        ctx.set(star.memory.response.valid, 1)
+        for beat in range(12):
+            source = 0 if beat < 4 else 1
+            ctx.set(
+                star.memory.response.payload,
+                {"tag": source << 2 | 1, "data": beat, "last": beat % 4 == 3, "error": 0},
+            )
+            _, _, ready = await ctx.tick().sample(star.memory.response.ready)
+            assert ready
+        # A fifth beat for the first requester, which has taken none, has to wait.
+        ctx.set(star.memory.response.payload, {"tag": 1, "data": 12, "last": 1, "error": 0})
+        _, _, ready = await ctx.tick().sample(star.memory.response.ready)
+        assert not ready
+        ctx.set(star.ports[0].response.ready, 1)
+        await ctx.tick().until(star.memory.response.ready)
+
+    async def other(ctx):
+        port = star.ports[1].response
+        ctx.set(port.ready, 1)
+        for _ in range(8):
+            (payload,) = await ctx.tick().sample(port.payload).until(port.valid)
+            taken.append((payload.tag, payload.data))
+
+    simulate(star, memory, other)
+    assert taken == [(1, beat) for beat in range(4, 12)]
+
+
+@pytest.mark.parametrize("requesters", [0, 9])
+def test_size_outside_its_range_is_refused(requesters):
+    with pytest.raises(MemoryConfigError, match="1 to 8 requesters"):
+        Star(requesters=requesters, address_bits=28, tag_bits=6)
