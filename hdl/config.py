@@ -51,7 +51,8 @@ class PeConfig:
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
         address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
         counters: whether the performance counters of :mod:`hdl.counters` exist (else they read 0).
-        sram: implementation of all memories.
+        sram: implementation of all memories. ``macro``, the choice for ASICs, also builds
+            multipliers from gates instead of operators meant for the multipliers of an FPGA.
 
     Raises:
         ConfigurationError: a value outside its range, an unknown instruction or one without

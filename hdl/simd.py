@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from isa.table import ReductionOp
 
+from .component import Component
 from .emission import once
 
 __all__ = [
@@ -92,7 +92,7 @@ def rotate_units_right(word: Value, amount: Value, unit: int) -> Value:
     return word
 
 
-class LaneAdder(wiring.Component):
+class LaneAdder(Component):
     """Adds or subtracts the lanes of two words, with one carry chain for all lane widths.
 
     Parameters:
@@ -155,7 +155,7 @@ class LaneAdder(wiring.Component):
         return m
 
 
-class LaneReducer(wiring.Component):
+class LaneReducer(Component):
     """Combines the lanes of two words by add, min or max, without loss.
 
     Parameters:
@@ -223,7 +223,7 @@ class LaneReducer(wiring.Component):
         return m
 
 
-class LaneShifter(wiring.Component):
+class LaneShifter(Component):
     """Shifts the lanes of a word right by one amount, filling with each lane's sign.
 
     Parameters:

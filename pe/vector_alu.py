@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
@@ -18,7 +18,7 @@ from .vector_needs import VectorNeeds
 __all__ = ["VectorAlu"]
 
 
-class VectorAlu(wiring.Component):
+class VectorAlu(Component):
     """Saturating add and subtract, minimum, maximum and pass on lanes of any width, combinational.
 
     One carry chain serves all operations: minimum and maximum go by the sign of the difference.
@@ -31,7 +31,6 @@ class VectorAlu(wiring.Component):
     """
 
     def __init__(self, config: PeConfig) -> None:
-        self.config = config
         self.config = config
         self.needs = VectorNeeds.of(config)
         super().__init__(

@@ -88,7 +88,6 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
         vertical: code of :class:`isa.table.VerticalOp`.
         broadcast: the second operand is the first element of its word.
         pass_index: which 16 bits of the second operand's lanes to multiply with.
-        last_pass: they are the topmost ones.
     """
     return data.StructLayout(
         {
@@ -96,7 +95,6 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
             "vertical": max(VerticalOp).bit_length(),
             "broadcast": 1,
             "pass_index": PASS_BITS,
-            "last_pass": 1,
         }
     )
 

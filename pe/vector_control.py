@@ -150,7 +150,6 @@ class VectorControl(Component):
             operands.vertical.eq(now.vertical),
             operands.broadcast.eq(scalar),
             operands.pass_index.eq(pass_index),
-            operands.last_pass.eq(last_pass),
             self.complete.eq(running & last_pass),
             self.write.eq(running & last_pass & (last_word | ~reduces)),
             value.first.eq((word == 0) | ~reduces),

@@ -1,9 +1,9 @@
 """The last two cycles of a result: scale, round, saturate, place and write."""
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
@@ -21,7 +21,7 @@ __all__ = ["VectorFinish"]
 _WHOLE_BITS = 2 * WORD_BITS
 
 
-class VectorFinish(wiring.Component):
+class VectorFinish(Component):
     """Shifts products right by FX, rounds half up, saturates sums and products, and writes.
 
     Two cycles: shift, and see whether the result is out of range; round, saturate and write. What

@@ -38,7 +38,6 @@ class VectorFold(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.config = config
         self.needs = VectorNeeds.of(config).reduced.of_widths(FOLDED)
         self.bits = self.needs.lower_bits
         super().__init__(

@@ -2,7 +2,8 @@
 
 The second operand's long elements (32 and 64 bits) are taken one limb a pass, lowest first. A pass
 multiplies all limbs of the first operand with it, adds the products for each half of the word, and
-adds what the earlier passes left, shifted down by a limb.
+adds what the earlier passes left, shifted down by a limb. These limbs are taken as signed; what
+that takes away, the next limb makes up for with a carry.
 """
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
@@ -10,6 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
+from hdl.emission import once
+from hdl.multiplier import LimbMultiplier
 from hdl.ports import WORD_BITS
 from isa.table import Width
 
@@ -25,6 +28,7 @@ PRODUCTS_BITS = 2 * WORD_BITS
 #: Limbs of a word, and of half of one.
 _LIMBS = WORD_BITS // LIMB_BITS
 _HALF_LIMBS = _LIMBS // 2
+_HALVES = 2
 _LIMB_PRODUCT_BITS = 2 * LIMB_BITS
 #: Bits of the product of half of a word and one limb.
 _SUM_BITS = (_HALF_LIMBS + 1) * LIMB_BITS
@@ -40,10 +44,11 @@ class LimbSelect(Component):
     Members:
         word: in. width, product, broadcast, pass_index: in, as in :mod:`pe.vector_beat`.
         value: out.
+        carry: out, a bit for each half of the word: the top bit of the limb below that of this
+            pass.
     """
 
     def __init__(self, config: PeConfig) -> None:
-        self.config = config
         self.config = config
         self.needs = VectorNeeds.of(config)
         super().__init__(
@@ -54,6 +59,7 @@ class LimbSelect(Component):
                 "broadcast": In(1),
                 "pass_index": In(PASS_BITS),
                 "value": Out(WORD_BITS),
+                "carry": Out(_HALVES),
             }
         )
 
@@ -82,91 +88,75 @@ class LimbSelect(Component):
                     Cat(limb[:_BYTE], Mux(double, limb[:_BYTE], limb[_BYTE:]))
                 ),
             ]
+        tops = [limb[-1] for limb in limbs]
+        for half in range(_HALVES):
+            own = tops[half * _HALF_LIMBS]
+            second_pass = Mux(by_far_pass | to_halves, tops[0], own)
+            later_pass = Mux(self.pass_index[0], tops[2], tops[1])
+            m.d.comb += self.carry[half].eq(
+                by_pass & Mux(self.pass_index[1], later_pass, self.pass_index[0] & second_pass)
+            )
         return m
 
 
 class LimbProducts(Component):
     """Multiplies the words of a beat limb by limb, combinational.
 
-    A limb's multiplier serves the even byte of 8-bit elements too; the odd bytes have their own.
-
     Members:
-        a, b: in; the operands' words, ``b`` as arranged by :class:`LimbSelect`.
-        width: in. last_pass: in; ``b`` holds the topmost limbs.
-        products: out; 8 of 16 bits for 8-bit elements, else 4 of 32 bits, lowest limb first.
-        negative: out; bit ``h`` extends the product of the lower limb of half ``h``.
+        a, b: in; the operands' words, ``b`` and ``carry`` as arranged by :class:`LimbSelect`.
+        carry: in. width: in.
+        products: out; 8 of 16 bits for 8-bit elements, else 4 of 32 bits, lowest limb first; all
+            signed.
     """
 
     def __init__(self, config: PeConfig) -> None:
-        self.config = config
         self.config = config
         self.needs = VectorNeeds.of(config).products
         super().__init__(
             {
                 "a": In(WORD_BITS),
                 "b": In(WORD_BITS),
+                "carry": In(_HALVES),
                 "width": In(WIDTH_BITS),
-                "last_pass": In(1),
                 "products": Out(PRODUCTS_BITS),
-                "negative": Out(2),
             }
         )
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         needs = self.needs
-        bytewise = is_width(self.width, [Width.W8], needs)
+        bytewise = Signal()
+        m.d.comb += bytewise.eq(is_width(self.width, [Width.W8], needs))
         for index in range(_LIMBS):
-            a = self.a.word_select(index, LIMB_BITS)
-            b = self.b.word_select(index, LIMB_BITS)
-            # Limbs below the top of their element are unsigned.
+            # Limbs of the first operand below the top of their element are unsigned.
             tops = [
                 width
                 for width in Width
                 if (index + 1) * LIMB_BITS % width.bits == 0 or width is Width.W8
             ]
-            left = self._operand(m, f"left_{index}", a, bytewise, is_width(self.width, tops, needs))
-            right = self._operand(m, f"right_{index}", b, bytewise, self.last_pass)
-            product = Signal(signed(_LIMB_PRODUCT_BITS + 1), name=f"product_{index}")
-            m.d.comb += product.eq(left * right)
-            high: Value = product[LIMB_BITS:_LIMB_PRODUCT_BITS]
-            if Width.W8 in needs.widths:
-                odd = Signal(signed(2 * _BYTE), name=f"odd_product_{index}")
-                m.d.comb += odd.eq(a[_BYTE:].as_signed() * b[_BYTE:].as_signed())
-                high = Mux(bytewise, odd, high)
-            m.d.comb += self.products.word_select(index, _LIMB_PRODUCT_BITS).eq(
-                Cat(product[:LIMB_BITS], high)
+            multiplier = LimbMultiplier(
+                Width.W8 in needs.widths,
+                needs.widths != {Width.W8},
+                self.config.sram == "macro",
             )
-            if needs.widths & LONG and index % _HALF_LIMBS == 0:
-                m.d.comb += self.negative[index // _HALF_LIMBS].eq(product[-1])
+            m.submodules[f"limb_{index}"] = once(multiplier, platform)
+            m.d.comb += [
+                multiplier.a.eq(self.a.word_select(index, LIMB_BITS)),
+                multiplier.b.eq(self.b.word_select(index, LIMB_BITS)),
+                multiplier.a_signed.eq(is_width(self.width, tops, needs)),
+                multiplier.b_carry.eq(self.carry[index // _HALF_LIMBS]),
+                multiplier.bytes.eq(bytewise),
+                self.products.word_select(index, _LIMB_PRODUCT_BITS).eq(multiplier.product),
+            ]
         return m
-
-    def _operand(self, m: Module, name: str, limb: Value, bytewise: Value, top: Value) -> Signal:
-        """The multiplier's input for ``limb``, of as few bits as the configuration allows."""
-        widths = self.needs.widths
-        if widths == {Width.W8}:
-            value = Signal(signed(_BYTE), name=name)
-            m.d.comb += value.eq(limb[:_BYTE])
-            return value
-        high = limb[_BYTE:]
-        if Width.W8 in widths:
-            high = Mux(bytewise, limb[_BYTE - 1].replicate(_BYTE), high)
-        bits = Cat(limb[:_BYTE], high)
-        if widths & LONG:
-            value = Signal(signed(LIMB_BITS + 1), name=name)
-            m.d.comb += value.eq(Cat(bits, bits[-1] & top))
-        else:
-            value = Signal(signed(LIMB_BITS), name=name)
-            m.d.comb += value.eq(bits)
-        return value
 
 
 class PassSum(Component):
     """Adds up the passes of long products, combinational; the user keeps the state.
 
     Members:
-        products, negative: in; of :class:`LimbProducts`, a cycle later.
-        width: in. first_pass: in; ignore the state.
+        products: in; of :class:`LimbProducts`, a cycle later.
+        first_pass: in; ignore the state.
         state_lower, state_upper: in; what the last pass gave for each half of the word: 96 bits, or
             64 without 64-bit products.
         lower, upper: out; the state after this pass. After the last one, of 32-bit elements, each
@@ -176,14 +166,10 @@ class PassSum(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.config = config
-        self.needs = VectorNeeds.of(config).products
-        self.state_bits = pass_sum_bits(self.needs)
+        self.state_bits = pass_sum_bits(VectorNeeds.of(config).products)
         super().__init__(
             {
                 "products": In(PRODUCTS_BITS),
-                "negative": In(2),
-                "width": In(WIDTH_BITS),
                 "first_pass": In(1),
                 "state_lower": In(self.state_bits),
                 "state_upper": In(self.state_bits),
@@ -194,25 +180,19 @@ class PassSum(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        # The lower half of a 64-bit element is unsigned, and so are the sums of its early passes.
-        unsigned_half = is_width(self.width, [Width.W64], self.needs)
         halves = (
-            ("lower", self.state_lower, self.lower, ~unsigned_half),
-            ("upper", self.state_upper, self.upper, Const(1, 1)),
+            ("lower", self.state_lower, self.lower),
+            ("upper", self.state_upper, self.upper),
         )
-        for number, (name, state, out, is_signed) in enumerate(halves):
+        for number, (name, state, out) in enumerate(halves):
             low = self.products.word_select(2 * number, _LIMB_PRODUCT_BITS)
             high = self.products.word_select(2 * number + 1, _LIMB_PRODUCT_BITS)
             kept = state[-(_SUM_BITS - LIMB_BITS) :]
             total = Signal(_SUM_BITS, name=f"total_{name}")
-            carried = Signal(signed(_SUM_BITS), name=f"carried_{name}")
+            carried = Signal(signed(_SUM_BITS - LIMB_BITS), name=f"carried_{name}")
             m.d.comb += [
-                carried.eq(Mux(self.first_pass, 0, Cat(kept, kept[-1] & is_signed)).as_signed()),
-                total.eq(
-                    Cat(low, self.negative[number]).as_signed()
-                    + Cat(Const(0, LIMB_BITS), high)
-                    + carried
-                ),
+                carried.eq(Mux(self.first_pass, 0, kept)),
+                total.eq(low.as_signed() + Cat(Const(0, LIMB_BITS), high) + carried),
                 out.eq(Cat(state[LIMB_BITS : -(_SUM_BITS - LIMB_BITS)], total)),
             ]
         return m

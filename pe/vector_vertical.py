@@ -78,15 +78,15 @@ class VectorVertical(Component):
 
         a = Signal(WORD_BITS, reset_less=True)
         b = Signal(WORD_BITS, reset_less=True)
-        self._latch(m, platform, a, b)
+        carry = Signal(2, reset_less=True)
+        self._latch(m, platform, a, b, carry)
         plain = Signal(WORD_BITS, reset_less=True)
         products = Signal(PRODUCTS_BITS, reset_less=True)
-        negative = Signal(2, reset_less=True)
-        self._operate(m, platform, beat_1, a, b, plain, products, negative)
-        self._pair(m, platform, beat_2, first_pass, plain, products, negative)
+        self._operate(m, platform, beat_1, a, b, carry, plain, products)
+        self._pair(m, platform, beat_2, first_pass, plain, products)
         return m
 
-    def _latch(self, m: Module, platform: object, a: Signal, b: Signal) -> None:
+    def _latch(self, m: Module, platform: object, a: Signal, b: Signal, carry: Signal) -> None:
         """First cycle: the words read become operands."""
         needs = self.needs
         operands = self.operands
@@ -102,6 +102,7 @@ class VectorVertical(Component):
                 select.pass_index.eq(operands.pass_index),
             ]
             second = select.value
+            m.d.sync += carry.eq(select.carry)
 
         def mask(summed: VectorNeeds) -> Value:
             """Zeros in place of the elements behind a row's tail leave its sum as it is."""
@@ -123,9 +124,9 @@ class VectorVertical(Component):
         beat: data.View,
         a: Signal,
         b: Signal,
+        carry: Signal,
         plain: Signal,
         products: Signal,
-        negative: Signal,
     ) -> None:
         """Second cycle: operate on the elements, or multiply limbs."""
         width = beat.value.result.width
@@ -139,8 +140,8 @@ class VectorVertical(Component):
             multiply = LimbProducts(self.config)
             m.submodules.multiply = once(multiply, platform)
             m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
-            m.d.comb += [multiply.width.eq(width), multiply.last_pass.eq(beat.last_pass)]
-            m.d.sync += [products.eq(multiply.products), negative.eq(multiply.negative)]
+            m.d.comb += [multiply.width.eq(width), multiply.carry.eq(carry)]
+            m.d.sync += products.eq(multiply.products)
 
     def _pair(
         self,
@@ -150,7 +151,6 @@ class VectorVertical(Component):
         first_pass: Signal,
         plain: Signal,
         products: Signal,
-        negative: Signal,
     ) -> None:
         """Third cycle: add up long products, fold narrow lanes, pass on all else."""
         needs = self.needs
@@ -198,8 +198,6 @@ class VectorVertical(Component):
                 ]
             m.d.comb += [
                 total.products.eq(products),
-                total.negative.eq(negative),
-                total.width.eq(width),
                 total.first_pass.eq(first_pass),
                 total.state_lower.eq(state_lower),
                 total.state_upper.eq(state_upper),
