@@ -77,7 +77,7 @@ def lane_bounds(
 ) -> list[Value]:
     """For each granule, its part of the least number of its lane if the lane's ``negative`` (at its
     last granule) is 1, of the greatest otherwise (``lanes`` as in lane_joins)."""
-    bounds = []
+    bounds: list[Value] = []
     for index, is_negative in enumerate(lane_tops(negative, lanes, granule)):
         ends = [active for width, active in lanes if (index + 1) * granule % width == 0]
         is_top = Cat(ends).any() if len(ends) < len(lanes) else Const(1, 1)

@@ -1,5 +1,7 @@
 """Vector control: takes commands and turns them into beats."""
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
@@ -61,8 +63,8 @@ class VectorControl(Component):
         m = Module()
         config = self.config
         needs = VectorNeeds.of(config)
-        now = Signal(vector_command(config), reset_less=True)
-        waiting = Signal(vector_command(config), reset_less=True)
+        now: Any = Signal(vector_command(config), reset_less=True)
+        waiting: Any = Signal(vector_command(config), reset_less=True)
         kinds = [kind.value for kind in needs.kinds]
         running = Signal()
         is_waiting = Signal()
@@ -124,7 +126,7 @@ class VectorControl(Component):
             with m.Else():
                 m.d.sync += pass_index.eq(pass_index + 1)
         with m.Else():
-            following = Signal(vector_command(config))
+            following: Any = Signal(vector_command(config))
             m.d.comb += following.eq(Mux(is_waiting, waiting, self.command.payload))
             m.d.sync += [
                 running.eq(is_waiting | accept),
@@ -144,7 +146,7 @@ class VectorControl(Component):
             self.address_second.eq(second),
             self.beat.eq(running),
         ]
-        operands = Signal(operand_beat(config), reset_less=True)
+        operands: Any = Signal(operand_beat(config), reset_less=True)
         value = operands.value
         m.d.sync += [
             operands.vertical.eq(now.vertical),

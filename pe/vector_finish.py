@@ -1,5 +1,7 @@
 """The last two cycles of a result: scale, round, saturate, place and write."""
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
@@ -55,7 +57,7 @@ class VectorFinish(Component):
         round_up = Signal(count, reset_less=True)
         out_of_range = Signal(count, reset_less=True)
         negative = Signal(count, reset_less=True)
-        beat = Signal(result_beat(self.config), reset_less=True)
+        beat: Any = Signal(result_beat(self.config), reset_less=True)
         write = Signal()
         m.d.sync += [beat.eq(self.total_beat), write.eq(self.total_write)]
         self._scale(m, platform, value, round_up, out_of_range, negative)

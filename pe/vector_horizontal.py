@@ -1,6 +1,8 @@
 """Horizontal stage: reduction over the elements of a row."""
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, signed
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -58,8 +60,8 @@ class VectorHorizontal(Component):
         m = Module()
         needs = self.needs
         value = Signal(signed(needs.beat_bits), reset_less=True)
-        beat = Signal(value_beat(self.config), reset_less=True)
-        result = Signal(result_beat(self.config), reset_less=True)
+        beat: Any = Signal(value_beat(self.config), reset_less=True)
+        result: Any = Signal(result_beat(self.config), reset_less=True)
         complete = Signal()
         write = Signal()
         m.d.sync += [
@@ -96,7 +98,7 @@ class VectorHorizontal(Component):
         pair = self.pair
         beat = self.pair_beat.result
         pairs = needs.reduced.of_widths(FOLDED | {Width.W32})
-        long = Const(0, 1)
+        long: Value = Const(0, 1)
         operations = pairs.reductions
         bits = pairs.lower_bits
         if needs.has_long_products:

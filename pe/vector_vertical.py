@@ -1,7 +1,8 @@
 """Vertical stage: element-wise operations on the two operands."""
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -60,9 +61,9 @@ class VectorVertical(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        beat_1 = Signal(operand_beat(self.config), reset_less=True)
-        beat_2 = Signal(value_beat(self.config), reset_less=True)
-        beat_3 = Signal(value_beat(self.config), reset_less=True)
+        beat_1: Any = Signal(operand_beat(self.config), reset_less=True)
+        beat_2: Any = Signal(value_beat(self.config), reset_less=True)
+        beat_3: Any = Signal(value_beat(self.config), reset_less=True)
         first_pass = Signal(reset_less=True)
         complete = Signal(2)
         write = Signal(2)
@@ -121,7 +122,7 @@ class VectorVertical(Component):
         self,
         m: Module,
         platform: object,
-        beat: data.View,
+        beat: Any,
         a: Signal,
         b: Signal,
         carry: Signal,
@@ -147,14 +148,14 @@ class VectorVertical(Component):
         self,
         m: Module,
         platform: object,
-        beat: data.View,
+        beat: Any,
         first_pass: Signal,
         plain: Signal,
         products: Signal,
     ) -> None:
         """Third cycle: add up long products, fold narrow lanes, pass on all else."""
         needs = self.needs
-        pair = Signal(value_pair(needs), reset_less=True)
+        pair: Any = Signal(value_pair(needs), reset_less=True)
         m.d.comb += self.pair.eq(pair)
         width = beat.result.width
         product = is_product(beat.result.product, needs)
