@@ -1,0 +1,1 @@
+"""Benchmarks with recorded results: cycles, simulation speed, generation time, area."""

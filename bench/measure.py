@@ -1,0 +1,81 @@
+"""What is measured, and how far a measurement may be from the record."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+
+from kernels.stereo import motorcycle
+from sim_tb.bp_cosim import BpJob, cosim_bp
+from sim_tb.cosim import CosimError, MemoryBehaviour
+from soc.generate import generate
+from soc.presets import preset
+from synth.area import synthesise
+
+__all__ = ["BENCHMARKS", "Measurement", "measure"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A figure.
+
+    Attributes:
+        name: what it is of. value: the figure. unit: its unit.
+        tolerance: a record and a new measurement may differ by this share of the record;
+            None: it depends on the machine and is only recorded.
+        more_is_better: direction of an improvement.
+    """
+
+    name: str
+    value: float
+    unit: str
+    tolerance: float | None = 0.0
+    more_is_better: bool = False
+
+
+def _belief_propagation() -> Iterator[Measurement]:
+    """BP-M on the Motorcycle pair, 64 x 48 pixels, 16 labels of 16 bits, one iteration."""
+    problem = motorcycle(64, 48, 16).problem
+    for latency in (20, 60):
+        memory = MemoryBehaviour(latency=latency)
+        outcome = cosim_bp(BpJob(problem=problem, iterations=1, memory=memory), preset("pe"))
+        if not outcome.match:
+            raise CosimError("the kernel's messages differ from the golden model's")
+        yield Measurement(
+            f"bp_cycles_per_update_latency_{latency}", outcome.cycles_per_update, "cycles", 0.001
+        )
+    yield Measurement(
+        "pe_simulation_speed", outcome.result.cycles_per_second, "cycles/s", None, True
+    )
+
+
+def _generation() -> Iterator[Measurement]:
+    """Verilog of one engine."""
+    with TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        report = generate(preset("pe"), f"{folder}/pe")
+        yield Measurement("generate_pe", time.perf_counter() - started, "s", None)
+    yield Measurement("generate_pe_verilog", report.bytes, "bytes", 0.02)
+
+
+def _area() -> Iterator[Measurement]:
+    """Area of one engine, by unit in gate equivalents and in total for 7-series."""
+    generic = synthesise(preset("pe"), "generic")
+    for row in (*generic.rows, generic.total):
+        yield Measurement(f"logic_ge_{row.unit}", row.values["logic_ge"], "GE", 0.01)
+    xc7 = synthesise(preset("pe"), "xc7").total
+    for name in ("luts", "ffs", "dsps", "brams"):
+        yield Measurement(f"xc7_{name}", xc7.values[name], name, 0.01)
+
+
+#: Name -> benchmark.
+BENCHMARKS: dict[str, Callable[[], Iterator[Measurement]]] = {
+    "bp": _belief_propagation,
+    "generate": _generation,
+    "area": _area,
+}
+
+
+def measure(name: str) -> list[Measurement]:
+    """Run one of :data:`BENCHMARKS`."""
+    return list(BENCHMARKS[name]())
