@@ -38,10 +38,10 @@ class VectorSettings(Component):
                 "set_mr": In(1),
                 "set_fx": In(1),
                 "value": In(length),
-                "vl": Out(length, init=START_VL),
-                "mr": Out(length, init=START_MR),
-                "fx": Out(MAX_FX.bit_length(), init=START_FX),
-                "elements": Out(element_bits(config), init=START_VL * START_MR),
+                "vl": Out(length, init=START_VL),  # type: ignore[call-arg]
+                "mr": Out(length, init=START_MR),  # type: ignore[call-arg]
+                "fx": Out(MAX_FX.bit_length(), init=START_FX),  # type: ignore[call-arg]
+                "elements": Out(element_bits(config), init=START_VL * START_MR),  # type: ignore[call-arg]
                 "settling": Out(1),
             }
         )

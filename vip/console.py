@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["console", "counted", "steps"]
+__all__ = ["console", "counted", "steps", "units_done"]
 
 #: Results go to standard output, progress to standard error: a pipe gets results alone.
 console = Console(highlight=False)
@@ -40,18 +40,34 @@ def counted(what: str, total: float) -> Iterator[Callable[[float], None]]:
 
 
 @contextmanager
-def steps(what: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+def units_done(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for work in named units; call the result with a unit's name, how many are done, of
+    how many."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=_progress_console,
+        transient=True,
+    ) as progress:
+        task = progress.add_task(what, total=None)
+
+        def done(unit: str, count: int, total: int) -> None:
+            progress.update(task, description=f"{what}: {unit}", completed=count, total=total)
+
+        yield done
+
+
+@contextmanager
+def steps(what: str) -> Iterator[Callable[[str], None]]:
     """A spinner with the name of the step at hand; call the result with each new one."""
-    columns = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
-    if total is not None:
-        columns.insert(2, MofNCompleteColumn())
-    with Progress(*columns, console=_progress_console, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        begun = 0
-
-        def step(name: str) -> None:
-            nonlocal begun
-            progress.update(task, description=f"{what}: {name}", completed=begun)
-            begun += 1
-
-        yield step
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=_progress_console,
+        transient=True,
+    ) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda name: progress.update(task, description=f"{what}: {name}")

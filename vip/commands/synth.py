@@ -10,7 +10,7 @@ from soc.presets import preset
 from synth.area import MEASURES, AreaReport, AreaRow, synthesise
 from synth.targets import TARGETS
 
-from ..console import console, steps
+from ..console import console, units_done
 from ..output import write_json
 from .options import JsonOption, PresetOption
 
@@ -28,7 +28,7 @@ def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
         for name in _SHOWN
         if name in area.total.values
     ]
-    shown = []
+    shown: list[tuple[str, str]] = []
     for target, name in columns:
         if name not in {other for _, other in shown}:
             shown.append((target, name))
@@ -92,13 +92,8 @@ def synth(
     config = preset(preset_name)
     report = {}
     for name in target or list(TARGETS):
-        with steps(f"synthesis for {name}") as step:
-            report[name] = synthesise(
-                config,
-                name,
-                unit,
-                lambda done_unit, done, total, step=step: step(f"{done_unit} ({done}/{total})"),
-            )
+        with units_done(f"synthesis for {name}") as progress:
+            report[name] = synthesise(config, name, unit, progress)
     write_json(json, {**area_json(report), "configuration": configuration_json(config)})
     show_area(preset_name, report)
     for name in _SHOWN:
