@@ -206,12 +206,16 @@ class LaneReducer(Component):
         lanes = [(width, self.lanes[index]) for index, width in enumerate(self.widths)]
         if len(lanes) == 1:
             lanes = [(lanes[0][0], Const(1, 1))]
+        # A sum and a comparison of their own take more gates than one adder for both, but no time
+        # to choose between them in front of the carry chain; at speed they are smaller.
         adder = LaneAdder(size, count)
-        m.submodules.adder = once(adder, platform)
-        m.d.comb += [adder.a.eq(self.a), adder.b.eq(self.b), adder.subtract.eq(~add)]
-        if count > 1:
-            m.d.comb += adder.joins.eq(lane_joins(lanes, size, size * count))
-        picks = [self.use_b[index] & (adder.negative[index] ^ low) for index in range(count)]
+        less = LaneAdder(size, count)
+        for name, unit, operation in (("adder", adder, 0), ("less", less, 1)):
+            m.submodules[name] = once(unit, platform)
+            m.d.comb += [unit.a.eq(self.a), unit.b.eq(self.b), unit.subtract.eq(operation)]
+            if count > 1:
+                m.d.comb += unit.joins.eq(lane_joins(lanes, size, size * count))
+        picks = [self.use_b[index] & (less.negative[index] ^ low) for index in range(count)]
         for index, pick in enumerate(lane_tops(picks, lanes, size)):
             part = slice(index * size, (index + 1) * size)
             chosen = Signal(size, name=f"chosen_{index}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -21,7 +21,8 @@ __all__ = ["VectorAlu"]
 class VectorAlu(Component):
     """Saturating add and subtract, minimum, maximum and pass on lanes of any width, combinational.
 
-    One carry chain serves all operations: minimum and maximum go by the sign of the difference.
+    Minimum and maximum go by the sign of a difference of their own (see
+    :class:`hdl.simd.LaneReducer`).
     Builds only what the configuration needs, of which at least one row does not multiply.
 
     Members:
@@ -57,14 +58,15 @@ class VectorAlu(Component):
             return one_of(self.vertical, operations, needs.verticals)
 
         adder = LaneAdder(granule, count)
-        m.submodules.adder = once(adder, platform)
-        m.d.comb += [
-            adder.a.eq(self.a),
-            adder.b.eq(self.b),
-            adder.subtract.eq(is_(VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)),
-        ]
-        if count > 1:
-            m.d.comb += adder.joins.eq(lane_joins(lanes, granule, WORD_BITS))
+        less = LaneAdder(granule, count)
+        for name, unit, subtract in (
+            ("adder", adder, is_(VerticalOp.SUB)),
+            ("less", less, Const(1, 1)),
+        ):
+            m.submodules[name] = once(unit, platform)
+            m.d.comb += [unit.a.eq(self.a), unit.b.eq(self.b), unit.subtract.eq(subtract)]
+            if count > 1:
+                m.d.comb += unit.joins.eq(lane_joins(lanes, granule, WORD_BITS))
 
         def spread(flag: Callable[[int], Value]) -> list[Value]:
             return lane_tops([flag(index) for index in range(count)], lanes, granule)
@@ -75,7 +77,7 @@ class VectorAlu(Component):
             select.eq(is_(VerticalOp.MIN, VerticalOp.MAX)),
             keep.eq(is_(VerticalOp.NOP)),
         ]
-        picks_b = spread(lambda index: select & ~keep & ~(adder.negative[index] ^ maximum))
+        picks_b = spread(lambda index: select & ~keep & ~(less.negative[index] ^ maximum))
         saturates = spread(lambda index: ~select & ~keep & adder.overflow[index])
         bounds = lane_bounds(list(adder.negative), lanes, granule)
         for index in range(count):
