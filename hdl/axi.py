@@ -1,0 +1,153 @@
+"""AXI4 and AXI4-Lite: how VIP talks to the outside (AMBA AXI specification, ARM IHI 0022).
+
+The members have the specification's names in lower case. In emitted Verilog a port ``axi`` has
+``axi__awid``, ``axi__awaddr`` and so on, the names that bus models and block-design tools look for.
+
+Every channel follows the specification's handshake: a beat moves in a cycle with valid and ready;
+valid does not wait for ready, and a beat that is offered stays as it is until it has moved.
+"""
+
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from .config import ConfigurationError
+
+__all__ = ["Axi4", "Axi4Lite", "AxiBurst", "AxiResponse"]
+
+
+class AxiBurst(enum.Enum, shape=2):
+    """How the addresses of a burst's beats follow each other."""
+
+    FIXED = 0
+    INCR = 1
+    WRAP = 2
+
+
+class AxiResponse(enum.Enum, shape=2):
+    """How an access went; bit 1 tells an error."""
+
+    OKAY = 0
+    EXOKAY = 1
+    SLVERR = 2
+    DECERR = 3
+
+
+def _check(name: str, value: int, allowed: tuple[int, ...]) -> None:
+    if value not in allowed:
+        raise ConfigurationError(
+            f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}"
+        )
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise ConfigurationError(f"{name} must be from {low} to {high}, not {value!r}")
+
+
+class Axi4(wiring.Signature):
+    """AXI4, seen from the manager (the master). No user, region, lock and QoS signals: they then
+    have the specification's default values.
+
+    Parameters:
+        address_bits: byte address width, 1..64.
+        data_bits: width of the data buses, a power of two from 32 to 1024.
+        id_bits: width of all identifiers, 1..16.
+
+    Members (``a`` stands for ``aw`` and ``ar``, the write and read address channels):
+        aid, aaddr, avalid: out. aready: in.
+        alen: out; beats less one, 8 bits.
+        asize: out; log2 of the bytes of a beat, 3 bits.
+        aburst: out; :class:`AxiBurst`.
+        acache, aprot: out; memory type (4 bits) and protection (3 bits).
+        wdata, wstrb, wlast, wvalid: out. wready: in.
+        bid, bresp, bvalid: in; ``bresp`` is an :class:`AxiResponse`. bready: out.
+        rid, rdata, rresp, rlast, rvalid: in. rready: out.
+
+    Raises:
+        ConfigurationError: a parameter outside its range.
+    """
+
+    def __init__(self, *, address_bits: int, data_bits: int, id_bits: int) -> None:
+        _check_range("address_bits", address_bits, 1, 64)
+        _check("data_bits", data_bits, (32, 64, 128, 256, 512, 1024))
+        _check_range("id_bits", id_bits, 1, 16)
+        self.address_bits = address_bits
+        self.data_bits = data_bits
+        self.id_bits = id_bits
+        members = {}
+        for channel in ("aw", "ar"):
+            members |= {
+                f"{channel}id": Out(id_bits),
+                f"{channel}addr": Out(address_bits),
+                f"{channel}len": Out(8),
+                f"{channel}size": Out(3),
+                f"{channel}burst": Out(AxiBurst),
+                f"{channel}cache": Out(4),
+                f"{channel}prot": Out(3),
+                f"{channel}valid": Out(1),
+                f"{channel}ready": In(1),
+            }
+        members |= {
+            "wdata": Out(data_bits),
+            "wstrb": Out(data_bits // 8),
+            "wlast": Out(1),
+            "wvalid": Out(1),
+            "wready": In(1),
+            "bid": In(id_bits),
+            "bresp": In(AxiResponse),
+            "bvalid": In(1),
+            "bready": Out(1),
+            "rid": In(id_bits),
+            "rdata": In(data_bits),
+            "rresp": In(AxiResponse),
+            "rlast": In(1),
+            "rvalid": In(1),
+            "rready": Out(1),
+        }
+        super().__init__(members)
+
+
+class Axi4Lite(wiring.Signature):
+    """AXI4-Lite, seen from the manager (the master): one beat an access, no identifiers.
+
+    Parameters:
+        address_bits: byte address width, 1..64.
+        data_bits: width of the data buses, 32 or 64.
+
+    Members (``a`` stands for ``aw`` and ``ar``):
+        aaddr, aprot, avalid: out. aready: in.
+        wdata, wstrb, wvalid: out. wready: in.
+        bresp, bvalid: in; ``bresp`` is an :class:`AxiResponse`. bready: out.
+        rdata, rresp, rvalid: in. rready: out.
+
+    Raises:
+        ConfigurationError: a parameter outside its range.
+    """
+
+    def __init__(self, *, address_bits: int, data_bits: int = 32) -> None:
+        _check_range("address_bits", address_bits, 1, 64)
+        _check("data_bits", data_bits, (32, 64))
+        self.address_bits = address_bits
+        self.data_bits = data_bits
+        members = {}
+        for channel in ("aw", "ar"):
+            members |= {
+                f"{channel}addr": Out(address_bits),
+                f"{channel}prot": Out(3),
+                f"{channel}valid": Out(1),
+                f"{channel}ready": In(1),
+            }
+        members |= {
+            "wdata": Out(data_bits),
+            "wstrb": Out(data_bits // 8),
+            "wvalid": Out(1),
+            "wready": In(1),
+            "bresp": In(AxiResponse),
+            "bvalid": In(1),
+            "bready": Out(1),
+            "rdata": In(data_bits),
+            "rresp": In(AxiResponse),
+            "rvalid": In(1),
+            "rready": Out(1),
+        }
+        super().__init__(members)
