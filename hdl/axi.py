@@ -74,7 +74,7 @@ class Axi4(wiring.Signature):
         self.address_bits = address_bits
         self.data_bits = data_bits
         self.id_bits = id_bits
-        members = {}
+        members: dict[str, wiring.Member] = {}
         for channel in ("aw", "ar"):
             members |= {
                 f"{channel}id": Out(id_bits),
@@ -129,7 +129,7 @@ class Axi4Lite(wiring.Signature):
         _check("data_bits", data_bits, (32, 64))
         self.address_bits = address_bits
         self.data_bits = data_bits
-        members = {}
+        members: dict[str, wiring.Member] = {}
         for channel in ("aw", "ar"):
             members |= {
                 f"{channel}addr": Out(address_bits),
