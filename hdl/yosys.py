@@ -47,6 +47,7 @@ def run_yosys(
     commands: list[str],
     *,
     what: str,
+    folder: Path | None = None,
     log: Path | None = None,
     started: Callable[[str], None] | None = None,
 ) -> str:
@@ -55,6 +56,7 @@ def run_yosys(
     Parameters:
         commands: one Yosys command each, on one line.
         what: names the work in error messages, e.g. ``area of arc``.
+        folder: working directory; ABC takes no paths with spaces, but names relative to it.
         log: file that keeps Yosys's messages; by default they are kept only until the end.
         started: called with each command as Yosys starts it.
 
@@ -67,17 +69,19 @@ def run_yosys(
     for command in commands:
         if len(command.splitlines()) != 1:
             raise YosysError(f"{what}: a Yosys command is one line, not {command!r}")
-    with tempfile.TemporaryDirectory(prefix="vip-yosys-") as folder:
-        script = Path(folder) / "script.ys"
+    with tempfile.TemporaryDirectory(prefix="vip-yosys-") as name:
+        own = Path(name)
+        script = own / "script.ys"
         script.write_text("".join(f"{command}\n" for command in commands), encoding="utf-8")
-        output = log if log is not None else Path(folder) / "log"
-        errors = Path(folder) / "errors"
+        output = log if log is not None else own / "log"
+        errors = own / "errors"
         with output.open("wb") as sink, errors.open("wb") as complaints:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-c", _WORKER, str(script)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
+                cwd=folder,
             )
             assert process.stdout is not None
             current = commands[0] if commands else ""

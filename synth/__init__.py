@@ -1,1 +1,1 @@
-"""Synthesis, area reports and trimming."""
+"""Synthesis: area of the hardware by unit, and trimming of the hardware to a program."""

@@ -1,0 +1,197 @@
+"""Area of a processing engine, in total and by unit."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from hdl.config import PeConfig
+from hdl.emission import Emission
+from hdl.sram_macro import SramGeometry, macro_stub
+from soc.generate import verilog
+
+from .errors import SynthesisError
+from .sram_area import GATE_UM2, sram_um2
+from .targets import Target, find_target
+from .units import Unit, closure, memories, units
+from .yosys import Run, run
+
+__all__ = ["MEASURES", "TOTAL", "AreaReport", "AreaRow", "Progress", "synthesise"]
+
+#: Called with a unit's name, how many units are finished and how many there are.
+Progress = Callable[[str, int, int], None]
+
+#: Name of the row of sums.
+TOTAL = "total"
+
+#: Measure -> what it is.
+MEASURES = {
+    "logic_ge": "gate equivalents of logic (two-input NAND gates)",
+    "luts": "lookup tables, also those used as memory",
+    "ffs": "flip-flops",
+    "dsps": "DSP blocks",
+    "brams": "block RAMs of 36 Kbit",
+    "sram_bits": "bits of memory",
+    "sram_um2": "area of memory macros at 28 nm in square micrometres",
+    "area_um2": f"area at 28 nm in square micrometres, at {GATE_UM2} a gate equivalent",
+}
+
+
+@dataclass(frozen=True)
+class AreaRow:
+    """One unit, or the total.
+
+    Attributes:
+        unit: its name.
+        values: measure (see :data:`MEASURES`) -> value, in the order of reports.
+        srams: memories: words, bits and ports -> how many.
+    """
+
+    unit: str
+    values: dict[str, float]
+    srams: dict[SramGeometry, int]
+
+    def to_json(self) -> dict[str, object]:
+        """The row as plain JSON data."""
+        memories = {
+            geometry.name.removeprefix("vip_sram_"): n for geometry, n in self.srams.items()
+        }
+        return {"unit": self.unit, **self.values, "srams": memories}
+
+
+@dataclass(frozen=True)
+class AreaReport:
+    """Area by unit.
+
+    Attributes:
+        target: name of the target.
+        config: what was synthesised.
+        rows: the units asked for. The row ``other`` is what connects the units.
+        total: their sum.
+    """
+
+    target: str
+    config: PeConfig
+    rows: tuple[AreaRow, ...]
+    total: AreaRow
+
+    def row(self, unit: str) -> AreaRow | None:
+        """The row of ``unit``, or None."""
+        return next((row for row in self.rows if row.unit == unit), None)
+
+    def to_json(self) -> dict[str, object]:
+        """The report as plain JSON data: the measures of the total, and ``units``."""
+        total = self.total.to_json()
+        del total["unit"]
+        return {"target": self.target, **total, "units": [row.to_json() for row in self.rows]}
+
+
+def synthesise(
+    config: PeConfig,
+    target: str,
+    units: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+) -> AreaReport:
+    """Synthesise a processing engine unit by unit.
+
+    Each unit is synthesised on its own and flat, so that the rows add up to the total and show what
+    each costs; nothing is shared or simplified across their borders. Results are kept in
+    :func:`synth.yosys.cache_folder` by content, so a changed unit costs its own time alone, and an
+    interrupted run goes on where it stopped.
+
+    Parameters:
+        config: what to build; ``sram`` is the target's choice.
+        target: see :data:`synth.targets.TARGETS`.
+        units: names of the units wanted, by default all.
+        progress: called after each unit.
+        jobs: runs of Yosys at a time, by default one a processor.
+
+    Raises:
+        SynthesisError: an unknown target or unit, or a design that Yosys refuses.
+    """
+    chosen = find_target(target)
+    emission = verilog(replace(config, sram=chosen.sram))
+    wanted = _choose(emission, units)
+    shapes = verilog(replace(config, sram="macro"))
+    done = 0
+
+    def measure(unit: Unit) -> AreaRow:
+        nonlocal done
+        row = _row(unit, chosen, emission, shapes)
+        done += 1
+        if progress is not None:
+            progress(unit.name, done, len(wanted))
+        return row
+
+    with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
+        futures = [pool.submit(measure, unit) for unit in wanted]
+        try:
+            rows = tuple(future.result() for future in futures)
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+    return AreaReport(target=target, config=config, rows=rows, total=_sum(rows))
+
+
+def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
+    known = {unit.name: unit for unit in units(emission)}
+    if names is None:
+        return list(known.values())
+    for name in names:
+        if name not in known:
+            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _row(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
+    values = dict.fromkeys(target.measures, 0.0)
+    for module, times in unit.modules:
+        work = _work(unit, module, target, emission)
+        result = run(work, what=f"synthesis of {module} for {target.name}")
+        boxes = frozenset(work.boxes) | frozenset(emission.black_boxes)
+        for measure, value in target.count(result, boxes).items():
+            values[measure] += times * value
+    srams = dict(memories(shapes, unit))
+    values["sram_bits"] = sum(geometry.bits * number for geometry, number in srams.items())
+    if target.area:
+        values["sram_um2"] = sum(sram_um2(geometry) * n for geometry, n in srams.items())
+        values["area_um2"] = values["sram_um2"] + GATE_UM2 * values[target.area]
+    return AreaRow(unit.name, {name: _plain(value) for name, value in values.items()}, srams)
+
+
+def _work(unit: Unit, module: str, target: Target, emission: Emission) -> Run:
+    sources = {name: emission.modules[name] for name in closure(emission, module)}
+    boxes: tuple[str, ...] = ()
+    if unit.opened:
+        boxes = tuple(name for name in emission.instances[module] if name in sources)
+        sources = {name: text for name, text in sources.items() if name in (*boxes, module)}
+    used = {part for name in sources for part in emission.instances[name]}
+    for name in sorted(used.intersection(emission.black_boxes)):
+        sources[name] = macro_stub(SramGeometry.parse(name))
+    return Run(
+        top=module,
+        sources=sources,
+        boxes=boxes,
+        commands=target.commands,
+        files=target.files,
+        liberty=target.liberty,
+    )
+
+
+def _plain(value: float) -> float:
+    """``value`` as it is shown: whole numbers as such, others to a tenth."""
+    return int(value) if value == int(value) else round(value, 1)
+
+
+def _sum(rows: Sequence[AreaRow]) -> AreaRow:
+    values: dict[str, float] = {}
+    srams: dict[SramGeometry, int] = {}
+    for row in rows:
+        for measure, value in row.values.items():
+            values[measure] = values.get(measure, 0) + value
+        for geometry, number in row.srams.items():
+            srams[geometry] = srams.get(geometry, 0) + number
+    rounded = {name: _plain(round(value, 1)) for name, value in values.items()}
+    return AreaRow(TOTAL, rounded, dict(sorted(srams.items())))

@@ -1,0 +1,82 @@
+"""Division of a processing engine into the units that reports list."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hdl.emission import Emission
+from hdl.sram_macro import SramGeometry
+
+__all__ = ["OTHER", "Unit", "closure", "memories", "units"]
+
+#: Name of the row of what connects the units.
+OTHER = "other"
+
+#: Modules whose parts are units themselves, as in thesis Table 7.4.
+_OPENED = ("vector_unit",)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A row of a report.
+
+    Attributes:
+        name: of the unit.
+        modules: top modules that belong to it, each with how often it occurs.
+        opened: whether the modules that those instantiate are units of their own.
+    """
+
+    name: str
+    modules: tuple[tuple[str, int], ...]
+    opened: bool = False
+
+
+def units(emission: Emission) -> tuple[Unit, ...]:
+    """The units of an engine in the order of its modules; what connects them is the last one."""
+    found: Counter[str] = Counter()
+    glue: Counter[str] = Counter()
+
+    def descend(module: str, times: int) -> None:
+        glue[module] += times
+        for part, number in emission.instances[module].items():
+            if part in _OPENED:
+                descend(part, times * number)
+            else:
+                found[part] += times * number
+
+    descend(emission.top, 1)
+    order = {name: place for place, name in enumerate(emission.modules)}
+    rows = [Unit(name, ((name, found[name]),)) for name in sorted(found, key=order.__getitem__)]
+    rows.append(Unit(OTHER, tuple(sorted(glue.items())), opened=True))
+    return tuple(rows)
+
+
+def closure(emission: Emission, module: str) -> tuple[str, ...]:
+    """``module`` and all modules below it, parts first; black boxes are left out."""
+    seen: set[str] = set()
+
+    def descend(name: str) -> None:
+        if name in emission.modules and name not in seen:
+            seen.add(name)
+            for part in emission.instances[name]:
+                descend(part)
+
+    descend(module)
+    return tuple(name for name in emission.modules if name in seen)
+
+
+def memories(emission: Emission, unit: Unit) -> Mapping[SramGeometry, int]:
+    """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> how many."""
+    found: Counter[SramGeometry] = Counter()
+
+    def descend(module: str, times: int) -> None:
+        if module not in emission.modules:
+            found[SramGeometry.parse(module)] += times
+            return
+        for part, number in emission.instances[module].items():
+            descend(part, times * number)
+
+    if not unit.opened:
+        for module, times in unit.modules:
+            descend(module, times)
+    return dict(sorted(found.items()))

@@ -1,0 +1,142 @@
+"""Synthesis runs in Yosys, kept by the content of what goes in."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hdl.yosys import YosysError, run_yosys, yosys_version
+
+from .errors import SynthesisError
+
+__all__ = ["CellCount", "Run", "cache_folder", "run"]
+
+#: Part of every key: changes when what is kept does.
+_FORMAT = "1"
+_LOG = "yosys.log"
+_RESULT = "cells.json"
+_SOURCE = "design.v"
+_STATISTICS = "statistics.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One synthesis.
+
+    Attributes:
+        top: name of the top module.
+        sources: Verilog, module name -> text. Comments do not count as content.
+        boxes: names of those modules that stay black boxes.
+        commands: Yosys commands after reading; ``{top}`` is replaced.
+        files: name -> text of files in the folder in which the commands run.
+        liberty: name of the file in ``files`` that gives the cells' areas; "" counts cells only.
+    """
+
+    top: str
+    sources: Mapping[str, str]
+    boxes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    liberty: str = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of everything that decides the result."""
+        sources = {
+            name: re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
+            for name, text in self.sources.items()
+        }
+        content = [_FORMAT, yosys_version(), self.top, sources, self.boxes, self.commands]
+        content += [dict(self.files), self.liberty]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class CellCount:
+    """Result of a run: cells by type (also black boxes), and their area by the Liberty file (0
+    without one, and without black boxes)."""
+
+    cells: Mapping[str, int]
+    area: float
+
+
+def cache_folder() -> Path:
+    """Folder of kept results: in ``VIP_BUILD_DIR``, by default ``build`` in the working directory.
+
+    Each result has a folder with Yosys's messages beside it.
+    """
+    return Path(os.environ.get("VIP_BUILD_DIR") or "build").absolute() / "synthesis"
+
+
+def run(work: Run, *, what: str) -> CellCount:
+    """Do ``work``, or take its result from an earlier time.
+
+    An interrupted run leaves nothing behind that a later one would take for finished.
+
+    Parameters:
+        work: the synthesis. what: names it in error messages, e.g. ``arc for xc7``.
+
+    Raises:
+        SynthesisError: Yosys refused the design.
+        OSError: the folder of results can't be written.
+    """
+    target = cache_folder() / work.key
+    known = _read(target)
+    if known is not None:
+        return known
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".running-") as name:
+        folder = Path(name) / "run"
+        folder.mkdir()
+        _execute(work, folder, Path(name), what)
+        result = _read(folder)
+        if result is None:
+            raise SynthesisError(f"{what}: Yosys wrote no counts")
+        # A folder that can't be read as a result is a damaged one.
+        shutil.rmtree(target, ignore_errors=True)
+        try:
+            folder.rename(target)
+        except OSError:
+            if _read(target) is None:
+                raise
+    return result
+
+
+def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
+    """Run Yosys in ``scratch``; put result and messages into ``folder``."""
+    for name, text in work.files.items():
+        (scratch / name).write_text(text, encoding="utf-8")
+    (scratch / _SOURCE).write_text("\n".join(work.sources.values()), encoding="utf-8")
+    commands = [f"read_verilog {_SOURCE}"]
+    commands += [f"blackbox {box}" for box in work.boxes]
+    commands += [f"hierarchy -check -top {work.top}"]
+    commands += [command.format(top=work.top) for command in work.commands]
+    liberty = f"-liberty {work.liberty}" if work.liberty else ""
+    commands += [f"tee -q -o {_STATISTICS} stat -json {liberty}"]
+    try:
+        run_yosys(commands, what=what, folder=scratch, log=folder / _LOG)
+    except YosysError as error:
+        raise SynthesisError(str(error)) from error
+    report = json.loads((scratch / _STATISTICS).read_text(encoding="utf-8"))
+    module = report["modules"][f"\\{work.top}"]
+    cells = {
+        name: number
+        for name, number in sorted(module["num_cells_by_type"].items())
+        # Records of where flattened cells came from.
+        if name != "$scopeinfo"
+    }
+    result = {"cells": cells, "area": float(module.get("area", 0.0))}
+    (folder / _RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(folder: Path) -> CellCount | None:
+    try:
+        result = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
+        return CellCount(dict(result["cells"]), float(result["area"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,166 @@
+"""Area reports: units that exist, sums that are sums, results that are kept."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import synth.yosys
+from hdl.yosys import YosysError
+from soc.presets import preset
+from synth.area import MEASURES, synthesise
+from synth.errors import SynthesisError
+from synth.targets import TARGETS, find_target
+from synth.trim import compare_area
+from synth.yosys import CellCount, Run, run
+
+SMALL = replace(preset("pe-small"), counters=False)
+
+
+def test_units_in_gate_equivalents(no_results: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    report = synthesise(
+        SMALL, "generic", ["fetch", "other"], progress=lambda *now: seen.append(now), jobs=1
+    )
+    assert [row.unit for row in report.rows] == ["fetch", "other"]
+    assert seen == [("fetch", 1, 2), ("other", 2, 2)]
+    fetch, other = report.rows
+    # 256 words of 32 bits; program counter, next address and a valid bit.
+    assert fetch.values["sram_bits"] == 256 * 32
+    assert {geometry.name: n for geometry, n in fetch.srams.items()} == {"vip_sram_256x32_1r1w": 1}
+    assert fetch.values["ffs"] == 31
+    assert 200 < fetch.values["logic_ge"] < 500
+    assert fetch.values["area_um2"] == pytest.approx(
+        fetch.values["sram_um2"] + 0.5 * fetch.values["logic_ge"], abs=0.1
+    )
+    assert other.values["sram_bits"] == 0
+    assert 0 < other.values["logic_ge"] < 1000
+    for measure, value in report.total.values.items():
+        assert measure in MEASURES
+        assert value == pytest.approx(sum(row.values[measure] for row in report.rows), abs=0.2)
+    data = report.to_json()
+    assert data["logic_ge"] == report.total.values["logic_ge"]
+    assert [unit["unit"] for unit in data["units"]] == ["fetch", "other"]
+    assert data["units"][0]["srams"] == {"256x32_1r1w": 1}
+
+
+def test_unit_on_xc7(no_results: Path) -> None:
+    report = synthesise(SMALL, "xc7", ["fetch"])
+    values = report.total.values
+    assert values["ffs"] == 31
+    assert values["brams"] == 0.5
+    assert values["dsps"] == 0
+    assert values["sram_bits"] == 256 * 32
+    assert 10 < values["luts"] < 100
+
+
+def test_results_are_kept_and_damaged_ones_made_anew(
+    no_results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[str] = []
+    original = synth.yosys.run_yosys
+
+    def counted(commands: list[str], *, what: str, **options: Path) -> str:
+        runs.append(what)
+        return original(commands, what=what, **options)
+
+    monkeypatch.setattr(synth.yosys, "run_yosys", counted)
+    first = synthesise(SMALL, "generic", ["decode"])
+    assert runs == ["synthesis of decode for generic"]
+    # A parameter that this unit does not see changes comments only.
+    again = synthesise(replace(SMALL, arc_entries=5), "generic", ["decode"])
+    assert len(runs) == 1
+    assert again.rows == first.rows
+    (kept,) = (no_results / "synthesis").iterdir()
+    assert {path.name for path in kept.iterdir()} == {"cells.json", "yosys.log"}
+    (kept / "cells.json").write_text("{")
+    assert synthesise(SMALL, "generic", ["decode"]).rows == first.rows
+    assert len(runs) == 2
+    # Fewer instructions are another decoder.
+    smaller = replace(SMALL, instructions=frozenset({"halt", "add"}))
+    less = synthesise(smaller, "generic", ["decode"])
+    assert len(runs) == 3
+    assert less.total.values["logic_ge"] < first.total.values["logic_ge"] / 2
+
+
+def test_comparison_of_areas(no_results: Path) -> None:
+    smaller = replace(SMALL, instructions=frozenset({"halt", "add"}))
+    # All units would take minutes; the reports are what compare_area would make.
+    from synth.trim import AreaComparison
+
+    full = synthesise(SMALL, "generic", ["decode", "sequencer"])
+    trimmed = synthesise(smaller, "generic", ["decode", "sequencer"])
+    data = AreaComparison(full, trimmed).to_json()
+    assert data["saved_by_unit"]["sequencer"] == {"ff_saved": 0.0, "ge_saved": 0.0}
+    assert data["saved_by_unit"]["decode"]["ge_saved"] > 0.5
+    total = full.total.values["logic_ge"], trimmed.total.values["logic_ge"]
+    assert data["ge_saved"] == pytest.approx(1 - total[1] / total[0], abs=1e-4)
+    assert "lut_saved" not in data
+
+
+@pytest.mark.parametrize(
+    ("target", "units", "message"),
+    [
+        ("stratix", None, "unknown target 'stratix'; there are: generic, xc7"),
+        ("generic", ["fetch", "cache"], "unknown unit 'cache'; there are: .*fetch.*other"),
+    ],
+)
+def test_unknown_names_are_refused(target: str, units: list[str] | None, message: str) -> None:
+    with pytest.raises(SynthesisError, match=message) as error:
+        synthesise(SMALL, target, units)
+    assert "\n" not in str(error.value)
+
+
+def test_design_that_yosys_refuses_is_one_line(no_results: Path) -> None:
+    work = Run(top="a", sources={"a": "module a(input x, output y); assign y = ; endmodule\n"})
+    with pytest.raises(SynthesisError, match=r"^reading a: Yosys failed in 'read_verilog") as error:
+        run(work, what="reading a")
+    assert "\n" not in str(error.value)
+    assert isinstance(error.value.__cause__, YosysError)
+    assert list((no_results / "synthesis").iterdir()) == []
+
+
+def test_cell_that_nobody_counts_is_refused() -> None:
+    for target in TARGETS.values():
+        with pytest.raises(SynthesisError, match=r"\$_DLATCH_P_"):
+            target.count(CellCount({"$_DLATCH_P_": 1}, 0.0), frozenset())
+
+
+def test_block_rams_count_by_halves() -> None:
+    counts = find_target("xc7").count(
+        CellCount({"RAMB18E1": 3, "RAMB36E1": 1, "RAM64M": 2, "LUT6": 5, "CARRY4": 9}, 0.0),
+        frozenset(),
+    )
+    assert counts == {"luts": 13, "ffs": 0, "dsps": 0, "brams": 2.5}
+
+
+@pytest.mark.slow
+def test_whole_engine_in_gate_equivalents() -> None:
+    report = synthesise(preset("pe"), "generic")
+    values = report.total.values
+    assert values["logic_ge"] <= 76_000
+    assert values["area_um2"] <= 145_000
+    assert values["sram_bits"] == sum(row.values["sram_bits"] for row in report.rows)
+    # Scratchpad, instruction buffer, registers, and the small ones of load-store and counters.
+    assert 32768 + 32768 + 4096 < values["sram_bits"] < 75_000
+    units = {row.unit for row in report.rows}
+    assert {"fetch", "decode", "issue", "arc", "register_file", "scalar", "scratchpad"} <= units
+    assert {"vector_control", "vector_vertical", "vector_horizontal", "load_store"} <= units
+    assert not any(re.search("vector_unit|^pe$", unit) for unit in units)
+
+
+@pytest.mark.slow
+def test_trimming_saves_on_xc7() -> None:
+    from kernels.bp_kernel import bp_program
+    from synth.trim import trim
+
+    full = preset("pe")
+    comparison = compare_area(full, trim(bp_program(16), full), "xc7")
+    values = comparison.full.total.values
+    # The scratchpad's 64 RAMs and the instruction buffer; registers are in distributed RAM.
+    assert values["brams"] == 33
+    assert values["ffs"] < 8000
+    assert comparison.saved("dsps") > 0.8
+    assert comparison.saved("luts") > 0.15
+    assert comparison.saved("ffs") > 0.1
