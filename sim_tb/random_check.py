@@ -77,7 +77,8 @@ def check_programs(
     the memory that the programs may touch.
 
     Parameters:
-        config: of the engine; ``sram`` must be ``behavioural``.
+        config: of the engine. Where registers and scratchpad can't be read (``sram`` is not
+            ``behavioural``), programs that end without a fault store them to memory.
         programs: how many, at least 1.
         seed: of the first program; the others have those that follow.
         folder: where files about programs that differ go.
@@ -98,7 +99,7 @@ def check_programs(
             image = images[number % _IMAGES]
             _fill(image, program)
             pending.append((program, image))
-            yield _job(program, image)
+            yield _job(program, image, config.sram == "behavioural")
 
     started = time.perf_counter()
     different: list[Difference] = []
@@ -141,7 +142,7 @@ def _fill(image: DramImage, program: RandomProgram) -> None:
         image.write(window.start, window.content)
 
 
-def _job(program: RandomProgram, image: DramImage) -> Job:
+def _job(program: RandomProgram, image: DramImage, readable: bool) -> Job:
     return Job(
         words=program.words,
         image=image,
@@ -155,7 +156,7 @@ def _job(program: RandomProgram, image: DramImage) -> Job:
             pe_count=program.pe_count,
         ),
         reset=program.reset,
-        scratchpad=program.scratchpad,
+        scratchpad=program.scratchpad if readable else None,
     )
 
 

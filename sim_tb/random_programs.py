@@ -68,7 +68,7 @@ def random_program(seed: int, config: PeConfig) -> RandomProgram:
     """The program of ``seed`` for an engine of ``config``; the same each time.
 
     Raises:
-        ValueError: ``config`` lacks instructions by which all programs load constants.
+        ValueError: ``config`` lacks an instruction that all programs need, or memory.
     """
     return _Generator(Random(seed), config).program(seed)
 
@@ -82,7 +82,9 @@ class _Generator:
 
     def __post_init__(self) -> None:
         top = 1 << self.config.address_bits
-        size = min(_WINDOW, top // 4)
+        size = min(max(_WINDOW, self.config.scratchpad_bytes), top // 4)
+        if size < self.config.scratchpad_bytes:
+            raise ValueError("random programs need a memory four times as large as the scratchpad")
         middle = top // 2 - size // 2
         self.windows = [Span(start, size) for start in (0, middle, top - size)]
         self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
@@ -90,10 +92,16 @@ class _Generator:
     def program(self, seed: int) -> RandomProgram:
         random, code = self.random, self.code
         budget = random.randint(1, min(_LONGEST, self.config.instruction_words // 4))
+        # Memories of the other kinds can't be looked into: start and end state go through DRAM.
+        hidden = self.config.sram != "behavioural"
+        if hidden:
+            code.fill(self.windows[0])
         self.block(budget, 0)
         fault = random.choice(sorted(FAULTS)) if random.random() < _FAULTING else ""
         if fault:
             FAULTS[fault](code)
+        elif hidden:
+            code.dump(self.windows[0], self.windows[2])
         if fault != "fell off the end":
             code.emit("halt")
             for _ in range(random.randrange(3)):

@@ -4,9 +4,8 @@ import os
 import signal
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from json import loads
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -30,13 +29,14 @@ class SessionError(ValueError):
 class Session:
     """A running simulator, to be used in a ``with`` statement.
 
-    Leaving the statement by an exception kills the simulator; its files are temporary.
+    Leaving the statement by an exception, or before all results were taken, kills the simulator;
+    its files are temporary.
 
     Parameters:
         folder: of the simulator, from :func:`sim_tb.build.build`.
         top: its top module.
         trace: file to write the waveforms of all jobs to (the simulator was built for its format);
-            it appears when the session ends without an exception.
+            it appears when the session ends and was not killed.
 
     Attributes:
         process: id of the simulator's process.
@@ -46,8 +46,10 @@ class Session:
         self.folder = folder
         self.top = top
         self.trace = trace
-        self._failure = ""
         self.process = 0
+        self._failure = ""
+        #: Jobs handed over whose results have not been received.
+        self._waiting = 0
 
     def __enter__(self) -> "Session":
         self._files = tempfile.TemporaryDirectory(prefix="vip-", ignore_cleanup_errors=True)
@@ -69,10 +71,11 @@ class Session:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is not None and self._thread.is_alive():
+        unfinished = kind is not None or self._waiting
+        if unfinished and self._thread.is_alive():
             os.kill(self.process, signal.SIGKILL)
-        self._close(keep_trace=kind is None)
-        if kind is None and self._failure:
+        self._close(keep_trace=not unfinished)
+        if not unfinished and self._failure:
             raise SessionError(f"simulator failed: {self._failure}")
 
     def run_many(
@@ -88,26 +91,34 @@ class Session:
         Raises:
             SessionError: the simulator ended by itself.
         """
-        waiting: deque[HostJob] = deque()
+        while self._waiting:
+            # Of an earlier call whose results nobody wanted any more.
+            self._receive(None)
         source = iter(jobs)
-        try:
-            while True:
-                while len(waiting) <= _AHEAD and (job := next(source, None)) is not None:
+        while True:
+            while self._waiting <= _AHEAD and (job := next(source, None)) is not None:
+                with self._connected():
                     self._connection.send_bytes(job.to_json())
-                    waiting.append(job)
-                if not waiting:
-                    return
-                result = self._receive(progress)
-                waiting.popleft()
-                yield result
+                self._waiting += 1
+            if not self._waiting:
+                return
+            yield self._receive(progress)
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Say why, when the simulator is gone."""
+        try:
+            yield
         except (EOFError, OSError):
             self._thread.join()
             raise SessionError(f"simulator failed: {self._failure}") from None
 
     def _receive(self, progress: Callable[[int], None] | None) -> HostResult:
         while True:
-            message = loads(self._connection.recv_bytes())
+            with self._connected():
+                message = loads(self._connection.recv_bytes())
             if "result" in message:
+                self._waiting -= 1
                 return HostResult.from_mapping(message["result"])
             if progress is not None:
                 progress(message["cycles"])

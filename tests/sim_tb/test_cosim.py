@@ -1,5 +1,8 @@
 """Programs on the Verilog of one engine."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -203,8 +206,43 @@ def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> Non
     assert 0.1 < report.faulting / programs < 0.4
 
 
+def test_random_check_from_the_command_line(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    options = ["--programs", "20", "--seed", "7", "--json", str(report), "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "sim_tb.random_check", *options]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "20 programs" in done.stderr
+    found = json.loads(report.read_text())
+    assert (found["programs"], found["first_seed"], found["different"]) == (20, 7, [])
+    assert found["cycles"] > 1000
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_breaking_a_rule_of_the_machine_makes_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs that place vector instructions too close together are found to misbehave."""
+    monkeypatch.setattr("sim_tb.vector_hazards.VECTOR_LATENCY", 1)
+    report = check_programs(CONFIG, programs=2000, seed=1, folder=tmp_path)
+    assert len(report.different) == 10
+    first = report.different[0]
+    text = Path(first.listing).read_text()
+    assert text.startswith(f"; seed {first.seed}, ")
+    assert first.what[0] in text
+    assert "halt\n" in text
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 20_000), (SMALL, 20_000)])
+@pytest.mark.parametrize(
+    ("config", "programs"),
+    [
+        (CONFIG, 20_000),
+        (SMALL, 20_000),
+        (replace(CONFIG, sram="fpga"), 2000),
+        (replace(CONFIG, sram="macro"), 2000),
+        (replace(CONFIG, counters=False), 500),
+    ],
+)
 def test_more_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> None:
     report = check_programs(config, programs=programs, seed=1_000_000, folder=tmp_path)
     assert report.different == ()

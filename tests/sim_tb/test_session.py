@@ -138,6 +138,14 @@ def test_many_runs_keep_their_order_and_report_progress(session: Session, job: H
     assert len(seen) > 1
 
 
+def test_results_that_nobody_takes_do_not_disturb(simulator: Path, job: HostJob) -> None:
+    jobs = [replace(job, identity=(i, 0, 0, 1)) for i in range(9)]
+    with Session(simulator, TOP) as session:
+        assert counters(next(session.run_many(jobs)))["pe_index"] == 0
+        assert counters(run(session, jobs[8]))["pe_index"] == 8
+        next(session.run_many(jobs))
+
+
 def test_missing_image_ends_the_session_with_its_reason(simulator: Path, job: HostJob) -> None:
     with (
         pytest.raises(SessionError, match="cannot map the memory image /nowhere"),
@@ -193,6 +201,19 @@ def test_leaving_by_an_exception_kills_the_simulator(simulator: Path, endless: H
         run_and_interrupt()
     with pytest.raises(ProcessLookupError):
         os.kill(processes[0], 0)
+
+
+def test_waveforms_appear_when_all_went_well(tmp_path: Path, job: HostJob) -> None:
+    traced = build(engine_design(CONFIG, TRAFFIC, "vcd"))
+    wave = tmp_path / "wave.vcd"
+    with Session(traced, TOP, trace=wave) as session:
+        assert run(session, job).outcome is Outcome.ENDED
+        assert not wave.exists()
+    text = wave.read_text()
+    assert "$enddefinitions" in text
+    assert "memory__request__valid" in text
+    assert text.count("#") > 50
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "wave.vcd"]
 
 
 def test_builds_are_shared_by_content(simulator: Path, monkeypatch: pytest.MonkeyPatch) -> None:
