@@ -35,7 +35,7 @@ def _common(
 
 
 def _register() -> None:
-    from .commands import assembly, cosim, generate, synth
+    from .commands import assembly, cosim, generate, synth, trim
 
     app.command()(assembly.asm)
     app.command()(assembly.disasm)
@@ -43,6 +43,7 @@ def _register() -> None:
     app.add_typer(cosim.app, name="cosim")
     app.command()(generate.generate)
     app.command()(synth.synth)
+    app.command()(trim.trim)
 
 
 def main() -> None:
