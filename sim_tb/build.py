@@ -59,7 +59,8 @@ class Design:
             to it.
         parameters: of the top module.
         control: text of a Verilator control file, which makes memories readable.
-        trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs zlib's headers).
+        trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs the headers of lz4
+            and zlib).
     """
 
     top: str
@@ -200,6 +201,8 @@ def _first_error(log: Path, error: BaseException) -> str:
     """The line of the tools' output that says what is wrong."""
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for line in lines:
+        if "fatal error: lz4.h" in line or "fatal error: zlib.h" in line:
+            return "waveforms in FST format need the headers of lz4 and zlib; VCD does not"
         if "rror" in line and "make" not in line:
             return line.strip()
     return lines[-1].strip() if lines else str(error)
