@@ -2,12 +2,12 @@
 
 Trimming turns one configuration into another and never touches Verilog. It takes away what a
 program provably can't use: instructions, registers, words of the instruction buffer. None of these
-changes when anything happens in the rest. What depends on data or decides about cycles (scratchpad,
+changes when anything happens in the rest; only the launch, which clears a register a cycle before
+the program begins, gets shorter. What depends on data or decides about cycles (scratchpad,
 array range check, load-store queue, address bits, counters) stays. A word that was trimmed away
 faults as an illegal instruction. Source: SCRATCH, section 3; design decision 6.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hdl.config import PeConfig
@@ -165,7 +165,7 @@ def compare_area(
     full: PeConfig,
     trimmed: PeConfig,
     target: str,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> AreaComparison:
     """Area of two configurations for ``target``.
 
