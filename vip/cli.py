@@ -35,8 +35,9 @@ def _common(
 
 
 def _register() -> None:
-    from .commands import assembly, cosim, generate, synth, trim
+    from .commands import assembly, cosim, demo, generate, synth, trim
 
+    app.command()(demo.demo)
     app.command()(assembly.asm)
     app.command()(assembly.disasm)
     app.command()(assembly.run)

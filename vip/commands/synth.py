@@ -22,16 +22,13 @@ _SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits")
 
 def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
     """A table of the reports of several targets, a row a unit."""
-    columns = [
+    first = next(iter(report.values()))
+    shown = [
         (target, name)
         for target, area in report.items()
         for name in _SHOWN
-        if name in area.total.values
+        if name in area.total.values and (name != "sram_bits" or area.target == first.target)
     ]
-    shown: list[tuple[str, str]] = []
-    for target, name in columns:
-        if name not in {other for _, other in shown}:
-            shown.append((target, name))
     table = Table(title=f"Area of {config_name}")
     table.add_column("unit")
     for target, name in shown:
@@ -44,7 +41,6 @@ def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
             values.append("" if row is None else f"{row.values[name]:,.0f}")
         return [unit, *values]
 
-    first = next(iter(report.values()))
     for row in first.rows:
         table.add_row(*cells(row.unit, {t: area.row(row.unit) for t, area in report.items()}))
     table.add_section()
