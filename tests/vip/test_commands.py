@@ -1,0 +1,157 @@
+"""The command line as a user meets it: results, and what it says to bad input."""
+
+import json
+
+import numpy as np
+import pytest
+from skimage.io import imsave
+
+from vip.cli import main
+
+PROGRAM = """
+.equ COUNT, 4
+    mov r1, #COUNT
+loop:
+    sub r1, r1, #1
+    bne r1, r0, loop
+    mov r2, #4096
+    st.reg [64-bit] r2, r5
+    halt
+"""
+
+
+@pytest.fixture
+def vip(monkeypatch, capsys, tmp_path):
+    """``vip(*arguments)`` -> exit code, standard output, standard error; run in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["vip", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        shown = capsys.readouterr()
+        code = end.value.code
+        return (code if isinstance(code, int) else 0), shown.out, shown.err
+
+    return run
+
+
+def _refused(result, *words):
+    """One clear line, exit code 2, no traceback."""
+    code, _, err = result
+    assert code == 2, err
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
+    return err
+
+
+def test_assemble_disassemble_run(vip, tmp_path):
+    (tmp_path / "a.s").write_text(PROGRAM)
+    assert vip("asm", "a.s", "--listing", "a.lst")[0] == 0
+    assert "bne r1, r0, loop" in (tmp_path / "a.lst").read_text()
+    code, text, _ = vip("disasm", "a.vip")
+    assert code == 0
+    (tmp_path / "b.s").write_text(text)
+    assert vip("asm", "b.s", "-o", "b.vip", "--json", "b.json")[0] == 0
+    assert json.loads((tmp_path / "b.json").read_text())["words"] == 6
+    result = vip(
+        "run", "b.vip", "--parameters", "77", "--dump", "4096", "8", "out.bin", "--json", "r.json"
+    )
+    assert result[0] == 0
+    assert int.from_bytes((tmp_path / "out.bin").read_bytes(), "little") == 77
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["state"] == "halted"
+    assert report["executed"]["bne"] == 4
+    assert report["provenance"]["tools"]["numpy"]
+
+
+def test_constants_from_the_command_line(vip, tmp_path):
+    (tmp_path / "a.s").write_text("mov r1, #N\nhalt\n")
+    assert vip("asm", "a.s", "-D", "N=0x10")[0] == 0
+    code, text, _ = vip("disasm", "a.vip")
+    assert code == 0
+    assert "#16" in text
+    _refused(vip("asm", "a.s", "-D", "N"), "--define N", "NAME=NUMBER")
+
+
+def test_assembly_error_points_at_the_place(vip, tmp_path):
+    (tmp_path / "bad.s").write_text("    halt\n    addd r1, r2, r3\n")
+    err = _refused(vip("asm", "bad.s"), "bad.s:2:5", "addd", "^")
+    assert "    addd r1, r2, r3" in err
+    assert not (tmp_path / "bad.vip").exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text[: len(text) // 2], ("a.vip",)),
+        (lambda text: text.replace("isa=1", "isa=9"), ("a.vip", "9")),
+        (lambda text: "not a program", ("a.vip",)),
+    ],
+)
+def test_damaged_program_file(vip, tmp_path, damage, words):
+    (tmp_path / "a.s").write_text(PROGRAM)
+    vip("asm", "a.s")
+    text = (tmp_path / "a.vip").read_text()
+    damaged = damage(text)
+    assert damaged != text
+    (tmp_path / "a.vip").write_text(damaged)
+    _refused(vip("run", "a.vip"), *words)
+    _refused(vip("disasm", "a.vip", "-o", "a2.s"), *words)
+    assert not (tmp_path / "a2.s").exists()
+
+
+def test_missing_files(vip):
+    _refused(vip("asm", "none.s"), "none.s")
+    _refused(vip("run", "none.vip"), "none.vip")
+
+
+def test_fault_and_limit_are_reported(vip, tmp_path):
+    (tmp_path / "fault.s").write_text("mov r1, #4096\nld.sram [64-bit] r1, r0, r1\nhalt\n")
+    _refused(vip("run", "fault.s"), "SCRATCHPAD_RANGE", "word 1")
+    (tmp_path / "loop.s").write_text("here: jmp here\n")
+    _refused(vip("run", "loop.s", "--limit", "1000"), "still running", "1000")
+
+
+def test_images_of_different_sizes(vip, tmp_path):
+    for name, width in (("left.png", 40), ("right.png", 41)):
+        imsave(tmp_path / name, np.zeros((30, width, 3), np.uint8), check_contrast=False)
+    arguments = ("cosim", "bp", "--left", "left.png", "--right", "right.png", "--json", "out.json")
+    _refused(vip(*arguments), "equal size", "40 x 30", "41 x 30")
+    _refused(vip("cosim", "bp", "--left", "left.png"), "--left and --right")
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_more_labels_than_fit(vip, tmp_path):
+    _refused(vip("cosim", "bp", "--labels", "200", "--json", "out.json"), "200", "labels")
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_unknown_preset(vip, tmp_path):
+    for arguments in (("cosim", "bp"), ("generate", "-o", "out"), ("synth",)):
+        _refused(vip(*arguments, "--preset", "nope"), "nope", "pe")
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_compiler(vip, monkeypatch, tmp_path):
+    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "build"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    _refused(vip("cosim", "bp", "--width", "4", "--height", "4"), "compiler")
+
+
+def test_generate_refuses_a_folder_with_other_things(vip, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    _refused(vip("generate", "-o", "mine"), "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    "command", ["asm", "disasm", "run", "cosim bp", "cosim program", "generate", "synth", "trim"]
+)
+def test_help_shows_an_example(vip, command):
+    code, out, _ = vip(*command.split(), "--help")
+    assert code == 0
+    assert f"Example: vip {command}" in out
