@@ -10,7 +10,7 @@ from amaranth.lib import data, wiring
 
 __all__ = ["ParameterError", "component_parameters", "describe", "flat_parameters"]
 
-_PLAIN = (bool, int, str, bytes, type(None))
+_PLAIN = (bool, int, float, str, bytes, type(None))
 
 
 class ParameterError(ValueError):
