@@ -9,13 +9,15 @@ from hdl.ports import COLUMN_BYTES
 from .errors import MemoryConfigError
 from .timing import DramTiming
 
-__all__ = ["AddressMap", "PagePolicy", "VaultConfig"]
+__all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
 
 #: ``open`` leaves a row open until another is wanted; ``closed`` closes it as soon as no request in
-#: the command queue wants it.
+#: the bank's command queue wants it next.
 PagePolicy = Literal["open", "closed"]
 #: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
 AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
+#: See :class:`memory.first_ready.FirstReady` and :class:`memory.in_order.InOrder`.
+SchedulerPolicy = Literal["first-ready", "in-order"]
 
 
 def _power_of_two(name: str, value: object, low: int, high: int) -> None:
@@ -50,9 +52,10 @@ class VaultConfig:
         timing: of the DRAM.
         page_policy: see :data:`PagePolicy`.
         address_map: see :data:`AddressMap`.
-        transaction_queue: requests that wait, in order, for a place in the command queue; power of
-            two, 2..64.
-        command_queue: requests among which the scheduler chooses; power of two, 4..64.
+        scheduler: which policy of :mod:`memory.scheduler` chooses among requests and commands.
+        transaction_queue: requests among which the scheduler chooses the next one for a bank; power
+            of two, 4..64.
+        command_queue: requests that wait at each bank, in order; power of two, 2..32.
         tag_bits: width of the tags on the port of the controller; 1..16.
         port_address_bits: width of byte addresses on the port; an access beyond the memory is
             answered with ``error``. 0, the default, means exactly ``address_bits``.
@@ -69,8 +72,9 @@ class VaultConfig:
     timing: DramTiming = field(default_factory=DramTiming)
     page_policy: PagePolicy = "open"
     address_map: AddressMap = "row-bank-column"
+    scheduler: SchedulerPolicy = "first-ready"
     transaction_queue: int = 32
-    command_queue: int = 32
+    command_queue: int = 8
     tag_bits: int = 9
     port_address_bits: int = 0
     counters: bool = True
@@ -84,8 +88,9 @@ class VaultConfig:
             raise MemoryConfigError(f"timing must be a DramTiming, not {self.timing!r}")
         _one_of("page_policy", self.page_policy, get_args(PagePolicy))
         _one_of("address_map", self.address_map, get_args(AddressMap))
-        _power_of_two("transaction_queue", self.transaction_queue, 2, 64)
-        _power_of_two("command_queue", self.command_queue, 4, 64)
+        _one_of("scheduler", self.scheduler, get_args(SchedulerPolicy))
+        _power_of_two("transaction_queue", self.transaction_queue, 4, 64)
+        _power_of_two("command_queue", self.command_queue, 2, 32)
         _within("tag_bits", self.tag_bits, 1, 16)
         if self.port_address_bits != 0:
             _within("port_address_bits", self.port_address_bits, self.address_bits, 48)
@@ -122,6 +127,11 @@ class VaultConfig:
     def address_bits(self) -> int:
         """Bits of a byte address within the vault."""
         return (self.size_bytes - 1).bit_length()
+
+    @property
+    def write_slots(self) -> int:
+        """Writes whose data the controller holds."""
+        return 2 * self.transaction_queue
 
     @property
     def request_address_bits(self) -> int:

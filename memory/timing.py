@@ -56,7 +56,7 @@ class DramTiming:
         tck_ns: clock period.
         tccd_ns: column command to column command.
         tcl_ns: READ to data.
-        tcwl_ns: WRITE to data; the thesis gives none, tCL is taken.
+        tcwl_ns: WRITE to data, at least two clocks; the thesis gives none, tCL is taken.
         trcd_ns: ACT to column command.
         trp_ns: PRE to ACT.
         tras_ns: ACT to PRE.
@@ -114,6 +114,10 @@ class DramTiming:
             raise MemoryConfigError(
                 f"tras_ns must cover trcd_ns and trtp_ns ({self.trcd} + {self.trtp} clocks), "
                 f"not {self.tras_ns!r} ns ({self.tras} clocks)"
+            )
+        if self.tcwl < 2:
+            raise MemoryConfigError(
+                f"tcwl_ns must be at least 2 clocks of {self.tck_ns} ns, not {self.tcwl_ns!r} ns"
             )
         if self.tfaw and self.tfaw < self.trrd:
             raise MemoryConfigError(
