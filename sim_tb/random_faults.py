@@ -47,7 +47,8 @@ def _vector_range(code: ProgramBuilder) -> None:
     assert vl is not None
     assert mr is not None
     spans = VectorOperation(row, 0, 0, 0, vl, mr).spans
-    places = [code.scratchpad_address(span.size) for span in spans]
+    whole = code.config.scratchpad_bytes
+    places = [code.scratchpad_address(min(span.size, whole)) for span in spans]
     wrong = random.randrange(len(spans))
     places[wrong] = _bad_scratchpad(code, spans[wrong].size)
     numbers = code.addresses(*places)

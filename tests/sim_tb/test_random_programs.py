@@ -45,7 +45,7 @@ def test_a_seed_is_a_program() -> None:
 
 
 def test_small_engines_get_programs_that_fit() -> None:
-    for seed in range(100):
+    for seed in range(500):
         program = random_program(seed, SMALL)
         assert 0 < len(program.words) <= SMALL.instruction_words
         assert len(program.scratchpad) == SMALL.scratchpad_bytes
