@@ -34,6 +34,7 @@ _WORD = re.compile(r"^( *)([A-Za-z_]\w*|\\\S+ )\[(\d+)\] = (\d+'\w+);\n", re.MUL
 _GENERATED = re.compile(r"\\\S*\$\S* ")
 _ALIAS = re.compile(r"^  assign (\\\S*\$\S* ) = .*;\n", re.MULTILINE)
 _WIRE = re.compile(r"^  wire (?:signed )?(?:\[\d+:\d+\] )?(\\\S*\$\S* );\n", re.MULTILINE)
+_NEVER = re.compile(r"^  always @\*\n    (\S.* = [\d'hbx_a-f{}, ]+;)\n", re.MULTILINE)
 _INITIAL = re.compile(r"^  initial begin\n((?:    \S.*\[\d+\] = .*;\n)+)  end\n", re.MULTILINE)
 
 
@@ -47,11 +48,22 @@ def tidy(text: str) -> str:
 
     A memory whose words all start with one value is initialised by a loop instead of a line a word.
     Second names of a wire that Amaranth made up (``name$7``) are left out. The helper signal that
-    makes simulators evaluate ``always @*`` at the start gets a name.
+    makes simulators evaluate ``always @*`` at the start gets a name, and is used for the assignment
+    of constants, too, which would else never be done.
     """
     text = _START.sub("at_start ", text).replace("reg at_start  = 0", "reg at_start = 0")
     text = _INITIAL.sub(_loop, text.replace("(at_start )", "(at_start)"))
-    return "".join(map(_without_aliases, re.split(r"(?<=^endmodule\n)", text, flags=re.M)))
+    modules = re.split(r"(?<=^endmodule\n)", text, flags=re.MULTILINE)
+    return "".join(_with_constants(_without_aliases(module)) for module in modules)
+
+
+def _with_constants(module: str) -> str:
+    module, number = _NEVER.subn(
+        r"  always @* begin\n    if (at_start) begin end\n    \1\n  end\n", module
+    )
+    if number and "  reg at_start = 0;\n" not in module:
+        module = module.replace(");\n", ");\n  reg at_start = 0;\n", 1)
+    return module
 
 
 def _without_aliases(module: str) -> str:

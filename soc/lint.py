@@ -15,7 +15,6 @@ WAIVERS: dict[str, str] = {
     "PROCASSINIT": "A register starts with its reset value, as FPGAs do at configuration.",
     "CMPCONST": "A comparison in generated, regular logic is constant at the ends of its range.",
     "UNSIGNED": "As CMPCONST, at the lower end.",
-    "DECLFILENAME": "A part that only one module has stands in that module's file.",
     "VARHIDDEN": "An instance may have the name of a signal inside it.",
 }
 

@@ -176,6 +176,28 @@ def test_verilog_equals_the_design(steps: tuple[int, ...], tmp_path: Path) -> No
     assert "SAT proof finished - no model found: SUCCESS!" in log
 
 
+def test_constant_part_of_a_signal_is_assigned() -> None:
+    """An ``always @*`` that reads nothing is never executed."""
+
+    class PartlyConstant(wiring.Component):
+        def __init__(self) -> None:
+            super().__init__({"high": In(1), "value": Out(8)})
+
+        def elaborate(self, platform: object) -> Elaboratable:
+            m = Module()
+            m.d.comb += self.value[4:].eq(0b0101)
+            with m.If(self.high):
+                m.d.comb += self.value[:4].eq(0b1010)
+            return m
+
+    text = emit(PartlyConstant(), "part").modules["part"]
+    assert text.count("reg at_start = 0;") == 1
+    blocks = re.findall(r"always @\*(.*?)(?=  always|  assign|endmodule)", text, re.DOTALL)
+    assert any("value[7:4] = 4'h5;" in block for block in blocks)
+    for block in blocks:
+        assert "if (at_start) begin end" in block
+
+
 def test_same_text_in_every_run() -> None:
     assert emit(Bank((1, 2)), "bank") == emit(Bank((1, 2)), "bank")
 
