@@ -31,7 +31,7 @@ from amaranth.lib import wiring
 
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
-from .yosys import quote, run_yosys
+from .yosys import YosysError, quote, run_yosys
 
 __all__ = ["Emission", "EmissionError", "emit", "once"]
 
@@ -292,16 +292,17 @@ def _to_verilog(text: str) -> str:
         source = Path(folder) / "design.il"
         target = Path(folder) / "design.v"
         source.write_text(text, encoding="utf-8")
-        run_yosys(
-            [
-                f"read_rtlil {quote(source)}",
-                "proc -nomux -norom",
-                "memory_collect",
-                "opt_clean",
-                f"attrmap {remove}",
-                f"attrmap -modattr {remove}",
-                f"write_verilog {quote(target)}",
-            ],
-            what="writing Verilog",
-        )
+        commands = [
+            f"read_rtlil {quote(source)}",
+            "proc -nomux -norom",
+            "memory_collect",
+            "opt_clean",
+            f"attrmap {remove}",
+            f"attrmap -modattr {remove}",
+            f"write_verilog {quote(target)}",
+        ]
+        try:
+            run_yosys(commands, what="writing Verilog")
+        except YosysError as error:
+            raise EmissionError(str(error)) from error
         return target.read_text(encoding="utf-8")
