@@ -114,6 +114,7 @@ class Controller(Component):
             queue.room.eq(Cat(bank.input.ready for bank in banks)),
             scheduler.eligible.eq(queue.eligible),
             scheduler.row_hit.eq(queue.row_hit),
+            scheduler.turn.eq(queue.turn),
             scheduler.occupied.eq(queue.occupied),
             queue.pick.eq(scheduler.pick),
         ]

@@ -19,8 +19,8 @@ __all__ = ["FirstReady"]
 class FirstReady(Component):
     """Requests for a row that is open go first, then the oldest.
 
-    To a bank's queue goes the oldest request for the row that the bank was given last; if there is
-    none for any bank, the oldest request. Once the oldest of all has waited ``PATIENCE_CYCLES`` as
+    To a bank's queue goes the oldest request for the row that the bank was given last, one of the
+    same direction if there is one; if there is none for any bank, the oldest request. Once the oldest of all has waited ``PATIENCE_CYCLES`` as
     such, no other one goes to its bank.
 
     To the DRAM goes a command of a refresh before all; then a column command, of the direction of
@@ -63,9 +63,10 @@ class FirstReady(Component):
         m.d.comb += candidates.eq(
             self.eligible & (oldest | ~(same_bank & late.replicate(len(oldest))))
         )
-        m.d.comb += preferred.eq(
-            Mux((candidates & self.row_hit).any(), candidates & self.row_hit, candidates)
-        )
+        hits = candidates & self.row_hit
+        for choice in (candidates, hits, hits & ~self.turn):
+            with m.If(choice.any()):
+                m.d.comb += preferred.eq(choice)
         m.d.comb += self.pick.eq(oldest_of(m, preferred, older, "picked"))
 
     def _issue(self, m: Module) -> None:

@@ -36,6 +36,7 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
     Members:
         eligible: in, T bits; entries that may go to their banks' queues now.
         row_hit: in, T bits; entries for the row that their bank was last given a request for.
+        turn: in, T bits; entries of another direction (reading, writing) than that request.
         occupied: in, T bits; entries that hold a request.
         older: in, T x T bits; for each entry the older ones (bits of free entries mean nothing).
         banks: in, T bank numbers.
@@ -51,6 +52,7 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
     return {
         "eligible": In(entries),
         "row_hit": In(entries),
+        "turn": In(entries),
         "occupied": In(entries),
         "older": In(entries).array(entries),
         "banks": In(config.bank_bits).array(entries),

@@ -35,6 +35,7 @@ class TransactionQueue(Component):
         eligible: out; a bit for each entry that may be picked in this cycle.
         row_hit: out; a bit for each entry for the row to which the last request that its bank was
             given belongs.
+        turn: out; a bit for each entry of another direction (reading, writing) than that request.
         occupied: out; a bit for each entry that holds a request.
         older: out; for each entry the entries that hold older requests (and bits of free ones).
         banks: out; for each entry the bank of its request.
@@ -51,6 +52,7 @@ class TransactionQueue(Component):
                 "room": In(config.banks),
                 "eligible": Out(size),
                 "row_hit": Out(size),
+                "turn": Out(size),
                 "occupied": Out(size),
                 "older": Out(size).array(size),
                 "banks": Out(config.bank_bits).array(size),
@@ -122,18 +124,29 @@ class TransactionQueue(Component):
             newest.eq((newest & ~Mux(push, before, 0)) | target),
         ]
 
-        # The last row that each bank was given.
+        # The row and the direction of the last request that each bank was given.
         rows = Array(Signal(config.row_bits, name=f"row_{bank}") for bank in range(config.banks))
+        writes = Signal(config.banks)
         given = Signal()
-        m.d.comb += given.eq(self.pick.any())
+        row = Signal(config.row_bits)
+        write = Signal()
+        m.d.comb += [
+            given.eq(self.pick.any()),
+            row.eq(rows[new.bank]),
+            write.eq(writes.bit_select(new.bank, 1)),
+        ]
         with m.If(given):
             m.d.sync += rows[picked.bank].eq(picked.entry.row)
+            m.d.sync += writes.bit_select(picked.bank, 1).eq(picked.entry.write)
+        with m.If(given & (picked.bank == new.bank)):
+            m.d.comb += [row.eq(picked.entry.row), write.eq(picked.entry.write)]
         for number, entry in enumerate(entries):
             with m.If(target[number]):
-                current = Mux(given & (picked.bank == new.bank), picked.entry.row, rows[new.bank])
-                m.d.sync += self.row_hit[number].eq(new.entry.row == current)
+                m.d.sync += self.row_hit[number].eq(new.entry.row == row)
+                m.d.sync += self.turn[number].eq(new.entry.write != write)
             with m.Elif(given & (entry.bank == picked.bank)):
                 m.d.sync += self.row_hit[number].eq(entry.entry.row == picked.entry.row)
+                m.d.sync += self.turn[number].eq(entry.entry.write != picked.entry.write)
         roomy = Cat(self.room.bit_select(entry.bank, 1) for entry in entries)
         m.d.comb += self.eligible.eq(self.occupied & ~chained & roomy)
         return m
