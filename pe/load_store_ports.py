@@ -4,12 +4,18 @@ from amaranth.lib import data
 
 from hdl.config import PeConfig
 from hdl.ports import WORD_BITS
-from isa.table import WIDTH
+from isa.table import WIDTH, Opcode, Width
 
 from .arc import entry_bits
 from .range_check import byte_bits
 
-__all__ = ["BYTE_BITS", "load_store_command", "load_table_entry", "transfer_layout"]
+__all__ = [
+    "BYTE_BITS",
+    "load_store_command",
+    "load_table_entry",
+    "register_widths",
+    "transfer_layout",
+]
 
 #: Bits of a byte's place in a 64-bit word.
 BYTE_BITS = (WORD_BITS // 8 - 1).bit_length()
@@ -78,3 +84,9 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
             ),
         }
     )
+
+
+def register_widths(config: PeConfig, opcode: Opcode) -> tuple[Width, ...]:
+    """Widths in which ``config`` has ``ld.reg`` or ``st.reg``, whichever ``opcode`` says."""
+    rows = (row for row in config.rows if row.opcode == opcode)
+    return tuple(row.width for row in rows if row.width is not None)

@@ -2,20 +2,21 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
-from isa.table import Width
+from isa.table import Opcode
 
 from .arc import entry_bits
 from .load_store_ports import (
     BYTE_BITS,
     load_store_command,
     load_table_entry,
+    register_widths,
     transfer_layout,
 )
 from .ports import ScratchpadReadPort
@@ -74,7 +75,10 @@ class LoadStoreRequest(Component):
         # One value to store from a register is kept, not one for each place in the queue.
         value = Signal(WORD_BITS)
         value_held = Signal()
-        stores_register = self.command.payload.store & self.command.payload.register
+        stores_register = Signal()
+        if register_widths(config, Opcode.ST_REG):
+            payload = self.command.payload
+            m.d.comb += stores_register.eq(payload.store & payload.register)
         m.d.comb += self.command.ready.eq(~waits & ~(stores_register & value_held))
         accepted = Signal()
         m.d.comb += accepted.eq(self.command.valid & self.command.ready)
@@ -205,13 +209,17 @@ class LoadStoreRequest(Component):
         with m.If(move & formed_valid & from_register & formed.write):
             m.d.sync += value_held.eq(0)
         with m.If(accepted & stores_register):
-            m.d.sync += [value_held.eq(1), value.eq(self._lanes())]
+            m.d.sync += [value_held.eq(1), value.eq(self._lanes(m))]
         m.d.comb += self.idle.eq(~working & ~waits & ~formed_valid & ~self.request.valid)
         return m
 
-    def _lanes(self) -> Value:
+    def _lanes(self, m: Module) -> Signal:
         """The value to store, repeated so that every naturally aligned place of it is served."""
         payload = self.command.payload
-        value = payload.value
-        copies = [value[: width.bits].replicate(WORD_BITS // width.bits) for width in Width]
-        return Array(copies)[payload.width]
+        lanes = Signal(WORD_BITS)
+        with m.Switch(payload.width):
+            for width in register_widths(self.config, Opcode.ST_REG):
+                with m.Case(width):
+                    copies = WORD_BITS // width.bits
+                    m.d.comb += lanes.eq(payload.value[: width.bits].replicate(copies))
+        return lanes

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import WORD_BITS, memory_response
-from isa.table import Width
+from isa.table import Opcode
 
 from .arc import entry_bits
-from .load_store_ports import load_table_entry
+from .load_store_ports import load_table_entry, register_widths
 from .ports import ScratchpadWritePort
 
 __all__ = ["LoadStoreResponse"]
@@ -69,8 +69,10 @@ class LoadStoreResponse(Component):
         go = Signal()
         entry = self.entry
         loads_register = Signal()
+        widths = register_widths(config, Opcode.LD_REG)
+        if widths:
+            m.d.comb += loads_register.eq(valid & entry.register & ~entry.store)
         m.d.comb += [
-            loads_register.eq(valid & entry.register & ~entry.store),
             go.eq(~loads_register | ~self.result_valid | self.result_ready),
             self.response.ready.eq(~valid | go),
             self.lookup.eq(self.response.valid & self.response.ready),
@@ -112,10 +114,11 @@ class LoadStoreResponse(Component):
 
         target = entry.target.register
         shifted = beat.data >> Cat(Const(0, 3), entry.first)
-        extended = Array(
-            shifted[: width.bits].as_signed() if width is not Width.W64 else beat.data
-            for width in Width
-        )[target.width]
+        extended = Signal(WORD_BITS)
+        with m.Switch(target.width):
+            for width in widths:
+                with m.Case(width):
+                    m.d.comb += extended.eq(shifted[: width.bits].as_signed())
         with m.If(self.result_ready):
             m.d.sync += self.result_valid.eq(0)
         with m.If(loads_register & go):
