@@ -155,3 +155,9 @@ def test_help_shows_an_example(vip, command):
     code, out, _ = vip(*command.split(), "--help")
     assert code == 0
     assert f"Example: vip {command}" in out
+
+
+def test_unknown_unit_and_target(vip, tmp_path):
+    _refused(vip("synth", "nosuch", "--target", "generic", "--json", "out.json"), "nosuch", "arc")
+    _refused(vip("synth", "--target", "nosuch", "--json", "out.json"), "nosuch", "xc7")
+    assert not (tmp_path / "out.json").exists()
