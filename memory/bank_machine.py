@@ -12,14 +12,12 @@ from hdl.emission import once
 from .config import VaultConfig
 from .dram_port import DramCommand
 from .fifo import Fifo
+from .starvation import FORCED_DEBT
 from .timer import CountDown
 from .timing import POSTPONED_REFRESHES
 from .transaction import bank_entry
 
-__all__ = ["FORCED_DEBT", "BankMachine", "bank_events"]
-
-#: Refreshes owed at which a bank stops serving even requests for its open row.
-FORCED_DEBT = POSTPONED_REFRESHES // 2
+__all__ = ["BankMachine", "bank_events"]
 
 
 def bank_events() -> data.StructLayout:

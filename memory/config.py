@@ -86,6 +86,12 @@ class VaultConfig:
         _power_of_two("row_bytes", self.row_bytes, 2 * COLUMN_BYTES, 8192)
         if not isinstance(self.timing, DramTiming):
             raise MemoryConfigError(f"timing must be a DramTiming, not {self.timing!r}")
+        if self.timing.trefi < 8 * self.banks:
+            raise MemoryConfigError(
+                f"timing.trefi_ns must be at least 8 clocks for each of {self.banks} banks "
+                f"({8 * self.banks} clocks), for refreshes take turns; not "
+                f"{self.timing.trefi_ns!r} ns ({self.timing.trefi} clocks)"
+            )
         _one_of("page_policy", self.page_policy, get_args(PagePolicy))
         _one_of("address_map", self.address_map, get_args(AddressMap))
         _one_of("scheduler", self.scheduler, get_args(SchedulerPolicy))

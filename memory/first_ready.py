@@ -5,13 +5,8 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 from hdl.component import Component
 
 from .config import VaultConfig
-from .scheduler import (
-    GROUP_BURSTS,
-    PATIENCE_CYCLES,
-    first_stamp,
-    oldest_of,
-    scheduler_members,
-)
+from .scheduler import first_stamp, oldest_of, scheduler_members
+from .starvation import GROUP_BURSTS, PATIENCE_CYCLES
 
 __all__ = ["FirstReady"]
 
@@ -20,14 +15,14 @@ class FirstReady(Component):
     """Requests for a row that is open go first, then the oldest.
 
     To a bank's queue goes the oldest request for the row that the bank was given last, one of the
-    same direction if there is one; if there is none for any bank, the oldest request. Once the oldest of all has waited ``PATIENCE_CYCLES`` as
-    such, no other one goes to its bank.
+    same direction if there is one; if there is none for any bank, the oldest request. Once the
+    oldest of all has waited ``PATIENCE_CYCLES`` as such, no other one goes to its bank.
 
     To the DRAM goes a command of a refresh before all; then a column command, of the direction of
     the one before if there is one; then ACT or PRE; of several the one whose request came first.
     After ``GROUP_BURSTS`` of one direction, the other is served if an open row waits for it.
 
-    No request waits longer than :func:`memory.scheduler.starvation_bound`.
+    No request waits longer than :func:`memory.starvation.starvation_bound`.
 
     Members: :func:`memory.scheduler.scheduler_members`.
     """

@@ -1,4 +1,4 @@
-"""The interface of schedulers, and how long a request may wait.
+"""The interface of schedulers, and what they share.
 
 A scheduler decides twice a cycle: which request goes from the transaction queue to the queue of its
 bank, and which bank gives its command to the DRAM. It is offered legal choices only, so that no
@@ -10,24 +10,10 @@ knows of it.
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib.wiring import In, Member, Out
 
-from .bank_machine import FORCED_DEBT
 from .config import VaultConfig
-from .timing import BURST_CLOCKS
-from .transaction import STAMP_BITS
+from .transaction import stamp_bits
 
-__all__ = [
-    "GROUP_BURSTS",
-    "PATIENCE_CYCLES",
-    "first_stamp",
-    "oldest_of",
-    "scheduler_members",
-    "starvation_bound",
-]
-
-#: Cycles for which requests for its bank may overtake the oldest one of the transaction queue.
-PATIENCE_CYCLES = 256
-#: Bursts of one direction after which the other one gets its turn, if it waits for no more.
-GROUP_BURSTS = 16
+__all__ = ["first_stamp", "oldest_of", "scheduler_members"]
 
 
 def scheduler_members(config: VaultConfig) -> dict[str, Member]:
@@ -63,7 +49,7 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
         "waiting": In(banks),
         "hit": In(banks),
         "write": In(banks),
-        "stamps": In(STAMP_BITS).array(banks),
+        "stamps": In(stamp_bits(config)).array(banks),
         "issue": Out(banks),
     }
 
@@ -112,22 +98,3 @@ def first_stamp(m: Module, candidates: Value, keys: list[Value], name: str) -> S
     found = Signal(count, name=name)
     m.d.comb += found.eq(nodes[0][2])
     return found
-
-
-def starvation_bound(config: VaultConfig) -> int:
-    """Cycles within which :class:`memory.first_ready.FirstReady` has given the command of a request
-    that is in the transaction queue, as long as the requester takes its responses.
-
-    In the worst case every request at the head of a bank's queue waits for a refresh, a row to be
-    closed and one to be opened, with as many older commands of other banks before each; then for
-    the bus to have served every other bank, turning each time. The request's bank works off a full
-    queue, once for the request itself and once for each older one, each of which besides waits
-    until others may no longer overtake it.
-    """
-    timing = config.timing
-    commands = 2 * config.banks + BURST_CLOCKS
-    refresh = FORCED_DEBT * (timing.trp + timing.trfc + 2 * commands)
-    row = timing.write_to_precharge + timing.trp + timing.trcd + 2 * commands
-    burst = timing.tcl + timing.tcwl + timing.turn_clocks + timing.write_to_read
-    head = refresh + row + (config.banks + GROUP_BURSTS) * burst
-    return config.transaction_queue * (PATIENCE_CYCLES + config.command_queue * head)

@@ -5,12 +5,10 @@ from amaranth.lib import data
 from hdl.ports import COLUMN_WORDS
 
 from .config import VaultConfig
+from .starvation import starvation_bound
 
-__all__ = ["ARRIVAL_BITS", "STAMP_BITS", "bank_entry", "slot_bits", "transaction", "word_range"]
+__all__ = ["ARRIVAL_BITS", "bank_entry", "slot_bits", "stamp_bits", "transaction", "word_range"]
 
-#: Bits of a stamp. A request must leave before half of this many later ones have come, which
-#: :func:`memory.scheduler.starvation_bound` promises.
-STAMP_BITS = 24
 #: Requests carry the time of their arrival in units of four cycles, modulo 2**14, for the counters.
 ARRIVAL_BITS = 14
 
@@ -20,6 +18,12 @@ _WORD_BITS = (COLUMN_WORDS - 1).bit_length()
 def slot_bits(config: VaultConfig) -> int:
     """Bits of a number of a write slot."""
     return (config.write_slots - 1).bit_length()
+
+
+def stamp_bits(config: VaultConfig) -> int:
+    """Bits of a stamp. Stamps wrap, but no request waits while so many others come that an older
+    one could be taken for a younger."""
+    return (2 * starvation_bound(config)).bit_length()
 
 
 def word_range() -> data.StructLayout:
@@ -47,7 +51,7 @@ def bank_entry(config: VaultConfig) -> data.StructLayout:
             "tag": config.tag_bits,
             "words": word_range(),
             "slot": slot_bits(config),
-            "stamp": STAMP_BITS,
+            "stamp": stamp_bits(config),
             "arrival": ARRIVAL_BITS if config.counters else 0,
         }
     )
