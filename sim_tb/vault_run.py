@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cocotb_tools.runner import get_runner
@@ -11,6 +12,7 @@ from isa.image import DramImage
 from memory.config import VaultConfig
 from memory.counters import LAG_CYCLES, VaultCounter
 from memory.device_model import DeviceSetup, device_setup
+from memory.timing import DramTiming
 
 from .vault_models import Pattern, TrafficJob, TrafficOutcome, TrafficResult, Walk
 from .vault_serve import JOBS_VARIABLE
@@ -36,7 +38,11 @@ class TrafficError(ValueError):
 
 
 def run_traffic(
-    config: VaultConfig, requesters: int, jobs: Sequence[TrafficJob]
+    config: VaultConfig,
+    requesters: int,
+    jobs: Sequence[TrafficJob],
+    *,
+    dram: DramTiming | None = None,
 ) -> list[TrafficResult]:
     """Run ``jobs`` one after the other, each from reset, against one vault's memory.
 
@@ -45,9 +51,10 @@ def run_traffic(
     a configuration builds its simulator (half a minute).
 
     Parameters:
-        config: of the vault; its timing is also what the DRAM model checks.
+        config: of the vault.
         requesters: at the star, 1..8; 0: one straight at the controller.
         jobs: each with a pattern for each requester.
+        dram: the DRAM's own timing; by default that which ``config`` gives the controller.
 
     Raises:
         TrafficError: a rule of port or DRAM broken, a request lost, a run longer than its
@@ -65,7 +72,7 @@ def run_traffic(
                 f"accesses up to byte {job.begin + job.span} of a vault of {config.size_bytes}"
             )
     folder = build_vault(config, requesters)
-    setup = device_setup(config)
+    setup = device_setup(replace(config, timing=dram or config.timing))
     with tempfile.TemporaryDirectory(prefix="vip-vault-") as name:
         work = Path(name)
         (work / "jobs").write_text("".join(_line(config, setup, job) + "\n" for job in jobs))
@@ -83,7 +90,7 @@ def run_traffic(
 def _line(config: VaultConfig, setup: DeviceSetup, job: TrafficJob) -> str:
     return json.dumps(
         {
-            "setup": {name: getattr(setup, name) for name, _ in DeviceSetup._fields_},
+            "setup": {field[0]: getattr(setup, field[0]) for field in DeviceSetup._fields_},
             "job": job.to_dict(),
             "size": config.size_bytes,
             "limit": 1 << config.request_address_bits,

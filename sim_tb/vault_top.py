@@ -116,7 +116,7 @@ def _top(config: VaultConfig, requesters: int) -> str:
         for signal in ("valid", "ready", "payload")
     )
     dram = ("valid", "kind", "bank", "row", "column", "write_data", "write_strobe", "read_data")
-    return f"""// A vault's memory between requesters (vault_traffic.cpp) and DRAM (device_model.cpp).
+    return f"""// A vault's memory between requesters and DRAM, which are models in C++.
 module {TOP};
   timeunit 1ps; timeprecision 1ps;
 
