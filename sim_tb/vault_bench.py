@@ -19,7 +19,7 @@ from isa.files import write_atomically
 from memory.config import VaultConfig
 from memory.counters import VaultCounter
 from memory.errors import MemoryConfigError
-from memory.scheduler import starvation_bound
+from memory.starvation import starvation_bound
 from memory.timing import BURST_CLOCKS
 
 from .build import BuildError
@@ -203,17 +203,17 @@ def measure_variant(
 
     Raises:
         TrafficError: the memory did something wrong, or left a request waiting for longer than
-            :func:`memory.scheduler.starvation_bound`.
+            :func:`memory.starvation.starvation_bound` promises.
         sim_tb.build.BuildError: the simulator can't be built.
     """
     pattern = Pattern(accesses=accesses, seed=seed)
-    # A request may wait for as many as there are tags, and each of them as long as the bound.
+    # A request waits that long until it is taken, and once more until it is served.
     jobs = [
         TrafficJob(
             patterns=(TRAFFICS[name](config, pattern),),
             begin=config.size_bytes - _SPAN,
             span=_SPAN,
-            patience=starvation_bound(config) + 8 * (1 << config.tag_bits),
+            patience=2 * starvation_bound(config),
             max_cycles=1000 * accesses + 100_000,
         )
         for name in traffics

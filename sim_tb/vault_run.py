@@ -57,7 +57,7 @@ def run_traffic(
         dram: the DRAM's own timing; by default that which ``config`` gives the controller.
 
     Raises:
-        TrafficError: a rule of port or DRAM broken, a request lost, a run longer than its
+        TrafficError: a rule of port or DRAM broken, a request lost or late, a run longer than its
             ``max_cycles``, or a job that does not fit the vault.
         sim_tb.build.BuildError: the simulator can't be built.
     """
@@ -84,6 +84,11 @@ def run_traffic(
         if result.outcome is not TrafficOutcome.DONE:
             reason = result.violation or f"not done after {result.total_cycles} cycles"
             raise TrafficError(f"run {number}: {reason}")
+        if result.longest > jobs[number].patience:
+            raise TrafficError(
+                f"run {number}: an access took {result.longest} cycles, at most "
+                f"{jobs[number].patience} are allowed"
+            )
     return results
 
 

@@ -18,7 +18,7 @@ from hdl.ports import COLUMN_BYTES
 from isa.files import write_atomically
 from memory.config import AddressMap, PagePolicy, SchedulerPolicy, VaultConfig
 from memory.errors import MemoryConfigError
-from memory.scheduler import starvation_bound
+from memory.starvation import starvation_bound
 from memory.timing import DramTiming
 
 from .build import BuildError
@@ -91,7 +91,7 @@ def _random_timing(rng: random.Random) -> DramTiming:
             "trrd": rng.choice((0, 0, rng.randint(1, 10))),
             "tfaw": rng.choice((0, 0, rng.randint(4, 60))),
             "trfc": rng.randint(1, 200),
-            "trefi": rng.randint(100, 3000),
+            "trefi": rng.randint(200, 3000),
         }
         times = {f"{name}_ns": round(count * _TCK_NS, 1) for name, count in clocks.items()}
         try:
@@ -137,7 +137,9 @@ def random_case(seed: int, accesses: int) -> StressCase:
     )
     columns = min(config.size_bytes, _SPAN) // COLUMN_BYTES
     each = max(1, accesses // _RUNS // ports)
-    bound = (ports + 1) * starvation_bound(config)
+    # Each requester's oldest request may wait that long before it is taken, and then once more;
+    # requesters that rarely take responses make it longer.
+    bound = 4 * (ports + 1) * starvation_bound(config)
     jobs = tuple(
         TrafficJob(
             patterns=tuple(_random_pattern(rng, config, each) for _ in range(ports)),
@@ -205,7 +207,8 @@ def _describe(case: StressCase) -> str:
     return (
         f"vault {case.seed}: {case.requesters or 'no'} requesters at the star, "
         f"{config.banks} banks of {config.rows} x {config.row_bytes} B, {config.address_map}, "
-        f"{config.page_policy} page, {config.scheduler}, queues {config.transaction_queue}/{config.command_queue}"
+        f"{config.page_policy} page, {config.scheduler}, "
+        f"queues {config.transaction_queue}/{config.command_queue}"
     )
 
 
