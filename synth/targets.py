@@ -9,7 +9,7 @@ from .errors import SynthesisError
 from .liberty import FLIP_FLOP, liberty_text
 from .yosys import CellCount
 
-__all__ = ["TARGETS", "Target", "find_target"]
+__all__ = ["DEFAULT_TARGETS", "TARGETS", "Target", "ecp5_commands", "find_target"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +118,36 @@ _XC7 = Target(
     free=("CARRY4", "MUXF7", "MUXF8"),
 )
 
+
+def ecp5_commands() -> tuple[str, ...]:
+    """Yosys commands that map the module ``{top}`` to ECP5, flat and without pads."""
+    # What a memory gives for a word that is written in the same cycle is undefined
+    # (hdl/sram.py), so that no logic need be built around the block RAMs for that.
+    return ("synth_ecp5 -top {top} -no-rw-check",)
+
+
+_ECP5 = Target(
+    name="ecp5",
+    summary="Lattice ECP5: LUTs (also in carry chains and as memory), flip-flops, DSP, 18 Kbit RAMs",
+    sram="fpga",
+    commands=ecp5_commands(),
+    measures=("luts", "ffs", "dsps", "brams"),
+    types={
+        # A carry cell is both lookup tables of a slice; a RAM of 16 x 4 is two slices and takes
+        # the lookup tables of a third for its write port.
+        "luts": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
+        "ffs": {"TRELLIS_FF": 1},
+        "dsps": {"MULT18X18D": 1},
+        "brams": {"DP16KD": 1},
+    },
+    free=("PFUMX", "L6MUX21"),
+)
+
+#: Targets of a report that names none.
+DEFAULT_TARGETS = ("generic", "xc7")
+
 #: Name -> target.
-TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7)}
+TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7, _ECP5)}
 
 
 def find_target(name: str) -> Target:

@@ -56,6 +56,14 @@ def test_unit_on_xc7(no_results: Path) -> None:
     assert 10 < values["luts"] < 100
 
 
+def test_unit_on_ecp5(no_results: Path) -> None:
+    report = synthesise(SMALL, "ecp5", ["fetch"])
+    values = report.total.values
+    # A flip-flop more would be logic around the block RAM for words read while they are written.
+    assert (values["ffs"], values["brams"], values["dsps"]) == (31, 1, 0)
+    assert 30 < values["luts"] < 100
+
+
 def test_results_are_kept_and_damaged_ones_made_anew(
     no_results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +108,7 @@ def test_comparison_of_areas(no_results: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "units", "message"),
     [
-        ("stratix", None, "unknown target 'stratix'; there are: generic, xc7"),
+        ("stratix", None, "unknown target 'stratix'; there are: generic, xc7, ecp5"),
         ("generic", ["fetch", "cache"], "unknown unit 'cache'; there are: .*fetch.*other"),
     ],
 )
@@ -123,6 +131,12 @@ def test_cell_that_nobody_counts_is_refused() -> None:
     for target in TARGETS.values():
         with pytest.raises(SynthesisError, match=r"\$_DLATCH_P_"):
             target.count(CellCount({"$_DLATCH_P_": 1}, 0.0), frozenset())
+
+
+def test_carry_chains_and_small_rams_take_lookup_tables_of_ecp5() -> None:
+    cells = {"LUT4": 5, "CCU2C": 3, "TRELLIS_DPR16X4": 2, "DP16KD": 7, "PFUMX": 4}
+    counts = find_target("ecp5").count(CellCount(cells, 0.0), frozenset())
+    assert counts == {"luts": 23, "ffs": 0, "dsps": 0, "brams": 7}
 
 
 def test_block_rams_count_by_halves() -> None:

@@ -8,7 +8,7 @@ from rich.table import Table
 from soc.generate import configuration_json
 from soc.presets import preset
 from synth.area import MEASURES, AreaReport, AreaRow, synthesise
-from synth.targets import TARGETS
+from synth.targets import DEFAULT_TARGETS, TARGETS
 
 from ..console import console, units_done
 from ..output import write_json
@@ -75,7 +75,10 @@ def synth(
     preset_name: PresetOption = "pe",
     target: Annotated[
         list[str] | None,
-        typer.Option(help=f"One of {', '.join(TARGETS)}; may be repeated (default: all)."),
+        typer.Option(
+            help=f"One of {', '.join(TARGETS)}; may be repeated"
+            f" (default: {' and '.join(DEFAULT_TARGETS)})."
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -87,7 +90,7 @@ def synth(
     """
     config = preset(preset_name)
     report = {}
-    for name in target or list(TARGETS):
+    for name in target or DEFAULT_TARGETS:
         with units_done(f"synthesis for {name}") as progress:
             report[name] = synthesise(config, name, unit, progress)
     write_json(json, {**area_json(report), "configuration": configuration_json(config)})
