@@ -24,6 +24,7 @@ from memory.timing import BURST_CLOCKS
 
 from .build import BuildError
 from .vault_run import Pattern, TrafficError, TrafficJob, TrafficResult, Walk, run_traffic
+from .vault_top import ports_of
 
 __all__ = [
     "TRAFFICS",
@@ -31,12 +32,17 @@ __all__ = [
     "Variant",
     "VaultFigures",
     "VaultReport",
+    "app",
     "measure",
     "measure_variant",
 ]
 
+app = typer.Typer(add_completion=False)
+
 #: Bytes that the accesses go to: many rows of every bank, so that random ones rarely meet.
 _SPAN = 8 << 20
+#: Requesters of the variant with a star: four engines, the network and the host.
+_STAR = 6
 #: Traffic that can't be fast makes so many times fewer accesses.
 _SLOW = 16
 
@@ -48,11 +54,14 @@ class Variant:
     Attributes:
         name: of the row. what: what differs from the thesis's vault (7.2.3).
         config: of the vault.
+        requesters: at the star, among whom the accesses are divided; 0: one straight at the
+            controller.
     """
 
     name: str
     what: str
     config: VaultConfig
+    requesters: int = 0
 
 
 def _variants() -> tuple[Variant, ...]:
@@ -73,7 +82,9 @@ def _variants() -> tuple[Variant, ...]:
         ("refresh-2x", "refresh half as often, twice as long", modes[2]),
         ("refresh-1x", "refresh a quarter as often, four times as long", modes[1]),
     )
-    return tuple(Variant(name=name, what=what, config=config) for name, what, config in rows)
+    found = [Variant(name=name, what=what, config=config) for name, what, config in rows]
+    star = Variant(name="star", what=f"{_STAR} requesters at a star", config=base, requesters=_STAR)
+    return (*found, star)
 
 
 #: The thesis's vault first.
@@ -193,12 +204,12 @@ def _figures(config: VaultConfig, result: TrafficResult) -> VaultFigures:
 
 
 def measure_variant(
-    config: VaultConfig, *, accesses: int, seed: int, traffics: Sequence[str] = tuple(TRAFFICS)
+    variant: Variant, *, accesses: int, seed: int, traffics: Sequence[str] = tuple(TRAFFICS)
 ) -> dict[str, VaultFigures]:
-    """Figures of one configuration for each of ``traffics`` (keys of :data:`TRAFFICS`).
+    """Figures of one variant for each of ``traffics`` (keys of :data:`TRAFFICS`).
 
     Parameters:
-        accesses: 32-byte accesses of each traffic, 16 or more.
+        accesses: 32-byte accesses of each traffic, 1000 or more.
         seed: of everything random.
 
     Raises:
@@ -206,19 +217,21 @@ def measure_variant(
             :func:`memory.starvation.starvation_bound` promises.
         sim_tb.build.BuildError: the simulator can't be built.
     """
-    pattern = Pattern(accesses=accesses, seed=seed)
-    # A request waits that long until it is taken, and once more until it is served.
+    config = variant.config
+    ports = ports_of(variant.requesters)
+    patterns = [Pattern(accesses=accesses // ports, seed=seed + number) for number in range(ports)]
+    # Each port waits that long until one more of its requests is taken, and then once more.
     jobs = [
         TrafficJob(
-            patterns=(TRAFFICS[name](config, pattern),),
+            patterns=tuple(TRAFFICS[name](config, pattern) for pattern in patterns),
             begin=config.size_bytes - _SPAN,
-            span=_SPAN,
-            patience=2 * starvation_bound(config),
-            max_cycles=1000 * accesses + 100_000,
+            span=_SPAN // (ports * COLUMN_BYTES) * ports * COLUMN_BYTES,
+            patience=(ports + 1) * starvation_bound(config),
+            max_cycles=1000 * accesses,
         )
         for name in traffics
     ]
-    results = run_traffic(config, 0, jobs)
+    results = run_traffic(config, variant.requesters, jobs)
     return {name: _figures(config, result) for name, result in zip(traffics, results, strict=True)}
 
 
@@ -238,7 +251,7 @@ def measure(
     for variant in variants:
         if progress is not None:
             progress(variant)
-        rows[variant.name] = measure_variant(variant.config, accesses=accesses, seed=seed)
+        rows[variant.name] = measure_variant(variant, accesses=accesses, seed=seed)
     return VaultReport(rows=rows, accesses=accesses, seed=seed)
 
 
@@ -256,8 +269,9 @@ def _table(report: VaultReport) -> Table:
     return table
 
 
+@app.command()
 def _main(
-    accesses: Annotated[int, typer.Option(help="Accesses of each traffic.", min=16)] = 200_000,
+    accesses: Annotated[int, typer.Option(help="Accesses of each traffic.", min=1000)] = 200_000,
     seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 1,
     variant: Annotated[
         list[str] | None, typer.Option(help="Measure this variant alone; may be repeated.")
@@ -290,4 +304,4 @@ def _main(
 
 
 if __name__ == "__main__":
-    typer.run(_main)
+    app()

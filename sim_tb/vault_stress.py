@@ -25,7 +25,9 @@ from .build import BuildError
 from .vault_run import Pattern, TrafficError, TrafficJob, Walk, run_traffic
 from .vault_top import ports_of
 
-__all__ = ["StressCase", "StressReport", "random_case", "run_stress"]
+__all__ = ["StressCase", "StressReport", "app", "random_case", "run_stress"]
+
+app = typer.Typer(add_completion=False)
 
 #: Largest range of a random vault that is accessed; few columns, so that accesses meet.
 _SPAN = 1 << 20
@@ -212,6 +214,7 @@ def _describe(case: StressCase) -> str:
     )
 
 
+@app.command()
 def _main(
     accesses: Annotated[int, typer.Option(help="In all vaults together.", min=1)] = 10_000_000,
     vaults: Annotated[int, typer.Option(help="Random vaults; each is built.", min=1)] = 16,
@@ -238,4 +241,4 @@ def _main(
 
 
 if __name__ == "__main__":
-    typer.run(_main)
+    app()

@@ -1,0 +1,121 @@
+"""A vault's Verilog between random requesters and a DRAM that checks each command."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from memory.config import VaultConfig
+from sim_tb import vault_bench, vault_stress
+from sim_tb.vault_bench import TRAFFICS, VARIANTS, measure
+from sim_tb.vault_run import Pattern, TrafficError, TrafficJob, run_traffic
+from sim_tb.vault_stress import random_case, run_stress
+
+#: A random vault with few banks, several requesters and an open page: quick to build.
+SEED = 13
+
+
+def test_random_accesses_to_a_random_vault():
+    report = run_stress(accesses=30_000, vaults=1, seed=SEED)
+    assert report.accesses > 29_000
+    assert report.reads > 3000
+    assert report.writes > 3000
+    assert 0 < report.longest <= report.bound
+    assert report.commands["read"] + report.commands["write"] <= report.accesses
+    assert min(report.commands.values()) > 10
+
+
+@pytest.mark.parametrize(
+    ("rule", "parameter"),
+    [("tRCD", "trcd_ns"), ("tRP", "trp_ns"), ("tCCD", "tccd_ns"), ("tRAS", "tras_ns")],
+)
+def test_controller_that_is_too_fast_for_its_dram_is_found_out(rule, parameter):
+    case = random_case(SEED, 4000)
+    timing = case.config.timing
+    # The whole set stays one that a DRAM can have.
+    longer = {parameter: getattr(timing, parameter) + timing.tck_ns}
+    if parameter == "trcd_ns":
+        longer["tras_ns"] = timing.tras_ns + timing.tck_ns
+    with pytest.raises(TrafficError, match=rf"^run 0: ({rule}|tRAS): .* \(bank \d+, cycle \d+\)$"):
+        run_traffic(case.config, case.requesters, case.jobs, dram=replace(timing, **longer))
+
+
+def test_dram_that_answers_later_than_the_controller_thinks_is_found_out():
+    case = random_case(SEED, 4000)
+    timing = case.config.timing
+    dram = replace(timing, tcl_ns=timing.tcl_ns + timing.tck_ns, turn_clocks=0)
+    with pytest.raises(TrafficError, match=r"^run 0: (DATA|DATA_OVERLAP): "):
+        run_traffic(case.config, case.requesters, case.jobs, dram=dram)
+
+
+def test_cases_differ_and_repeat():
+    cases = [random_case(seed, 1000) for seed in range(40)]
+    assert cases == [random_case(seed, 1000) for seed in range(40)]
+    assert len({case.config for case in cases}) == 40
+    assert {case.requesters for case in cases} == set(range(9))
+    for name in ("page_policy", "address_map", "scheduler", "banks", "row_bytes"):
+        assert len({getattr(case.config, name) for case in cases}) > 1
+
+
+def test_jobs_that_do_not_fit_are_refused():
+    config = VaultConfig(banks=2, rows=2, row_bytes=64)
+    job = TrafficJob(patterns=(Pattern(),), begin=0, span=512, patience=1, max_cycles=1)
+    with pytest.raises(TrafficError, match="up to byte 512 of a vault of 256"):
+        run_traffic(config, 1, [job])
+    with pytest.raises(TrafficError, match="1 requesters given to a vault with 4"):
+        run_traffic(config, 4, [job])
+
+
+def test_variants_are_those_of_the_thesis():
+    base = VARIANTS[0]
+    assert base.config == VaultConfig()
+    assert len({variant.name for variant in VARIANTS}) == 9
+    assert len({(variant.config, variant.requesters) for variant in VARIANTS}) == 9
+    assert {variant.config.size_bytes for variant in VARIANTS} == {256 << 20}
+
+
+def test_unknown_variant_is_one_clear_line():
+    app = vault_bench.app
+    result = CliRunner().invoke(app, ["--variant", "none"])
+    assert result.exit_code == 2
+    assert "no variant 'none'; there are open-page, closed-page" in result.output
+
+
+@pytest.mark.slow
+def test_bandwidth_of_the_thesis_vault(tmp_path):
+    """The figures that the project promises; a variant moves them as the thesis's Figure 7.2."""
+    chosen = [
+        variant for variant in VARIANTS if variant.name in ("open-page", "banks-fewer", "star")
+    ]
+    report = measure(chosen, accesses=40_000, seed=1)
+    found = report.to_dict()
+    assert found["sequential_read_gbs"] >= 9.7
+    assert found["random_read_gbs"] >= 9.0
+    assert found["mixed_gbs"] >= 8.3
+    base, fewer, star = (report.rows[variant.name] for variant in chosen)
+    assert set(base) == set(TRAFFICS)
+    for traffic in ("sequential_read", "random_read", "mixed"):
+        assert star[traffic].gbs >= 0.98 * base[traffic].gbs
+    assert fewer["random_read"].gbs < 0.5 * base["random_read"].gbs
+    for row in (base, fewer, star):
+        for traffic, figures in row.items():
+            assert 0 < figures.gbs <= 10
+            counters = figures.counters
+            served = counters["READS"] + counters["WRITES"]
+            kinds = [counters[f"ROW_{kind}"] for kind in ("HITS", "MISSES", "CONFLICTS")]
+            assert sum(kinds) == served
+            assert sum(count for _, count in figures.histogram) == served
+    assert base["sequential_read"].row_hits > 0.8 > 0.1 > base["random_read"].row_hits
+    json.dumps(found)
+
+
+@pytest.mark.slow
+def test_more_random_vaults(tmp_path):
+    target = tmp_path / "report.json"
+    arguments = ["--accesses", "600000", "--vaults", "4", "--seed", "50", "--json", str(target)]
+    result = CliRunner().invoke(vault_stress.app, arguments)
+    assert result.exit_code == 0, result.output
+    report = json.loads(target.read_text())
+    assert report["accesses"] > 590_000
+    assert report["vaults"] == 4
