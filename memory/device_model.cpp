@@ -190,7 +190,8 @@ class Device {
         apart("tRC", number, kAct, kAct, m_setup.trc);
         apart("tRFC", number, kRefresh, kAct, m_setup.trfc);
         if (!m_acts.empty() && m_now - m_acts.back() < m_setup.trrd) {
-            violate("tRRD", number, "ACT %" PRId64 " cycles after that of any bank, at least %" PRIu32,
+            violate("tRRD", number,
+                    "ACT %" PRId64 " cycles after that of any bank, at least %" PRIu32,
                     m_now - m_acts.back(), m_setup.trrd);
         }
         if (m_acts.size() == 4 && m_now - m_acts.front() < m_setup.tfaw) {
@@ -241,11 +242,11 @@ class Device {
                         " from cycle %" PRId64 " on",
                         burst.start, other.bank, other.start);
             } else if (burst.write != other.write && idle < m_setup.turn) {
+                const Burst& second = burst.start > other.start ? burst : other;
                 violate("DATA_TURN", burst.bank,
                         "%" PRId64 " idle cycles of the data bus before %s in cycle %" PRId64
                         ", at least %" PRIu32,
-                        idle, (burst.start > other.start ? burst : other).write ? "writing" : "reading",
-                        std::max(burst.start, other.start), m_setup.turn);
+                        idle, second.write ? "writing" : "reading", second.start, m_setup.turn);
             }
         }
     }
@@ -263,7 +264,9 @@ class Device {
 
     void refresh(uint32_t number) {
         Bank& bank = m_banks[number];
-        if (bank.open) violate("REFRESH_OPEN", number, "REFRESH with row %" PRIu32 " open", bank.row);
+        if (bank.open) {
+            violate("REFRESH_OPEN", number, "REFRESH with row %" PRIu32 " open", bank.row);
+        }
         apart("tRP", number, kPre, kRefresh, m_setup.trp);
         apart("tRFC", number, kRefresh, kRefresh, m_setup.trfc);
         bank.last[kRefresh] = m_now;
@@ -295,7 +298,8 @@ class Device {
     void store(uint64_t address, uint64_t data, uint32_t strobe) {
         if (address + kWordBytes > m_size) return;
         for (uint64_t byte = 0; byte < kWordBytes; ++byte) {
-            if (strobe >> byte & 1) m_memory[address + byte] = static_cast<uint8_t>(data >> 8 * byte);
+            if (!(strobe >> byte & 1)) continue;
+            m_memory[address + byte] = static_cast<uint8_t>(data >> 8 * byte);
         }
     }
 };

@@ -7,7 +7,7 @@ import json
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -137,6 +137,9 @@ def random_case(seed: int, accesses: int) -> StressCase:
         command_queue=rng.choice((2, 4, 8)),
         tag_bits=(ports - 1).bit_length() + rng.randint(1, 6),
     )
+    if rng.random() < 0.5:
+        # Room for accesses beyond the memory.
+        config = replace(config, port_address_bits=config.address_bits + 1)
     columns = min(config.size_bytes, _SPAN) // COLUMN_BYTES
     each = max(1, accesses // _RUNS // ports)
     # Each requester's oldest request may wait that long before it is taken, and then once more;
@@ -230,7 +233,7 @@ def _main(
             accesses=accesses,
             vaults=vaults,
             seed=seed,
-            progress=lambda case: console.print(_describe(case), highlight=False),
+            progress=lambda case: console.print(_describe(case), soft_wrap=True),
         )
         Console().print_json(data=report.to_dict())
         if json_file is not None:

@@ -22,6 +22,8 @@ TOP = "vip_vault_top"
 
 _SUPPORT = (
     "vault_traffic.sv",
+    "vault_requester.h",
+    "vault_requester.cpp",
     "vault_traffic.h",
     "vault_traffic.cpp",
     *(f"../memory/{name}" for name in DEVICE_SOURCES),

@@ -99,7 +99,7 @@ def test_bandwidth_of_the_thesis_vault(tmp_path):
         assert star[traffic].gbs >= 0.98 * base[traffic].gbs
     assert fewer["random_read"].gbs < 0.5 * base["random_read"].gbs
     for row in (base, fewer, star):
-        for traffic, figures in row.items():
+        for figures in row.values():
             assert 0 < figures.gbs <= 10
             counters = figures.counters
             served = counters["READS"] + counters["WRITES"]

@@ -23,9 +23,10 @@ BEGIN = 8192
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> TrafficModel:
     target = tmp_path_factory.mktemp("traffic") / "traffic.so"
-    source = Path(sim_tb.__file__).parent / "vault_traffic.cpp"
+    room = Path(sim_tb.__file__).parent
+    sources = [str(room / name) for name in ("vault_traffic.cpp", "vault_requester.cpp")]
     command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
-    subprocess.run([*command, "-o", str(target), str(source)], check=True)
+    subprocess.run([*command, "-o", str(target), *sources], check=True)
     return TrafficModel(ctypes.CDLL(str(target)))
 
 
