@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench docs clean
+.PHONY: help demo test test-slow lint format bench vault stress docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -38,6 +38,12 @@ format: $(INSTALLED) ## rewrite the sources in the house style
 
 bench: $(INSTALLED) ## measure cycles, simulation speed and area; compare with bench/results
 	$(BIN)/python -m bench
+
+vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its variants
+	$(BIN)/python -m sim_tb.vault_bench
+
+stress: $(INSTALLED) ## ten million random accesses to random vaults, every one checked
+	$(BIN)/python -m sim_tb.vault_stress
 
 docs: $(INSTALLED) ## regenerate the generated documents
 	$(BIN)/python -m isa.manual
