@@ -1,0 +1,42 @@
+"""Star and controller together, before a DRAM of the right timing."""
+
+import pytest
+
+from hdl.emission import emit
+from memory.config import VaultConfig
+from memory.errors import MemoryConfigError
+from memory.vault import VaultMemory
+
+
+def test_tags_of_requesters_and_controller_match():
+    vault = VaultMemory(config=VaultConfig(tag_bits=9), requesters=6)
+    assert vault.tag_bits == 6
+    assert len(vault.ports) == 6
+    assert vault.ports[0].request.payload.shape()["tag"].width == 6
+    assert VaultMemory(config=VaultConfig(tag_bits=9), requesters=1).tag_bits == 9
+
+
+@pytest.mark.parametrize(
+    ("tag_bits", "requesters", "message"),
+    [
+        (9, 0, "1 to 8 requesters, not 0"),
+        (9, 9, "1 to 8 requesters, not 9"),
+        (3, 5, "tag_bits must be at least 4 for 5 requesters, not 3"),
+    ],
+)
+def test_what_can_not_be_built_is_refused(tag_bits, requesters, message):
+    with pytest.raises(MemoryConfigError, match=message):
+        VaultMemory(config=VaultConfig(tag_bits=tag_bits), requesters=requesters)
+
+
+def test_vault_is_emitted_with_each_part_once():
+    config = VaultConfig(banks=4, rows=16, row_bytes=64, transaction_queue=4, command_queue=2)
+    emission = emit(VaultMemory(config=config, requesters=3), "vault_memory")
+    assert emission.classes["vault_memory"] == "memory.vault.VaultMemory"
+    names = list(emission.classes.values())
+    for part in (
+        "memory.star.Star",
+        "memory.controller.Controller",
+        "memory.bank_machine.BankMachine",
+    ):
+        assert names.count(part) == 1
