@@ -7,6 +7,7 @@ that is accepted is built and tested; all else is refused with the allowed range
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from isa.errors import VipError
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_VL, REGISTERS, Instruction, Unit
 
 __all__ = ["ALL_INSTRUCTIONS", "ConfigurationError", "PeConfig", "SramKind"]
@@ -18,7 +19,7 @@ SramKind = Literal["behavioural", "fpga", "macro"]
 ALL_INSTRUCTIONS: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if row.built)
 
 
-class ConfigurationError(ValueError):
+class ConfigurationError(VipError):
     """A configuration that can't be built; the message names the value and what is allowed."""
 
 

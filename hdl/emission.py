@@ -29,6 +29,8 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
+from isa.errors import VipError
+
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
 from .yosys import YosysError, quote, run_yosys
@@ -36,7 +38,7 @@ from .yosys import YosysError, quote, run_yosys
 __all__ = ["Emission", "EmissionError", "emit", "once"]
 
 
-class EmissionError(ValueError):
+class EmissionError(VipError):
     """A component that can't be emitted; the message names it and the rule that it breaks."""
 
 

@@ -8,12 +8,14 @@ from enum import Enum
 from amaranth.hdl import Shape
 from amaranth.lib import data, wiring
 
+from isa.errors import VipError
+
 __all__ = ["ParameterError", "component_parameters", "describe", "flat_parameters"]
 
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
-class ParameterError(ValueError):
+class ParameterError(VipError):
     """A component whose parameters can't be told; the message says which and why."""
 
 

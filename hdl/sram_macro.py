@@ -8,12 +8,14 @@ port ``w0_en w0_addr w0_data``, numbered; timing as in :class:`hdl.sram.SramRead
 import re
 from dataclasses import dataclass
 
+from isa.errors import VipError
+
 __all__ = ["MacroError", "SramGeometry", "macro_model", "macro_stub"]
 
 _NAME = re.compile(r"vip_sram_(\d+)x(\d+)_(\d+)r(\d+)w")
 
 
-class MacroError(ValueError):
+class MacroError(VipError):
     """A name that is not that of a memory macro."""
 
 

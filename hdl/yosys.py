@@ -11,6 +11,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+from isa.errors import VipError
+
 __all__ = ["YosysError", "quote", "run_yosys", "yosys_version"]
 
 _WORKER = (
@@ -22,7 +24,7 @@ _WORKER = (
 )
 
 
-class YosysError(ValueError):
+class YosysError(VipError):
     """Yosys refused a command or ended early; the message names the step and Yosys's own line."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .encoding import encode, operand_range
+from .errors import VipError
 from .listing import listing
 from .load_constant import CONSTANT_RANGE, load_constant
 from .operands import (
@@ -41,7 +42,7 @@ _NAME = re.compile(NAME_PATTERN)
 _DIRECTIVES = {".equ": "NAME, value", ".reg": "NAME, register", ".word": "value"}
 
 
-class AssemblyError(ValueError):
+class AssemblyError(VipError):
     """A mistake in a program: ``file:line:column: message``, the line, and a caret below it.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from .errors import VipError
 from .table import Instruction, Operand, Role, find
 
 __all__ = ["EncodingError", "decode", "encode", "operand_range"]
@@ -9,7 +10,7 @@ __all__ = ["EncodingError", "decode", "encode", "operand_range"]
 _SHIFT_AMOUNTS = range(64)
 
 
-class EncodingError(ValueError):
+class EncodingError(VipError):
     """Operand values that an instruction can't hold; one line names the operand and its range."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .errors import VipError
 from .files import write_atomically
 
 __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
@@ -21,7 +22,7 @@ __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 MAX_IMAGE_BYTES = 1 << 33
 
 
-class ImageError(ValueError):
+class ImageError(VipError):
     """An access outside the image, or a file that can't be used; the message says which."""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from .errors import VipError
 from .files import write_atomically
 from .table import ISA_VERSION
 
@@ -26,7 +27,7 @@ _HEADER = re.compile(_MAGIC + r" isa=(\d+) bytes=(\d+) sha256=([0-9a-f]{64})")
 _WORD = re.compile(r"0x[0-9a-f]{8}")
 
 
-class ProgramError(ValueError):
+class ProgramError(VipError):
     """A program or program file that can't be used; one line says which and why."""
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from .errors import VipError
 from .faults import FaultCause
 from .image import DramImage
 from .launch import START_FX, START_MR, START_REGISTERS, START_VL
@@ -24,7 +25,7 @@ from .table import BY_KEY, INSTRUCTIONS, REGISTERS, find
 __all__ = ["Outcome", "Simulator", "SimulatorError"]
 
 
-class SimulatorError(ValueError):
+class SimulatorError(VipError):
     """A simulator that can't be set up; the message names the value and what is allowed."""
 
 

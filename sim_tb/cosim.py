@@ -11,6 +11,7 @@ from types import TracebackType
 from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from hdl.ports import PeState
+from isa.errors import VipError
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-class CosimError(ValueError):
+class CosimError(VipError):
     """A run that did not end as a run must; the message says why."""
 
 

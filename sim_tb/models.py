@@ -8,7 +8,17 @@ from dataclasses import asdict, dataclass, fields
 from enum import IntEnum
 from typing import Any
 
-__all__ = ["COUNTERS", "HostJob", "HostResult", "MemoryBehaviour", "MemoryModel", "Outcome"]
+from isa.errors import VipError
+
+__all__ = [
+    "COUNTERS",
+    "BehaviourError",
+    "HostJob",
+    "HostResult",
+    "MemoryBehaviour",
+    "MemoryModel",
+    "Outcome",
+]
 
 #: Counters that the host model reads.
 COUNTERS = 16
@@ -16,9 +26,15 @@ COUNTERS = 16
 _CERTAIN = 65536
 
 
+class BehaviourError(VipError):
+    """A memory that can't be simulated; the message names the value and what is allowed."""
+
+
 def _check(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"memory {name} must be a whole number from {low} to {high}, not {value}")
+        raise BehaviourError(
+            f"memory {name} must be a whole number from {low} to {high}, not {value}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +52,7 @@ class MemoryBehaviour:
         seed: of all the above.
 
     Raises:
-        ValueError: a value outside its range.
+        BehaviourError: a value outside its range.
     """
 
     latency: int = 40
@@ -57,7 +73,7 @@ class MemoryBehaviour:
         _check("errors' end", self.errors[1], self.errors[0], 2**63)
         for name in ("stall", "gap"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"memory {name} must be from 0 to below 1")
+                raise BehaviourError(f"memory {name} must be from 0 to below 1")
 
 
 class _Behaviour(ctypes.Structure):

@@ -13,6 +13,8 @@ from types import TracebackType
 
 from cocotb_tools.runner import get_runner
 
+from isa.errors import VipError
+
 from .bench import ADDRESS_VARIABLE
 from .models import HostJob, HostResult
 
@@ -22,7 +24,7 @@ __all__ = ["Session", "SessionError"]
 _AHEAD = 2
 
 
-class SessionError(ValueError):
+class SessionError(VipError):
     """The simulator could not be started or ended by itself; the message says why."""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cocotb_tools.runner import get_runner
 
+from isa.errors import VipError
 from isa.image import DramImage
 from memory.config import VaultConfig
 from memory.counters import LAG_CYCLES, VaultCounter
@@ -33,7 +34,7 @@ _COUNTERS = max(VaultCounter) + 8
 _SETTLE = 256
 
 
-class TrafficError(ValueError):
+class TrafficError(VipError):
     """A run in which the memory did not do as it must, or that can't be made; says why."""
 
 

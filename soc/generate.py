@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -11,9 +11,11 @@ from pathlib import Path
 from hdl.config import PeConfig
 from hdl.emission import Emission, emit
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
+from isa.errors import VipError
 from pe.core import Pe
 
 from .lint import waiver_file
+from .vault_tile import VaultTile
 
 __all__ = [
     "MANIFEST",
@@ -28,7 +30,7 @@ __all__ = [
 MANIFEST = "vip.json"
 
 
-class GenerateError(ValueError):
+class GenerateError(VipError):
     """A directory that can't be written; the message says why."""
 
 
@@ -53,27 +55,41 @@ class GenerateReport:
     bytes: int
 
 
+def _default_top(config: Configuration) -> str:
+    return "vault_tile" if isinstance(config, VaultTileConfig) else "pe"
+
+
 @lru_cache(maxsize=16)
-def verilog(config: PeConfig, *, top: str = "pe") -> Emission:
-    """Verilog of a processing engine.
+def verilog(config: Configuration, *, top: str | None = None) -> Emission:
+    """Verilog of a processing engine, or of a vault with its engines.
 
     Parameters:
-        config: what to build. top: name of the top module.
+        config: what to build.
+        top: name of the top module; by default ``pe`` or ``vault_tile``.
 
     Raises:
         hdl.emission.EmissionError: ``top`` is not an identifier.
     """
-    return emit(Pe(config), top)
+    component: Component
+    component = VaultTile(config) if isinstance(config, VaultTileConfig) else Pe(config)
+    return emit(component, _default_top(config) if top is None else top)
 
 
-def configuration_json(config: PeConfig) -> dict[str, object]:
-    """``config`` as plain JSON data; instructions sorted."""
-    values = {field.name: getattr(config, field.name) for field in fields(config)}
-    return values | {"instructions": sorted(config.instructions)}
+def configuration_json(config: Configuration) -> dict[str, object]:
+    """``config`` as plain JSON data: parts within each other, instructions sorted."""
+    return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}
 
 
-def generate(config: PeConfig, directory: Path | str, *, top: str = "pe") -> GenerateReport:
-    """Write a processing engine as a directory of Verilog.
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def generate(
+    config: Configuration, directory: Path | str, *, top: str | None = None
+) -> GenerateReport:
+    """Write a processing engine, or a vault with its engines, as a directory of Verilog.
 
     ``rtl/`` holds one file a module, ``filelist.f`` their order (for ``verilator -F``,
     ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration and
@@ -83,7 +99,8 @@ def generate(config: PeConfig, directory: Path | str, *, top: str = "pe") -> Gen
     earlier generated one is replaced.
 
     Parameters:
-        config: what to build. directory: where. top: name of the top module.
+        config: what to build. directory: where.
+        top: name of the top module; by default ``pe`` or ``vault_tile``.
 
     Raises:
         GenerateError: ``directory`` can't be written, or holds something else.
@@ -100,7 +117,7 @@ def generate(config: PeConfig, directory: Path | str, *, top: str = "pe") -> Gen
     text = list(emission.modules.values())
     return GenerateReport(
         directory=target,
-        top=top,
+        top=emission.top,
         modules=tuple(emission.modules),
         macros=emission.black_boxes,
         files=tuple(sorted(files)),
@@ -109,7 +126,7 @@ def generate(config: PeConfig, directory: Path | str, *, top: str = "pe") -> Gen
     )
 
 
-def _contents(config: PeConfig, emission: Emission) -> dict[str, str]:
+def _contents(config: Configuration, emission: Emission) -> dict[str, str]:
     files = {f"rtl/{name}.v": text for name, text in emission.modules.items()}
     sources = list(files)
     for name in emission.black_boxes:
@@ -119,7 +136,7 @@ def _contents(config: PeConfig, emission: Emission) -> dict[str, str]:
         sources.insert(0, f"models/{name}.v")
     files["filelist.f"] = "".join(f"{name}\n" for name in sources)
     files["waivers.vlt"] = waiver_file()
-    files["README.md"] = _readme(emission)
+    files["README.md"] = _readme(config, emission)
     names = sorted([*files, MANIFEST])
     manifest = {
         "generator": "vip",
@@ -132,7 +149,10 @@ def _contents(config: PeConfig, emission: Emission) -> dict[str, str]:
     return files
 
 
-def _readme(emission: Emission) -> str:
+def _readme(config: Configuration, emission: Emission) -> str:
+    what = "processing engine"
+    if isinstance(config, VaultTileConfig):
+        what = f"vault with processing engines ({config.pes})"
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
@@ -145,7 +165,7 @@ def _readme(emission: Emission) -> str:
             " black boxes, for synthesis.\n"
         )
     return (
-        f"# {emission.top}: a VIP processing engine\n\n"
+        f"# {emission.top}: a VIP {what}\n\n"
         f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
         f" `rst` (synchronous, active high). The configuration is in `{MANIFEST}`.\n\n"
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"

@@ -1,9 +1,11 @@
 """Errors of this room."""
 
+from isa.errors import VipError
+
 __all__ = ["SynthesisError", "TrimError"]
 
 
-class SynthesisError(ValueError):
+class SynthesisError(VipError):
     """A synthesis that can't be done; one line says what, where and what is allowed."""
 
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
+from isa.errors import VipError
+
 __all__ = ["USER_ERROR", "UserError", "run_command"]
 
 #: Exit code for input that can't be used; Typer uses the same for wrong arguments.
@@ -13,39 +15,8 @@ USER_ERROR = 2
 _INTERRUPTED = 130
 
 
-class UserError(ValueError):
+class UserError(VipError):
     """Arguments that the command line itself can't use; one line."""
-
-
-def _rooms_errors() -> tuple[type[Exception], ...]:
-    """Exceptions by which the rooms refuse their input."""
-    # Imported here: a command that fails early has not paid for all rooms.
-    from hdl.config import ConfigurationError
-    from hdl.emission import EmissionError
-    from isa.assembler import AssemblyError
-    from isa.image import ImageError
-    from isa.program import ProgramError
-    from kernels.errors import KernelError
-    from sim_tb.build import BuildError
-    from sim_tb.cosim import CosimError
-    from sim_tb.session import SessionError
-    from soc.generate import GenerateError
-    from synth.errors import SynthesisError
-
-    return (
-        AssemblyError,
-        BuildError,
-        ConfigurationError,
-        CosimError,
-        EmissionError,
-        GenerateError,
-        ImageError,
-        KernelError,
-        ProgramError,
-        SessionError,
-        SynthesisError,
-        UserError,
-    )
 
 
 def _end(message: str, code: int) -> NoReturn:
@@ -66,7 +37,5 @@ def run_command(command: Callable[[], None]) -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _end(f"vip: {where}{error.strerror or error}", USER_ERROR)
-    except Exception as error:
-        if not isinstance(error, _rooms_errors()):
-            raise
+    except VipError as error:
         _end(f"vip: {error}", USER_ERROR)
