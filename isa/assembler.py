@@ -106,7 +106,8 @@ def assemble_file(
         AssemblyError: as there, or the file can't be read.
     """
     try:
-        text = Path(path).read_bytes().decode()
+        # Editors of some systems begin a file with a byte order mark.
+        text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise AssemblyError(f"can't be read: {error.strerror}", file=str(path)) from error
     except UnicodeDecodeError as error:

@@ -168,6 +168,8 @@ def test_files(tmp_path: Path) -> None:
     assert program.source[0].file == str(path)
     with pytest.raises(AssemblyError, match="longer than 0 words"):
         assemble_file(path, constants={"STEP": 8}, max_words=0)
+    path.write_bytes(b"\xef\xbb\xbfhalt\n")
+    assert assemble_file(path).words == assemble("halt").words
     path.write_bytes(b"halt \xff")
     for bad, reason in (
         (path, "UTF-8"),
