@@ -8,12 +8,13 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from hdl.config import PeConfig
+from hdl.component import Component
 from hdl.emission import Emission, emit
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from isa.errors import VipError
 from pe.core import Pe
 
+from .config import Configuration, VaultTileConfig
 from .lint import waiver_file
 from .vault_tile import VaultTile
 

@@ -1,12 +1,16 @@
 """Named configurations."""
 
 from hdl.config import ConfigurationError, PeConfig
+from memory.config import VaultConfig
 
-__all__ = ["PRESETS", "preset"]
+from .config import Configuration, VaultTileConfig
+
+__all__ = ["PRESETS", "any_preset", "preset", "tile_preset"]
 
 #: Name -> configuration. ``pe`` is the thesis's processing engine (chapter 5, section 7.1.3);
-#: ``pe-small`` has every instruction but small memories and queues, for quick looks.
-PRESETS: dict[str, PeConfig] = {
+#: ``pe-small`` has every instruction but small memories and queues, for quick looks. ``vault`` is
+#: the thesis's vault, four engines and 256 MiB; ``vault-small`` has two small engines and 1 MiB.
+PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
         instruction_words=256,
@@ -16,10 +20,23 @@ PRESETS: dict[str, PeConfig] = {
         load_store_queue=8,
         address_bits=24,
     ),
+    "vault": VaultTileConfig(),
+    "vault-small": VaultTileConfig(
+        pe=PeConfig(
+            instruction_words=512,
+            scratchpad_bytes=2048,
+            arc_entries=8,
+            load_store_queue=16,
+            address_bits=20,
+        ),
+        vault=VaultConfig(banks=4, rows=1024, transaction_queue=8, command_queue=4, tag_bits=5),
+        pes=2,
+        extra_ports=0,
+    ),
 }
 
 
-def preset(name: str) -> PeConfig:
+def any_preset(name: str) -> Configuration:
     """The configuration called ``name``.
 
     Raises:
@@ -30,3 +47,37 @@ def preset(name: str) -> PeConfig:
     except KeyError:
         known = ", ".join(PRESETS)
         raise ConfigurationError(f"unknown preset {name!r}; there are: {known}") from None
+
+
+def preset(name: str) -> PeConfig:
+    """The configuration of one engine called ``name``.
+
+    Raises:
+        ConfigurationError: there is none, or it is of more than an engine; the message names those
+            that there are.
+    """
+    config = any_preset(name)
+    if not isinstance(config, PeConfig):
+        raise ConfigurationError(
+            f"preset {name!r} is a vault; one engine is needed here: {_names(PeConfig)}"
+        )
+    return config
+
+
+def tile_preset(name: str) -> VaultTileConfig:
+    """The configuration of a vault with its engines called ``name``.
+
+    Raises:
+        ConfigurationError: there is none, or it is of one engine; the message names those that
+            there are.
+    """
+    config = any_preset(name)
+    if not isinstance(config, VaultTileConfig):
+        raise ConfigurationError(
+            f"preset {name!r} is one engine; a vault is needed here: {_names(VaultTileConfig)}"
+        )
+    return config
+
+
+def _names(kind: type) -> str:
+    return ", ".join(name for name, config in PRESETS.items() if isinstance(config, kind))

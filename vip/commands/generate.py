@@ -1,14 +1,14 @@
 """``vip generate``."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from hdl.config import SramKind
+from soc.config import with_sram
 from soc.generate import configuration_json
 from soc.generate import generate as write_verilog
-from soc.presets import preset
+from soc.presets import any_preset
 
 from ..console import console, steps
 from ..output import write_json
@@ -30,9 +30,9 @@ def generate(
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
-    config = preset(preset_name)
+    config = any_preset(preset_name)
     if memories is not None:
-        config = replace(config, sram=memories)
+        config = with_sram(config, memories)
     with steps("generate") as step:
         step(preset_name)
         report = write_verilog(config, output)

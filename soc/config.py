@@ -1,0 +1,87 @@
+"""Configuration of what is made of several parts."""
+
+from dataclasses import dataclass, field, replace
+
+from hdl.config import ConfigurationError, PeConfig, SramKind
+from memory.config import VaultConfig
+from memory.star import MAX_REQUESTERS
+
+__all__ = ["Configuration", "VaultTileConfig", "with_sram"]
+
+#: Bytes of the thesis's vault are 2**28 (5.2).
+_VAULT_ADDRESS_BITS = 28
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaultTileConfig:
+    """Processing engines (PEs) and the vault that they share. The defaults are the thesis's (5.2).
+
+    Attributes:
+        pe: of every PE. Its addresses are those of the vault's port, its tags what the vault's tags
+            leave beside the requester's number.
+        vault: of the memory.
+        pes: 1..7.
+        extra_ports: memory ports beside those of the PEs, for the network and the host; 0..7, and
+            with the PEs at most 8.
+
+    Raises:
+        ConfigurationError: a value outside its range, or parts that don't fit each other.
+    """
+
+    pe: PeConfig = field(default_factory=lambda: PeConfig(address_bits=_VAULT_ADDRESS_BITS))
+    vault: VaultConfig = field(default_factory=VaultConfig)
+    pes: int = 4
+    extra_ports: int = 2
+
+    def __post_init__(self) -> None:
+        for name, kind in (("pe", PeConfig), ("vault", VaultConfig)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ConfigurationError(f"{name} must be a {kind.__name__}, not {value!r}")
+        most = MAX_REQUESTERS - 1
+        for name, low in (("pes", 1), ("extra_ports", 0)):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not whole or not low <= value <= most:
+                raise ConfigurationError(
+                    f"{name} must be a whole number from {low} to {most}, not {value!r}"
+                )
+        if self.requesters > MAX_REQUESTERS:
+            raise ConfigurationError(
+                f"pes and extra_ports must be at most {MAX_REQUESTERS} together, not "
+                f"{self.pes} + {self.extra_ports}"
+            )
+        if self.pe.address_bits != self.vault.request_address_bits:
+            raise ConfigurationError(
+                f"pe.address_bits must be {self.vault.request_address_bits}, as the vault's port "
+                f"has, not {self.pe.address_bits}"
+            )
+        number_bits = (self.requesters - 1).bit_length()
+        if self.vault.tag_bits != self.pe.tag_bits + number_bits:
+            raise ConfigurationError(
+                f"vault.tag_bits must be {self.pe.tag_bits + number_bits} for "
+                f"{self.pe.load_store_queue} requests in flight (pe.load_store_queue) of each of "
+                f"{self.requesters} requesters, not {self.vault.tag_bits}"
+            )
+
+    @property
+    def requesters(self) -> int:
+        """Ports of the memory."""
+        return self.pes + self.extra_ports
+
+
+#: What can be generated.
+Configuration = PeConfig | VaultTileConfig
+
+
+def with_sram(config: Configuration, kind: SramKind) -> Configuration:
+    """``config`` with all its memories built as ``kind``.
+
+    Raises:
+        ConfigurationError: an unknown ``kind``.
+    """
+    if isinstance(config, VaultTileConfig):
+        # The engine is checked first, so that an unknown kind is its configuration's error.
+        pe = replace(config.pe, sram=kind)
+        return replace(config, pe=pe, vault=replace(config.vault, sram=kind))
+    return replace(config, sram=kind)

@@ -1,0 +1,85 @@
+"""A vault with its processing engines."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from hdl.ports import ControlPort, MemoryPort
+from memory.counters import INDEX_BITS
+from memory.dram_port import DramPort
+from memory.vault import VaultMemory
+from pe.core import Pe
+
+from .config import VaultTileConfig
+
+__all__ = ["IDENTITY_BITS", "VaultTile"]
+
+#: Width of the numbers that tell engines apart (:class:`hdl.ports.IdentityPort`).
+IDENTITY_BITS = 16
+
+
+class VaultTile(Component):
+    """Processing engines and the memory that they share, in a star (thesis 5.2).
+
+    Engine ``n`` is requester ``n`` of the memory and finds ``n`` as its slot; the extra ports are
+    the requesters after the engines. What a requester may rely on stands in
+    :class:`memory.vault.VaultMemory`, to which nothing is added.
+
+    Parameters:
+        config: what to build.
+
+    Members:
+        control: array of ``config.pes`` :class:`hdl.ports.ControlPort`, out (seen from the engine).
+        ports: array of ``config.extra_ports`` :class:`hdl.ports.MemoryPort`, in, for the network
+            and the host; only there when there are any. One that is not used has all inputs 0.
+        dram: :class:`memory.dram_port.DramPort`, out.
+        vault: in; index of this vault in the chip.
+        first_pe: in; index in the chip of the engine in slot 0, which the others follow.
+        pe_count: in; engines in the chip.
+        counter_index: in; which :class:`memory.counters.VaultCounter` to read.
+        counter_value: out, one cycle after ``counter_index``.
+    """
+
+    def __init__(self, config: VaultTileConfig) -> None:
+        self.config = config
+        port = MemoryPort(address_bits=config.pe.address_bits, tag_bits=config.pe.tag_bits)
+        extra = {"ports": In(port).array(config.extra_ports)} if config.extra_ports else {}
+        super().__init__(
+            {
+                "control": Out(ControlPort(config.pe)).array(config.pes),
+                **extra,
+                "dram": Out(DramPort(config.vault)),
+                "vault": In(IDENTITY_BITS),
+                "first_pe": In(IDENTITY_BITS),
+                "pe_count": In(IDENTITY_BITS),
+                "counter_index": In(INDEX_BITS),
+                "counter_value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        memory = VaultMemory(config=config.vault, requesters=config.requesters)
+        m.submodules.memory = once(memory, platform)
+        for slot in range(config.pes):
+            pe = Pe(config.pe)
+            m.submodules[f"pe_{slot}"] = once(pe, platform)
+            connect(m, flipped(self.control[slot]), pe.control)
+            connect(m, pe.memory, memory.ports[slot])
+            m.d.comb += [
+                pe.identity.vault.eq(self.vault),
+                pe.identity.slot.eq(slot),
+                pe.identity.pe_index.eq(self.first_pe + slot),
+                pe.identity.pe_count.eq(self.pe_count),
+            ]
+        for number in range(config.extra_ports):
+            connect(m, flipped(self.ports[number]), memory.ports[config.pes + number])
+        connect(m, flipped(self.dram), memory.dram)
+        m.d.comb += [
+            memory.counter_index.eq(self.counter_index),
+            self.counter_value.eq(memory.counter_value),
+        ]
+        return m
