@@ -12,10 +12,11 @@ from hdl.ports import ControlPort, IdentityPort, MemoryPort
 from .arc import Arc
 from .counters import Counters
 from .decode import Decode
+from .dispatch import Dispatch
 from .fetch import Fetch
 from .issue import Issue
 from .load_store import LoadStore
-from .register_file import RegisterFile
+from .register_file import READ_PORTS, RegisterFile
 from .scalar import Scalar
 from .scratchpad import Scratchpad
 from .sequencer import Sequencer
@@ -29,7 +30,8 @@ class Pe(Component):
 
     An instruction is fetched in one cycle, decoded while its registers are read in the next, and
     issued in the third at the earliest. Scalar results are ready for the next instruction; a taken
-    branch costs one cycle more. Vector and load-store instructions complete on their own.
+    branch costs one cycle more. Vector and load-store instructions go on to a fourth, dispatch, and
+    complete on their own.
 
     Parameters:
         config: what to build.
@@ -59,6 +61,7 @@ class Pe(Component):
         fetch = Fetch(config)
         decode = Decode(config)
         issue = Issue(config)
+        dispatch = Dispatch(config)
         arc = Arc(config)
         registers = RegisterFile(config)
         scalar = Scalar(config)
@@ -70,6 +73,7 @@ class Pe(Component):
         m.submodules.fetch = once(fetch, platform)
         m.submodules.decode = once(decode, platform)
         m.submodules.issue = once(issue, platform)
+        m.submodules.dispatch = once(dispatch, platform)
         m.submodules.arc = once(arc, platform)
         m.submodules.registers = once(registers, platform)
         m.submodules.scalar = once(scalar, platform)
@@ -104,26 +108,33 @@ class Pe(Component):
             issue.next_pc.eq(fetch.pc),
             issue.next_outside.eq(fetch.outside),
             issue.next.eq(decode.out),
-            sequencer.between.eq(issue.between),
             sequencer.halt.eq(issue.halt),
             sequencer.cause.eq(issue.cause),
-            sequencer.pc.eq(issue.pc),
-            sequencer.done.eq(~vector.busy & load_store.idle),
+            sequencer.pc.eq(issue.fault_pc),
+            sequencer.waiting_pc.eq(issue.waiting_pc),
+            sequencer.done.eq(dispatch.empty & ~vector.busy & load_store.idle),
             sequencer.error.eq(load_store.error),
         ]
 
-        # Array range check.
-        for mine, theirs in zip(arc.ranges, issue.ranges, strict=True):
+        # Dispatch and array range check.
+        connect(m, issue.offer, dispatch.offer)
+        for mine, theirs in zip(arc.ranges, dispatch.ranges, strict=True):
             m.d.comb += mine.eq(theirs)
         m.d.comb += [
-            issue.conflict.eq(arc.conflict),
-            issue.full.eq(arc.full),
-            issue.entry.eq(arc.entry),
-            arc.allocate.eq(issue.allocate),
-            arc.start.eq(issue.start),
-            arc.end.eq(issue.end),
-            arc.columns.eq(issue.columns),
-            arc.store.eq(issue.store),
+            dispatch.run.eq(sequencer.run),
+            dispatch.drop.eq(sequencer.drop),
+            issue.dispatch_empty.eq(dispatch.empty),
+            issue.dispatch_cause.eq(dispatch.cause),
+            issue.dispatch_pc.eq(dispatch.pc),
+            issue.dispatch_stall.eq(dispatch.stall),
+            dispatch.conflict.eq(arc.conflict),
+            dispatch.full.eq(arc.full),
+            dispatch.entry.eq(arc.entry),
+            arc.allocate.eq(dispatch.allocate),
+            arc.start.eq(dispatch.start),
+            arc.end.eq(dispatch.end),
+            arc.columns.eq(dispatch.columns),
+            arc.store.eq(dispatch.store),
             arc.arrived.eq(load_store.arrived),
             arc.arrived_entry.eq(load_store.arrived_entry),
             arc.released.eq(load_store.released),
@@ -131,9 +142,13 @@ class Pe(Component):
         ]
 
         # Registers: launch, then scalar results, then loads, which can wait.
-        for mine, theirs in zip(registers.read, issue.read, strict=True):
-            connect(m, mine, theirs)
         loaded = Signal()
+        m.d.comb += registers.read.eq(issue.read)
+        for number in range(READ_PORTS):
+            m.d.comb += [
+                registers.index[number].eq(issue.index[number]),
+                issue.value[number].eq(registers.value[number]),
+            ]
         m.d.comb += [
             issue.valid.eq(registers.valid),
             registers.invalidate.eq(issue.invalidate),
@@ -141,17 +156,17 @@ class Pe(Component):
             loaded.eq(load_store.result_valid & ~issue.write),
             load_store.result_ready.eq(loaded),
             registers.write.eq(issue.write | loaded | sequencer.clear),
-            registers.index.eq(Mux(issue.write, issue.decoded.a, load_store.result_index)),
-            registers.value.eq(Mux(issue.write, scalar.result, load_store.result)),
+            registers.target.eq(Mux(issue.write, issue.decoded.a, load_store.result_index)),
+            registers.data.eq(Mux(issue.write, scalar.result, load_store.result)),
         ]
         with m.If(sequencer.clear):
             m.d.comb += [
-                registers.index.eq(sequencer.index),
-                registers.value.eq(sequencer.value),
+                registers.target.eq(sequencer.index),
+                registers.data.eq(sequencer.value),
             ]
 
         # Execution.
-        a, b, c = (port.value for port in issue.read)
+        a, b, c = registers.value
         m.d.comb += [
             scalar.decoded.eq(issue.decoded),
             scalar.a.eq(a),
@@ -161,8 +176,8 @@ class Pe(Component):
             issue.vector_busy.eq(vector.busy),
             issue.load_store_idle.eq(load_store.idle),
         ]
-        connect(m, issue.vector, vector.command)
-        connect(m, issue.load_store, load_store.command)
+        connect(m, dispatch.vector, vector.command)
+        connect(m, dispatch.load_store, load_store.command)
         connect(m, flipped(self.memory), load_store.memory)
         first, second, stored = scratchpad.read
         connect(m, vector.read[0], first)
@@ -179,7 +194,7 @@ class Pe(Component):
             counters.count.eq(sequencer.active),
             counters.event.eq(Mux(sequencer.run, issue.event, PeCounter.STALL_FENCE)),
             counters.busy.eq(vector.beat),
-            counters.loaded.eq(issue.loaded),
-            counters.stored.eq(issue.stored),
+            counters.loaded.eq(dispatch.loaded),
+            counters.stored.eq(dispatch.stored),
         ]
         return m

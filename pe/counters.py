@@ -9,14 +9,14 @@ from hdl.counters import COUNTER_BITS, PeCounter
 from hdl.emission import once
 from hdl.sram import Sram
 
-from .issue import EVENT_BITS
+from .dispatch import EVENT_BITS
 from .range_check import byte_bits
 
 __all__ = ["FLUSH_CYCLES", "Counters"]
 
 _COUNT = len(PeCounter)
 #: Cycles from the last event until every count is in the memory.
-FLUSH_CYCLES = _COUNT + 2
+FLUSH_CYCLES = _COUNT + 3
 
 _BYTES = (PeCounter.BYTES_LOADED, PeCounter.BYTES_STORED)
 
@@ -71,19 +71,32 @@ class Counters(Component):
         m.d.sync += [turn.eq(turn + 1), adding.eq(turn)]
         m.d.comb += [update.enable.eq(1), update.address.eq(turn)]
 
+        # What happened in the cycle before: counting lengthens no path of the issue stage.
+        late = {
+            name: Signal.like(signal, name=f"late_{name}")
+            for name, signal in (
+                ("count", self.count),
+                ("busy", self.busy),
+                ("event", self.event),
+                ("loaded", self.loaded),
+                ("stored", self.stored),
+            )
+        }
+        m.d.sync += [signal.eq(getattr(self, name)) for name, signal in late.items()]
+
         gathered = []
         for counter in PeCounter:
             step = Signal(byte_bits(self.config), name=f"step_{counter.name.lower()}")
             if counter is PeCounter.CYCLES:
-                m.d.comb += step.eq(self.count)
+                m.d.comb += step.eq(late["count"])
             elif counter is PeCounter.VECTOR_BUSY:
-                m.d.comb += step.eq(self.count & self.busy)
+                m.d.comb += step.eq(late["count"] & late["busy"])
             elif counter in _BYTES:
                 m.d.comb += step.eq(
-                    self.loaded if counter is PeCounter.BYTES_LOADED else self.stored
+                    late["loaded"] if counter is PeCounter.BYTES_LOADED else late["stored"]
                 )
             else:
-                m.d.comb += step.eq(self.count & (self.event == counter))
+                m.d.comb += step.eq(late["count"] & (late["event"] == counter))
             most = self.config.scratchpad_bytes if counter in _BYTES else 1
             narrow = Signal(range(_COUNT * most + 1), name=f"gathered_{counter.name.lower()}")
             m.d.sync += narrow.eq(narrow + step)
@@ -97,6 +110,8 @@ class Counters(Component):
         ]
         with m.If(self.clear):
             m.d.comb += [write.address.eq(self.clear_index), write.data.eq(0)]
+            # The first word is the one to go on with: its old value is not read any more.
+            m.d.sync += turn.eq(0)
             for narrow in gathered:
                 m.d.sync += narrow.eq(0)
         return m

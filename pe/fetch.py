@@ -79,8 +79,10 @@ class Fetch(Component):
             read.enable.eq(advance),
             read.address.eq(address[: config.pc_bits]),
             self.word.eq(read.data),
-            # Negative addresses are large ones here.
-            self.outside.eq(self.pc.as_unsigned() >= self.words),
+            # Negative addresses are large ones here; and the buffer ends, whatever the launch says.
+            self.outside.eq(
+                (self.pc.as_unsigned() >= self.words) | self.pc[config.pc_bits :].any()
+            ),
         ]
         with m.If(self.redirect):
             m.d.comb += address.eq(self.target)

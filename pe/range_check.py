@@ -33,7 +33,8 @@ class RangeCheck(Component):
         ranges: array of :func:`pe.arc.scratchpad_range`, out: where A, B and C point.
         bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
         dram: out; its DRAM address.
-        cause: out; the fault of the operands' values, or ``NONE``.
+        cause: out; the fault of a vector or load-store instruction's values, or ``NONE``.
+        bad_setting: out; the instruction sets VL, MR or FX to what they can't be.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -53,6 +54,7 @@ class RangeCheck(Component):
                 "columns": Out(column_count_bits(config)),
                 "dram": Out(config.address_bits),
                 "cause": Out(CAUSE_BITS),
+                "bad_setting": Out(1),
             }
         )
 
@@ -132,8 +134,7 @@ class RangeCheck(Component):
                 m.d.comb += self.cause.eq(FaultCause.MISALIGNED)
         with m.If(outside.any() | long):
             m.d.comb += self.cause.eq(FaultCause.SCRATCHPAD_RANGE)
-        with m.If(self._bad_setting()):
-            m.d.comb += self.cause.eq(FaultCause.VECTOR_SETTING)
+        m.d.comb += self.bad_setting.eq(self._bad_setting())
         return m
 
     def _bad_setting(self) -> Value:

@@ -1,7 +1,6 @@
 """Register file: 64-bit scalar registers with a valid bit each."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -11,18 +10,10 @@ from hdl.sram import Sram
 
 from .scalar import REGISTER_WIDTH
 
-__all__ = ["READ_PORTS", "RegisterFile", "RegisterReadPort"]
+__all__ = ["READ_PORTS", "RegisterFile"]
 
 #: An instruction reads at most three registers.
 READ_PORTS = 3
-
-
-class RegisterReadPort(wiring.Signature):
-    """Read port, seen from the user: ``index``, out, and in the next cycle ``value``, in, the
-    register as it is after the writes of the cycle of ``index``."""
-
-    def __init__(self, config: PeConfig) -> None:
-        super().__init__({"index": Out(config.register_bits), "value": In(REGISTER_WIDTH)})
 
 
 class RegisterFile(Component):
@@ -33,8 +24,10 @@ class RegisterFile(Component):
     around it.
 
     Members:
-        read: array of :class:`RegisterReadPort`, in.
-        write, index, value: in; write a register and set its valid bit.
+        read: in; read all ports. index: in, array; register of each port. value: out, array; in the
+            next cycle, the registers as they are after the writes of the cycle of ``read``; held
+            while ``read`` is 0.
+        write, target, data: in; write a register and set its valid bit.
         invalidate, pending: in; clear the valid bit of register ``pending``; ``write`` of the same
             register in the same cycle wins.
         valid: out, a bit a register.
@@ -44,10 +37,12 @@ class RegisterFile(Component):
         self.config = config
         super().__init__(
             {
-                "read": In(RegisterReadPort(config)).array(READ_PORTS),
+                "read": In(1),
+                "index": In(config.register_bits).array(READ_PORTS),
+                "value": Out(REGISTER_WIDTH).array(READ_PORTS),
                 "write": In(1),
-                "index": In(config.register_bits),
-                "value": In(REGISTER_WIDTH),
+                "target": In(config.register_bits),
+                "data": In(REGISTER_WIDTH),
                 "invalidate": In(1),
                 "pending": In(config.register_bits),
                 "valid": Out(config.registers, init=-1),  # type: ignore[call-arg]
@@ -66,23 +61,26 @@ class RegisterFile(Component):
         )
         m.submodules.registers = once(registers, platform)
         (write,) = registers.write
-        written = Signal(REGISTER_WIDTH)
+        written = Signal(REGISTER_WIDTH, reset_less=True)
         m.d.comb += [
             write.enable.eq(self.write),
-            write.address.eq(self.index),
-            write.data.eq(self.value),
+            write.address.eq(self.target),
+            write.data.eq(self.data),
         ]
-        m.d.sync += written.eq(self.value)
-        for number, (port, read) in enumerate(zip(self.read, registers.read, strict=True)):
+        with m.If(self.read):
+            m.d.sync += written.eq(self.data)
+        for number, port in enumerate(registers.read):
             passed = Signal(name=f"passed_{number}")
-            m.d.sync += passed.eq(self.write & (self.index == port.index))
+            index, value = self.index[number], self.value[number]
+            with m.If(self.read):
+                m.d.sync += passed.eq(self.write & (self.target == index))
             m.d.comb += [
-                read.enable.eq(1),
-                read.address.eq(port.index),
-                port.value.eq(Mux(passed, written, read.data)),
+                port.enable.eq(self.read),
+                port.address.eq(index),
+                value.eq(Mux(passed, written, port.data)),
             ]
         with m.If(self.invalidate):
             m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
         with m.If(self.write):
-            m.d.sync += self.valid.bit_select(self.index, 1).eq(1)
+            m.d.sync += self.valid.bit_select(self.target, 1).eq(1)
         return m

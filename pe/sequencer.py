@@ -11,7 +11,7 @@ from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 
 from .counters import FLUSH_CYCLES
-from .issue import EVENT_BITS
+from .dispatch import EVENT_BITS
 from .range_check import CAUSE_BITS
 from .scalar import REGISTER_WIDTH
 
@@ -33,7 +33,8 @@ class Sequencer(Component):
         start: out, one cycle: the program begins in the next one. run: out; it runs.
         active: out; the program runs, or its last instructions complete.
         clear: out; register ``index`` is to be written with ``value``.
-        between, halt, cause, pc: in, from :class:`pe.issue.Issue`.
+        drop: out; memory answered with an error: what waits must not be done.
+        halt, cause, pc, waiting_pc: in, from :class:`pe.issue.Issue`; ``pc`` belongs to ``cause``.
         done: in; vector and load-store unit are idle. error: in; memory answered with an error.
     """
 
@@ -52,10 +53,11 @@ class Sequencer(Component):
                 "clear": Out(1),
                 "index": Out(max(config.register_bits, EVENT_BITS)),
                 "value": Out(REGISTER_WIDTH),
-                "between": In(1),
                 "halt": In(1),
                 "cause": In(CAUSE_BITS),
                 "pc": In(signed(PC_BITS)),
+                "waiting_pc": In(signed(PC_BITS)),
+                "drop": Out(1),
                 "done": In(1),
                 "error": In(1),
             }
@@ -74,6 +76,7 @@ class Sequencer(Component):
         last = (1 << len(self.index)) - 1
         flush = Signal(range(FLUSH_CYCLES))
         failed = Signal()
+        m.d.comb += self.drop.eq(failed)
         with m.If(self.error):
             m.d.sync += failed.eq(1)
 
@@ -102,15 +105,16 @@ class Sequencer(Component):
                     m.d.comb += self.start.eq(1)
                     m.next = "RUN"
             with m.State("RUN"):
-                m.d.comb += [self.run.eq(1), self.active.eq(1)]
+                # Nothing may issue on the data of a failed load, so not in this cycle either.
+                m.d.comb += [self.run.eq(~(self.stop | failed)), self.active.eq(1)]
+                m.d.sync += self.status.pc.eq(self.pc)
                 with m.If(self.cause != FaultCause.NONE):
-                    m.d.sync += [
-                        self.status.cause.eq(self.cause),
-                        self.status.pc.eq(self.pc),
-                    ]
+                    m.d.sync += self.status.cause.eq(self.cause)
                     m.next = "DRAIN"
-                with m.Elif(self.between & (self.halt | self.stop | failed)):
-                    m.d.sync += self.status.pc.eq(self.pc)
+                with m.Elif(failed):
+                    m.d.sync += self.status.pc.eq(self.waiting_pc)
+                    m.next = "DRAIN"
+                with m.Elif(self.halt | self.stop):
                     m.next = "DRAIN"
             with m.State("DRAIN"):
                 m.d.comb += self.active.eq(1)

@@ -5,7 +5,7 @@ from pe.register_file import RegisterFile
 
 
 @pytest.mark.parametrize("registers", [8, 64])
-def test_reads_see_every_earlier_write_at_once(simulate, rng, registers):
+def test_reads_see_every_earlier_write_and_are_held(simulate, rng, registers):
     dut = RegisterFile(PeConfig(registers=registers))
 
     async def bench(ctx):
@@ -18,21 +18,24 @@ def test_reads_see_every_earlier_write_at_once(simulate, rng, registers):
             write = rng.random() < 0.6
             index, value = rng.randrange(registers) % 5, rng.getrandbits(64)
             invalidate, pending = rng.random() < 0.3, rng.randrange(registers) % 5
-            for port, number in zip(dut.read, indices, strict=True):
-                ctx.set(port.index, number)
+            read = rng.random() < 0.7
+            ctx.set(dut.read, read)
+            for place, number in enumerate(indices):
+                ctx.set(dut.index[place], number)
             ctx.set(dut.write, write)
-            ctx.set(dut.index, index)
-            ctx.set(dut.value, value)
+            ctx.set(dut.target, index)
+            ctx.set(dut.data, value)
             ctx.set(dut.invalidate, invalidate)
             ctx.set(dut.pending, pending)
-            for port, want in zip(dut.read, expected, strict=True):
+            for place, want in enumerate(expected):
                 if want is not None:
-                    assert ctx.get(port.value) == want
+                    assert ctx.get(dut.value[place]) == want
             if invalidate:
                 valid[pending] = 0
             if write:
                 values[index], valid[index] = value, 1
-            expected = [values[number] for number in indices]
+            if read:
+                expected = [values[number] for number in indices]
             await ctx.tick()
             assert ctx.get(dut.valid) == sum(bit << i for i, bit in enumerate(valid))
 

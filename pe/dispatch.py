@@ -1,0 +1,190 @@
+"""Dispatch: behind issue, where vector and load-store instructions wait for their turn."""
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, signed
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.counters import PeCounter
+from hdl.ports import PC_BITS, WORD_BITS
+from isa.faults import FaultCause
+from isa.table import MAX_FX, REDUCTION, VERTICAL, WIDTH
+
+from .arc import RANGES, column_count_bits, entry_bits, scratchpad_range
+from .load_store_ports import load_store_command
+from .ports import vector_command
+from .range_check import CAUSE_BITS, byte_bits
+
+__all__ = ["EVENT_BITS", "Dispatch", "dispatched"]
+
+#: Bits of a counter's index.
+EVENT_BITS = max(PeCounter).bit_length()
+
+
+def dispatched(config: PeConfig) -> data.StructLayout:
+    """A vector or load-store instruction with its operands' values and what it touches.
+
+    Members:
+        vector: it goes to the vector unit. kind, vertical, reduction, width: as decoded.
+        ranges: scratchpad ranges of A, B and C; they start where the operands point.
+        vl, mr, fx: vector settings.
+        dram, bytes, columns: of a load or store. index: register to load. value: word to store.
+        cause: fault of its operands' values, or ``NONE``. pc: its address.
+    """
+    return data.StructLayout(
+        {
+            "vector": 1,
+            "kind": 2,
+            "vertical": VERTICAL.bits,
+            "reduction": REDUCTION.bits,
+            "width": WIDTH.bits,
+            "ranges": data.ArrayLayout(scratchpad_range(config), RANGES),
+            "vl": config.length_bits,
+            "mr": config.length_bits,
+            "fx": MAX_FX.bit_length(),
+            "dram": config.address_bits,
+            "bytes": byte_bits(config),
+            "columns": column_count_bits(config),
+            "index": config.register_bits,
+            "value": WORD_BITS,
+            "cause": CAUSE_BITS,
+            "pc": signed(PC_BITS),
+        }
+    )
+
+
+class Dispatch(Component):
+    """Holds one instruction until no range of it is in transfer and its unit takes it.
+
+    What is held has its fault beside it, so the issue stage may go on behind it whatever it waits
+    for: only a further vector or load-store instruction waits. An instruction with a fault stays
+    until ``run`` falls.
+
+    Members:
+        offer: stream of :func:`dispatched`, in. run: in. drop: in; what is held is not to be done:
+            it waited for data that could not be loaded.
+        empty: out; nothing is held. cause, pc: out; fault of what is held, or ``NONE``, and its
+            address.
+        ranges: out, and conflict, full, entry: in; allocate, start, end, columns, store: out; see
+            :class:`pe.arc.Arc`.
+        vector: stream of :func:`pe.ports.vector_command`, out.
+        load_store: stream of :func:`pe.load_store_ports.load_store_command`, out.
+        stall: out; :class:`hdl.counters.PeCounter` for which what is held waits.
+        loaded, stored: out; bytes that the load or store dispatched in this cycle moves.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        bits = config.scratchpad_bits + 1
+        super().__init__(
+            {
+                "offer": In(stream.Signature(dispatched(config))),
+                "run": In(1),
+                "drop": In(1),
+                "empty": Out(1),
+                "cause": Out(CAUSE_BITS),
+                "pc": Out(signed(PC_BITS)),
+                "ranges": Out(scratchpad_range(config)).array(RANGES),
+                "conflict": In(1),
+                "full": In(1),
+                "entry": In(entry_bits(config)),
+                "allocate": Out(1),
+                "start": Out(bits),
+                "end": Out(bits),
+                "columns": Out(column_count_bits(config)),
+                "store": Out(1),
+                "vector": Out(stream.Signature(vector_command(config))),
+                "load_store": Out(stream.Signature(load_store_command(config))),
+                "stall": Out(EVENT_BITS),
+                "loaded": Out(byte_bits(config)),
+                "stored": Out(byte_bits(config)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        held = Signal()
+        now: Any = Signal(dispatched(config), reset_less=True)
+        faulty = Signal(reset_less=True)
+        # Nothing to transfer: done without the unit.
+        nothing = Signal(reset_less=True)
+        leaves = Signal()
+        given: Any = self.offer.payload
+        register = now.kind[1]
+        with m.If(leaves | self.drop | (faulty & ~self.run)):
+            m.d.sync += held.eq(0)
+        with m.If(self.offer.ready):
+            m.d.sync += [
+                now.eq(given),
+                faulty.eq(given.cause != FaultCause.NONE),
+                nothing.eq(~given.vector & ~given.kind[1] & (given.bytes == 0)),
+            ]
+            with m.If(self.offer.valid):
+                m.d.sync += held.eq(1)
+        m.d.comb += [
+            self.offer.ready.eq(~held | leaves),
+            self.empty.eq(~held),
+            self.cause.eq(Mux(held & faulty, now.cause, FaultCause.NONE)),
+            self.pc.eq(now.pc),
+        ]
+        for number, r in enumerate(self.ranges):
+            m.d.comb += r.eq(now.ranges[number])
+
+        sound = Signal()
+        clear = Signal()
+        done = Signal()
+        target, source, second = (now.ranges[number] for number in range(RANGES))
+        vector, transfer = self.vector.payload, self.load_store.payload
+        store = now.kind[0]
+        m.d.comb += [
+            sound.eq(held & ~faulty & ~self.drop),
+            self.vector.valid.eq(sound & now.vector & ~self.conflict),
+            vector.kind.eq(now.kind),
+            vector.vertical.eq(now.vertical),
+            vector.reduction.eq(now.reduction),
+            vector.width.eq(now.width),
+            vector.result.eq(target.start),
+            vector.first.eq(source.start),
+            vector.second.eq(second.start),
+            vector.vl.eq(now.vl),
+            vector.mr.eq(now.mr),
+            vector.fx.eq(now.fx),
+            clear.eq(sound & ~now.vector & (register | (~self.conflict & ~self.full))),
+            self.load_store.valid.eq(clear & ~nothing),
+            transfer.store.eq(store),
+            transfer.register.eq(register),
+            transfer.width.eq(now.width),
+            transfer.dram.eq(now.dram),
+            transfer.bytes.eq(now.bytes),
+            transfer.scratchpad.eq(Mux(store, source.start, target.start)),
+            transfer.entry.eq(self.entry),
+            transfer.index.eq(now.index),
+            transfer.value.eq(now.value),
+            done.eq(clear & (nothing | self.load_store.ready)),
+            leaves.eq(done | (self.vector.valid & self.vector.ready)),
+            self.allocate.eq(self.load_store.valid & self.load_store.ready & ~register),
+            self.start.eq(Mux(store, source.start, target.start)),
+            self.end.eq(Mux(store, source.end, target.end)),
+            self.columns.eq(Mux(store, 1, now.columns)),
+            self.store.eq(store),
+        ]
+        with m.If(done):
+            with m.If(store):
+                m.d.comb += self.stored.eq(now.bytes)
+            with m.Else():
+                m.d.comb += self.loaded.eq(now.bytes)
+
+        ranged = now.vector | ~register
+        with m.If(ranged & self.conflict):
+            m.d.comb += self.stall.eq(PeCounter.STALL_ARC_CONFLICT)
+        with m.Elif(now.vector):
+            m.d.comb += self.stall.eq(PeCounter.STALL_VECTOR)
+        with m.Elif(~register & self.full):
+            m.d.comb += self.stall.eq(PeCounter.STALL_ARC_FULL)
+        with m.Else():
+            m.d.comb += self.stall.eq(PeCounter.STALL_LOAD_STORE)
+        return m
