@@ -24,6 +24,7 @@ class FaultCause(IntEnum):
     MISALIGNED = 5
     #: A byte of a load or store lies outside the memory.
     DRAM_RANGE = 6
-    #: The memory answered a request with an error. Reported with the program counter of the
-    #: instruction that waits at issue when the answer arrives, not of the one that asked.
+    #: The memory answered a request with an error. Nothing that still waited is done then.
+    #: Reported with the program counter of the oldest instruction that waited when the answer
+    #: arrived (of the last one issued, if none did), not of the one that asked.
     MEMORY_ERROR = 7

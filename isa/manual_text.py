@@ -78,7 +78,9 @@ the width.
 
 A result must not overlap an operand of the same instruction, except that each element may replace
 the very element that it is made from (`v.v` and `v.s` with the result at the address of an
-operand vector). Otherwise the result is undefined; the simulator reads all operands first.
+operand vector), and that the results of `m.v` may start where its matrix starts: result *i* then
+lies in rows up to *i*, which have been read when it is written. Otherwise the result is undefined;
+the simulator reads all operands first.
 """
 
 HAZARDS = f"""\
@@ -137,7 +139,7 @@ FAULTS = {
     FaultCause.DRAM_RANGE: "a byte of a load or store lies outside the memory",
     FaultCause.MEMORY_ERROR: (
         "the memory answered a request with an error; the address reported is that of the "
-        "instruction that waits for issue at that time"
+        "oldest instruction that waited at that time, and nothing that waited is done"
     ),
 }
 

@@ -84,3 +84,19 @@ def test_program_can_only_be_loaded_while_stopped(simulate):
         assert ctx.get(dut.valid) == 0
 
     simulate(dut, bench)
+
+
+def test_program_longer_than_the_buffer_does_not_wrap(simulate):
+    """A launch may name more words than there are; the first of them is outside."""
+    dut = Fetch(CONFIG)
+
+    async def bench(ctx):
+        await _load([7] * 64)(ctx, dut)
+        ctx.set(dut.words, 100)
+        ctx.set(dut.ready, 1)
+        await ctx.tick()
+        for pc in range(70):
+            assert (ctx.get(dut.pc), ctx.get(dut.outside)) == (pc, pc >= 64)
+            await ctx.tick()
+
+    simulate(dut, bench)
