@@ -7,7 +7,6 @@ neither may happen to a program that uses VIP.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -51,7 +50,6 @@ def run_yosys(
     what: str,
     folder: Path | None = None,
     log: Path | None = None,
-    started: Callable[[str], None] | None = None,
 ) -> str:
     """Run ``commands`` in order in a new Yosys.
 
@@ -60,7 +58,6 @@ def run_yosys(
         what: names the work in error messages, e.g. ``area of arc``.
         folder: working directory; ABC takes no paths with spaces, but names relative to it.
         log: file that keeps Yosys's messages; by default they are kept only until the end.
-        started: called with each command as Yosys starts it.
 
     Returns:
         Yosys's messages.
@@ -93,8 +90,6 @@ def run_yosys(
                     sink.write(raw)
                     if raw.startswith(marker):
                         current = raw[len(marker) :].decode(errors="replace").rsplit("'", 1)[0]
-                        if started is not None:
-                            started(current)
                 process.wait()
             finally:
                 if process.poll() is None:
