@@ -40,9 +40,10 @@ class BpJob:
     memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
     program: Program | None = None
 
-    def assembled(self) -> Program:
-        """The program."""
-        return self.program or bp_program(self.problem.labels, self.problem.bits)
+    def assembled(self, scratchpad_bytes: int) -> Program:
+        """The program, for an engine with such a scratchpad."""
+        labels, bits = self.problem.labels, self.problem.bits
+        return self.program or bp_program(labels, bits, scratchpad_bytes=scratchpad_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,7 @@ def cosim_bp(
     if updates < 1:
         raise CosimError("nothing to update: give at least two pixels and one iteration")
     layout = BpLayout.of(problem)
-    program = job.assembled()
+    program = job.assembled(config.scratchpad_bytes)
     golden = iterate(problem, job.iterations)
     with DramImage(1 << config.address_bits) as memory:
         pack(problem, layout, memory, iterations=job.iterations)
