@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 
@@ -29,21 +29,42 @@ __all__ = [
     "PeSimulation",
     "run_many",
     "run_pe",
+    "stop_cycles",
 ]
+
+
+#: Bytes of a memory request at most.
+_COLUMN_BYTES = 32
+#: A healthy engine completes what it issued in this many times the cycles that it should take.
+_PATIENCE = 4
+_PATIENCE_FLOOR = 100_000
 
 
 class CosimError(VipError):
     """A run that did not end as a run must; the message says why."""
 
 
+def _within(name: str, value: int, high: int) -> None:
+    if not 0 <= value <= high:
+        raise CosimError(f"{name} must be from 0 to {high}, not {value}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Which engine of a chip the simulated one takes itself for; each 0..65535."""
+    """Which engine of a chip the simulated one takes itself for; each 0..65535.
+
+    Raises:
+        CosimError: a value outside its range.
+    """
 
     pe_index: int = 0
     vault: int = 0
     slot: int = 0
     pe_count: int = 1
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            _within(item.name, getattr(self, item.name), (1 << 16) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +76,14 @@ class Job:
         image: the memory; the engine changes it. Give it the size of the engine's address space.
         max_cycles: a program that runs longer is an error.
         memory: how the memory answers.
-        parameters: DRAM address of the parameter block.
+        parameters: DRAM address of the parameter block, 0..2**64 - 1.
         identity: of the engine.
         reset: reset the engine before; otherwise it goes on in the state that the job before left.
         scratchpad: what the scratchpad holds at the start, for an engine with ``behavioural``
             memories; None: what it held before.
+
+    Raises:
+        CosimError: ``parameters`` outside its range.
     """
 
     words: Sequence[int]
@@ -70,6 +94,20 @@ class Job:
     identity: Identity = field(default_factory=Identity)
     reset: bool = True
     scratchpad: bytes | None = None
+
+    def __post_init__(self) -> None:
+        _within("parameters", self.parameters, (1 << 64) - 1)
+
+
+def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
+    """Cycles after a stop in which an engine beside ``memory`` surely has completed what it issued:
+    a transfer of the whole scratchpad for each entry of its ARC, with some patience."""
+    requests = config.arc_entries * config.scratchpad_bytes // _COLUMN_BYTES
+    rounds = requests // config.load_store_queue + 1
+    waiting = rounds * (memory.latency + memory.extra_latency)
+    moving = requests * _COLUMN_BYTES // 8 * 256 / memory.bandwidth
+    chance = (1 - memory.stall) * (1 - memory.gap)
+    return _PATIENCE_FLOOR + _PATIENCE * (waiting + int(moving / chance))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +229,7 @@ class PeSimulation:
             reset=job.reset,
             parameters=job.parameters,
             max_cycles=job.max_cycles,
+            stop_cycles=stop_cycles(config, job.memory),
             identity=(identity.pe_index, identity.vault, identity.slot, identity.pe_count),
             scratchpad=None if job.scratchpad is None else job.scratchpad.hex(),
         )

@@ -97,6 +97,7 @@ class _HostJob(ctypes.Structure):
         ("reset", c_uint32),
         ("parameters", c_uint64),
         ("max_cycles", c_uint64),
+        ("stop_cycles", c_uint64),
         ("pe_index", c_uint16),
         ("vault", c_uint16),
         ("slot", c_uint16),
@@ -131,7 +132,11 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class HostJob:
-    """One run as it is handed to the simulator; see :class:`sim_tb.cosim.Job` for the meaning."""
+    """One run as it is handed to the simulator; see :class:`sim_tb.cosim.Job` for the meaning.
+
+    ``stop_cycles`` is how long a stopped engine may take to complete what it has issued; one that
+    takes longer hangs.
+    """
 
     words: tuple[int, ...]
     memory: str
@@ -139,6 +144,7 @@ class HostJob:
     reset: bool
     parameters: int
     max_cycles: int
+    stop_cycles: int
     identity: tuple[int, int, int, int]
     scratchpad: str | None = None
 
@@ -267,6 +273,7 @@ class HostModel:
             reset=job.reset,
             parameters=job.parameters,
             max_cycles=job.max_cycles,
+            stop_cycles=job.stop_cycles,
             pe_index=pe_index,
             vault=vault,
             slot=slot,

@@ -15,8 +15,6 @@ namespace {
 
 constexpr uint32_t kResetCycles = 4;
 constexpr uint32_t kCounters = 16;
-// An engine that was told to stop has this long to complete what it issued before.
-constexpr uint64_t kStopCycles = 1'000'000;
 constexpr int32_t kMemoryPort = 0;
 constexpr uint32_t kRunning = 1;  // hdl.ports.PeState
 
@@ -42,7 +40,8 @@ struct Host {
 
     void end(uint32_t outcome) {
         result.outcome = outcome;
-        fresh = outcome != kEnded;
+        // An engine that obeyed a stop can be launched again as it is.
+        fresh = outcome != kEnded && outcome != kTooLong;
         enter(Phase::kIdle);
     }
 };
@@ -111,7 +110,8 @@ int32_t vip_host_cycle(uint8_t load_ready, uint8_t launch_ready, uint32_t state,
             ++host.cycles;
             if (host.phase == Phase::kRun && host.cycles > host.job.max_cycles) {
                 host.enter(Phase::kStop);
-            } else if (host.cycles > host.job.max_cycles + kStopCycles) {
+            } else if (host.phase == Phase::kStop &&
+                       host.cycles - host.job.max_cycles > host.job.stop_cycles) {
                 host.result.cycles = host.cycles;
                 host.result.state = state;
                 host.end(kHung);

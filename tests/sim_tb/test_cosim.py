@@ -26,6 +26,7 @@ from sim_tb.cosim import (
     PeSimulation,
     run_many,
     run_pe,
+    stop_cycles,
 )
 from sim_tb.random_check import check_programs
 
@@ -128,12 +129,16 @@ def test_endless_program_is_an_error_and_the_next_one_runs(
     simulation: PeSimulation, image: DramImage
 ) -> None:
     endless = Job(words=assemble("loop: jmp loop\n").words, image=image, max_cycles=1000)
-    job = Job(words=SUM.words, image=image, max_cycles=1000, reset=False)
-    first, second = simulation.run_many([endless, job])
+    job = Job(words=SUM.words, image=image, max_cycles=1000, parameters=64)
+    expected, first, second = simulation.run_many([job, endless, replace(job, reset=False)])
     assert isinstance(first, CosimError)
     assert str(first) == "the program did not end within 1000 cycles"
+    assert isinstance(expected, CosimResult)
     assert isinstance(second, CosimResult)
     assert second.state is PeState.HALTED
+    assert second.counters == expected.counters
+    # A reset takes cycles, but not of a run.
+    assert second.registers == expected.registers
     with pytest.raises(CosimError, match="did not end within 1000 cycles"):
         simulation.run(endless)
 
@@ -165,6 +170,35 @@ def test_jobs_that_can_not_run_are_refused(
     job = Job(words=SUM.words, image=image, max_cycles=1000)
     with pytest.raises(CosimError, match=message):
         run_many([replace(job, **change)], config=CONFIG)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parameters", [-1, 1 << 64])
+def test_parameters_are_not_cut_to_64_bits(image: DramImage, parameters: int) -> None:
+    with pytest.raises(CosimError, match=f"parameters must be from 0 to .*, not {parameters}"):
+        run_pe(SUM, image, config=CONFIG, max_cycles=1000, parameters=parameters)
+
+
+@pytest.mark.parametrize("name", ["pe_index", "vault", "slot", "pe_count"])
+def test_identities_are_not_cut_to_16_bits(name: str) -> None:
+    for value in (-1, 65536):
+        with pytest.raises(CosimError, match=f"{name} must be from 0 to 65535, not {value}"):
+            Identity(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        MemoryBehaviour(latency=1_000_000, extra_latency=1_000_000),
+        MemoryBehaviour(bandwidth=1, stall=0.99, gap=0.99),
+    ],
+)
+def test_a_slow_memory_makes_no_engine_hang(memory: MemoryBehaviour) -> None:
+    """Every entry of the ARC may wait for a transfer of the whole scratchpad."""
+    columns = CONFIG.arc_entries * CONFIG.scratchpad_bytes // 32
+    slowest = columns // CONFIG.load_store_queue * (memory.latency + memory.extra_latency)
+    beats = columns * 4 * 256 // memory.bandwidth / ((1 - memory.stall) * (1 - memory.gap))
+    assert stop_cycles(CONFIG, memory) > max(slowest, beats)
+    assert stop_cycles(CONFIG, MemoryBehaviour()) < 1_000_000
 
 
 def test_waveforms_have_two_formats() -> None:

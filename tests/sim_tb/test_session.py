@@ -52,6 +52,7 @@ def job(tmp_path: Path) -> HostJob:
         reset=True,
         parameters=0,
         max_cycles=100_000,
+        stop_cycles=10_000,
         identity=(7, 0, 0, 1),
     )
 
@@ -120,8 +121,7 @@ def test_broken_rule_fails_the_run_and_not_the_next(session: Session, job: HostJ
 
 def test_endless_program_is_stopped_and_a_deaf_engine_reset(session: Session, job: HostJob) -> None:
     slow = replace(job, behaviour=MemoryBehaviour(latency=5000), max_cycles=100)
-    # The memory takes longer to answer than the host waits after a stop.
-    hung = replace(slow, behaviour=MemoryBehaviour(latency=1_000_000, extra_latency=1_000_000))
+    hung = replace(slow, stop_cycles=4000)
     results = session.run_many([slow, hung, job])
     outcomes = [result.outcome for result in results]
     assert outcomes == [Outcome.TOO_LONG, Outcome.HUNG, Outcome.ENDED]
