@@ -14,10 +14,14 @@ from isa.table import BY_KEY
 
 from .cosim import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 
-__all__ = ["TrimCheck", "Workload", "check_trimmed"]
+__all__ = ["ProgramFaultError", "TrimCheck", "Workload", "check_trimmed"]
 
 _BLOCK = 1 << 20
 _FAULT_CYCLES = 10_000
+
+
+class ProgramFaultError(CosimError):
+    """A program that faults on the full engine, where it was to show what it does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,7 @@ class Workload:
         program: what to run. contents: the memory from address 0 on.
         parameters: DRAM address of the parameter block.
         memory: behaviour of the memory. max_cycles: a run that takes longer is an error.
+        may_fault: whether a program that faults is compared too, up to its fault.
     """
 
     program: Program
@@ -35,6 +40,12 @@ class Workload:
     parameters: int = 0
     memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
     max_cycles: int = 200_000_000
+    may_fault: bool = False
+
+    @property
+    def zero_memory(self) -> bool:
+        """Whether the program runs on a memory of zeros."""
+        return self.contents.count(0) == len(self.contents)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +53,8 @@ class TrimCheck:
     """What the comparison found.
 
     Attributes:
-        match: end, memory, scratchpad, registers, cycles and all counters are the same on both
-            engines.
+        match: end (with cause and place of a fault), memory, scratchpad, registers, cycles and
+            all counters are the same on both engines.
         different: what is not, by name.
         cycles_full, cycles_trimmed: of the program.
         removed: number of instructions that the trimmed engine does not have.
@@ -117,6 +128,12 @@ def _without_fault(simulation: PeSimulation, keys: list[str]) -> tuple[str, ...]
     return tuple(found)
 
 
+def _end(result: CosimResult) -> tuple[PeState, FaultCause, int | None]:
+    """State, cause and place; a program that halts has no place of a fault."""
+    faulted = result.state is PeState.FAULTED
+    return result.state, result.cause, result.pc if faulted else None
+
+
 def check_trimmed(
     work: Workload,
     full: PeConfig,
@@ -129,12 +146,17 @@ def check_trimmed(
         progress: called now and then with the cycles so far, of the full engine first.
 
     Raises:
+        ProgramFaultError: the program faults on the full engine, and may not.
         CosimError: a run that does not end.
         sim_tb.build.BuildError: a simulator can't be built.
     """
     removed = sorted(full.instructions - trimmed.instructions)
     with PeSimulation(full) as simulation:
         before, memory_before = _run(simulation, work, progress)
+    if before.state is not PeState.HALTED and not work.may_fault:
+        raise ProgramFaultError(
+            f"the program faults on the full engine: {before.cause.name} at word {before.pc}"
+        )
     begun = before.cycles
 
     def shifted(cycles: int) -> None:
@@ -146,7 +168,7 @@ def check_trimmed(
         unfaulted = _without_fault(simulation, removed)
     kept = len(after.registers)
     pairs = {
-        "end": ((before.state, before.cause), (after.state, after.cause)),
+        "end": (_end(before), _end(after)),
         "memory": (memory_before, memory_after),
         "scratchpad": (before.scratchpad, after.scratchpad),
         # A register that the trimmed engine lacks is never written.

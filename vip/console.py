@@ -8,6 +8,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
@@ -15,24 +16,32 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["console", "counted", "steps", "units_done"]
+__all__ = ["console", "counted", "steps", "tally", "units_done"]
 
 #: Results go to standard output, progress to standard error: a pipe gets results alone.
 console = Console(highlight=False)
 _progress_console = Console(stderr=True, highlight=False)
 
 
+def _progress(*columns: ProgressColumn) -> Progress:
+    """A display that goes away when its work is done; none where nobody sees it move."""
+    return Progress(
+        *columns,
+        console=_progress_console,
+        transient=True,
+        disable=not _progress_console.is_terminal,
+    )
+
+
 @contextmanager
 def counted(what: str, total: float) -> Iterator[Callable[[float], None]]:
     """A bar for work of known size; call the result with how much is done so far."""
-    with Progress(
+    with _progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=_progress_console,
-        transient=True,
     ) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.update(task, completed=min(done, total))
@@ -40,16 +49,27 @@ def counted(what: str, total: float) -> Iterator[Callable[[float], None]]:
 
 
 @contextmanager
+def tally(what: str) -> Iterator[Callable[[int], None]]:
+    """A running count for work of unknown size; call the result with how much is done so far."""
+    with _progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.completed:,.0f}"),
+        TimeElapsedColumn(),
+    ) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
 def units_done(what: str) -> Iterator[Callable[[str, int, int], None]]:
     """A bar for work in named units; call the result with a unit's name, how many are done, of
     how many."""
-    with Progress(
+    with _progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=_progress_console,
-        transient=True,
     ) as progress:
         task = progress.add_task(what, total=None)
 
@@ -62,12 +82,10 @@ def units_done(what: str) -> Iterator[Callable[[str, int, int], None]]:
 @contextmanager
 def steps(what: str) -> Iterator[Callable[[str], None]]:
     """A spinner with the name of the step at hand; call the result with each new one."""
-    with Progress(
+    with _progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         TimeElapsedColumn(),
-        console=_progress_console,
-        transient=True,
     ) as progress:
         task = progress.add_task(what, total=None)
         yield lambda name: progress.update(task, description=f"{what}: {name}")

@@ -1,23 +1,25 @@
 """``vip asm``, ``vip disasm`` and ``vip run``."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
+from hdl.config import PeConfig
 from isa.assembler import assemble_file, listing
 from isa.disassembler import disassemble
 from isa.files import write_atomically
-from isa.image import DramImage
 from isa.program import Program
-from isa.simulator import Simulator
 
-from ..console import console, counted
+from ..console import console, tally
 from ..errors import UserError
-from ..output import write_json
-from .options import JsonOption
+from ..output import check_outputs, write_json
+from .machine import DumpOption, MemoryOption, check_dump, show_registers
+from .options import JsonOption, PresetOption
 
 __all__ = ["asm", "disasm", "read_program", "run"]
 
@@ -55,14 +57,20 @@ def asm(
         list[str] | None,
         typer.Option("-D", "--define", help="Constant for the source.", metavar="NAME=NUMBER"),
     ] = None,
+    max_words: Annotated[
+        int, typer.Option(help="Refuse a longer program.", min=1, max=8192, metavar="WORDS")
+    ] = PeConfig().instruction_words,
     json: JsonOption = None,
 ) -> None:
     """Assemble a program.
 
     Example: vip asm kernel.s -o kernel.vip --listing kernel.lst
     """
-    program = assemble_file(source, constants=_constants(define or []))
     target = output or source.with_suffix(".vip")
+    check_outputs(target, listing_file, json)
+    program = assemble_file(source, constants=_constants(define or []), max_words=max_words)
+    if not program.words:
+        raise UserError(f"{source}: there is no instruction in it")
     program.save(target)
     if listing_file is not None:
         write_atomically(listing_file, listing(program).encode())
@@ -84,6 +92,7 @@ def disasm(
 
     Example: vip disasm kernel.vip -o kernel.s
     """
+    check_outputs(output, json)
     loaded = Program.load(program)
     text = disassemble(loaded)
     write_json(json, {"words": len(loaded.words), "assembly": text})
@@ -97,36 +106,45 @@ def run(
     program: Annotated[
         Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
     ],
-    memory: Annotated[
-        Path | None,
-        typer.Option(help="File with the memory's contents from address 0.", metavar="FILE"),
-    ] = None,
-    size: Annotated[float, typer.Option(help="Size of the memory in MiB.", metavar="MIB")] = 64,
+    preset_name: PresetOption = "pe",
+    memory: MemoryOption = None,
     parameters: Annotated[
         int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
     ] = 0,
     limit: Annotated[
         int, typer.Option(help="Stop after so many instructions.", min=1, metavar="N")
     ] = 100_000_000,
-    dump: Annotated[
-        tuple[int, int, Path] | None,
-        typer.Option(help="Write memory afterwards.", metavar="ADDRESS BYTES FILE"),
-    ] = None,
+    dump: DumpOption = None,
     json: JsonOption = None,
 ) -> None:
     """Run a program on the instruction set simulator.
 
     Example: vip run kernel.vip --memory image.bin --dump 4096 512 result.bin
     """
+    # Only here: the assembler and disassembler start without them.
+    from isa.image import DramImage
+    from isa.simulator import Simulator
+    from soc.presets import preset
+
+    config = preset(preset_name)
+    check_outputs(json)
+    check_dump(dump, config)
     loaded = read_program(program)
-    if not 0.0625 <= size <= 8192:
-        raise UserError(f"--size must be from 0.0625 to 8192 MiB, not {size}")
-    with DramImage(int(size * (1 << 20))) as image:
+    with DramImage(1 << config.address_bits) as image:
         if memory is not None:
             image.load_file(0, memory)
-        simulator = Simulator(loaded, image, parameters=parameters)
+        simulator = Simulator(
+            loaded,
+            image,
+            parameters=parameters,
+            scratchpad_bytes=config.scratchpad_bytes,
+            registers=config.registers,
+            address_bits=config.address_bits,
+            instructions=config.instructions,
+            instruction_words=config.instruction_words,
+        )
         started = time.perf_counter()
-        with counted("instructions", limit) as done:
+        with tally("instructions") as done:
             outcome = simulator.run(min(_STEP, limit))
             while outcome.state == "limit" and outcome.instructions < limit:
                 done(outcome.instructions)
@@ -146,17 +164,20 @@ def run(
             "registers": list(simulator.registers),
         },
     )
-    _show_run(simulator, outcome.instructions, seconds)
+    title = f"{program.name}: {outcome.state}, {outcome.instructions:,} instructions"
+    console.print(escape(f"{title} in {seconds:.2f} s"))
+    _show_executed(simulator.executed)
+    show_registers(simulator.registers)
     if outcome.state == "faulted":
         raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
     if outcome.state == "limit":
         raise UserError(f"{program}: still running after {limit} instructions (--limit)")
 
 
-def _show_run(simulator: Simulator, instructions: int, seconds: float) -> None:
-    table = Table(title=f"{instructions} instructions in {seconds:.2f} s")
+def _show_executed(executed: Counter[str]) -> None:
+    table = Table()
     table.add_column("instruction")
     table.add_column("executed", justify="right")
-    for key, count in simulator.executed.most_common(12):
-        table.add_row(key.replace("[", r"\["), str(count))
+    for key, count in executed.most_common(12):
+        table.add_row(escape(key), f"{count:,}")
     console.print(table)

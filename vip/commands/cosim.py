@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from hdl.config import PeConfig
@@ -17,10 +18,11 @@ from sim_tb.cosim import MemoryBehaviour, run_pe
 from soc.generate import configuration_json
 from soc.presets import preset
 
-from ..console import console, counted
+from ..console import console, counted, tally
 from ..errors import UserError
-from ..output import write_json
+from ..output import check_outputs, write_json
 from .assembly import read_program
+from .machine import DumpOption, MemoryOption, check_dump, show_registers
 from .options import JsonOption, PresetOption
 
 __all__ = ["app", "bp_report", "scene_of", "show_bp"]
@@ -160,6 +162,7 @@ def bp(
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
     """
+    check_outputs(picture, trace, json)
     config = preset(preset_name)
     scene = scene_of(
         left, right, width=width, height=height, labels=labels, disparities=disparities
@@ -184,10 +187,7 @@ def run_program(
         Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
     ],
     preset_name: PresetOption = "pe",
-    memory: Annotated[
-        Path | None,
-        typer.Option(help="File with the memory's contents from address 0.", metavar="FILE"),
-    ] = None,
+    memory: MemoryOption = None,
     parameters: Annotated[
         int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
     ] = 0,
@@ -197,10 +197,7 @@ def run_program(
     stall: StallOption = 0,
     out_of_order: ShuffleOption = False,
     seed: SeedOption = 1,
-    dump: Annotated[
-        tuple[int, int, Path] | None,
-        typer.Option(help="Write memory afterwards.", metavar="ADDRESS BYTES FILE"),
-    ] = None,
+    dump: DumpOption = None,
     trace: TraceOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -208,12 +205,14 @@ def run_program(
 
     Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
     """
+    check_outputs(trace, json)
     config = preset(preset_name)
+    check_dump(dump, config)
     loaded = read_program(program)
     with DramImage(1 << config.address_bits) as image:
         if memory is not None:
             image.load_file(0, memory)
-        with counted("cosimulation (cycles)", max_cycles) as done:
+        with tally("cosimulation (cycles)") as done:
             result = run_pe(
                 loaded,
                 image,
@@ -239,11 +238,13 @@ def run_program(
             "configuration": configuration_json(config),
         },
     )
-    table = Table(title=f"{program.name}: {result.state.name.lower()}", show_header=False)
+    title = f"{program.name}: {result.state.name.lower()}"
+    table = Table(title=escape(title), show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for name, count in result.counters.items():
         table.add_row(name.lower().replace("_", " "), f"{count:,}")
     console.print(table)
+    show_registers(result.registers)
     if result.state is PeState.FAULTED:
         raise UserError(f"{program}: fault {result.cause.name} at word {result.pc}")

@@ -20,9 +20,9 @@ from soc.generate import configuration_json, generate
 from soc.presets import preset
 from synth.trim import report
 
-from ..console import console, counted, steps
+from ..console import console, counted
 from ..errors import UserError
-from ..output import write_json
+from ..output import check_folder, check_outputs, write_json
 from .assembly import read_program
 from .cosim import bp_report, show_bp
 from .synth import area_json, show_area
@@ -47,6 +47,8 @@ def demo(
     Example: vip demo -o build/demo
     """
     started = time.perf_counter()
+    check_folder(output)
+    check_outputs(json)
     output.mkdir(parents=True, exist_ok=True)
     config = preset("pe")
     memory = MemoryBehaviour(latency=60)
@@ -86,17 +88,16 @@ def demo(
 
     console.rule("4  the trimmed engine: same results, same cycles")
     work = Workload(program=program, contents=contents, parameters=layout.parameters, memory=memory)
-    with steps("cosimulation") as step:
-        step("full and trimmed engine, and each removed instruction")
-        check = check_trimmed(work, cut.full, cut.trimmed)
+    with counted("cosimulation of both engines (cycles)", 2 * outcome.cycles) as done:
+        check = check_trimmed(work, cut.full, cut.trimmed, done)
 
     console.rule("5  area by unit")
     areas = compare_areas(cut.full, cut.trimmed)
     show_area("the engine", {target: area.full for target, area in areas.items()})
-    show_trim(cut, check, areas)
+    show_trim(cut, check, areas, zero_memory=work.zero_memory)
     full = {target: area.full for target, area in areas.items()}
     area = {**area_json(full), "configuration": configuration_json(config)}
-    trimmed = trim_json(cut, check, areas)
+    trimmed = trim_json(cut, check, areas, zero_memory=work.zero_memory)
     write_json(output / "area.json", area)
     write_json(output / "trim.json", trimmed)
     write_json(json, {"bp": bp, "area": area, "trim": trimmed})

@@ -11,7 +11,7 @@ from soc.generate import generate as write_verilog
 from soc.presets import any_preset
 
 from ..console import console, steps
-from ..output import write_json
+from ..output import check_outputs, write_json
 from .options import JsonOption, OutputDirectory, PresetOption
 
 __all__ = ["generate"]
@@ -30,6 +30,7 @@ def generate(
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
+    check_outputs(json)
     config = any_preset(preset_name)
     if memories is not None:
         config = with_sram(config, memories)

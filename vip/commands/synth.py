@@ -11,7 +11,7 @@ from synth.area import MEASURES, AreaReport, AreaRow, synthesise
 from synth.targets import DEFAULT_TARGETS, TARGETS
 
 from ..console import console, units_done
-from ..output import write_json
+from ..output import check_outputs, write_json
 from .options import JsonOption, PresetOption
 
 __all__ = ["area_json", "measure", "show_area", "synth"]
@@ -88,6 +88,7 @@ def synth(
 
     Example: vip synth --target generic --json area.json
     """
+    check_outputs(json)
     config = preset(preset_name)
     report = {}
     for name in target or DEFAULT_TARGETS:

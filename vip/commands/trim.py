@@ -7,18 +7,19 @@ import typer
 from rich.table import Table
 
 from hdl.config import PeConfig
+from hdl.ports import PeState
 from isa.table import Unit
 from sim_tb.cosim import MemoryBehaviour
-from sim_tb.trim_check import TrimCheck, Workload, check_trimmed
+from sim_tb.trim_check import ProgramFaultError, TrimCheck, Workload, check_trimmed
 from soc.generate import configuration_json
 from soc.generate import generate as write_verilog
 from soc.presets import preset
-from synth.targets import TARGETS
+from synth.targets import DEFAULT_TARGETS
 from synth.trim import AreaComparison, TrimReport, compare_area, report
 
-from ..console import console, steps, units_done
+from ..console import console, tally, units_done
 from ..errors import UserError
-from ..output import write_json
+from ..output import check_folder, check_outputs, write_json
 from .assembly import read_program
 from .options import JsonOption, OutputDirectory, PresetOption
 
@@ -28,20 +29,28 @@ __all__ = ["compare_areas", "show_trim", "trim", "trim_json"]
 def compare_areas(full: PeConfig, trimmed: PeConfig) -> dict[str, AreaComparison]:
     """Area before and after for every target, with a progress display."""
     found = {}
-    for target in TARGETS:
+    for target in DEFAULT_TARGETS:
         with units_done(f"synthesis for {target}") as progress:
             found[target] = compare_area(full, trimmed, target, progress)
     return found
 
 
 def trim_json(
-    cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison]
+    cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison], *, zero_memory: bool
 ) -> dict[str, object]:
-    """The numbers of a trim; savings are fractions of the full engine."""
+    """The numbers of a trim; savings are fractions of the full engine.
+
+    Parameters:
+        zero_memory: whether the program ran on a memory of zeros.
+    """
     xc7, generic = areas["xc7"], areas["generic"]
     return {
         "match": check.match and not check.unfaulted,
         "different": list(check.different),
+        "state": check.full.state.name.lower(),
+        "cause": check.full.cause.name,
+        "pc": check.full.pc if check.full.state is PeState.FAULTED else None,
+        "zero_memory": zero_memory,
         "cycles": check.cycles_trimmed,
         "cycles_full": check.cycles_full,
         "cycles_trimmed": check.cycles_trimmed,
@@ -58,8 +67,17 @@ def trim_json(
     }
 
 
-def show_trim(cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison]) -> None:
-    """Print what was removed and what that saves."""
+def _end(check: TrimCheck) -> str:
+    full = check.full
+    if full.state is PeState.FAULTED:
+        return f"{full.cause.name} at word {full.pc}"
+    return full.state.name.lower()
+
+
+def show_trim(
+    cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison], *, zero_memory: bool
+) -> None:
+    """Print what was removed and what that saves; parameters as for :func:`trim_json`."""
     removed = Table(title="instructions", show_header=True)
     for heading in ("unit", "kept", "removed"):
         removed.add_column(heading, justify="left" if heading == "unit" else "right")
@@ -75,6 +93,8 @@ def show_trim(cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison
         before, after = area.full.total.values[name], area.trimmed.total.values[name]
         table.add_row(name, f"{before:,.0f}", f"{after:,.0f}", f"{area.saved(name):.1%}")
     table.add_row("cycles", f"{check.cycles_full:,}", f"{check.cycles_trimmed:,}", "")
+    table.add_row("end of the program", _end(check), "", "")
+    table.add_row("memory at the start", "zeros" if zero_memory else "given", "", "")
     console.print(table)
     if check.match:
         console.print("memory, scratchpad, registers and cycles are the same on both engines")
@@ -87,7 +107,12 @@ def show_trim(cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison
 
 
 def _workload(
-    program: Path, memory: Path | None, parameters: int, latency: int, max_cycles: int
+    program: Path,
+    memory: Path | None,
+    parameters: int,
+    latency: int,
+    max_cycles: int,
+    may_fault: bool,
 ) -> Workload:
     contents = program.with_suffix(".memory") if memory is None else memory
     if memory is None and not contents.is_file():
@@ -98,6 +123,7 @@ def _workload(
         parameters=parameters,
         memory=MemoryBehaviour(latency=latency),
         max_cycles=max_cycles,
+        may_fault=may_fault,
     )
 
 
@@ -122,6 +148,9 @@ def trim(
         int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
     ] = 20,
     max_cycles: Annotated[int, typer.Option(help="Give up after so many.", min=1)] = 200_000_000,
+    allow_fault: Annotated[
+        bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
+    ] = False,
     json: JsonOption = None,
 ) -> None:
     """Rebuild the engine with what a program needs, and compare it with the full one.
@@ -132,15 +161,19 @@ def trim(
 
     Example: vip trim kernel.vip -o build/trimmed --json trim.json
     """
-    work = _workload(program, memory, parameters, latency, max_cycles)
+    check_folder(output)
+    check_outputs(json)
+    work = _workload(program, memory, parameters, latency, max_cycles, allow_fault)
     cut = report(work.program, preset(preset_name))
-    with steps("trim") as step:
-        step("cosimulation of both engines")
-        check = check_trimmed(work, cut.full, cut.trimmed)
+    with tally("cosimulation of both engines (cycles)") as done:
+        try:
+            check = check_trimmed(work, cut.full, cut.trimmed, done)
+        except ProgramFaultError as error:
+            raise UserError(f"{program}: {error} (--allow-fault compares up to there)") from error
     areas = compare_areas(cut.full, cut.trimmed)
     write_verilog(cut.trimmed, output)
-    write_json(json, trim_json(cut, check, areas))
-    show_trim(cut, check, areas)
+    write_json(json, trim_json(cut, check, areas, zero_memory=work.zero_memory))
+    show_trim(cut, check, areas, zero_memory=work.zero_memory)
     console.print(f"{output}: Verilog of the trimmed engine")
     if not check.match or check.unfaulted:
         raise UserError("the trimmed engine does not do what the full one does")

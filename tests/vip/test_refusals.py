@@ -1,0 +1,189 @@
+"""Bad input, output that can't be written, and what commands show without a terminal."""
+
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from hdl.config import PeConfig
+from hdl.ports import PeState
+from isa.faults import FaultCause
+from sim_tb import trim_check
+from sim_tb.cosim import CosimResult
+from sim_tb.trim_check import ProgramFaultError, Workload, check_trimmed
+from vip.cli import main
+
+
+@pytest.fixture
+def vip(monkeypatch, capsys, tmp_path):
+    """``vip(*arguments)`` -> exit code, standard output, standard error; run in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "halt.s").write_text("mov r9, #-2\nhalt\n")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["vip", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        shown = capsys.readouterr()
+        code = end.value.code
+        return (code if isinstance(code, int) else 0), shown.out, shown.err
+
+    return run
+
+
+def _refused(result, *words):
+    code, _, err = result
+    assert code == 2, err
+    assert re.fullmatch(r"vip: [^\n]+\n", err)
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize("command", [("run",), ("cosim", "program")])
+@pytest.mark.parametrize("parameters", [-1, 1 << 64])
+def test_parameters_beyond_64_bits(vip, command, parameters):
+    _refused(vip(*command, "halt.s", "--parameters", parameters), "parameters", str(parameters))
+
+
+def test_a_program_longer_than_the_instruction_buffer(vip, tmp_path):
+    (tmp_path / "long.s").write_text("halt\n" * 1101)
+    _refused(vip("run", "long.s"), "1101", "1024")
+    code, _, err = vip("asm", "long.s")
+    assert code == 2
+    assert "longer than 1024 words" in err
+    assert vip("asm", "long.s", "--max-words", "2048")[0] == 0
+
+
+def test_a_seed_beyond_64_bits(vip):
+    _refused(vip("cosim", "bp", "--seed", 1 << 64), "seed", str(1 << 64))
+
+
+def test_assembly_without_instructions(vip, tmp_path):
+    (tmp_path / "empty.s").write_text("; nothing\n")
+    _refused(vip("asm", "empty.s"), "empty.s", "no instruction")
+    assert not (tmp_path / "empty.vip").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("asm", "halt.s", "-o", "halt.vip", "--listing", "none/x"),
+        ("run", "halt.s", "--json", "none/x"),
+        ("run", "halt.s", "--dump", "0", "8", "none/x"),
+        ("cosim", "bp", "--json", "bp.json", "--picture", "none/x"),
+        ("cosim", "program", "halt.s", "--trace", "none/x"),
+        ("generate", "-o", "new", "--json", "none/x"),
+        ("synth", "--json", "none/x"),
+        ("trim", "halt.s", "-o", "new", "--json", "none/x"),
+        ("trim", "halt.s", "-o", "halt.s/none/x"),
+        ("demo", "-o", "new", "--json", "none/x"),
+    ],
+)
+def test_output_that_can_not_be_written_is_refused_before_the_work(vip, tmp_path, arguments):
+    _refused(vip(*arguments), "none/x")
+    assert [path.name for path in tmp_path.iterdir()] == ["halt.s"]
+
+
+@pytest.mark.parametrize("command", [("run",), ("cosim", "program")])
+def test_dump_outside_the_memory_is_refused_before_the_run(vip, command):
+    where = ("--dump", (1 << 33) - 4, 8, "out.bin")
+    _refused(vip(*command, "halt.s", *where), "--dump", "0x200000000")
+
+
+def test_run_uses_the_preset(vip, tmp_path):
+    # The small engine's memory ends at 16 MiB, the thesis's at 8 GiB; r63 is none of its registers.
+    (tmp_path / "far.s").write_text("li r9, #0x1fffffff8\nst.reg [64-bit] r9, r9\nhalt\n")
+    assert vip("run", "far.s")[0] == 0
+    _refused(vip("run", "far.s", "--preset", "pe-small"), "DRAM_RANGE")
+    (tmp_path / "high.s").write_text("mov r63, #1\nhalt\n")
+    assert vip("run", "high.s")[0] == 0
+    _refused(vip("run", "high.s", "--preset", "pe-small"), "ILLEGAL_INSTRUCTION")
+
+
+def test_run_shows_the_end_and_the_registers(vip):
+    code, out, err = vip("run", "halt.s")
+    assert code == 0
+    assert err == ""
+    assert "halt.s: halted, 2 instructions" in out
+    assert re.search(r"r9 .*0xfffffffffffffffe .*-2 ", out)
+    assert not re.search(r"\br10\b", out)
+
+
+def test_the_assembler_starts_without_the_hardware():
+    script = (
+        "import sys; from vip.cli import app, _LazyGroup\n"
+        "import vip.commands.assembly\n"
+        "print(sorted({'amaranth', 'numpy', 'cocotb', 'skimage'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def _result(**changes):
+    values = {
+        "state": PeState.HALTED,
+        "cause": FaultCause.NONE,
+        "pc": 0,
+        "cycles": 9,
+        "counters": {"CYCLES": 5},
+        "registers": [0] * 64,
+        "scratchpad": b"",
+        "wall_seconds": 1.0,
+    }
+    return CosimResult(**{**values, **changes})
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """``engines(full, trimmed)``: what the next comparison's engines leave."""
+
+    def install(*results):
+        left = list(results)
+
+        class Simulation:
+            def __init__(self, config):
+                self.config = config
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
+
+            def run(self, job, progress):
+                return left.pop(0)
+
+            def run_many(self, jobs):
+                return iter(())
+
+        monkeypatch.setattr(trim_check, "PeSimulation", Simulation)
+
+    return install
+
+
+def test_a_faulting_program_proves_nothing_unless_allowed(engines):
+    config = PeConfig()
+    faulted = {"state": PeState.FAULTED, "cause": FaultCause.DRAM_RANGE}
+    work = SimpleNamespace(words=(0,))
+    engines(_result(**faulted, pc=3))
+    with pytest.raises(ProgramFaultError, match="DRAM_RANGE at word 3"):
+        check_trimmed(Workload(program=work), config, config)
+    engines(_result(**faulted, pc=3), _result(**faulted, pc=3))
+    assert check_trimmed(Workload(program=work, may_fault=True), config, config).match
+    engines(_result(**faulted, pc=3), _result(**faulted, pc=4))
+    found = check_trimmed(Workload(program=work, may_fault=True), config, config)
+    assert found.different == ("end",)
+
+
+def test_a_memory_of_zeros_is_told(engines):
+    program = SimpleNamespace(words=(0,))
+    assert Workload(program=program, contents=bytes(9)).zero_memory
+    assert not Workload(program=program, contents=b"\0\1").zero_memory
+
+
+def test_versions_need_no_rooms(vip):
+    assert vip("--version")[:2] == (0, "vip 0.1.0\n")
+    assert vip("nosuch")[0] == 2

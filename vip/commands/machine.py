@@ -1,0 +1,56 @@
+"""What ``vip run`` and ``vip cosim program`` share: a program's memory, its end and registers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from hdl.config import PeConfig
+
+from ..console import console
+from ..errors import UserError
+from ..output import check_outputs
+
+__all__ = ["DumpOption", "MemoryOption", "check_dump", "show_registers"]
+
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(help="File with the memory's contents from address 0.", metavar="FILE"),
+]
+DumpOption = Annotated[
+    tuple[int, int, Path] | None,
+    typer.Option(help="Write memory afterwards.", metavar="ADDRESS BYTES FILE"),
+]
+
+
+def check_dump(dump: tuple[int, int, Path] | None, config: PeConfig) -> None:
+    """Refuse what ``--dump`` can't write after the run.
+
+    Raises:
+        UserError: bytes outside the memory of ``config``, or a file that can't be written.
+    """
+    if dump is None:
+        return
+    address, count, path = dump
+    size = 1 << config.address_bits
+    if address < 0 or count < 0 or address + count > size:
+        raise UserError(
+            f"--dump {address} {count}: the bytes must be within 0 to {size:#x}, the memory's end"
+        )
+    check_outputs(path)
+
+
+def show_registers(registers: Sequence[int]) -> None:
+    """Print the registers that are not 0, as hexadecimal and as signed decimal numbers."""
+    table = Table(title="registers that are not 0")
+    table.add_column("register")
+    table.add_column("hexadecimal", justify="right")
+    table.add_column("decimal", justify="right")
+    for number, value in enumerate(registers):
+        if value:
+            signed = value - (1 << 64) if value >> 63 else value
+            table.add_row(f"r{number}", f"{value:#x}", str(signed))
+    if table.row_count:
+        console.print(table)
