@@ -119,6 +119,9 @@ class Sequencer(Component):
             with m.State("DRAIN"):
                 m.d.comb += self.active.eq(1)
                 m.d.sync += flush.eq(FLUSH_CYCLES - 1)
+                # Instructions before a halt may still wait for what now fails to come.
+                with m.If(self.error & ~failed & (self.status.cause == FaultCause.NONE)):
+                    m.d.sync += self.status.pc.eq(self.waiting_pc)
                 with m.If(self.done):
                     m.next = "FLUSH"
             with m.State("FLUSH"):

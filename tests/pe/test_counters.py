@@ -68,3 +68,22 @@ def test_without_counters_every_value_is_zero(simulate):
             assert ctx.get(dut.value) == 0
 
     simulate(dut, bench, combinational=True)
+
+
+def test_relaunch_starts_from_zero_at_every_phase(simulate):
+    """Sixteen cycles of clearing, as a small engine has, whatever counter's turn it is."""
+    dut = Counters(PeConfig())
+
+    async def bench(ctx):
+        for phase in range(2 * len(PeCounter)):
+            ctx.set(dut.stored, 100)
+            await ctx.tick()
+            ctx.set(dut.stored, 0)
+            for _ in range(FLUSH_CYCLES + phase):
+                await ctx.tick()
+            await _clear(ctx, dut)
+            for _ in range(FLUSH_CYCLES):
+                await ctx.tick()
+            assert not any((await _values(ctx, dut)).values()), phase
+
+    simulate(dut, bench)

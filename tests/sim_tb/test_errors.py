@@ -1,0 +1,61 @@
+"""What an engine does after memory could not give it its data."""
+
+import pytest
+
+from hdl.config import PeConfig
+from hdl.ports import PeState
+from isa.assembler import assemble
+from isa.faults import FaultCause
+from isa.image import DramImage
+from sim_tb.cosim import Job, MemoryBehaviour, PeSimulation
+
+START = "mov r1, #4096\nmov r2, #64\nmov r4, #8\nset.vl r4\nmov r6, #256\n"
+#: Programs that load from 4096 on and store what they got at 64: text, word that must not be done.
+PROGRAMS = {
+    "register": (START + "ld.reg [64-bit] r3, r1\nst.reg [64-bit] r2, r3\nhalt\n", 6),
+    "scratchpad": (START + "ld.sram [64-bit] r0, r1, r4\nst.sram [64-bit] r2, r0, r4\nhalt\n", 6),
+    "vector": (
+        START
+        + "ld.sram [64-bit] r0, r1, r4\nv.v.add [64-bit] r6, r0, r0\nv.drain\n"
+        + "st.sram [64-bit] r2, r6, r4\nhalt\n",
+        6,
+    ),
+    "fence": (
+        START + "ld.sram [64-bit] r0, r1, r4\nmemfence\nst.reg [64-bit] r2, r4\nhalt\n",
+        6,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with PeSimulation(PeConfig()) as simulation:
+        yield simulation
+
+
+@pytest.mark.parametrize("latency", [1, 40, 300])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_is_done_with_data_that_failed_to_load(engine, name, latency):
+    text, waiting = PROGRAMS[name]
+    memory = MemoryBehaviour(latency=latency, errors=(4096, 8192))
+    with DramImage(1 << engine.config.address_bits) as image:
+        image.write(4096, bytes(range(64)))
+        job = Job(words=assemble(text).words, image=image, max_cycles=10_000, memory=memory)
+        result = engine.run(job)
+        assert (result.state, result.cause) == (PeState.FAULTED, FaultCause.MEMORY_ERROR)
+        assert result.pc == waiting
+        assert image.read(64, 64) == bytes(64)
+
+
+def test_engine_runs_again_after_an_error(engine):
+    text, _ = PROGRAMS["register"]
+    words = assemble(text).words
+    with DramImage(1 << engine.config.address_bits) as image:
+        image.write(4096, bytes(range(8)))
+        failing = Job(
+            words=words, image=image, max_cycles=10_000, memory=MemoryBehaviour(errors=(4096, 8192))
+        )
+        assert engine.run(failing).state is PeState.FAULTED
+        result = engine.run(Job(words=words, image=image, max_cycles=10_000, reset=False))
+        assert result.state is PeState.HALTED
+        assert image.read(64, 8) == bytes(range(8))
