@@ -23,7 +23,7 @@ class PeCounter(IntEnum):
     ISSUED_CONTROL = 4
     #: No instruction at the issue stage: start-up and taken branches.
     STALL_FETCH = 5
-    #: A register to be read or written waits for its value from memory or a scalar result.
+    #: A register to be read or written waits for its value from memory.
     STALL_REGISTER = 6
     #: The instruction's scratchpad range overlaps a transfer in flight.
     STALL_ARC_CONFLICT = 7
