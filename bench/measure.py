@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
+from kernels.bp_kernel import bp_program
 from kernels.stereo import motorcycle
 from sim_tb.bp_cosim import BpJob, cosim_bp
 from sim_tb.cosim import CosimError, MemoryBehaviour
 from soc.generate import generate
 from soc.presets import preset
 from synth.area import synthesise
+from synth.trim import compare_area, trim
 
 __all__ = ["BENCHMARKS", "Measurement", "measure"]
 
@@ -68,11 +70,22 @@ def _area() -> Iterator[Measurement]:
         yield Measurement(f"xc7_{name}", xc7.values[name], name, 0.01)
 
 
+def _trimming() -> Iterator[Measurement]:
+    """The engine trimmed to BP-M for 16 labels of 16 bits: fractions saved."""
+    full = preset("pe")
+    trimmed = trim(bp_program(16), full)
+    for target, names in (("generic", ("logic_ge",)), ("xc7", ("luts", "ffs", "dsps"))):
+        area = compare_area(full, trimmed, target)
+        for name in names:
+            yield Measurement(f"bp_saved_{name}", area.saved(name), "fraction", 0.02, True)
+
+
 #: Name -> benchmark.
 BENCHMARKS: dict[str, Callable[[], Iterator[Measurement]]] = {
     "bp": _belief_propagation,
     "generate": _generation,
     "area": _area,
+    "trim": _trimming,
 }
 
 
