@@ -65,12 +65,19 @@ class VectorOperation:
 
     @property
     def reads_itself(self) -> bool:
-        """Whether the result overwrites operands that are still to be read."""
+        """Whether the result overwrites operands that are still to be read.
+
+        An element may replace the very element that it is made from. The results of a matrix may
+        start where it starts: result i lies in rows up to i, which have been read by then.
+        """
         result, *operands = self.spans
-        in_place = self.row.opcode in (Opcode.VECTOR_VECTOR, Opcode.VECTOR_SCALAR)
+        if self.row.reduction is not None:
+            replaced = [self.result == self.first, False]
+        else:
+            replaced = [operand == result for operand in operands]
         return any(
-            overlap(result, operand) and not (in_place and operand == result)
-            for operand in operands
+            overlap(result, operand) and not same
+            for operand, same in zip(operands, replaced, strict=False)
         )
 
     def read_beats(self) -> list[NDArray[np.int64]]:

@@ -117,7 +117,10 @@ def test_spans_follow_form_and_settings() -> None:
         ("v.s.add[16]", (0, 0, 100), False),
         ("v.s.add[16]", (0, 100, 0), True),
         ("m.v.add.min[16]", (0, 100, 0), True),
-        ("m.v.add.min[16]", (100, 100, 0), True),
+        ("m.v.add.min[16]", (100, 100, 0), False),
+        ("m.v.add.min[16]", (102, 100, 0), True),
+        ("m.v.add.min[16]", (98, 100, 0), True),
+        ("m.v.add.min[16]", (0, 0, 2), True),
     ],
 )
 def test_results_over_own_operands(
