@@ -10,7 +10,7 @@ unit takes the instruction before it: :data:`isa.timing.VECTOR_HELD` places befo
 operands have been read. Whatever is closer than the contract allows in this worst case is a
 :class:`Hazard`, whether or not it would show in a run.
 
-*How long does it take?* In-order issue of one instruction a cycle, two more cycles for a taken
+*How long does it take?* In-order issue of one instruction a cycle, one more cycle for a taken
 branch, a vector unit that works on one instruction and holds another, loads that make their
 readers wait, and a memory that answers each 32-byte column after a fixed latency, one word a cycle.
 It is an estimate to schedule by; the cosimulation measures.
@@ -30,7 +30,7 @@ __all__ = ["Hazard", "ScheduleModel", "watch"]
 _NEVER = -(1 << 40)
 _COLUMN_BYTES = 32
 #: Cycles that a taken branch costs beside its own.
-_BRANCH_PENALTY = 2
+_BRANCH_PENALTY = 1
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ class ScheduleModel:
         """Estimate of a transfer: when its last request is sent, and when it is answered."""
         columns = (address + length - 1) // _COLUMN_BYTES - address // _COLUMN_BYTES + 1
         words = 0 if words_out else -(-length // WORD_BYTES)
-        self._unit_free = max(self._unit_free, time + 1) + max(2 * columns, words_out)
+        self._unit_free = max(self._unit_free, time + 1) + max(columns, words_out)
         self._bus_free = max(self._bus_free + words, self._unit_free + self.latency + min(words, 4))
         self._answered = max(self._answered, self._bus_free)
         return self._unit_free, self._bus_free

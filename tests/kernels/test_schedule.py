@@ -94,7 +94,7 @@ def test_cycles_of_a_straight_line() -> None:
         run.do("add.imm", 1, 1, 1)
     assert run.model.cycles == 9
     run.do("jmp", 0, taken=True).do("add.imm", 1, 1, 1)
-    assert run.model.cycles == 13
+    assert run.model.cycles == 12
 
 
 def test_vector_instructions_follow_each_other_without_a_gap() -> None:
