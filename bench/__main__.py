@@ -57,6 +57,7 @@ def main(
         console.print(table)
         if record:
             kept = {item.name: {"value": item.value, "unit": item.unit} for item in results}
+            RESULTS.mkdir(exist_ok=True)
             report = {"results": kept, "provenance": provenance()}
             write_atomically(path, json.dumps(report, indent=2).encode() + b"\n")
     if worse:
