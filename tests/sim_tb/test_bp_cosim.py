@@ -1,0 +1,88 @@
+"""Belief propagation on the engine's Verilog: how fast it is, and that it is right to the bit."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from isa.image import DramImage
+from kernels.bp_golden import iterate
+from kernels.bp_kernel import bp_program
+from kernels.bp_layout import BpLayout, pack, unpack
+from kernels.bp_problem import BpProblem
+from kernels.bp_schedule import most_labels
+from kernels.stereo import motorcycle
+from sim_tb.bp_cosim import BpJob, cosim_bp
+from sim_tb.cosim import Identity, Job, MemoryBehaviour, PeSimulation
+from soc.presets import preset
+
+PE = preset("pe")
+ITERATIONS = 2
+
+HOSTILE = MemoryBehaviour(
+    latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
+)
+
+
+@pytest.fixture(scope="module")
+def simulation() -> Iterator[PeSimulation]:
+    with PeSimulation(PE) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("latency", "limit"), [(20, 82), (60, 84)])
+def test_stereo_tile_takes_little_more_than_the_datapath(latency: int, limit: float) -> None:
+    problem = motorcycle(64, 48, 16).problem
+    outcome = cosim_bp(
+        BpJob(problem=problem, iterations=1, memory=MemoryBehaviour(latency=latency)), PE
+    )
+    assert outcome.match
+    assert outcome.updates == problem.updates
+    # 16 rows of 4 beats and 4 vector instructions of 4 beats.
+    assert 80 <= outcome.cycles_per_update <= limit
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "labels", "bits", "memory"),
+    [
+        (5, 3, 1, 8, MemoryBehaviour(latency=1)),
+        (7, 5, 3, 16, HOSTILE),
+        (2, 9, 17, 8, HOSTILE),
+        (9, 2, 20, 32, MemoryBehaviour(latency=150, stall=0.2, out_of_order=True)),
+        (1, 6, 8, 16, HOSTILE),
+        (3, 3, most_labels(8, PE.scratchpad_bytes), 8, MemoryBehaviour(latency=40, gap=0.3)),
+        (3, 4, most_labels(16, PE.scratchpad_bytes), 16, HOSTILE),
+        (4, 3, most_labels(32, PE.scratchpad_bytes), 32, HOSTILE),
+    ],
+)
+def test_random_problems_are_exact(
+    simulation: PeSimulation,
+    width: int,
+    height: int,
+    labels: int,
+    bits: int,
+    memory: MemoryBehaviour,
+) -> None:
+    """Any matrix, and values so large that additions saturate."""
+    rng = np.random.default_rng([width, height, labels, bits])
+    limit = (1 << (bits - 1)) - 1
+    problem = BpProblem(
+        rng.integers(-limit // 2, limit // 2, (height, width, labels)),
+        rng.integers(-limit // 4, limit // 4, (labels, labels)),
+        bits,
+    )
+    layout = BpLayout.of(problem, base=4096)
+    with DramImage(1 << PE.address_bits) as image:
+        pack(problem, layout, image, iterations=ITERATIONS)
+        job = Job(
+            words=bp_program(labels, bits).words,
+            image=image,
+            max_cycles=2_000_000,
+            memory=memory,
+            parameters=layout.parameters,
+            identity=Identity(pe_index=3, slot=0, pe_count=4),
+        )
+        result = simulation.run(job)
+        messages = unpack(layout, image)
+    assert result.state.name == "HALTED"
+    np.testing.assert_array_equal(messages, iterate(problem, ITERATIONS))
