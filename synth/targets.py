@@ -128,7 +128,7 @@ def ecp5_commands() -> tuple[str, ...]:
 
 _ECP5 = Target(
     name="ecp5",
-    summary="Lattice ECP5: LUTs (also in carry chains and as memory), flip-flops, DSP, 18 Kbit RAMs",
+    summary="Lattice ECP5: LUTs (also for carries and memory), flip-flops, DSP and 18 Kbit RAMs",
     sram="fpga",
     commands=ecp5_commands(),
     measures=("luts", "ffs", "dsps", "brams"),

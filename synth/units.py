@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry
 
-__all__ = ["OTHER", "Unit", "closure", "memories", "units"]
+__all__ = ["OPENED", "OTHER", "Unit", "closure", "memories", "units"]
 
 #: Name of the row of what connects the units.
 OTHER = "other"
 
 #: Modules whose parts are units themselves, as in thesis Table 7.4.
-_OPENED = ("vector_unit",)
+OPENED = ("vector_unit",)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def units(emission: Emission) -> tuple[Unit, ...]:
     def descend(module: str, times: int) -> None:
         glue[module] += times
         for part, number in emission.instances[module].items():
-            if part in _OPENED:
+            if part in OPENED:
                 descend(part, times * number)
             else:
                 found[part] += times * number

