@@ -18,19 +18,29 @@ from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
 from .models import HostJob, HostModel, HostResult, MemoryModel
 from .readout import EngineMemories
 
-__all__ = ["ADDRESS_VARIABLE", "serve"]
+__all__ = [
+    "ADDRESS_VARIABLE",
+    "BLOCK_CYCLES",
+    "PERIOD_PS",
+    "REPORT_SECONDS",
+    "die_with_parent",
+    "receive",
+    "serve",
+]
 
 #: Names the address at which the session listens.
 ADDRESS_VARIABLE = "VIP_SESSION_ADDRESS"
 
-_PERIOD_PS = 800
-_BLOCK_CYCLES = 10_000
+#: Clock period.
+PERIOD_PS = 800
+#: Cycles after which Python looks whether to report progress.
+BLOCK_CYCLES = 10_000
 _PORT = 0
 #: Seconds between two reports of progress.
-_REPORT_SECONDS = 0.1
+REPORT_SECONDS = 0.1
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Let no simulation outlive the session (where the system can do that)."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
@@ -40,14 +50,14 @@ def _die_with_parent() -> None:
 @cocotb.test()
 async def serve(dut: Any) -> None:
     """Run jobs until the session closes the connection."""
-    _die_with_parent()
+    die_with_parent()
     library = ctypes.CDLL(None)
     memory, host = MemoryModel(library), HostModel(library)
     memories = EngineMemories(host)
-    await Timer(_PERIOD_PS, "ps")
+    await Timer(PERIOD_PS, "ps")
     with Client(os.environ[ADDRESS_VARIABLE]) as session:
         session.send_bytes(b'{"process": %d}' % os.getpid())
-        while text := _receive(session):
+        while text := receive(session):
             job = HostJob.from_json(text)
             memory.open(job.memory)
             memory.configure(_PORT, job.behaviour)
@@ -58,9 +68,9 @@ async def serve(dut: Any) -> None:
             await FallingEdge(dut.idle)
             reported = started
             while not dut.idle.value:
-                await First(RisingEdge(dut.idle), Timer(_BLOCK_CYCLES * _PERIOD_PS, "ps"))
+                await First(RisingEdge(dut.idle), Timer(BLOCK_CYCLES * PERIOD_PS, "ps"))
                 now = time.perf_counter()
-                if now - reported > _REPORT_SECONDS:
+                if now - reported > REPORT_SECONDS:
                     reported = now
                     session.send_bytes(b'{"cycles": %d}' % host.cycles())
             result = HostResult(
@@ -73,7 +83,8 @@ async def serve(dut: Any) -> None:
             session.send_bytes(result.to_json())
 
 
-def _receive(session: Connection) -> bytes:
+def receive(session: Connection) -> bytes:
+    """The next job, or nothing when the session has closed the connection."""
     try:
         return session.recv_bytes()
     except EOFError:

@@ -1,8 +1,9 @@
-"""Belief propagation on the Verilog of one processing engine, held against the golden model."""
+"""Belief propagation on Verilog, of one engine or of a vault, held against the golden model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -14,10 +15,14 @@ from kernels.bp_golden import iterate
 from kernels.bp_kernel import bp_program
 from kernels.bp_layout import BpLayout, pack, unpack
 from kernels.bp_problem import BpProblem, Messages
+from soc.config import VaultTileConfig
 
 from .cosim import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from .vault_cosim import VaultResult, run_vault
 
-__all__ = ["BpJob", "BpOutcome", "cosim_bp"]
+__all__ = ["BpJob", "BpOutcome", "cosim_bp", "cosim_vault_bp"]
+
+ResultT = TypeVar("ResultT", CosimResult, VaultResult)
 
 #: No schedule is so bad; a program that runs longer hangs.
 _CYCLES_PER_UPDATE_LIMIT = 20_000
@@ -31,7 +36,7 @@ class BpJob:
     Attributes:
         problem: what to solve.
         iterations: BP-M iterations of four directions each, at least 1.
-        memory: behaviour of the memory beside the engine.
+        memory: behaviour of the memory beside one engine; a vault has its own.
         program: kernel to run; None: the one generated for the problem's labels and width.
     """
 
@@ -45,16 +50,34 @@ class BpJob:
         labels, bits = self.problem.labels, self.problem.bits
         return self.program or bp_program(labels, bits, scratchpad_bytes=scratchpad_bytes)
 
+    @property
+    def updates(self) -> int:
+        """Messages to update, at least 1.
+
+        Raises:
+            CosimError: there is nothing to update.
+        """
+        updates = self.problem.updates * self.iterations
+        if updates < 1:
+            raise CosimError("nothing to update: give at least two pixels and one iteration")
+        return updates
+
+    @property
+    def max_cycles(self) -> int:
+        """Cycles after which the program surely hangs."""
+        return _START_LIMIT + self.updates * _CYCLES_PER_UPDATE_LIMIT
+
 
 @dataclass(frozen=True, kw_only=True)
-class BpOutcome:
+class BpOutcome(Generic[ResultT]):
     """What came of a run.
 
     Attributes:
         match: every message of every direction equals the golden model's.
         differing: number of message elements that differ.
-        updates: messages updated. cycles: of the program.
-        messages: as the engine left them in memory.
+        updates: messages updated. cycles: of the program; of several engines, till the last ends.
+        pes: engines that shared the work.
+        messages: as the engines left them in memory.
         result: of the cosimulation.
     """
 
@@ -63,12 +86,14 @@ class BpOutcome:
     updates: int
     cycles: int
     messages: Messages
-    result: CosimResult
+    result: ResultT
+    pes: int = 1
 
     @property
     def cycles_per_update(self) -> float:
-        """Cycles for one message; the datapath's limit for 16 labels of 16 bits is 80."""
-        return self.cycles / self.updates
+        """Cycles of an engine for one message, the mean of all directions; the datapath's limit for
+        16 labels of 16 bits is 80."""
+        return self.cycles * self.pes / self.updates
 
 
 def cosim_bp(
@@ -77,7 +102,7 @@ def cosim_bp(
     *,
     trace: Path | None = None,
     progress: Callable[[int], None] | None = None,
-) -> BpOutcome:
+) -> BpOutcome[CosimResult]:
     """Run ``job`` on the Verilog of ``config`` and compare it with the golden model.
 
     Parameters:
@@ -89,15 +114,11 @@ def cosim_bp(
         KernelError: a problem that the kernel can't solve.
         sim_tb.build.BuildError: the simulator can't be built.
     """
-    problem = job.problem
-    updates = problem.updates * job.iterations
-    if updates < 1:
-        raise CosimError("nothing to update: give at least two pixels and one iteration")
-    layout = BpLayout.of(problem)
+    max_cycles = job.max_cycles
+    layout = BpLayout.of(job.problem)
     program = job.assembled(config.scratchpad_bytes)
-    golden = iterate(problem, job.iterations)
     with DramImage(1 << config.address_bits) as memory:
-        pack(problem, layout, memory, iterations=job.iterations)
+        pack(job.problem, layout, memory, iterations=job.iterations)
         with PeSimulation(config, trace=trace) as simulation:
             result = simulation.run(
                 Job(
@@ -105,21 +126,79 @@ def cosim_bp(
                     image=memory,
                     memory=job.memory,
                     parameters=layout.parameters,
-                    max_cycles=_START_LIMIT + updates * _CYCLES_PER_UPDATE_LIMIT,
+                    max_cycles=max_cycles,
                 ),
                 progress,
             )
         if result.state is not PeState.HALTED:
             raise CosimError(f"the kernel faulted at word {result.pc}: {result.cause.name}")
         messages = unpack(layout, memory)
-    differing = int(np.count_nonzero(messages != golden))
     # Without counters, what the host sees: a few cycles of launch and end more.
-    cycles = result.counters["CYCLES"] or result.cycles
+    return _outcome(job, messages, result, result.counters["CYCLES"] or result.cycles, 1)
+
+
+def cosim_vault_bp(
+    job: BpJob,
+    config: VaultTileConfig,
+    *,
+    pes: int | None = None,
+    trace: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> BpOutcome[VaultResult]:
+    """Run ``job`` on engines of a vault that share its tile, and compare with the golden model.
+
+    Parameters:
+        pes: engines that work, from slot 0 on; None: all. The others stay idle.
+        trace, progress: as for :func:`cosim_bp`.
+
+    Raises:
+        CosimError: an engine faulted or did not end, the tile is larger than the vault, or the
+            grid has no edge.
+        KernelError: a problem that the kernel can't solve.
+        sim_tb.build.BuildError: the simulator can't be built.
+    """
+    max_cycles = job.max_cycles
+    sharers = config.pes if pes is None else pes
+    if not 1 <= sharers <= config.pes:
+        raise CosimError(f"{sharers} engines can't work in a vault of {config.pes}")
+    layout = BpLayout.of(job.problem, sharers=sharers)
+    if layout.end > config.vault.size_bytes:
+        raise CosimError(
+            f"the tile needs {layout.end} bytes, the vault has {config.vault.size_bytes}"
+        )
+    program = job.assembled(config.pe.scratchpad_bytes)
+    with DramImage(config.vault.size_bytes) as memory:
+        pack(job.problem, layout, memory, iterations=job.iterations)
+        result = run_vault(
+            program,
+            memory,
+            config=config,
+            max_cycles=max_cycles,
+            active=sharers,
+            parameters=layout.parameters,
+            trace=trace,
+            progress=progress,
+        )
+        for pe in result.pes:
+            if pe.state is not PeState.HALTED:
+                raise CosimError(
+                    f"the kernel faulted on engine {pe.slot} at word {pe.pc}: {pe.cause.name}"
+                )
+        messages = unpack(layout, memory)
+    cycles = max(pe.counters["CYCLES"] for pe in result.pes) or result.cycles
+    return _outcome(job, messages, result, cycles, sharers)
+
+
+def _outcome(
+    job: BpJob, messages: Messages, result: ResultT, cycles: int, pes: int
+) -> BpOutcome[ResultT]:
+    differing = int(np.count_nonzero(messages != iterate(job.problem, job.iterations)))
     return BpOutcome(
         match=differing == 0,
         differing=differing,
-        updates=updates,
+        updates=job.updates,
         cycles=cycles,
         messages=messages,
         result=result,
+        pes=pes,
     )

@@ -1,7 +1,7 @@
 """The simulator of one processing engine: its Verilog, its surroundings, and both cached."""
 
 import hashlib
-from dataclasses import asdict
+import json
 from importlib.metadata import version
 from pathlib import Path
 
@@ -10,12 +10,20 @@ from hdl.counters import COUNTER_BITS
 from hdl.ports import PC_BITS, status_layout
 from hdl.sram_macro import SramGeometry, macro_model
 from isa.files import write_atomically
-from soc.generate import verilog
+from soc.config import Configuration
+from soc.generate import configuration_json, verilog
 
 from .build import BuildError, Design, build, build_folder
 from .readout import CONTROL
 
-__all__ = ["TOP", "TRACE_FORMATS", "build_engine", "engine_design"]
+__all__ = [
+    "TOP",
+    "TRACE_FORMATS",
+    "build_engine",
+    "check_trace",
+    "configuration_verilog",
+    "engine_design",
+]
 
 #: Top module, and so the executable's name.
 TOP = "vip_pe_top"
@@ -28,10 +36,11 @@ _SUPPORT = (
     "memory_model.cpp",
     "pe_host.h",
     "pe_host.cpp",
+    "pe_host.sv",
     "pe_top.sv",
 )
-#: Rooms whose source decides what the engine's Verilog is.
-_SOURCES = ("isa", "hdl", "pe", "soc")
+#: Rooms whose source decides what the Verilog is.
+_SOURCES = ("isa", "hdl", "pe", "memory", "soc")
 
 
 def engine_design(config: PeConfig, pe: str, trace: str = "") -> Design:
@@ -69,18 +78,25 @@ def build_engine(config: PeConfig, trace: str = "") -> Path:
     Raises:
         BuildError: as :func:`sim_tb.build.build`, or no such format.
     """
+    check_trace(trace)
+    return build(engine_design(config, configuration_verilog(config), trace))
+
+
+def check_trace(trace: str) -> None:
+    """Refuse a format of waveform files that is neither "" nor of :data:`TRACE_FORMATS`.
+
+    Raises:
+        BuildError: as said.
+    """
     if trace and trace not in TRACE_FORMATS:
         raise BuildError(f"waveforms are written as {' or '.join(TRACE_FORMATS)}, not {trace!r}")
-    return build(engine_design(config, _engine_verilog(config), trace))
 
 
-def _engine_verilog(config: PeConfig) -> str:
-    """The engine's Verilog, kept as long as the source that makes it stays the same."""
+def configuration_verilog(config: Configuration) -> str:
+    """All Verilog of ``config``, kept as long as the source that makes it stays the same."""
     digest = hashlib.sha256()
     digest.update(version("amaranth").encode())
-    for name, value in sorted(asdict(config).items()):
-        shown = sorted(value) if isinstance(value, frozenset) else value
-        digest.update(f"{name}={shown};".encode())
+    digest.update(json.dumps(configuration_json(config), sort_keys=True).encode())
     root = Path(__file__).parent.parent
     for room in _SOURCES:
         for path in sorted((root / room).rglob("*.py")):

@@ -246,29 +246,29 @@ class MemoryModel:
 
 
 class HostModel:
-    """The host model (pe_host.h) and the design's memories, in the simulator's own process."""
+    """The host models (pe_host.h) and the design's memories, in the simulator's own process."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
-        library.vip_host_start.argtypes = (POINTER(_HostJob),)
+        library.vip_host_start.argtypes = (c_int32, POINTER(_HostJob))
         library.vip_host_start.restype = None
-        library.vip_host_cycles.argtypes = ()
+        library.vip_host_cycles.argtypes = (c_int32,)
         library.vip_host_cycles.restype = c_uint64
-        library.vip_host_result.argtypes = (POINTER(_HostResult),)
+        library.vip_host_result.argtypes = (c_int32, POINTER(_HostResult))
         library.vip_host_result.restype = None
         library.vip_host_arrays.argtypes = ()
         library.vip_host_arrays.restype = c_char_p
         library.vip_host_array.argtypes = (c_char_p, c_char_p)
         library.vip_host_array.restype = ctypes.c_void_p
-        self._words: ctypes.Array[c_uint32] | None = None
+        self._words: dict[int, ctypes.Array[c_uint32]] = {}
 
-    def start(self, job: HostJob) -> None:
-        """Start ``job`` at the next clock edge."""
+    def start(self, job: HostJob, engine: int = 0) -> None:
+        """Start ``job`` on ``engine`` at the next clock edge."""
         count = len(job.words)
-        self._words = (c_uint32 * max(count, 1))(*job.words)
+        words = self._words[engine] = (c_uint32 * max(count, 1))(*job.words)
         pe_index, vault, slot, pe_count = job.identity
         raw = _HostJob(
-            words=self._words,
+            words=words,
             word_count=count,
             reset=job.reset,
             parameters=job.parameters,
@@ -279,16 +279,17 @@ class HostModel:
             slot=slot,
             pe_count=pe_count,
         )
-        self.library.vip_host_start(byref(raw))
+        self.library.vip_host_start(engine, byref(raw))
 
-    def cycles(self) -> int:
-        """Cycles of the current run."""
-        return int(self.library.vip_host_cycles())
+    def cycles(self, engine: int = 0) -> int:
+        """Cycles of the current run of ``engine``."""
+        return int(self.library.vip_host_cycles(engine))
 
-    def result(self) -> dict[str, Any]:
-        """Fields of :class:`HostResult` that the host model knows, of the run that ended last."""
+    def result(self, engine: int = 0) -> dict[str, Any]:
+        """Fields of :class:`HostResult` that the host model knows, of the run of ``engine`` that
+        ended last."""
         raw = _HostResult()
-        self.library.vip_host_result(byref(raw))
+        self.library.vip_host_result(engine, byref(raw))
         return {
             "outcome": Outcome(raw.outcome),
             "cycles": int(raw.cycles),

@@ -1,9 +1,10 @@
-// Host of one engine in a simulation: loads a program through the engine's control port, launches it,
-// waits for its end and reads status and counters, cycle by cycle. Python hands it a run and looks
-// at the result; so no interpreter is on the path of a cycle.
+// Hosts of the engines in a simulation, one each: loads a program through the engine's control port,
+// launches it, waits for its end and reads status and counters, cycle by cycle. Python hands it a
+// run and looks at the result; so no interpreter is on the path of a cycle.
 
 #include "pe_host.h"
 
+#include <map>
 #include <string>
 
 #include "memory_model.h"
@@ -11,11 +12,13 @@
 #include "verilated_sym_props.h"
 #include "verilated_syms.h"
 
+// Not there where an engine's memory is another one.
+#pragma weak vip_memory_in_flight
+
 namespace {
 
 constexpr uint32_t kResetCycles = 4;
 constexpr uint32_t kCounters = 16;
-constexpr int32_t kMemoryPort = 0;
 constexpr uint32_t kRunning = 1;  // hdl.ports.PeState
 
 enum class Phase { kIdle, kReset, kLoad, kLaunch, kRun, kStop, kCounters };
@@ -46,32 +49,39 @@ struct Host {
     }
 };
 
-Host g_host;
+std::map<int32_t, Host> g_hosts;
 std::string g_arrays;
+
+// Requests of the engine that the memory model has not answered.
+int32_t requests_in_flight(int32_t engine) {
+    return vip_memory_in_flight ? vip_memory_in_flight(engine) : 0;
+}
 
 }  // namespace
 
 extern "C" {
 
-void vip_host_start(const VipHostJob* job) {
-    g_host.job = *job;
-    g_host.result = VipHostResult{};
-    g_host.cycles = 0;
-    g_host.running = false;
-    g_host.pending = true;
+void vip_host_start(int32_t engine, const VipHostJob* job) {
+    Host& host = g_hosts[engine];
+    host.job = *job;
+    host.result = VipHostResult{};
+    host.cycles = 0;
+    host.running = false;
+    host.pending = true;
 }
 
-uint64_t vip_host_cycles() { return g_host.cycles; }
+uint64_t vip_host_cycles(int32_t engine) { return g_hosts[engine].cycles; }
 
-void vip_host_result(VipHostResult* result) { *result = g_host.result; }
+void vip_host_result(int32_t engine, VipHostResult* result) { *result = g_hosts[engine].result; }
 
-int32_t vip_host_cycle(uint8_t load_ready, uint8_t launch_ready, uint32_t state, uint32_t cause,
-                       int32_t pc, uint64_t counter_value, uint8_t failed, uint8_t* reset,
-                       uint8_t* load_valid, uint32_t* load_address, uint32_t* load_word,
-                       uint8_t* launch_valid, uint32_t* launch_words, uint64_t* launch_parameters,
-                       uint8_t* stop, uint32_t* counter_index, uint32_t* pe_index, uint32_t* vault,
-                       uint32_t* slot, uint32_t* pe_count) {
-    Host& host = g_host;
+int32_t vip_host_cycle(int32_t engine, uint8_t load_ready, uint8_t launch_ready, uint32_t state,
+                       uint32_t cause, int32_t pc, uint64_t counter_value, uint8_t failed,
+                       uint8_t* reset, uint8_t* load_valid, uint32_t* load_address,
+                       uint32_t* load_word, uint8_t* launch_valid,
+                       uint32_t* launch_words, uint64_t* launch_parameters, uint8_t* stop,
+                       uint32_t* counter_index, uint32_t* pe_index, uint32_t* vault, uint32_t* slot,
+                       uint32_t* pe_count) {
+    Host& host = g_hosts[engine];
     if (failed && host.phase != Phase::kIdle && host.phase != Phase::kReset) host.end(kViolation);
     // What the previous call drove was seen by the engine in the cycle that ends now.
     switch (host.phase) {
@@ -103,7 +113,7 @@ int32_t vip_host_cycle(uint8_t load_ready, uint8_t launch_ready, uint32_t state,
                 host.result.state = state;
                 host.result.cause = cause;
                 host.result.pc = pc;
-                if (vip_memory_in_flight(kMemoryPort)) host.result.outcome = kInFlight;
+                if (requests_in_flight(engine)) host.result.outcome = kInFlight;
                 host.enter(Phase::kCounters);
                 break;
             }
@@ -121,7 +131,7 @@ int32_t vip_host_cycle(uint8_t load_ready, uint8_t launch_ready, uint32_t state,
             // The answer to an index comes in the cycle after it.
             if (++host.step >= 2) host.result.counters[host.step - 2] = counter_value;
             if (host.step == kCounters + 1) {
-                if (vip_memory_in_flight(kMemoryPort)) host.result.outcome = kInFlight;
+                if (requests_in_flight(engine)) host.result.outcome = kInFlight;
                 host.end(host.result.outcome);
             }
             break;

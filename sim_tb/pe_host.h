@@ -1,4 +1,4 @@
-// Host of one engine in a simulation: see pe_host.cpp.
+// Hosts of the engines in a simulation: see pe_host.cpp.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,20 @@ struct VipHostResult {
 };
 
 extern "C" {
-// Starts a run; it begins at the next clock edge. The engine must not be running.
-void vip_host_start(const VipHostJob* job);
-// Cycles since the launch of the run.
-uint64_t vip_host_cycles();
-// The result of the run that ended last.
-void vip_host_result(VipHostResult* result);
-// One clock cycle; the arguments are those of pe_top.sv. Returns 1 while there is nothing to do.
-int32_t vip_host_cycle(uint8_t load_ready, uint8_t launch_ready, uint32_t state, uint32_t cause,
-                       int32_t pc, uint64_t counter_value, uint8_t failed, uint8_t* reset,
-                       uint8_t* load_valid, uint32_t* load_address, uint32_t* load_word,
-                       uint8_t* launch_valid, uint32_t* launch_words, uint64_t* launch_parameters,
-                       uint8_t* stop, uint32_t* counter_index, uint32_t* pe_index, uint32_t* vault,
-                       uint32_t* slot, uint32_t* pe_count);
+// Starts a run of an engine; it begins at the next clock edge. The engine must not be running.
+// Runs that begin together keep in step as long as their programs have the same length.
+void vip_host_start(int32_t engine, const VipHostJob* job);
+// Cycles since the launch of the engine's run.
+uint64_t vip_host_cycles(int32_t engine);
+// The result of the engine's run that ended last.
+void vip_host_result(int32_t engine, VipHostResult* result);
+// One clock cycle; the arguments are those of pe_host.sv. Returns 1 while there is nothing to do.
+int32_t vip_host_cycle(int32_t engine, uint8_t load_ready, uint8_t launch_ready, uint32_t state,
+                       uint32_t cause, int32_t pc, uint64_t counter_value, uint8_t failed,
+                       uint8_t* reset, uint8_t* load_valid, uint32_t* load_address,
+                       uint32_t* load_word, uint8_t* launch_valid, uint32_t* launch_words,
+                       uint64_t* launch_parameters, uint8_t* stop, uint32_t* counter_index, uint32_t* pe_index, uint32_t* vault, uint32_t* slot,
+                       uint32_t* pe_count);
 // The public arrays of the design, one a line: scope, name, bits of an element, elements.
 const char* vip_host_arrays();
 // Address of the elements of such an array (1, 2, 4 or 8 bytes each), or null.

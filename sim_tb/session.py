@@ -4,12 +4,13 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from json import loads
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from cocotb_tools.runner import get_runner
 
@@ -39,15 +40,19 @@ class Session:
         top: its top module.
         trace: file to write the waveforms of all jobs to (the simulator was built for its format);
             it appears when the session ends and was not killed.
+        bench: module of the cocotb test that serves the session within the simulator.
 
     Attributes:
         process: id of the simulator's process.
     """
 
-    def __init__(self, folder: Path, top: str, *, trace: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, top: str, *, trace: Path | None = None, bench: str = "sim_tb.bench"
+    ) -> None:
         self.folder = folder
         self.top = top
         self.trace = trace
+        self.bench = bench
         self.process = 0
         self._failure = ""
         #: Jobs handed over whose results have not been received.
@@ -83,7 +88,7 @@ class Session:
     def run_many(
         self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None
     ) -> Iterator[HostResult]:
-        """Run ``jobs`` in order and yield their results as they come.
+        """Run ``jobs`` of one engine in order and yield their results as they come.
 
         A few jobs are taken from ``jobs`` ahead of the results.
 
@@ -93,6 +98,12 @@ class Session:
         Raises:
             SessionError: the simulator ended by itself.
         """
+        return map(HostResult.from_mapping, self.serve((job.to_json() for job in jobs), progress))
+
+    def serve(
+        self, jobs: Iterable[bytes], progress: Callable[[int], None] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """As :meth:`run_many`, with jobs and results as the bench reads and writes them."""
         while self._waiting:
             # Of an earlier call whose results nobody wanted any more.
             self._receive(None)
@@ -100,7 +111,7 @@ class Session:
         while True:
             while self._waiting <= _AHEAD and (job := next(source, None)) is not None:
                 with self._connected():
-                    self._connection.send_bytes(job.to_json())
+                    self._connection.send_bytes(job)
                 self._waiting += 1
             if not self._waiting:
                 return
@@ -115,13 +126,14 @@ class Session:
             self._thread.join()
             raise SessionError(f"simulator failed: {self._failure}") from None
 
-    def _receive(self, progress: Callable[[int], None] | None) -> HostResult:
+    def _receive(self, progress: Callable[[int], None] | None) -> Mapping[str, Any]:
         while True:
             with self._connected():
                 message = loads(self._connection.recv_bytes())
             if "result" in message:
                 self._waiting -= 1
-                return HostResult.from_mapping(message["result"])
+                result: Mapping[str, Any] = message["result"]
+                return result
             if progress is not None:
                 progress(message["cycles"])
 
@@ -131,7 +143,7 @@ class Session:
         arguments = ["--trace", "--trace-file", str(wave)] if wave else []
         try:
             get_runner("verilator").test(
-                test_module="sim_tb.bench",
+                test_module=self.bench,
                 hdl_toplevel=self.top,
                 hdl_toplevel_lang="verilog",
                 build_dir=self.folder,

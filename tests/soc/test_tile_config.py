@@ -1,0 +1,54 @@
+"""Configurations of a vault with its engines: what fits, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from hdl.config import ConfigurationError, PeConfig
+from memory.config import VaultConfig
+from soc.config import VaultTileConfig, with_sram
+from soc.presets import preset, tile_preset
+
+
+@pytest.mark.parametrize(("pes", "extra_ports"), [(1, 0), (1, 7), (4, 2), (7, 0), (7, 1)])
+def test_number_of_requesters_decides_the_tags(pes: int, extra_ports: int) -> None:
+    bits = (pes + extra_ports - 1).bit_length()
+    vault = VaultConfig(tag_bits=6 + bits)
+    config = VaultTileConfig(pes=pes, extra_ports=extra_ports, vault=vault)
+    assert config.requesters == pes + extra_ports
+    with pytest.raises(
+        ConfigurationError, match=rf"^vault\.tag_bits must be {6 + bits} for 64 req"
+    ):
+        replace(config, vault=replace(vault, tag_bits=7 + bits))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pes": 0}, r"^pes must be a whole number from 1 to 7, not 0$"),
+        ({"pes": 8}, r"^pes must be a whole number from 1 to 7, not 8$"),
+        ({"pes": True}, r"^pes must be a whole number from 1 to 7, not True$"),
+        ({"extra_ports": -1}, r"^extra_ports must be a whole number from 0 to 7, not -1$"),
+        ({"pes": 7}, r"^pes and extra_ports must be at most 8 together, not 7 \+ 2$"),
+        ({"pe": PeConfig()}, r"^pe\.address_bits must be 28, as the vault's port has, not 33$"),
+        ({"vault": 3}, r"^vault must be a VaultConfig, not 3$"),
+        ({"pe": None}, r"^pe must be a PeConfig, not None$"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        replace(tile_preset("vault"), **changes)
+
+
+def test_vault_whose_port_reaches_beyond_it_fits_wider_addresses() -> None:
+    vault = VaultConfig(port_address_bits=33)
+    assert VaultTileConfig(pe=PeConfig(), vault=vault).pe.address_bits == 33
+
+
+def test_memories_of_all_parts_change_together() -> None:
+    tile = with_sram(tile_preset("vault"), "macro")
+    assert isinstance(tile, VaultTileConfig)
+    assert tile.pe.sram == tile.vault.sram == "macro"
+    assert with_sram(preset("pe"), "fpga") == replace(preset("pe"), sram="fpga")
+    with pytest.raises(ConfigurationError, match="sram must be one of"):
+        with_sram(tile, "paper")  # type: ignore[arg-type]
