@@ -121,7 +121,7 @@ def _random_pattern(rng: random.Random, config: VaultConfig, accesses: int) -> P
 
 
 def random_case(seed: int, accesses: int) -> StressCase:
-    """The vault of ``seed``, with about ``accesses`` accesses in all its runs."""
+    """The vault of ``seed``, with ``accesses`` or a few more in all its runs."""
     rng = random.Random(seed)
     requesters = rng.randrange(9)
     ports = ports_of(requesters)
@@ -141,7 +141,7 @@ def random_case(seed: int, accesses: int) -> StressCase:
         # Room for accesses beyond the memory.
         config = replace(config, port_address_bits=config.address_bits + 1)
     columns = min(config.size_bytes, _SPAN) // COLUMN_BYTES
-    each = max(1, accesses // _RUNS // ports)
+    each = -(-accesses // (_RUNS * ports))
     # Each requester's oldest request may wait that long before it is taken, and then once more;
     # requesters that rarely take responses make it longer.
     bound = 4 * (ports + 1) * starvation_bound(config)
@@ -165,7 +165,7 @@ def run_stress(
     seed: int,
     progress: Callable[[StressCase], None] | None = None,
 ) -> StressReport:
-    """Run ``vaults`` random cases, of seeds from ``seed`` on, with ``accesses`` in all.
+    """Run ``vaults`` random cases, of seeds from ``seed`` on, with at least ``accesses`` in all.
 
     Parameters:
         progress: called before each case.

@@ -18,7 +18,7 @@ SEED = 13
 
 def test_random_accesses_to_a_random_vault():
     report = run_stress(accesses=30_000, vaults=1, seed=SEED)
-    assert report.accesses > 29_000
+    assert report.accesses >= 30_000
     assert report.reads > 3000
     assert report.writes > 3000
     assert 0 < report.longest <= report.bound
@@ -117,5 +117,5 @@ def test_more_random_vaults(tmp_path):
     result = CliRunner().invoke(vault_stress.app, arguments)
     assert result.exit_code == 0, result.output
     report = json.loads(target.read_text())
-    assert report["accesses"] > 590_000
+    assert report["accesses"] >= 600_000
     assert report["vaults"] == 4
