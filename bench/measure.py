@@ -12,6 +12,7 @@ from sim_tb.cosim import CosimError, MemoryBehaviour
 from soc.generate import generate
 from soc.presets import preset
 from synth.area import synthesise
+from synth.place import place
 from synth.trim import compare_area, trim
 
 __all__ = ["BENCHMARKS", "Measurement", "measure"]
@@ -80,11 +81,31 @@ def _trimming() -> Iterator[Measurement]:
             yield Measurement(f"bp_saved_{name}", area.saved(name), "fraction", 0.02, True)
 
 
+def _standard_cells() -> Iterator[Measurement]:
+    """Area and clock of one engine in Nangate 45 nm, before layout."""
+    report = synthesise(preset("pe"), "nangate45")
+    for row in (*report.rows, report.total):
+        yield Measurement(f"nangate45_ge_{row.unit}", row.values["logic_ge"], "GE", 0.01)
+        if "fmax_mhz" in row.values:
+            mhz = row.values["fmax_mhz"]
+            yield Measurement(f"nangate45_mhz_{row.unit}", mhz, "MHz", 0.02, True)
+
+
+def _placement() -> Iterator[Measurement]:
+    """Clock of one engine on an ECP5-85F, median of five seeds; takes minutes a seed."""
+    report = place(preset("pe"), "ecp5-85k", seeds=5)
+    yield Measurement("ecp5_85k_mhz", report.fmax_mhz, "MHz", 0.05, True)
+    for name, value in report.used.items():
+        yield Measurement(f"ecp5_{name}", value, name, 0.01)
+
+
 #: Name -> benchmark.
 BENCHMARKS: dict[str, Callable[[], Iterator[Measurement]]] = {
     "bp": _belief_propagation,
     "generate": _generation,
     "area": _area,
+    "standard_cells": _standard_cells,
+    "placement": _placement,
     "trim": _trimming,
 }
 

@@ -10,11 +10,14 @@ from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry, macro_stub
 from soc.generate import verilog
 
+from .asic import node_nm
 from .errors import SynthesisError
 from .sram_area import GATE_UM2, sram_um2
+from .sta import Path
 from .targets import Target, find_target
+from .unit_timing import time_engine, time_unit
 from .units import Unit, closure, memories, units
-from .yosys import Run, run
+from .yosys import CellCount, Run, run
 
 __all__ = ["MEASURES", "TOTAL", "AreaReport", "AreaRow", "Progress", "synthesise"]
 
@@ -33,7 +36,9 @@ MEASURES = {
     "brams": "block RAMs, of 36 Kbit (xc7) or 18 Kbit (ecp5)",
     "sram_bits": "bits of memory",
     "sram_um2": "area of memory macros at 28 nm in square micrometres",
-    "area_um2": f"area at 28 nm in square micrometres, at {GATE_UM2} a gate equivalent",
+    "area_um2": f"area at 28 nm in square micrometres, at {GATE_UM2} a gate equivalent;"
+    " of standard cells, at their node",
+    "fmax_mhz": "clock that the longest path allows in MHz, before layout",
 }
 
 
@@ -45,18 +50,23 @@ class AreaRow:
         unit: its name.
         values: measure (see :data:`MEASURES`) -> value, in the order of reports.
         srams: memories: words, bits and ports -> how many.
+        path: longest path, where the target has delays: units and the ns spent in each.
     """
 
     unit: str
     values: dict[str, float]
     srams: dict[SramGeometry, int]
+    path: tuple[tuple[str, float], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The row as plain JSON data."""
         memories = {
             geometry.name.removeprefix("vip_sram_"): n for geometry, n in self.srams.items()
         }
-        return {"unit": self.unit, **self.values, "srams": memories}
+        found: dict[str, object] = {"unit": self.unit, **self.values, "srams": memories}
+        if self.path:
+            found["critical_path"] = [{"unit": unit, "ns": ns} for unit, ns in self.path]
+        return found
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,24 @@ def synthesise(
             for future in futures:
                 future.cancel()
             raise
-    return AreaReport(target=target, config=config, rows=rows, total=_sum(rows))
+    total = _sum(rows)
+    if chosen.library is not None and chosen.library.timed and units is None:
+        results = {
+            module: _mapped(unit, module, chosen, emission)
+            for unit in wanted
+            for module, _ in unit.modules
+        }
+        total = _timed(total, time_engine(emission, results, chosen.library))
+    return AreaReport(target=target, config=config, rows=rows, total=total)
+
+
+def _mapped(unit: Unit, module: str, target: Target, emission: Emission) -> CellCount:
+    work = _work(unit, module, target, emission)
+    return run(work, what=f"synthesis of {module} for {target.name}")
+
+
+def _timed(row: AreaRow, path: Path) -> AreaRow:
+    return replace(row, values={**row.values, "fmax_mhz": path.fmax_mhz}, path=path.by_unit())
 
 
 def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
@@ -147,18 +174,26 @@ def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
 
 def _row(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
     values = dict.fromkeys(target.measures, 0.0)
+    path: Path | None = None
     for module, times in unit.modules:
-        work = _work(unit, module, target, emission)
-        result = run(work, what=f"synthesis of {module} for {target.name}")
-        boxes = frozenset(work.boxes) | frozenset(emission.black_boxes)
+        result = _mapped(unit, module, target, emission)
+        inner = emission.instances[module] if unit.opened else {}
+        boxes = frozenset(inner) | frozenset(emission.black_boxes)
+        if target.library is not None and target.library.timed and not unit.opened:
+            path = time_unit(module, result, target.library)
         for measure, value in target.count(result, boxes).items():
             values[measure] += times * value
     srams = dict(memories(shapes, unit))
     values["sram_bits"] = sum(geometry.bits * number for geometry, number in srams.items())
     if target.area:
-        values["sram_um2"] = sum(sram_um2(geometry) * n for geometry, n in srams.items())
-        values["area_um2"] = values["sram_um2"] + GATE_UM2 * values[target.area]
-    return AreaRow(unit.name, {name: _plain(value) for name, value in values.items()}, srams)
+        gate, scale = GATE_UM2, 1.0
+        if target.library is not None:
+            gate = target.library.gate_um2
+            scale = (node_nm(target.library) / 28.0) ** 2
+        values["sram_um2"] = scale * sum(sram_um2(geometry) * n for geometry, n in srams.items())
+        values["area_um2"] = values["sram_um2"] + gate * values[target.area]
+    row = AreaRow(unit.name, {name: _plain(value) for name, value in values.items()}, srams)
+    return row if path is None else _timed(row, path)
 
 
 def _work(unit: Unit, module: str, target: Target, emission: Emission) -> Run:
@@ -177,6 +212,7 @@ def _work(unit: Unit, module: str, target: Target, emission: Emission) -> Run:
         commands=target.commands,
         files=target.files,
         liberty=target.liberty,
+        netlist=target.library is not None,
     )
 
 
@@ -190,6 +226,8 @@ def _sum(rows: Sequence[AreaRow]) -> AreaRow:
     srams: dict[SramGeometry, int] = {}
     for row in rows:
         for measure, value in row.values.items():
+            if measure == "fmax_mhz":
+                continue
             values[measure] = values.get(measure, 0) + value
         for geometry, number in row.srams.items():
             srams[geometry] = srams.get(geometry, 0) + number

@@ -14,7 +14,7 @@ the usual 0.127 um2 of a 28 nm six-transistor cell at 65 % array efficiency.
 
 from hdl.sram_macro import SramGeometry
 
-__all__ = ["GATE_UM2", "sram_um2"]
+__all__ = ["GATE_UM2", "cell_um2", "sram_um2"]
 
 #: Area of a gate equivalent at 28 nm with usual utilisation, in square micrometres.
 GATE_UM2 = 0.5
@@ -24,8 +24,12 @@ _CELL_BASE = 1.073
 _COLUMN_UM2 = 40.08
 
 
+def cell_um2(geometry: SramGeometry) -> float:
+    """Area of a bit's cell at 28 nm in square micrometres."""
+    return (_CELL_PITCH_UM * (geometry.read_ports + geometry.write_ports + _CELL_BASE)) ** 2
+
+
 def sram_um2(geometry: SramGeometry) -> float:
     """Area of a memory macro at 28 nm in square micrometres."""
     ports = geometry.read_ports + geometry.write_ports
-    cell = (_CELL_PITCH_UM * (ports + _CELL_BASE)) ** 2
-    return cell * geometry.bits + _COLUMN_UM2 * ports * geometry.width
+    return cell_um2(geometry) * geometry.bits + _COLUMN_UM2 * ports * geometry.width

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from hdl.config import SramKind
 
+from .asic import LIBERTY_PREFIX, NANGATE45, asic_commands, library_of
+from .cell_library import CellLibrary
 from .errors import SynthesisError
 from .liberty import FLIP_FLOP, liberty_text
 from .yosys import CellCount
@@ -25,6 +27,8 @@ class Target:
         types: measure -> beginning of a cell type's name -> what one such cell adds.
         area: measure that is the area by the Liberty file, or "".
         free: cell types that count nothing.
+        library: standard cells, whose area is counted in their NAND gate and whose paths are timed;
+            None for gates or FPGAs that have none.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Target:
     liberty: str = ""
     area: str = ""
     free: tuple[str, ...] = ()
+    library: CellLibrary | None = None
 
     def count(self, result: CellCount, boxes: frozenset[str]) -> dict[str, float]:
         """Each measure of a result; cells of the types in ``boxes`` are counted elsewhere.
@@ -46,7 +51,8 @@ class Target:
         """
         total = dict.fromkeys(self.measures, 0.0)
         if self.area:
-            total[self.area] = result.area
+            unit = self.library.gate_um2 if self.library is not None else 1.0
+            total[self.area] = result.area / unit
         for cell, number in result.cells.items():
             if cell in boxes or cell in self.free:
                 continue
@@ -151,13 +157,32 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _X
 
 
 def find_target(name: str) -> Target:
-    """The target called ``name``.
+    """The target called ``name``: of :data:`TARGETS`, ``nangate45``, or ``liberty:PATH``.
 
     Raises:
-        SynthesisError: there is none; the message names those that there are.
+        SynthesisError: there is none, and the message names those that there are; or its Liberty
+            file can't be used.
     """
+    if name == NANGATE45 or name.startswith(LIBERTY_PREFIX):
+        return _asic(name)
     try:
         return TARGETS[name]
     except KeyError:
-        known = ", ".join(TARGETS)
+        known = ", ".join((*TARGETS, NANGATE45, f"{LIBERTY_PREFIX}PATH"))
         raise SynthesisError(f"unknown target {name!r}; there are: {known}") from None
+
+
+def _asic(name: str) -> Target:
+    library, text = library_of(name)
+    return Target(
+        name=name,
+        summary=f"standard cells of {library.name}: area and the longest paths",
+        sram="macro",
+        commands=asic_commands(_LIBRARY),
+        files={_LIBRARY: text},
+        liberty=_LIBRARY,
+        measures=("logic_ge", "ffs"),
+        types={"ffs": dict.fromkeys(library.flip_flops(), 1)},
+        area="logic_ge",
+        library=library,
+    )

@@ -96,10 +96,14 @@ def run(work: Run, *, what: str) -> CellCount:
     if known is not None:
         return known
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".running-") as name:
+    with (
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=".running-") as name,
+        # Apart, as ABC's mapper finds no library in a folder whose path has spaces.
+        tempfile.TemporaryDirectory(prefix="vip-synthesis-") as scratch,
+    ):
         folder = Path(name) / "run"
         folder.mkdir()
-        _execute(work, folder, Path(name), what)
+        _execute(work, folder, Path(scratch), what)
         result = _read(folder, work.netlist)
         if result is None:
             raise SynthesisError(f"{what}: Yosys wrote no counts")

@@ -108,7 +108,11 @@ def test_comparison_of_areas(no_results: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "units", "message"),
     [
-        ("stratix", None, "unknown target 'stratix'; there are: generic, xc7, ecp5"),
+        (
+            "stratix",
+            None,
+            "unknown target 'stratix'; there are: generic, xc7, ecp5, nangate45, liberty:PATH",
+        ),
         ("generic", ["fetch", "cache"], "unknown unit 'cache'; there are: .*fetch.*other"),
     ],
 )

@@ -19,7 +19,7 @@ from .options import JsonOption, PresetOption
 __all__ = ["area_json", "measure", "show_area", "synth"]
 
 #: Measures that a table shows; the JSON report has all.
-_SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits")
+_SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits", "fmax_mhz")
 
 
 def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
@@ -40,7 +40,8 @@ def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
         values = []
         for target, name in shown:
             row = rows[target]
-            values.append("" if row is None else f"{row.values[name]:,.0f}")
+            number = None if row is None else row.values.get(name)
+            values.append("" if number is None else f"{number:,.0f}")
         return [unit, *values]
 
     for row in first.rows:
@@ -110,7 +111,8 @@ def synth(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"One of {', '.join(TARGETS)}, or to place and route {', '.join(DEVICES)};"
+            help=f"One of {', '.join(TARGETS)}, nangate45, liberty:PATH,"
+            f" or to place and route {', '.join(DEVICES)};"
             f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)})."
         ),
     ] = None,

@@ -1,0 +1,126 @@
+"""Mapped netlists, read from Yosys's JSON and put together across units."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Gate", "Netlist", "join", "read_module"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A cell: its name, its type, its unit, and pin -> bits of nets (none: a constant)."""
+
+    name: str
+    kind: str
+    unit: str
+    pins: Mapping[str, tuple[int, ...]]
+
+    def outputs(self, pin: str) -> bool:
+        """Whether ``pin`` of a memory macro is an output."""
+        return pin.startswith("r") and pin.endswith("_data")
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """A flat netlist. Clock and reset are no inputs: they are trees that layout builds.
+
+    Attributes:
+        inputs, outputs: port -> bits. gates: all cells.
+    """
+
+    inputs: Mapping[str, tuple[int, ...]]
+    outputs: Mapping[str, tuple[int, ...]]
+    gates: tuple[Gate, ...]
+
+
+def read_module(path: Path, name: str) -> dict[str, Any]:
+    """Module ``name`` of the gzipped netlist that a synthesis left at ``path``."""
+    modules = json.loads(gzip.decompress(path.read_bytes()))["modules"]
+    module: dict[str, Any] = modules[name]
+    return module
+
+
+class _Nets:
+    """Numbers of nets, of which two may turn out to be one."""
+
+    def __init__(self) -> None:
+        self.parent: list[int] = []
+
+    def new(self) -> int:
+        self.parent.append(len(self.parent))
+        return self.parent[-1]
+
+    def find(self, net: int) -> int:
+        parent = self.parent
+        while parent[net] != net:
+            parent[net] = parent[parent[net]]
+            net = parent[net]
+        return net
+
+    def unite(self, a: int, b: int) -> None:
+        self.parent[self.find(a)] = self.find(b)
+
+
+def join(
+    top: str, module: Callable[[str], dict[str, Any] | None], unit: Callable[[str], str]
+) -> Netlist:
+    """Put the netlists of several modules together.
+
+    Parameters:
+        top: name of the outermost module.
+        module: the netlist of the module of this name, or None for a cell or a macro.
+        unit: the unit that a module's own cells belong to.
+    """
+    nets = _Nets()
+    found: list[tuple[str, str, str, dict[str, list[int]]]] = []
+
+    def place(name: str, body: dict[str, Any], path: str) -> dict[int, int]:
+        local: dict[int, int] = {}
+
+        def net(bit: int) -> int:
+            if bit not in local:
+                local[bit] = nets.new()
+            return local[bit]
+
+        for cell, data in body["cells"].items():
+            kind = data["type"]
+            if kind == "$scopeinfo":
+                continue
+            inner = module(kind)
+            if inner is None:
+                pins = {
+                    pin: [net(bit) for bit in bits if isinstance(bit, int)]
+                    for pin, bits in data["connections"].items()
+                }
+                found.append((path + cell, kind, unit(name), pins))
+                continue
+            theirs = place(kind, inner, f"{path}{cell}.")
+            for port, bits in data["connections"].items():
+                for mine, other in zip(bits, inner["ports"][port]["bits"], strict=True):
+                    if isinstance(mine, int) and other in theirs:
+                        nets.unite(net(mine), theirs[other])
+        for port in body["ports"].values():
+            for bit in port["bits"]:
+                if isinstance(bit, int):
+                    net(bit)
+        return local
+
+    body = module(top)
+    assert body is not None
+    local = place(top, body, "")
+
+    def side(direction: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        for name, port in body["ports"].items():
+            if port["direction"] == direction and name not in ("clk", "rst"):
+                bits = (local[bit] for bit in port["bits"] if isinstance(bit, int))
+                yield name, tuple(nets.find(bit) for bit in bits)
+
+    gates = tuple(
+        Gate(name, kind, of, {pin: tuple(map(nets.find, bits)) for pin, bits in pins.items()})
+        for name, kind, of, pins in found
+    )
+    return Netlist(dict(side("input")), dict(side("output")), gates)

@@ -1,0 +1,177 @@
+"""Liberty files, good and bad, and static timing against sums made by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from hdl.sram_macro import SramGeometry
+from soc.presets import preset
+from synth.area import synthesise
+from synth.cell_library import CellLibrary, LibertyError, parse_library, read_library
+from synth.errors import SynthesisError
+from synth.netlist import Gate, Netlist, join
+from synth.sram_timing import SramTimes
+from synth.sta import longest_paths
+from synth.timing_table import TimingTable
+
+
+def _arc(pin: str, kind: str, rise: float, fall: float, sense: str) -> str:
+    tables = "".join(
+        f'{name} (scalar) {{ values ("{value}"); }} '
+        for name, value in (
+            ("cell_rise", rise),
+            ("cell_fall", fall),
+            ("rise_transition", 0.01),
+            ("fall_transition", 0.01),
+        )
+    )
+    return f'timing () {{ related_pin : "{pin}"; {kind} timing_sense : {sense}; {tables} }}'
+
+
+LIBRARY = (
+    """/* A library
+   for tests */
+library (tiny) {
+  time_unit : "1ns";
+  capacitive_load_unit (1, ff);
+  cell (INV) { area : 0.5; // the smallest
+    pin (A) { direction : input; capacitance : 1.5; }
+    pin (Y) { direction : output; function : "!A"; """
+    + _arc("A", "", 0.10, 0.20, "negative_unate")
+    + """ } }
+  cell (NAND2) { area : 0.8;
+    pin (A) { direction : input; capacitance : 1.0; }
+    pin (B) { direction : input; capacitance : 1.0; }
+    pin (Y) { direction : output; function : "!(A & B)"; """
+    + _arc("A", "", 0.3, 0.3, "negative_unate")
+    + _arc("B", "", 0.4, 0.4, "negative_unate")
+    + """ } }
+  cell (DFF) { area : 4.0; ff (IQ, IQN) { next_state : "D"; clocked_on : "C"; }
+    pin (C) { direction : input; clock : true; }
+    pin (D) { direction : input; capacitance : 1.0;
+      timing () { related_pin : "C"; timing_type : setup_rising;
+        rise_constraint (scalar) { values ("0.05"); } fall_constraint (scalar) { values ("0.07"); }
+      } }
+    pin (Q) { direction : output; function : "IQ"; """
+    + _arc("C", "timing_type : rising_edge;", 0.08, 0.09, "non_unate")
+    + """ } }
+}
+"""
+)
+
+
+@pytest.fixture
+def library() -> CellLibrary:
+    return parse_library(LIBRARY)
+
+
+def test_library_is_read(library: CellLibrary) -> None:
+    assert library.timed
+    assert library.gate_um2 == 0.8
+    assert library.flip_flops() == {"DFF"}
+    assert library.cells["INV"].pins["A"].capacitance == 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: no library"),
+        ("library (a) { }", "library a holds no cells"),
+        ("library (a) {\n cell (b) {\n area : 1;\n", "line 4: .*expected, not the end of the file"),
+        ("library (a) {\n cell b { } }", r"line 2: '\(' expected, not 'b'"),
+        ("module a(); endmodule", "expected"),
+        ("library (a) { cell (b) { area : large; } }", "area of cell b: 'large' is no number"),
+        ('library (a) { time_unit : "1h"; cell (b) { area : 1; } }', "time_unit '1h'"),
+    ],
+)
+def test_bad_liberty_is_one_line(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(LibertyError, match=message):
+        parse_library(text)
+    path = tmp_path / "bad.lib"
+    path.write_text(text)
+    with pytest.raises(SynthesisError, match=r"bad\.lib: ") as error:
+        synthesise(preset("pe-small"), f"liberty:{path}", ["fetch"])
+    assert "\n" not in str(error.value)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LibertyError, match=r"can't read .*none\.lib: No such file"):
+        read_library(tmp_path / "none.lib")
+
+
+def test_table_between_and_beyond_its_points() -> None:
+    table = TimingTable((0.0, 1.0), (0.0, 10.0), (1.0, 2.0, 3.0, 6.0))
+    assert table.at(0.5, 5.0) == pytest.approx(3.0)
+    assert table.at(0.0, 20.0) == pytest.approx(3.0)
+    assert TimingTable((0.0,), (0.0,), (0.4,)).at(9, 9) == 0.4
+
+
+def test_longest_path_is_the_sum_of_its_cells(library: CellLibrary) -> None:
+    gates = (
+        Gate("first", "DFF", "one", {"C": (0,), "D": (9,), "Q": (1,)}),
+        Gate("turn", "INV", "one", {"A": (1,), "Y": (2,)}),
+        Gate("join", "NAND2", "two", {"A": (1,), "B": (2,), "Y": (3,)}),
+        Gate("last", "DFF", "two", {"C": (0,), "D": (3,), "Q": (4,)}),
+    )
+    paths = longest_paths(Netlist({"d": (9,)}, {"q": (4,)}, gates), library, SramTimes(45.0))
+    # Q rises 0.08, Y falls 0.20, NAND rises 0.40, setup 0.05; the other edge is shorter.
+    assert paths["two"].ns == pytest.approx(0.73)
+    assert [step.cell for step in paths["two"].steps] == ["first", "turn", "join", "last"]
+    assert paths["two"].by_unit() == (("one", 0.28), ("two", 0.45))
+    assert paths["two"].fmax_mhz == pytest.approx(1369.9)
+    # The input comes from a flip-flop, falling latest: 0.09 and 0.07.
+    assert paths["one"].ns == pytest.approx(0.16)
+    assert paths["output"].ns == pytest.approx(0.16)
+
+
+def test_loops_and_unknown_cells_are_refused(library: CellLibrary) -> None:
+    loop = (
+        Gate("a", "INV", "u", {"A": (1,), "Y": (2,)}),
+        Gate("b", "INV", "u", {"A": (2,), "Y": (1,)}),
+    )
+    with pytest.raises(SynthesisError, match="a loop of gates can't be timed: "):
+        longest_paths(Netlist({}, {}, loop), library, SramTimes(45.0))
+    with pytest.raises(SynthesisError, match="cell x of type MUX9 is not in the library"):
+        longest_paths(Netlist({}, {}, (Gate("x", "MUX9", "u", {}),)), library, SramTimes(45.0))
+
+
+def test_join_follows_nets_through_modules() -> None:
+    inner = {
+        "ports": {
+            "i": {"direction": "input", "bits": [2]},
+            "o": {"direction": "output", "bits": [2]},
+        },
+        "cells": {},
+    }
+    outer = {
+        "ports": {
+            "a": {"direction": "input", "bits": [2]},
+            "y": {"direction": "output", "bits": [4]},
+        },
+        "cells": {
+            "through": {"type": "inner", "connections": {"i": [2], "o": [3]}},
+            "gate": {"type": "INV", "connections": {"A": [3], "Y": [4]}},
+        },
+    }
+    joined = join("outer", {"inner": inner, "outer": outer}.get, lambda name: name)
+    (gate,) = joined.gates
+    assert gate.pins["A"] == joined.inputs["a"]
+    assert gate.pins["Y"] == joined.outputs["y"] != joined.inputs["a"]
+
+
+def test_memory_access_time_of_the_thesis() -> None:
+    bank = SramGeometry(512, 8, 3, 2)
+    assert SramTimes(28.0).access_ns(bank) == pytest.approx(0.19, abs=0.005)
+    assert SramTimes(56.0).access_ns(bank) == pytest.approx(2 * SramTimes(28.0).access_ns(bank))
+    assert SramTimes(28.0).access_ns(SramGeometry(1024, 8, 3, 2)) > SramTimes(28.0).access_ns(bank)
+    assert 0 < SramTimes(28.0).setup_ns(bank) < SramTimes(28.0).access_ns(bank)
+
+
+def test_unit_in_nangate45(no_results: Path) -> None:
+    report = synthesise(preset("pe-small"), "nangate45", ["fetch"])
+    values = report.total.values
+    assert values["ffs"] == 31
+    (row,) = report.rows
+    assert row.values["fmax_mhz"] > 800
+    assert row.path[-1][0] == "fetch"
+    assert values["area_um2"] > values["sram_um2"] > 0
