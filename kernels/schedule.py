@@ -25,7 +25,7 @@ from isa.simulator import Outcome, Simulator
 from isa.table import Format, Instruction, Role, Unit, VerticalOp, find
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES, beats, passes, row_beats
 
-__all__ = ["Hazard", "ScheduleModel", "watch"]
+__all__ = ["Hazard", "ScheduleModel", "Watched", "watch"]
 
 _NEVER = -(1 << 40)
 _COLUMN_BYTES = 32
@@ -260,25 +260,53 @@ class ScheduleModel:
         return self._unit_free, self._bus_free
 
 
-def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> Outcome:
-    """Run ``simulator``, launched with ``program``, to its end, and show ``model`` every step."""
-    rows = []
-    for word in program.words:
-        row = find(word)
-        fields = () if row is None else tuple(field.extract(word) for field in row.format.value)
-        rows.append((row, fields))
-    registers = simulator.registers
-    while True:
+class Watched:
+    """A simulator, launched with ``program``, that shows ``model`` every instruction it executes.
+
+    Attributes:
+        simulator, model: as given.
+        instruction: the next instruction; None: it is none, and will fault.
+    """
+
+    def __init__(self, program: Program, simulator: Simulator, model: ScheduleModel) -> None:
+        self.simulator = simulator
+        self.model = model
+        self._rows: list[tuple[Instruction | None, tuple[int, ...]]] = []
+        for word in program.words:
+            row = find(word)
+            fields = () if row is None else tuple(field.extract(word) for field in row.format.value)
+            self._rows.append((row, fields))
+
+    def _next(self) -> tuple[Instruction | None, tuple[int, ...]]:
+        pc = self.simulator.pc
+        return self._rows[pc] if 0 <= pc < len(self._rows) else (None, ())
+
+    @property
+    def instruction(self) -> Instruction | None:
+        """See the class."""
+        return self._next()[0]
+
+    def step(self) -> Outcome:
+        """Execute one instruction."""
+        simulator = self.simulator
         pc, vl, mr = simulator.pc, simulator.vl, simulator.mr
-        row, numbers = rows[pc] if 0 <= pc < len(rows) else (None, ())
+        row, numbers = self._next()
         values: tuple[int, ...] = ()
         if row is not None:
             values = tuple(
-                registers[number] if operand.is_register else number
+                simulator.registers[number] if operand.is_register else number
                 for operand, number in zip(row.operands, numbers, strict=True)
             )
         outcome = simulator.step()
         if row is not None and outcome.state != "faulted":
-            model.step(pc, row, numbers, values, vl, mr, simulator.pc not in (pc, pc + 1))
-        if outcome.state != "limit":
-            return outcome
+            taken = simulator.pc not in (pc, pc + 1)
+            self.model.step(pc, row, numbers, values, vl, mr, taken)
+        return outcome
+
+
+def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> Outcome:
+    """Run ``simulator``, launched with ``program``, to its end, and show ``model`` every step."""
+    watched = Watched(program, simulator, model)
+    while (outcome := watched.step()).state == "limit":
+        pass
+    return outcome

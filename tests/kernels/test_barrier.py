@@ -1,0 +1,153 @@
+"""Flags and the barrier, under any timing of the PEs and with stores that become visible late."""
+
+import numpy as np
+import pytest
+
+from isa.assembler import assemble
+from isa.image import DramImage
+from isa.program import Program
+from kernels.assembly import AssemblyWriter
+from kernels.barrier import FLAG_BYTES, PAUSE, FlagCode, FlagTable
+from kernels.errors import KernelError
+from kernels.interleave import Schedule, Together, in_bursts, one_behind
+
+MEMBERS = 5
+ROUNDS = 6
+VALUES = 2048  # where each PE writes its round number, one column each
+WRONG = 4096  # where it writes how often it did not find that of the others
+
+
+def rounds(table: FlagTable, *, fence: bool = True, wait: bool = True) -> Program:
+    """Each PE writes a number, then passes the barrier, then looks at all others' numbers; again.
+
+    The second barrier of a round keeps a number until all have seen it.
+    """
+    w = AssemblyWriter("rounds")
+    zero, slot = w.fixed_register("zero", 0, ""), w.fixed_register("slot", 3, "")
+    names = "one event own first end value look last seen wrong left base a b c d e f"
+    for name in names.split():
+        w.register(name, "")
+    flags = FlagCode(w, event="event", scratch=("a", "b", "c", "d", "e", "f"), zero=zero, one="one")
+
+    def barrier() -> None:
+        if fence:
+            flags.signal("own")
+        else:
+            w.op("st.reg [64-bit]", "own", "event")
+        flags.gather("first", "end" if wait else "first")
+
+    w.op("mov", "one", 1)
+    w.op("sll", "own", slot, FLAG_BYTES.bit_length() - 1)
+    w.op("add", "value", "own", VALUES)
+    w.op("add", "own", "own", table.base)
+    w.op("mov", "first", table.base)
+    w.op("mov", "end", table.gathered_end)
+    w.op("mov", "last", VALUES + FLAG_BYTES * table.members)
+    flags.resume("own")
+    w.op("mov", "left", ROUNDS)
+    w.label("round")
+    w.op("st.reg [64-bit]", "value", "event")
+    w.op("mov", "base", "event")
+    barrier()
+    w.op("mov", "look", VALUES)
+    w.label("others")
+    w.op("ld.reg [64-bit]", "seen", "look")
+    w.op("beq", "seen", "base", "right")
+    w.op("add", "wrong", "wrong", 1)
+    w.label("right")
+    w.op("add", "look", "look", FLAG_BYTES)
+    w.op("bne", "look", "last", "others")
+    barrier()
+    w.op("sub", "left", "left", 1)
+    w.op("bne", "left", zero, "round")
+    w.op("add", "value", "value", WRONG - VALUES)
+    w.op("st.reg [64-bit]", "value", "wrong")
+    w.op("halt")
+    return assemble(w.text(), name="rounds.s")
+
+
+def wrong(
+    members: int,
+    schedules: list[Schedule],
+    *,
+    seed: int = 0,
+    fence: bool = True,
+    wait: bool = True,
+) -> int:
+    """Numbers that were not found, in one launch after the other on the same memory."""
+    table = FlagTable(0, members)
+    program = rounds(table, fence=fence, wait=wait)
+    total = 0
+    with DramImage(8192) as memory:
+        memory.write(table.base, table.words())
+        for schedule in schedules:
+            together = Together(program, memory, members=members, seed=seed)
+            outcomes = together.run(schedule, limit=200_000)
+            assert {outcome.state for outcome in outcomes} == {"halted"}
+            found = np.frombuffer(memory.read(WRONG, members * FLAG_BYTES), "<i8")
+            total += int(found[:: FLAG_BYTES // 8].sum())
+        arrivals = np.frombuffer(memory.read(table.base, members * FLAG_BYTES), "<i8")
+        assert (arrivals[:: FLAG_BYTES // 8] == 2 * ROUNDS * len(schedules)).all()
+    return total
+
+
+@pytest.mark.parametrize("members", range(1, 7))
+@pytest.mark.parametrize("longest", [1, 7, 400])
+def test_nobody_passes_before_all_have_come(members: int, longest: int) -> None:
+    """Again and again, also in launches that follow without clearing the flags."""
+    schedules = [in_bursts(members * 10 + launch, longest) for launch in range(3)]
+    assert wrong(members, schedules, seed=longest) == 0
+
+
+@pytest.mark.parametrize("slow", range(MEMBERS))
+def test_one_far_behind_is_waited_for(slow: int) -> None:
+    assert wrong(MEMBERS, [one_behind(slow, 100)]) == 0
+
+
+@pytest.mark.parametrize("left_out", ["fence", "wait"])
+def test_fence_and_wait_are_needed(left_out: str) -> None:
+    seeds = range(10)
+    failures = sum(
+        wrong(4, [in_bursts(seed, 40)], seed=seed, **{left_out: False}) > 0 for seed in seeds
+    )
+    assert failures > 0
+
+
+def test_waiting_is_light_on_the_memory() -> None:
+    """PEs that wait read one flag at a time, no more often than the pause allows."""
+    table = FlagTable(0, 4)
+    with DramImage(8192) as memory:
+        memory.write(table.base, table.words())
+        together = Together(rounds(table), memory, members=4)
+        # The PE in slot 3 never comes.
+        outcomes = together.run(lambda alive: together.in_time([0, 1, 2]), limit=60_000)
+    assert [outcome.state for outcome in outcomes] == ["limit"] * 4
+    for waiting in range(3):
+        reads = together.executed(waiting)["ld.reg[64]"]
+        assert 10 < reads < together.models[waiting].cycles / (4 * PAUSE)
+
+
+def test_flags_have_columns_of_their_own() -> None:
+    for members in range(1, 9):
+        table = FlagTable(640, members)
+        flags = [table.arrival(m) for m in range(members)]
+        flags += [table.handover(m) for m in range(members)]
+        assert len({flag // 32 for flag in flags}) == 2 * members
+        assert all(flag % 32 == 0 and table.base <= flag < table.end for flag in flags)
+        assert len(table.words()) == table.end - table.base
+        assert table.gathered % 4 == 0
+        assert all(table.handover(m) >= table.gathered_end for m in range(members))
+        first = np.frombuffer(table.words(), "<i8")[::4]
+        assert (first[: len(flags)] > 0).sum() <= table.gathered - members or members == 1
+    assert FlagTable(0, 1).gathered == 0, "a PE that is alone reads no flag"
+
+
+@pytest.mark.parametrize(
+    ("base", "members", "message"),
+    [(16, 1, "multiple of 32"), (-32, 1, "multiple of 32"), (0, 0, "members must be at least 1")],
+)
+def test_bad_flags_are_refused_in_one_line(base: int, members: int, message: str) -> None:
+    with pytest.raises(KernelError) as error:
+        FlagTable(base, members)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
