@@ -1,12 +1,16 @@
 """Generator of the BP-M kernel: all four directions of a tile, any number of iterations.
 
-The program reads everything about the tile from the parameter block (:mod:`kernels.bp_layout`);
+The program reads everything about the tile from the parameter block (:mod:`kernels.bp_parameters`);
 only the number of labels and the element width are built into its code. Its arithmetic is that of
 :mod:`kernels.bp_golden`, its schedule that of :mod:`kernels.bp_schedule`.
 
-Two streams run over the lines of a sweep, without a stop at their ends: the *load stream* fills the
-ring of slots and is ahead of the *update stream* by the ring's length. When a sweep's lines are
-used up in pairs, the last of an odd number goes alone.
+A PE works through *runs* of lines, in pairs or one by one; before a run it may wait for another
+PE's flag, behind it it may write one, and behind the last of a sweep it waits until all PEs that
+share the tile have come so far (:mod:`kernels.barrier`). The description of a run is read while the
+run before ends.
+
+Two streams go over the lines of a run, without a stop at their ends: the *load stream* fills the
+ring of slots and is ahead of the *update stream* by the ring's length.
 
 Rules that keep the program right whatever the memory's and the front end's timing. The vector unit
 has no interlock; it holds at most :data:`isa.timing.VECTOR_HELD` (2) instructions, so when it takes
@@ -25,15 +29,16 @@ that one ended at least the beats between them earlier.
   update ``h``; all of them stand before the ``p`` that has read its operands.
 - *Vector after store* (``m`` made anew while it is being stored) and *vector after load*: the
   array range check of the hardware holds the vector instruction.
-- *Load after store* in memory: sweeps read no message that they write; between sweeps stands
-  ``memfence``.
+- *Load after store* in memory: sweeps read no message that they write, but for that on which the
+  rest of a cut line is built (:mod:`kernels.bp_share`); between sweeps, and between the first part
+  of such a line and its rest, stand ``memfence`` and a flag.
 """
 
 from isa.assembler import assemble
 from isa.program import Program
 
 from .assembly import AssemblyWriter
-from .bp_layout import DESCRIPTOR_WORDS, HEADER_WORDS
+from .barrier import FlagCode
 from .bp_parts import BpParts
 from .bp_schedule import LANES, ScratchpadPlan, plan
 from .bp_stream import BpStream
@@ -46,6 +51,7 @@ DEFAULT_SLOTS = 8
 
 _SCRATCHPAD_BYTES = 4096
 _WORD = 8
+_LOG_WORD = 3
 
 
 def bp_program(
@@ -101,30 +107,49 @@ class _BpKernel:
         )
         self.parts = BpParts(labels, bits, places, writer)
 
+        p = self.parts
+        # Registers of the streams hold nothing between runs.
+        self.flags = FlagCode(
+            writer,
+            event=p.event,
+            scratch=(p.load[0], p.load[1], p.store[0], p.store[1], p.left, p.load_left),
+            zero=p.zero,
+            one="one",
+        )
+
     def text(self) -> str:
         """The whole program."""
         p, w = self.parts, self.parts.writer
         self._start()
-        w.label("iteration")
-        w.op("add", p.descriptor, p.parameters, _WORD * HEADER_WORDS)
-        w.op("mov", p.sweeps_left, p.sweeps)
-        w.label("sweep")
+        w.note("Nothing to do in this sweep.")
+        w.label("idle")
         self._describe()
+        w.op("jmp", "run_end")
+
+        w.label("run")
+        self._begin_run()
+        w.op("beq", p.lanes, p.zero, "idle")
+        w.op("beq", p.lanes, "one", "lone")
         w.note("Lines in pairs.")
-        w.op("add", p.scratch, p.load_row, p.sharers, note="line Y")
-        w.op("bge", p.scratch, p.lines, "lone_line")
-        BpStream(p, lanes=LANES, name="pair").emit()
-        w.note("The last line of an odd number.")
-        w.label("lone_line")
-        w.op("bge", p.load_row, p.lines, "sweep_end")
-        BpStream(p, lanes=1, name="lone").emit()
-        w.note("The messages of this sweep are what the next one reads.")
-        w.label("sweep_end")
-        w.op("memfence")
-        w.op("sub", p.sweeps_left, p.sweeps_left, 1)
-        w.op("bne", p.sweeps_left, p.zero, "sweep")
-        w.op("sub", p.iterations, p.iterations, 1)
-        w.op("bne", p.iterations, p.zero, "iteration")
+        BpStream(p, lanes=LANES, name="pair", at_end=self._describe).emit()
+        w.op("jmp", "run_end")
+        w.note("Lines one by one.")
+        w.label("lone")
+        BpStream(p, lanes=1, name="lone", at_end=self._describe).emit()
+
+        w.note("The run's messages are in memory before anyone is told so.")
+        w.label("run_end")
+        w.op("beq", p.signal, p.zero, "told")
+        self.flags.signal(p.signal)
+        w.label("told")
+        w.op("beq", p.costs, p.zero, "costs_there")
+        w.op(p.sized("ld.sram"), "S", p.costs, "matrix_elements")
+        w.label("costs_there")
+        w.op("beq", p.gather, p.zero, "gathered")
+        w.note("Wait for the other PEs.")
+        self.flags.gather(p.flags, p.flags_end)
+        w.label("gathered")
+        w.op("bne", p.iterations, p.zero, "run")
         w.label("finish")
         w.op("halt")
         return w.text()
@@ -132,54 +157,72 @@ class _BpKernel:
     def _start(self) -> None:
         p, w = self.parts, self.parts.writer
         w.note("Parameter block.")
-        w.op(p.wide("ld.reg"), p.iterations, p.parameters)
-        w.op("add", p.scratch, p.parameters, _WORD)
-        w.op(p.wide("ld.reg"), p.sweeps, p.scratch)
-        w.op("add", p.scratch, p.scratch, _WORD)
-        w.op(p.wide("ld.reg"), p.sharers, p.scratch)
+        sharers, part, own = p.load_groups, p.groups, p.load_left
+        w.op("mov", p.scratch, p.parameters)
+        for word in (p.iterations, sharers, p.flags, p.flags_end):
+            self._read(word, p.scratch)
         w.note("Constants.")
         for name, value in p.constants.items():
             w.op("mov", name, value)
         w.op("set.vl", "labels")
         w.op("set.mr", "labels")
-        w.note("A PE that has the tile for itself starts at line 0, others at that of their slot.")
-        w.op("mov", p.own, p.zero)
-        w.op("beq", p.sharers, "one", "placed")
-        w.op("mov", p.own, p.slot)
-        w.op("bge", p.own, p.sharers, "finish")
-        w.label("placed")
+        w.note("A PE that has the tile for itself takes the first part, others that of their slot.")
         w.op("beq", p.iterations, p.zero, "finish")
+        w.op("beq", sharers, "one", "placed")
+        w.op("bge", p.slot, sharers, "finish")
+        w.op("sll", own, p.slot, _LOG_WORD)
+        w.op("add", p.scratch, p.scratch, own)
+        w.label("placed")
+        w.op(p.wide("ld.reg"), part, p.scratch)
+        self._read(own, part)
+        self._read(p.runs, part)
+        w.op("mov", p.first_run, part)
+        w.op("mov", p.described, part)
+        self.flags.resume(own)
+        w.op("mov", p.runs_left, p.runs)
+        w.op("mov", p.signal, p.zero)
+        w.op("mov", p.gather, p.zero)
+
+    def _read(self, word: str, pointer: str) -> None:
+        """Read a 64-bit word, and move on to the next one."""
+        p, w = self.parts, self.parts.writer
+        w.op(p.wide("ld.reg"), word, pointer)
+        w.op("add", pointer, pointer, _WORD)
 
     def _describe(self) -> None:
-        """Read a sweep's description; place the streams at this PE's first line."""
+        """Read the next run's words but the last two, which belong to the run before till its end.
+
+        The loads are on their way while that run ends.
+        """
         p, w = self.parts, self.parts.writer
-        words = (
+        w.note("Description of the next run.")
+        for word in (
+            p.lanes,
+            p.wait,
+            p.costs,
             p.load_start,
             p.edge[0],
+            p.across,
             p.step,
-            p.line_step,
-            p.span,
-            p.lines,
+            p.turn,
+            p.next,
+            p.groups,
             p.updates,
-            p.costs,
-        )
-        assert len(words) == DESCRIPTOR_WORDS
-        w.note("Description of the sweep.")
-        for word in words:
-            w.op(p.wide("ld.reg"), word, p.descriptor)
-            w.op("add", p.descriptor, p.descriptor, _WORD)
-        w.op("beq", p.updates, p.zero, "sweep_end", note="lines of one pixel")
-        w.op(p.sized("ld.sram"), "S", p.costs, "matrix_elements")
-        w.note("This PE's first line, and its stride: sharers times that of the tile.")
-        count = p.load_row
-        w.op("mov", count, p.zero)
-        w.op("mov", p.stride, p.zero)
-        w.label("share")
-        w.op("bne", count, p.own, "not_own")
-        w.op("add", p.load_start, p.load_start, p.stride)
-        w.op("add", p.edge[0], p.edge[0], p.stride)
-        w.label("not_own")
-        w.op("add", p.stride, p.stride, p.line_step)
-        w.op("add", count, count, 1)
-        w.op("blt", count, p.sharers, "share")
-        w.op("mov", p.load_row, p.own)
+        ):
+            self._read(word, p.described)
+
+    def _begin_run(self) -> None:
+        """Read the run's last two words; wait for its flag; count runs and iterations."""
+        p, w = self.parts, self.parts.writer
+        self._read(p.signal, p.described)
+        self._read(p.gather, p.described)
+        counted, full = "counted", "free"
+        w.op("sub", p.runs_left, p.runs_left, 1)
+        w.op("bne", p.runs_left, p.zero, counted)
+        w.op("mov", p.runs_left, p.runs)
+        w.op("mov", p.described, p.first_run)
+        w.op("sub", p.iterations, p.iterations, 1)
+        w.label(counted)
+        w.op("beq", p.wait, p.zero, full)
+        self.flags.wait_for(p.wait)
+        w.label(full)

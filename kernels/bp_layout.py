@@ -16,24 +16,8 @@ all banks. Neighbouring lines, which are worked on at the same time, then lie in
 both directions: eight rows at one column take the banks 0 9 2 11 4 13 6 15, eight columns at one
 row the banks 0 to 7 and, one row on, 9 to 16.
 
-Parameter block, 64-bit little-endian words::
-
-    0  iterations
-    1  sweeps in an iteration (4)
-    2  PEs that share the tile: slot s takes the lines s, s + sharers, ...; 1: the slot is ignored
-    3-7  0
-    8  the first sweep: 8 words; those of the other sweeps follow
-
-A sweep is described so that one program serves any tile::
-
-    0  address of the three vectors to load at the first pixel of line 0
-    1  address of the sweep's own message at the first pixel of line 0
-    2  bytes from a pixel to the next one of its line (negative when moving left or up)
-    3  bytes from a line to the next one
-    4  bytes from the first message that a line writes to the last one
-    5  lines
-    6  updates in a line: its pixels less one
-    7  address of the smoothness costs (transposed when moving left or up)
+Before the tile, from ``base`` on: the parameter block (:mod:`kernels.bp_parameters`), the flags of
+the PEs that share the tile (:mod:`kernels.barrier`), the smoothness costs and their transpose.
 """
 
 from dataclasses import dataclass
@@ -42,14 +26,15 @@ import numpy as np
 
 from isa.image import DramImage
 
+from .barrier import FlagTable
+from .bp_parameters import Run, SweepPlace, block_bytes, most_words, runs
 from .bp_problem import BpProblem, Direction, Messages, check_messages, element_type
+from .bp_share import share_sweep
 from .errors import KernelError
 
 __all__ = [
     "BANKS",
     "BANK_SKEW",
-    "DESCRIPTOR_WORDS",
-    "HEADER_WORDS",
     "LOADED_VECTORS",
     "ROW_BYTES",
     "BpLayout",
@@ -67,9 +52,6 @@ BANK_SKEW = 9
 #: Vectors in a record, and how many of them an update loads at once.
 RECORD_VECTORS = 5
 LOADED_VECTORS = 3
-#: 64-bit words of the parameter block before the sweeps, and of each sweep.
-HEADER_WORDS = 8
-DESCRIPTOR_WORDS = 8
 
 #: Place of each vector in a record.
 _PLACE = {Direction.UP: 0, Direction.DOWN: 1, Direction.LEFT: 3, Direction.RIGHT: 4}
@@ -97,7 +79,7 @@ class BpLayout:
         width, height: pixels, at least 1 each.
         labels: at least 1.
         bits: element width (:data:`kernels.bp_problem.BP_WIDTHS`).
-        base: first byte; a multiple of 4096 (all banks' rows). The parameter block lies there.
+        base: first byte; a multiple of 4096 (all banks' rows).
         sharers: PEs that share the tile; at least 1.
 
     Raises:
@@ -149,19 +131,26 @@ class BpLayout:
         return _round_up(max(0, self.width * self.record_bytes - skew), _ALIGNMENT) + skew
 
     @property
-    def parameters(self) -> int:
-        """Address of the parameter block, for the launch."""
-        return self.base
+    def flags(self) -> FlagTable:
+        """The flags of the PEs that share the tile."""
+        # Behind the parameter block, hence never at address 0, which stands for no flag.
+        block = 8 * most_words(self.sharers, len(Direction))
+        return FlagTable(self.base + _round_up(block, COLUMN_BYTES), self.sharers)
 
     @property
     def matrix(self) -> int:
         """Address of the smoothness costs, rows contiguous."""
-        return self.base + 8 * (HEADER_WORDS + DESCRIPTOR_WORDS * len(Direction))
+        return self.flags.end
 
     @property
     def transposed(self) -> int:
         """Address of the transposed smoothness costs."""
         return self.matrix + _round_up(self.labels**2 * self.bits // 8, COLUMN_BYTES)
+
+    @property
+    def parameters(self) -> int:
+        """Address of the parameter block, for the launch."""
+        return self.base
 
     @property
     def tile(self) -> int:
@@ -184,28 +173,35 @@ class BpLayout:
     def _vector(self, place: int, x: int, y: int) -> int:
         return self.tile + y * self.pitch + x * self.record_bytes + place * self.vector_bytes
 
-    def descriptor(self, direction: Direction) -> list[int]:
-        """The words that describe a sweep."""
+    def sweep(self, direction: Direction) -> SweepPlace:
+        """Where a sweep begins and how it moves."""
         along, across = self.record_bytes, self.pitch
-        pixels, lines = self.width, self.height
+        pixels = self.width
         loaded = _PLACE[Direction.UP]
         if not direction.horizontal:
             along, across = across, along
-            pixels, lines = lines, pixels
+            pixels = self.height
             loaded = _COST_PLACE
-        step = -along if direction.reverse else along
         x = self.width - 1 if direction is Direction.LEFT else 0
         y = self.height - 1 if direction is Direction.UP else 0
-        return [
-            self._vector(loaded, x, y),
-            self.message(direction, x, y),
-            step,
-            across,
-            max(0, pixels - 2) * step,
-            lines,
-            pixels - 1,
-            self.transposed if direction.reverse else self.matrix,
-        ]
+        return SweepPlace(
+            load=self._vector(loaded, x, y),
+            edge=self.message(direction, x, y),
+            step=-along if direction.reverse else along,
+            line_step=across,
+            updates=pixels - 1,
+            costs=self.transposed if direction.reverse else self.matrix,
+        )
+
+    def runs(self, member: int) -> list[Run]:
+        """What the PE in slot ``member`` (0..sharers - 1) does in an iteration."""
+        found = []
+        for direction in Direction:
+            place = self.sweep(direction)
+            lines = self.height if direction.horizontal else self.width
+            share = share_sweep(lines, place.updates, self.sharers)[member]
+            found += runs(place, share, self.flags, member)
+        return found
 
     def parameter_block(self, iterations: int) -> bytes:
         """The parameter block for ``iterations`` (0 or more) iterations.
@@ -213,13 +209,8 @@ class BpLayout:
         Raises:
             KernelError: a negative number of iterations.
         """
-        if iterations < 0:
-            raise KernelError(f"iterations must be 0 or more, not {iterations}")
-        words = [iterations, len(Direction), self.sharers]
-        words += [0] * (HEADER_WORDS - len(words))
-        for direction in Direction:
-            words += self.descriptor(direction)
-        return np.array(words, "<i8").tobytes()
+        plans = [self.runs(member) for member in range(self.sharers)]
+        return block_bytes(self.parameters, iterations, self.flags, plans)
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
@@ -236,13 +227,14 @@ def pack(
     iterations: int,
     messages: Messages | None = None,
 ) -> None:
-    """Write parameter block, smoothness costs, data costs and messages (None: all 0).
+    """Write parameter block, flags, smoothness costs, data costs and messages (None: all 0).
 
     Raises:
         KernelError: a layout for another problem, negative iterations, messages of a wrong shape.
     """
     _check(layout, problem)
     given = problem.no_messages() if messages is None else check_messages(problem, messages)
+    memory.write(layout.flags.base, layout.flags.words())
     memory.write(layout.parameters, layout.parameter_block(iterations))
     memory.write(layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes())
     memory.write(layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes())

@@ -42,35 +42,38 @@ class BpParts:
         )
         self.scratch = reg("scratch", "for the moment")
         self.iterations = reg("iterations", "iterations left")
-        self.sweeps = reg("sweeps", "sweeps in an iteration")
-        self.sweeps_left = reg("sweeps_left", "sweeps left in this iteration")
-        self.sharers = reg("sharers", "PEs that share the tile")
-        self.own = reg("own", "first line of this PE")
-        self.descriptor = reg("descriptor", "address of the next word of the sweep's description")
+        self.first_run = reg("first_run", "address of the first run's description")
+        self.runs = reg("runs", "runs in an iteration")
+        self.runs_left = reg("runs_left", "runs left in this iteration")
+        self.described = reg("described", "address of the next word of a run's description")
+        self.event = reg("event", "number of the next barrier")
+        self.flags = reg("flags", "first flag of the barrier")
+        self.flags_end = reg("flags_end", "end of its flags")
+        self.lanes = reg("lanes", "run: lines worked on at a time")
+        self.wait = reg("wait", "run: address of a flag to wait for before, or 0")
+        self.costs = reg("costs", "run: address of smoothness costs to load before, or 0")
         self.load_start = reg(
-            "load_start", "address of a, b, c at the first pixel of the load stream's line"
+            "load_start", "run: address of a, b, c at the first pixel of the load stream's line"
         )
         self.edge = [
             reg(f"edge_{n.lower()}", f"address of the first message of the load stream's line {n}")
             for n in LINE_NAMES
         ]
-        self.step = reg("step", "bytes from pixel to pixel of a line")
-        self.line_step = reg("line_step", "bytes from line to line")
-        self.span = reg("span", "bytes from the first to the last message written to a line")
-        self.lines = reg("lines", "lines of the tile")
-        self.updates = reg("updates", "updates in a line")
-        self.costs = reg("costs", "DRAM address of the smoothness costs")
-        self.stride = reg("stride", "bytes from a line of this PE to its next")
-        self.stream_stride = reg("stream_stride", "bytes from a stream's line to its next")
-        self.advance = reg("advance", "lines from a stream's line to its next")
-        self.jump = reg("jump", "bytes from the last message of a line to the first of the next")
-        self.load_row = reg("load_row", "line of the load stream (X)")
+        self.across = reg("across", "run: bytes from X to Y")
+        self.step = reg("step", "run: bytes from pixel to pixel of a line")
+        self.turn = reg(
+            "turn", "run: bytes from the last message of a line to the next one's first"
+        )
+        self.next = reg("next", "run: bytes from a line to the next one of its lane")
+        self.groups = reg("groups", "run: pairs or lines left in the update stream")
+        self.updates = reg("updates", "run: updates in a line")
+        self.signal = reg("signal", "run: address of a flag to write behind, or 0")
+        self.gather = reg("gather", "run: 1: all PEs wait for each other behind it")
+        self.load_groups = reg("load_groups", "pairs or lines left in the load stream")
         self.load_left = reg("load_left", "updates left in the load stream's line")
-        self.loading = reg("loading", "1 until the load stream has ended")
         self.load = [
             reg(f"load_{n.lower()}", f"address of the next a, b, c of line {n}") for n in LINE_NAMES
         ]
-        self.row = reg("row", "line of the update stream (X)")
         self.left = reg("left", "updates left in the update stream's line")
         self.store = [
             reg(f"store_{n.lower()}", f"address of the next message written to line {n}")

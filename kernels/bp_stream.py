@@ -1,27 +1,33 @@
 """Code of one stream of the belief propagation kernel: lines in pairs, or a lone line."""
 
+from collections.abc import Callable
+
 from .bp_parts import LINE_NAMES, BpParts
 
 __all__ = ["BpStream"]
 
 
 class BpStream:
-    """Updates all lines from line ``load_row`` of the tile on: in pairs, or one that is left over.
+    """Updates all lines of a run (:class:`kernels.bp_parameters.Run`), in pairs or one by one.
 
-    At its begin ``load_start`` and ``edge[0]`` point to the first pixel of that line; at its end
-    ``load_row``, ``load_start`` and ``edge[0]`` have moved behind its lines, and every vector
-    instruction is complete. :mod:`kernels.bp_kernel` explains the schedule.
+    At its begin the run's words are in their registers; at its end every vector instruction is
+    complete and the messages' stores are issued. :mod:`kernels.bp_kernel` explains the schedule.
 
     Parameters:
         parts: registers and instructions; the code goes to their writer.
         lanes: lines worked on at a time, 2 or 1.
         name: stem of the labels.
+        at_end: writes code that needs no registers but its own, behind the last update and in the
+            shadow of what follows.
     """
 
-    def __init__(self, parts: BpParts, *, lanes: int, name: str) -> None:
+    def __init__(
+        self, parts: BpParts, *, lanes: int, name: str, at_end: Callable[[], None]
+    ) -> None:
         self.parts = parts
         self.lanes = lanes
         self.name = name
+        self.at_end = at_end
 
     def emit(self) -> None:
         """Append the stream's code."""
@@ -41,15 +47,16 @@ class BpStream:
         w.op("sub", p.left, p.left, 1)
         w.op("bne", p.left, p.zero, f"{self.name}_loop")
         w.note("Next line: starts from the message in its slot.")
-        w.op("add", p.row, p.row, p.advance)
-        self._branch_at_end(p.row, f"{self.name}_end", at_end=True)
+        w.op("sub", p.groups, p.groups, 1)
+        w.op("beq", p.groups, p.zero, f"{self.name}_end")
         w.op("mov", p.left, p.updates)
         for lane, slot in zip(range(self.lanes), (p.this_slot, p.a), strict=False):
             w.op("add", p.incoming[lane], slot, p.places.first_message)
-            w.op("mov", p.store_step[lane], p.jump)
+            w.op("mov", p.store_step[lane], p.turn)
         w.op("jmp", f"{self.name}_loop")
         w.note("Last messages.")
         w.label(f"{self.name}_end")
+        self.at_end()
         w.op("v.drain")
         # A pair's X was normalised behind the last update of Y.
         last = self.lanes - 1
@@ -61,16 +68,10 @@ class BpStream:
 
     def _set_up(self) -> None:
         p, w = self.parts, self.parts.writer
-        w.op("mov", p.advance, p.sharers)
-        w.op("mov", p.stream_stride, p.stride)
         if self.lanes > 1:
-            w.op("add", p.advance, p.advance, p.sharers)
-            w.op("add", p.stream_stride, p.stride, p.stride)
-            w.op("add", p.edge[1], p.edge[0], p.stride)
-        w.op("sub", p.jump, p.stream_stride, p.span)
+            w.op("add", p.edge[1], p.edge[0], p.across)
         self._load_line()
-        w.op("mov", p.loading, 1)
-        w.op("mov", p.row, p.load_row)
+        w.op("mov", p.load_groups, p.groups)
         w.op("mov", p.left, p.updates)
         for lane in range(self.lanes):
             w.op("add", p.store[lane], p.edge[lane], p.step)
@@ -82,7 +83,7 @@ class BpStream:
         w.op("mov", p.load_left, p.updates)
         w.op("mov", p.load[0], p.load_start)
         if self.lanes > 1:
-            w.op("add", p.load[1], p.load_start, p.stride)
+            w.op("add", p.load[1], p.load_start, p.across)
 
     def _fill(self, label: str) -> None:
         p, w = self.parts, self.parts.writer
@@ -181,7 +182,7 @@ class BpStream:
         p, w = self.parts, self.parts.writer
         done = w.new_label("loaded")
         inner = w.new_label("inner")
-        w.op("beq", p.loading, p.zero, done)
+        w.op("beq", p.load_groups, p.zero, done)
         w.op(
             p.sized("ld.sram"),
             p.this_slot,
@@ -203,20 +204,9 @@ class BpStream:
         if lane == self.lanes - 1:
             w.op("sub", p.load_left, p.load_left, 1)
             w.op("bne", p.load_left, p.zero, done)
-            w.op("add", p.load_row, p.load_row, p.advance, note="next line")
-            w.op("add", p.load_start, p.load_start, p.stream_stride)
+            w.op("sub", p.load_groups, p.load_groups, 1, note="next line")
+            w.op("add", p.load_start, p.load_start, p.next)
             for each in range(self.lanes):
-                w.op("add", p.edge[each], p.edge[each], p.stream_stride)
+                w.op("add", p.edge[each], p.edge[each], p.next)
             self._load_line()
-            self._branch_at_end(p.load_row, done, at_end=False)
-            w.op("mov", p.loading, p.zero)
         w.label(done)
-
-    def _branch_at_end(self, row: str, label: str, *, at_end: bool) -> None:
-        """Branch if the stream's lines from ``row`` on do (not) reach beyond the tile."""
-        p, w = self.parts, self.parts.writer
-        last = row
-        if self.lanes > 1:
-            last = p.scratch
-            w.op("add", last, row, p.sharers)
-        w.op("bge" if at_end else "blt", last, p.lines, label)

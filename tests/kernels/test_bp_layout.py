@@ -53,7 +53,8 @@ def test_nothing_overlaps_and_short_vectors_stay_within_a_column(layout: BpLayou
 def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
     v = layout.vector_bytes
     for direction in Direction:
-        loaded, own, step, line, span, lines, updates, _ = layout.descriptor(direction)
+        place = layout.sweep(direction)
+        loaded, own, step, updates = place.load, place.edge, place.step, place.updates
         x = layout.width - 1 if direction is Direction.LEFT else 0
         y = layout.height - 1 if direction is Direction.UP else 0
         cost = layout.data_cost(x, y)
@@ -63,18 +64,19 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
                 layout.message(Direction.DOWN, x, y),
                 cost,
             ]
-            assert (lines, updates) == (layout.height, layout.width - 1)
+            assert (place.line_step, updates) == (layout.pitch, layout.width - 1)
+            lines = layout.height
         else:
             expected = [
                 cost,
                 layout.message(Direction.LEFT, x, y),
                 layout.message(Direction.RIGHT, x, y),
             ]
-            assert (lines, updates) == (layout.width, layout.height - 1)
+            assert (place.line_step, updates) == (layout.record_bytes, layout.height - 1)
+            lines = layout.width
         assert [loaded, loaded + v, loaded + 2 * v] == expected
         assert own == layout.message(direction, x, y)
-        assert span == max(0, updates - 1) * step
-        last = own + updates * step + (lines - 1) * line
+        last = own + updates * step + (lines - 1) * place.line_step
         assert layout.tile <= last < layout.end
 
 
