@@ -1,5 +1,7 @@
-"""``vip cosim``: programs on the Verilog of an engine."""
+"""``vip cosim``: programs on the Verilog of an engine, or of a vault with its engines."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,15 +15,18 @@ from isa.image import DramImage
 from kernels.bp_golden import labels as read_labels
 from kernels.stereo import StereoScene, motorcycle, percent_wrong, read_pair, stereo_scene
 from kernels.stereo_picture import draw
-from sim_tb.bp_cosim import BpJob, BpOutcome, cosim_bp
-from sim_tb.cosim import MemoryBehaviour, run_pe
+from sim_tb.bp_cosim import BpJob, BpOutcome, cosim_bp, cosim_vault_bp
+from sim_tb.cosim import CosimResult, MemoryBehaviour, run_pe
+from sim_tb.vault_cosim import VaultResult
+from soc.config import VaultTileConfig
 from soc.generate import configuration_json
-from soc.presets import preset
+from soc.presets import any_preset, preset
 
 from ..console import console, counted, tally
 from ..errors import UserError
 from ..output import check_outputs, write_json
 from .assembly import read_program
+from .cosim_vault import show_vault_bp, vault_bp_report
 from .machine import DumpOption, MemoryOption, check_dump, show_registers
 from .options import JsonOption, PresetOption
 
@@ -89,7 +94,9 @@ def scene_of(
     )
 
 
-def bp_report(outcome: BpOutcome, scene: StereoScene, config: PeConfig) -> dict[str, object]:
+def bp_report(
+    outcome: BpOutcome[CosimResult], scene: StereoScene, config: PeConfig
+) -> dict[str, object]:
     """The numbers of a run as plain data."""
     chosen = read_labels(scene.problem, outcome.messages)
     report: dict[str, object] = {
@@ -112,7 +119,7 @@ def bp_report(outcome: BpOutcome, scene: StereoScene, config: PeConfig) -> dict[
     return report
 
 
-def show_bp(outcome: BpOutcome) -> None:
+def show_bp(outcome: BpOutcome[CosimResult]) -> None:
     """Print what a run came to."""
     counters = outcome.result.counters
     verdict = "every message equals the golden model's"
@@ -132,11 +139,35 @@ def show_bp(outcome: BpOutcome) -> None:
     console.print(table)
 
 
+#: Options of the memory beside one engine, and the one of a vault's engines, which it has not.
+_BESIDE_ENGINE = ("latency", "bandwidth", "stall", "out_of_order", "seed")
+_OF_VAULT = ("pes",)
+#: Pixels across and down: of the demonstration, and of the thesis's tile (6.1).
+_ENGINE_SIZE = (64, 48)
+_VAULT_SIZE = (60, 34)
+
+
+def _check_options(context: typer.Context, preset_name: str, *, vault: bool) -> None:
+    """Refuse options that say nothing about the kind of preset."""
+    for name in _BESIDE_ENGINE if vault else _OF_VAULT:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            has = "a vault, which has its own memory" if vault else "one engine"
+            raise UserError(
+                f"--{name.replace('_', '-')} can't be used: preset {preset_name!r} is {has}"
+            )
+
+
 @app.command()
 def bp(
+    context: typer.Context,
     preset_name: PresetOption = "pe",
-    width: Annotated[int, typer.Option(help="Pixels across.", min=1)] = 64,
-    height: Annotated[int, typer.Option(help="Pixels down.", min=1)] = 48,
+    width: Annotated[
+        int | None, typer.Option(help="Pixels across (default: 64; a vault's: 60).", min=1)
+    ] = None,
+    height: Annotated[
+        int | None, typer.Option(help="Pixels down (default: 48; a vault's: 34).", min=1)
+    ] = None,
     labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16,
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
     left: Annotated[
@@ -152,6 +183,9 @@ def bp(
     stall: StallOption = 0,
     out_of_order: ShuffleOption = False,
     seed: SeedOption = 1,
+    pes: Annotated[
+        int | None, typer.Option(help="Engines of a vault that work (default: all).", min=1)
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="Write the disparities as a PNG.", metavar="FILE")
     ] = None,
@@ -160,23 +194,43 @@ def bp(
 ) -> None:
     """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
 
+    On a vault its engines share the grid and real DRAM timing.
+
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
     """
     check_outputs(picture, trace, json)
-    config = preset(preset_name)
+    config = any_preset(preset_name)
+    vault = isinstance(config, VaultTileConfig)
+    _check_options(context, preset_name, vault=vault)
+    size = _VAULT_SIZE if vault else _ENGINE_SIZE
     scene = scene_of(
-        left, right, width=width, height=height, labels=labels, disparities=disparities
+        left,
+        right,
+        width=size[0] if width is None else width,
+        height=size[1] if height is None else height,
+        labels=labels,
+        disparities=disparities,
     )
     memory = _memory(latency, bandwidth, stall, out_of_order, seed)
     job = BpJob(problem=scene.problem, iterations=iterations, memory=memory)
     expected = 81 * scene.problem.updates * iterations
-    with counted("cosimulation (cycles)", expected) as done:
-        outcome = cosim_bp(job, config, trace=trace, progress=done)
+    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult]
+    show: Callable[[], None]
+    if isinstance(config, VaultTileConfig):
+        with counted("cosimulation (cycles)", expected / (pes or config.pes)) as done:
+            outcome = shared = cosim_vault_bp(job, config, pes=pes, trace=trace, progress=done)
+        report = vault_bp_report(shared, scene, config)
+        show = partial(show_vault_bp, shared)
+    else:
+        with counted("cosimulation (cycles)", expected) as done:
+            outcome = alone = cosim_bp(job, config, trace=trace, progress=done)
+        report = bp_report(alone, scene, config)
+        show = partial(show_bp, alone)
     if picture is not None:
-        caption = f"BP-M on the engine, {iterations} iterations"
+        caption = f"BP-M on {outcome.pes} engine(s), {iterations} iterations"
         draw(scene, read_labels(scene.problem, outcome.messages), picture, caption=caption)
-    write_json(json, bp_report(outcome, scene, config))
-    show_bp(outcome)
+    write_json(json, report)
+    show()
     if not outcome.match:
         raise typer.Exit(1)
 

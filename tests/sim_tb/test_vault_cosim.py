@@ -1,0 +1,179 @@
+"""Programs on the Verilog of a vault with its engines."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from hdl.ports import PeState
+from isa.assembler import assemble
+from isa.faults import FaultCause
+from isa.image import DramImage
+from kernels.stereo import motorcycle
+from sim_tb.bp_cosim import BpJob, cosim_vault_bp
+from sim_tb.cosim import CosimError
+from sim_tb.vault_cosim import run_vault
+from soc.presets import tile_preset
+from vip.cli import main
+
+SMALL = tile_preset("vault-small")
+
+#: Each engine writes its start registers to a row of its own, reads them back and adds them up.
+SELF = assemble("""
+    mov r8, #8
+    sll r9, r3, #12
+    add r9, r9, r5
+    mov r10, r9
+    st.reg [64-bit] r10, r1
+    add r10, r10, r8
+    st.reg [64-bit] r10, r2
+    add r10, r10, r8
+    st.reg [64-bit] r10, r3
+    add r10, r10, r8
+    st.reg [64-bit] r10, r4
+    memfence
+    ld.reg [64-bit] r11, r9
+    ld.reg [64-bit] r12, r10
+    add r11, r11, r12
+    add r10, r10, r8
+    st.reg [64-bit] r10, r11
+    halt
+""")
+#: The engine in slot 1 leaves the memory; the others go on.
+FAULT = assemble("""
+    mov r8, #1
+    mov r9, #200
+    bne r3, r8, wait
+    sll r10, r8, #40
+    ld.reg [64-bit] r11, r10
+    halt
+wait:
+    sub r9, r9, r8
+    bne r9, r3, wait
+    halt
+""")
+ENDLESS = assemble("here:\n    jmp here\n")
+
+
+@pytest.fixture
+def image() -> Iterator[DramImage]:
+    with DramImage(SMALL.vault.size_bytes) as made:
+        yield made
+
+
+def words(image: DramImage, address: int, count: int) -> list[int]:
+    data = image.read(address, 8 * count)
+    return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+
+
+def test_engines_know_themselves_and_share_the_memory(image: DramImage) -> None:
+    result = run_vault(SELF, image, config=SMALL, max_cycles=20_000, parameters=0x8000)
+    assert [pe.slot for pe in result.pes] == [0, 1]
+    for pe in result.pes:
+        assert pe.state is PeState.HALTED
+        assert pe.counters["BYTES_STORED"] == 40
+        assert pe.counters["CYCLES"] <= pe.cycles <= result.cycles
+        index = pe.slot
+        found = words(image, 0x8000 + 0x1000 * index, 5)
+        assert found == [index, 0, index, SMALL.pes, index + SMALL.pes]
+    served = result.counters["READS"] + result.counters["WRITES"]
+    kinds = [result.counters[f"ROW_{kind}"] for kind in ("HITS", "MISSES", "CONFLICTS")]
+    assert served == sum(kinds) == sum(result.latencies) == 2 * 7
+    assert (result.commands["read"], result.commands["write"]) == (4, 10)
+    assert result.counters["BUS_BUSY"] == 4 * served
+    assert result.bytes_moved == 32 * served
+    assert result.gbs == pytest.approx(32 * served / (0.8 * result.cycles))
+    assert 0 < result.row_hits < 1
+
+
+def test_engines_that_are_not_launched_stay_idle(image: DramImage) -> None:
+    result = run_vault(SELF, image, config=SMALL, max_cycles=20_000, parameters=0x8000, active=1)
+    assert [pe.slot for pe in result.pes] == [0]
+    assert words(image, 0x8000, 5) == [0, 0, 0, 2, 2]
+    assert words(image, 0x9000, 5) == [0] * 5
+
+
+def test_fault_of_one_engine_stops_that_one_only(image: DramImage) -> None:
+    first, second = run_vault(FAULT, image, config=SMALL, max_cycles=20_000).pes
+    assert (first.state, first.cause) == (PeState.HALTED, FaultCause.NONE)
+    assert first.counters["ISSUED_SCALAR"] >= 400
+    assert (second.state, second.cause, second.pc) == (PeState.FAULTED, FaultCause.DRAM_RANGE, 4)
+    assert second.cycles < first.cycles
+
+
+def test_what_can_not_be_run_is_refused(image: DramImage) -> None:
+    with pytest.raises(CosimError, match=r"^engine 0 did not end within 500 cycles$"):
+        run_vault(ENDLESS, image, config=SMALL, max_cycles=500)
+    with pytest.raises(CosimError, match="3 engines can't be launched in a vault of 2"):
+        run_vault(SELF, image, config=SMALL, max_cycles=500, active=3)
+    long = assemble("halt\n" * (SMALL.pe.instruction_words + 1))
+    with pytest.raises(CosimError, match="513 words does not fit the instruction buffer of 512"):
+        run_vault(long, image, config=SMALL, max_cycles=500)
+    with pytest.raises(CosimError, match="parameters must be from 0"):
+        run_vault(SELF, image, config=SMALL, max_cycles=500, parameters=-1)
+
+
+def test_waiting_for_an_engine_that_faulted_blames_the_fault(image: DramImage) -> None:
+    text = (
+        "mov r8, #1\nbne r3, r8, here\nsll r9, r8, #40\nst.reg [64-bit] r9, r8\nhere:\njmp here\n"
+    )
+    with pytest.raises(CosimError, match=r"^engine 1 faulted at word 3: DRAM_RANGE; engine 0 did"):
+        run_vault(assemble(text), image, config=SMALL, max_cycles=500)
+
+
+def test_small_tile_is_exact() -> None:
+    job = BpJob(problem=motorcycle(8, 6, 16).problem, iterations=2)
+    outcome = cosim_vault_bp(job, SMALL, pes=1)
+    assert outcome.match
+    assert outcome.pes == len(outcome.result.pes) == 1
+    assert 80 <= outcome.cycles_per_update < 110
+    assert outcome.result.bytes_moved >= outcome.updates * 128
+
+
+def test_tiles_that_do_not_fit_are_refused() -> None:
+    large = BpJob(problem=motorcycle(60, 300, 16).problem, iterations=1)
+    with pytest.raises(CosimError, match=r"bytes, the vault has 1048576$"):
+        cosim_vault_bp(large, SMALL)
+    with pytest.raises(CosimError, match="3 engines can't work in a vault of 2"):
+        cosim_vault_bp(replace(large, problem=motorcycle(8, 6, 16).problem), SMALL, pes=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--preset", "vault-small", "--latency", "9"], "--latency can't be used"),
+        (["--preset", "vault-small", "--out-of-order"], "--out-of-order can't be used"),
+        (["--preset", "pe", "--pes", "2"], "--pes can't be used: preset 'pe' is one engine"),
+        (["--preset", "vault-small", "--pes", "5"], "5 engines can't work in a vault of 2"),
+    ],
+)
+def test_options_for_another_kind_of_preset(
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["vip", "cosim", "bp", "--width", "4", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_thesis_vault_on_the_thesis_tile(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "bp.json"
+    arguments = ["--preset", "vault", "--pes", "1", "--iterations", "1", "--json", str(target)]
+    monkeypatch.setattr("sys.argv", ["vip", "cosim", "bp", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    report = json.loads(target.read_text())
+    assert report["match"] is True
+    assert (report["width"], report["height"], report["labels"]) == (60, 34, 16)
+    assert 80 <= report["cycles_per_update"] <= 86
+    assert report["pes"] == len(report["counters"]) == 1
+    # Three vectors read and one written for each update.
+    assert report["bytes"] >= 128 * report["updates"]
+    assert 0 < report["row_hit_rate"] < 1
