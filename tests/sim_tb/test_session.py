@@ -219,7 +219,7 @@ def test_waveforms_appear_when_all_went_well(tmp_path: Path, job: HostJob) -> No
 def test_builds_are_shared_by_content(simulator: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert build(engine_design(CONFIG, TRAFFIC)) == simulator
-    with pytest.raises(BuildError, match=r"needs a C\+\+ compiler: 'g\+\+' is not on the path"):
+    with pytest.raises(BuildError, match=r"needs a C\+\+ compiler: 'c\+\+' is not on the path"):
         build(engine_design(CONFIG, TRAFFIC + "\n"))
 
 
