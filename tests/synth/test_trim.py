@@ -28,7 +28,8 @@ def test_bp_kernel_loses_what_it_does_not_use() -> None:
         row.width.bits for row in rows if row.unit is Unit.VECTOR and row.width is not None
     } == {16}
     assert {"sll", "srl", "sra", "and", "or", "xor"}.isdisjoint(trimmed.instructions)
-    assert "st.reg[64]" not in trimmed.instructions
+    # The barrier stores and loads flags of 64 bits; no other register leaves the engine.
+    assert {"st.reg[8]", "st.reg[16]", "st.reg[32]"}.isdisjoint(trimmed.instructions)
     assert trimmed.instruction_words == 512
 
 
