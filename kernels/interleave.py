@@ -21,6 +21,8 @@ from .schedule import ScheduleModel, Watched
 __all__ = ["Schedule", "Together", "in_bursts", "one_behind"]
 
 _COLUMN_BYTES = 32
+#: Probability that a store becomes visible while its PE loads.
+_LET_GO = 0.1
 _COMPLETING = ("memfence", "halt")
 
 #: Chooses the PE that goes next among those (at least one) that have not ended.
@@ -41,6 +43,9 @@ class _LateStores(DramImage):
     def read(self, address: int, n: int) -> bytes:
         """As the shared memory's, behind this PE's own stores to the columns concerned."""
         self._complete(address, n)
+        # None is kept back for ever, also not by a PE that only waits.
+        if self._waiting and self._rng.random() < _LET_GO:
+            self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
         return self._shared.read(address, n)
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
