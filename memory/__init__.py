@@ -1,1 +1,1 @@
-"""A vault's memory: controller, star, back ends, and the model of the DRAM devices."""
+"""A vault's memory: controller, back ends, and the model of the DRAM devices."""

@@ -11,7 +11,7 @@ from memory.config import VaultConfig
 from memory.controller import Controller
 from memory.counters import INDEX_BITS
 from memory.device_model import DEVICE_SOURCES
-from memory.vault import VaultMemory
+from soc.vault_memory import VaultMemory
 
 from .build import Design, build, build_folder
 
@@ -29,7 +29,7 @@ _SUPPORT = (
     *(f"../memory/{name}" for name in DEVICE_SOURCES),
 )
 #: Rooms whose source decides what the memory's Verilog is.
-_SOURCES = ("hdl", "memory")
+_SOURCES = ("hdl", "memory", "noc", "soc")
 _DUT = "vault_memory"
 #: Half a clock period in ps.
 _HALF_PERIOD = 400
@@ -49,7 +49,7 @@ def build_vault(config: VaultConfig, requesters: int) -> Path:
 
     Raises:
         BuildError: as :func:`sim_tb.build.build`.
-        MemoryConfigError: more requesters than a star has, or than the tags number.
+        hdl.config.ConfigurationError: more requesters than a star has, or than the tags number.
     """
     return build(
         Design(

@@ -1,1 +1,1 @@
-"""Presets and Verilog generation."""
+"""Vault tile, chip, presets and Verilog generation."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from hdl.config import ConfigurationError, PeConfig, SramKind
 from memory.config import VaultConfig
-from memory.star import MAX_REQUESTERS
+from noc.star import MAX_REQUESTERS
 
 __all__ = ["Configuration", "VaultTileConfig", "with_sram"]
 

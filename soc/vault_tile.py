@@ -9,10 +9,10 @@ from hdl.emission import once
 from hdl.ports import ControlPort, MemoryPort
 from memory.counters import INDEX_BITS
 from memory.dram_port import DramPort
-from memory.vault import VaultMemory
 from pe.core import Pe
 
 from .config import VaultTileConfig
+from .vault_memory import VaultMemory
 
 __all__ = ["IDENTITY_BITS", "VaultTile"]
 
@@ -25,7 +25,7 @@ class VaultTile(Component):
 
     Engine ``n`` is requester ``n`` of the memory and finds ``n`` as its slot; the extra ports are
     the requesters after the engines. What a requester may rely on stands in
-    :class:`memory.vault.VaultMemory`, to which nothing is added.
+    :class:`soc.vault_memory.VaultMemory`, to which nothing is added.
 
     Parameters:
         config: what to build.

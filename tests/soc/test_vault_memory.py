@@ -2,10 +2,10 @@
 
 import pytest
 
+from hdl.config import ConfigurationError
 from hdl.emission import emit
 from memory.config import VaultConfig
-from memory.errors import MemoryConfigError
-from memory.vault import VaultMemory
+from soc.vault_memory import VaultMemory
 
 
 def test_tags_of_requesters_and_controller_match():
@@ -25,17 +25,17 @@ def test_tags_of_requesters_and_controller_match():
     ],
 )
 def test_what_can_not_be_built_is_refused(tag_bits, requesters, message):
-    with pytest.raises(MemoryConfigError, match=message):
+    with pytest.raises(ConfigurationError, match=message):
         VaultMemory(config=VaultConfig(tag_bits=tag_bits), requesters=requesters)
 
 
 def test_vault_is_emitted_with_each_part_once():
     config = VaultConfig(banks=4, rows=16, row_bytes=64, transaction_queue=4, command_queue=2)
     emission = emit(VaultMemory(config=config, requesters=3), "vault_memory")
-    assert emission.classes["vault_memory"] == "memory.vault.VaultMemory"
+    assert emission.classes["vault_memory"] == "soc.vault_memory.VaultMemory"
     names = list(emission.classes.values())
     for part in (
-        "memory.star.Star",
+        "noc.star.Star",
         "memory.controller.Controller",
         "memory.bank_machine.BankMachine",
     ):

@@ -6,12 +6,11 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
+from hdl.config import ConfigurationError
 from hdl.emission import once
 from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.round_robin import RoundRobin
 from hdl.stream_buffer import StreamBuffer
-
-from .errors import MemoryConfigError
 
 __all__ = ["MAX_REQUESTERS", "Star"]
 
@@ -55,7 +54,7 @@ class Star(Component):
         memory_tag_bits: tag width towards the memory.
 
     Raises:
-        MemoryConfigError: ``requesters`` outside its range.
+        ConfigurationError: ``requesters`` outside its range.
         hdl.config.ConfigurationError: ``response_words`` outside its range.
     """
 
@@ -63,7 +62,7 @@ class Star(Component):
         self, *, requesters: int, address_bits: int, tag_bits: int, response_words: int = 4
     ) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"a star has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
         self.requesters = requesters

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from memory.errors import MemoryConfigError
-from memory.star import Star
+from hdl.config import ConfigurationError
+from noc.star import Star
 from tests.memory.port_traffic import PortMemory, Requester
 
 COLUMNS = 16
@@ -223,5 +223,5 @@ def test_a_requester_that_pauses_for_one_response_costs_the_others_nothing(simul
 
 @pytest.mark.parametrize("requesters", [0, 9])
 def test_size_outside_its_range_is_refused(requesters):
-    with pytest.raises(MemoryConfigError, match="1 to 8 requesters"):
+    with pytest.raises(ConfigurationError, match="1 to 8 requesters"):
         Star(requesters=requesters, address_bits=28, tag_bits=6)

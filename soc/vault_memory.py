@@ -4,16 +4,15 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
+from hdl.config import ConfigurationError
 from hdl.counters import COUNTER_BITS
 from hdl.emission import once
 from hdl.ports import MemoryPort
-
-from .config import VaultConfig
-from .controller import Controller
-from .counters import INDEX_BITS
-from .dram_port import DramPort
-from .errors import MemoryConfigError
-from .star import MAX_REQUESTERS, Star
+from memory.config import VaultConfig
+from memory.controller import Controller
+from memory.counters import INDEX_BITS
+from memory.dram_port import DramPort
+from noc.star import MAX_REQUESTERS, Star
 
 __all__ = ["VaultMemory"]
 
@@ -21,7 +20,7 @@ __all__ = ["VaultMemory"]
 class VaultMemory(Component):
     """Serves several requesters from one vault's DRAM (thesis 5.2).
 
-    What a requester may rely on stands in :class:`memory.star.Star` and
+    What a requester may rely on stands in :class:`noc.star.Star` and
     :class:`memory.controller.Controller`. The star adds two cycles to the latency of the latter.
 
     Parameters:
@@ -39,20 +38,20 @@ class VaultMemory(Component):
         tag_bits: tag width of each requester.
 
     Raises:
-        MemoryConfigError: ``requesters`` outside its range, or the tags of ``config`` too narrow to
-            number them.
+        ConfigurationError: ``requesters`` outside its range, or the tags of ``config`` too narrow
+            to number them.
     """
 
     def __init__(self, *, config: VaultConfig, requesters: int) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"a vault has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
         self.config = config
         self.requesters = requesters
         self.tag_bits = config.tag_bits - (requesters - 1).bit_length()
         if self.tag_bits < 1:
-            raise MemoryConfigError(
+            raise ConfigurationError(
                 f"tag_bits must be at least {(requesters - 1).bit_length() + 1} for {requesters} "
                 f"requesters, not {config.tag_bits}"
             )

@@ -1,0 +1,1 @@
+"""Topology, routing, router and star: how requesters and vaults reach each other."""
