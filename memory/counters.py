@@ -3,14 +3,14 @@
 from enum import IntEnum
 from typing import Any
 
-from amaranth.hdl import Array, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Elaboratable, Module, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
+from hdl.counter_bank import CounterBank
 from hdl.counters import COUNTER_BITS
 from hdl.emission import once
-from hdl.sram import Sram
 
 from .bank_machine import bank_events
 from .config import VaultConfig
@@ -71,8 +71,7 @@ def command_event() -> data.StructLayout:
 
 
 class VaultCounters(Component):
-    """The counters of :class:`VaultCounter` in one memory. Events gather in narrow counters, and
-    each in its turn is added to its word.
+    """The counters of :class:`VaultCounter` (:class:`hdl.counter_bank.CounterBank`).
 
     Members:
         event: in; :func:`command_event`.
@@ -101,41 +100,16 @@ class VaultCounters(Component):
         m = Module()
         if not self.config.counters:
             return m
-        memory = Sram(
-            width=COUNTER_BITS, depth=_COUNT, read_ports=2, write_ports=1, kind=self.config.sram
-        )
-        m.submodules.memory = once(memory, platform)
-        update, readout = memory.read
-        (write,) = memory.write
-        m.d.comb += [
-            readout.enable.eq(1),
-            readout.address.eq(self.index),
-            self.value.eq(readout.data),
-        ]
-        turn = Signal(INDEX_BITS)
-        adding = Signal(INDEX_BITS)
-        # The memory's first contents are unknown; the first round overwrites them.
-        first_round = Signal(init=1)
-        starting = Signal(init=1)
-        m.d.sync += [turn.eq(turn + 1), adding.eq(turn), starting.eq(0)]
-        with m.If(~starting & (adding == _COUNT - 1)):
-            m.d.sync += first_round.eq(0)
-        m.d.comb += [update.enable.eq(1), update.address.eq(turn)]
-
-        gathered: list[Value] = [Signal(name=f"none_{index}") for index in range(_COUNT)]
-        for index, (name, most, step) in self._steps(m).items():
-            narrow = Signal(range(_COUNT * most + 1), name=f"gathered_{name}")
-            m.d.sync += narrow.eq(Mux(adding == index, 0, narrow) + step)
-            gathered[index] = narrow
-        m.d.comb += [
-            write.enable.eq(~starting),
-            write.address.eq(adding),
-            write.data.eq(Mux(first_round, 0, update.data) + Array(gathered)[adding]),
-        ]
+        steps = self._steps(m)
+        most = tuple(steps[index][0] if index in steps else 0 for index in range(_COUNT))
+        bank = CounterBank(most=most, kind=self.config.sram)
+        m.submodules.bank = once(bank, platform)
+        m.d.comb += [bank.index.eq(self.index), self.value.eq(bank.value)]
+        m.d.comb += [getattr(bank, f"step_{index}").eq(step) for index, (_, step) in steps.items()]
         return m
 
-    def _steps(self, m: Module) -> dict[int, tuple[str, int, Value]]:
-        """Of each counter: name, largest step, and the step of this cycle."""
+    def _steps(self, m: Module) -> dict[int, tuple[int, Value]]:
+        """Of each counter: the largest step, and the step of this cycle."""
         banks = self.config.banks
         event: Any = self.event
         served = event.read | event.write
@@ -147,11 +121,11 @@ class VaultCounters(Component):
             VaultCounter.BUS_BUSY: event.busy,
             VaultCounter.REFRESHES: event.refresh,
         }
-        steps: dict[int, tuple[str, int, Value]] = {}
+        steps: dict[int, tuple[int, Value]] = {}
         for counter, value in ones.items():
             step = Signal(name=f"step_{counter.name.lower()}")
             m.d.comb += step.eq(value)
-            steps[counter] = counter.name.lower(), 1, step
+            steps[counter] = 1, step
         for counter, field in (
             (VaultCounter.ROW_HITS, "hit"),
             (VaultCounter.ROW_MISSES, "miss"),
@@ -162,14 +136,14 @@ class VaultCounters(Component):
             for number, bank in enumerate(self.banks):
                 m.d.comb += flags[number].eq(bank[field])
             m.d.comb += step.eq(flags.any())
-            steps[counter] = counter.name.lower(), 1, step
+            steps[counter] = 1, step
         blocked = Signal(range(banks + 1))
         m.d.comb += blocked.eq(sum(bank.refresh_blocked for bank in self.banks))
-        steps[VaultCounter.REFRESH_BLOCKED] = "refresh_blocked", banks, blocked
+        steps[VaultCounter.REFRESH_BLOCKED] = banks, blocked
         size = self.config.transaction_queue
         occupancy = Signal(range(size + 1))
         m.d.sync += occupancy.eq(sum(self.occupied[number] for number in range(size)))
-        steps[VaultCounter.OCCUPANCY] = "occupancy", size, occupancy
+        steps[VaultCounter.OCCUPANCY] = size, occupancy
 
         cycle = Signal(ARRIVAL_BITS + _UNIT_BITS)
         age = Signal(ARRIVAL_BITS)
@@ -181,5 +155,5 @@ class VaultCounters(Component):
             above = ~below[number - 1] if number else 1
             inside = below[number] if number < len(below) else served
             m.d.comb += step.eq(inside & above)
-            steps[VaultCounter.LATENCY_0 + number] = f"latency_{number}", 1, step
+            steps[VaultCounter.LATENCY_0 + number] = 1, step
         return steps

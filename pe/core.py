@@ -16,6 +16,7 @@ from .dispatch import Dispatch
 from .fetch import Fetch
 from .issue import Issue
 from .load_store import LoadStore
+from .operands import Operands
 from .register_file import READ_PORTS, RegisterFile
 from .scalar import Scalar
 from .scratchpad import Scratchpad
@@ -28,10 +29,10 @@ __all__ = ["Pe"]
 class Pe(Component):
     """One VIP processing engine (thesis chapter 5).
 
-    An instruction is fetched in one cycle, decoded while its registers are read in the next, and
-    issued in the third at the earliest. Scalar results are ready for the next instruction; a taken
-    branch costs one cycle more. Vector and load-store instructions go on to a fourth, dispatch, and
-    complete on their own.
+    An instruction is fetched in one cycle, its registers are addressed in the next, it is decoded
+    while they are read in the third, and issued in the fourth at the earliest. Scalar results are
+    ready for the next instruction; a taken branch costs three cycles more. Vector and load-store
+    instructions go on to dispatch, for two cycles at least, and complete on their own.
 
     Parameters:
         config: what to build.
@@ -60,6 +61,7 @@ class Pe(Component):
         sequencer = Sequencer(config)
         fetch = Fetch(config)
         decode = Decode(config)
+        operands = Operands(config)
         issue = Issue(config)
         dispatch = Dispatch(config)
         arc = Arc(config)
@@ -72,6 +74,7 @@ class Pe(Component):
         m.submodules.sequencer = once(sequencer, platform)
         m.submodules.fetch = once(fetch, platform)
         m.submodules.decode = once(decode, platform)
+        m.submodules.operands = once(operands, platform)
         m.submodules.issue = once(issue, platform)
         m.submodules.dispatch = once(dispatch, platform)
         m.submodules.arc = once(arc, platform)
@@ -100,14 +103,23 @@ class Pe(Component):
             fetch.words.eq(sequencer.words),
             fetch.redirect.eq(issue.redirect),
             fetch.target.eq(issue.target),
-            fetch.ready.eq(issue.take),
-            decode.word.eq(fetch.word),
+            fetch.ready.eq(operands.take),
+            operands.run.eq(sequencer.run),
+            operands.redirect.eq(issue.redirect),
+            operands.next_valid.eq(fetch.valid),
+            operands.next_pc.eq(fetch.pc),
+            operands.next_outside.eq(fetch.outside),
+            operands.next_word.eq(fetch.word),
+            decode.word.eq(operands.word),
+            operands.decoded.eq(decode.out),
+            operands.ahead.eq(issue.decoded.a),
+            operands.writes.eq(issue.writes),
+            operands.loads.eq(issue.loads),
+            operands.result.eq(scalar.result),
             issue.run.eq(sequencer.run),
             issue.reset.eq(sequencer.start),
-            issue.next_valid.eq(fetch.valid),
-            issue.next_pc.eq(fetch.pc),
-            issue.next_outside.eq(fetch.outside),
-            issue.next.eq(decode.out),
+            issue.next_waits.eq(operands.waits),
+            issue.next_pc.eq(operands.pc),
             sequencer.halt.eq(issue.halt),
             sequencer.cause.eq(issue.cause),
             sequencer.pc.eq(issue.fault_pc),
@@ -115,6 +127,8 @@ class Pe(Component):
             sequencer.done.eq(dispatch.empty & ~vector.busy & load_store.idle),
             sequencer.error.eq(load_store.error),
         ]
+
+        connect(m, operands.offer, issue.next)
 
         # Dispatch and array range check.
         connect(m, issue.offer, dispatch.offer)
@@ -143,16 +157,16 @@ class Pe(Component):
 
         # Registers: launch, then scalar results, then loads, which can wait.
         loaded = Signal()
-        m.d.comb += registers.read.eq(issue.read)
+        m.d.comb += registers.read.eq(operands.read)
         for number in range(READ_PORTS):
             m.d.comb += [
-                registers.index[number].eq(issue.index[number]),
-                issue.value[number].eq(registers.value[number]),
+                registers.index[number].eq(operands.index[number]),
+                operands.value[number].eq(registers.value[number]),
             ]
         m.d.comb += [
-            issue.valid.eq(registers.valid),
+            operands.valid.eq(registers.valid),
             registers.invalidate.eq(issue.invalidate),
-            registers.pending.eq(issue.pending),
+            registers.pending.eq(issue.decoded.a),
             loaded.eq(load_store.result_valid & ~issue.write),
             load_store.result_ready.eq(loaded),
             registers.write.eq(issue.write | loaded | sequencer.clear),
@@ -166,12 +180,10 @@ class Pe(Component):
             ]
 
         # Execution.
-        a, b, c = registers.value
         m.d.comb += [
             scalar.decoded.eq(issue.decoded),
-            scalar.a.eq(a),
-            scalar.b.eq(b),
-            scalar.c.eq(c),
+            scalar.first.eq(issue.first),
+            scalar.second.eq(issue.second),
             issue.taken.eq(scalar.taken),
             issue.vector_busy.eq(vector.busy),
             issue.load_store_idle.eq(load_store.idle),
@@ -190,7 +202,6 @@ class Pe(Component):
         # Counters.
         m.d.comb += [
             counters.clear.eq(sequencer.clear),
-            counters.clear_index.eq(sequencer.index),
             counters.count.eq(sequencer.active),
             counters.event.eq(Mux(sequencer.run, issue.event, PeCounter.STALL_FENCE)),
             counters.busy.eq(vector.beat),

@@ -5,8 +5,7 @@ from pe.counters import FLUSH_CYCLES, Counters
 
 async def _clear(ctx, dut):
     ctx.set(dut.clear, 1)
-    for index in range(len(PeCounter)):
-        ctx.set(dut.clear_index, index)
+    for _ in range(len(PeCounter)):
         await ctx.tick()
     ctx.set(dut.clear, 0)
 

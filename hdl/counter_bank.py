@@ -1,0 +1,96 @@
+"""Many wide counters in one memory."""
+
+from amaranth.hdl import Array, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from .component import Component
+from .config import SramKind
+from .counters import COUNTER_BITS
+from .emission import once
+from .sram import Sram
+
+__all__ = ["CounterBank"]
+
+
+class CounterBank(Component):
+    """Counters of :data:`hdl.counters.COUNTER_BITS` in one memory.
+
+    In flip-flops, sixteen of them would be an eighth of an engine. Instead events gather in narrow
+    counters, and each in its turn, once in ``depth`` cycles, is added to its word of the memory.
+
+    Parameters:
+        most: of each counter, the largest step (0: it stays 0); 2..256 counters.
+        kind: implementation of the memory.
+
+    Members:
+        steps: in; for each counter with steps a member ``step_N``, 0..``most[N]``: what it counts
+            in this cycle.
+        clear: in; all counters start again from 0 after the last cycle with ``clear``. Reset
+            clears them too.
+        index: in. value: out, the cycle after; exact ``lag`` cycles after the last step or clear.
+
+    Attributes:
+        depth: words of the memory, a power of two. lag: cycles, ``depth + 2``.
+    """
+
+    def __init__(self, *, most: tuple[int, ...], kind: SramKind) -> None:
+        self.most = most
+        self.kind = kind
+        self._index_bits = (len(most) - 1).bit_length()
+        self.depth = 1 << self._index_bits
+        self.lag = self.depth + 2
+        super().__init__(
+            {
+                **{
+                    f"step_{number}": In(range(largest + 1))
+                    for number, largest in enumerate(most)
+                    if largest
+                },
+                "clear": In(1),
+                "index": In(self._index_bits),
+                "value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        memory = Sram(
+            width=COUNTER_BITS, depth=self.depth, read_ports=2, write_ports=1, kind=self.kind
+        )
+        m.submodules.memory = once(memory, platform)
+        update, readout = memory.read
+        (write,) = memory.write
+        m.d.comb += [
+            readout.enable.eq(1),
+            readout.address.eq(self.index),
+            self.value.eq(readout.data),
+        ]
+        turn = Signal(self._index_bits)
+        adding = Signal(self._index_bits)
+        # The first round overwrites what the memory held, so clearing takes no time of its own.
+        first_round = Signal(init=1)
+        starting = Signal(init=1)
+        m.d.sync += [turn.eq(turn + 1), adding.eq(turn), starting.eq(0)]
+        with m.If(~starting & (adding == self.depth - 1)):
+            m.d.sync += first_round.eq(0)
+        m.d.comb += [update.enable.eq(1), update.address.eq(turn)]
+
+        gathered: list[Value] = []
+        for number in range(self.depth):
+            largest = self.most[number] if number < len(self.most) else 0
+            narrow = Signal(range(self.depth * largest + 1), name=f"gathered_{number}")
+            if largest:
+                step = getattr(self, f"step_{number}")
+                # Kept while its first turn is still to come, or it would be lost.
+                taken = ~starting & (adding == number)
+                m.d.sync += narrow.eq(Mux(taken, 0, narrow) + step)
+            gathered.append(narrow)
+        m.d.comb += [
+            write.enable.eq(~starting),
+            write.address.eq(adding),
+            write.data.eq(Mux(first_round, 0, update.data) + Array(gathered)[adding]),
+        ]
+        with m.If(self.clear):
+            m.d.sync += [turn.eq(0), first_round.eq(1), starting.eq(1)]
+            m.d.sync += [value.eq(0) for value in gathered if len(value)]
+        return m

@@ -1,0 +1,34 @@
+from hdl.counter_bank import CounterBank
+
+MOST = (1, 0, 200, 1, 7)
+
+
+def test_every_step_is_counted_whenever_counting_was_cleared(simulate, rng):
+    dut = CounterBank(most=MOST, kind="behavioural")
+
+    async def bench(ctx):
+        expected = [0] * len(MOST)
+        for phase in range(2 * dut.depth):
+            for _ in range(rng.randrange(3 * dut.depth)):
+                for number, largest in enumerate(MOST):
+                    if largest:
+                        step = rng.choice((0, largest))
+                        ctx.set(getattr(dut, f"step_{number}"), step)
+                        expected[number] += step
+                await ctx.tick()
+            for number, largest in enumerate(MOST):
+                if largest:
+                    ctx.set(getattr(dut, f"step_{number}"), 0)
+            for _ in range(dut.lag + phase):
+                await ctx.tick()
+            for number, value in enumerate(expected):
+                ctx.set(dut.index, number)
+                await ctx.tick()
+                assert ctx.get(dut.value) == value, (phase, number)
+            if rng.random() < 0.5:
+                ctx.set(dut.clear, 1)
+                await ctx.tick()
+                ctx.set(dut.clear, 0)
+                expected = [0] * len(MOST)
+
+    simulate(dut, bench)
