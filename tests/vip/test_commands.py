@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from skimage.io import imsave
 
-from vip.cli import main
-
 PROGRAM = """
 .equ COUNT, 4
     mov r1, #COUNT
@@ -18,23 +16,6 @@ loop:
     st.reg [64-bit] r2, r5
     halt
 """
-
-
-@pytest.fixture
-def vip(monkeypatch, capsys, tmp_path):
-    """``vip(*arguments)`` -> exit code, standard output, standard error; run in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["vip", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        shown = capsys.readouterr()
-        code = end.value.code
-        return (code if isinstance(code, int) else 0), shown.out, shown.err
-
-    return run
 
 
 def _refused(result, *words):

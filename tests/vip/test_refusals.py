@@ -13,25 +13,11 @@ from isa.faults import FaultCause
 from sim_tb import trim_check
 from sim_tb.cosim import CosimResult
 from sim_tb.trim_check import ProgramFaultError, Workload, check_trimmed
-from vip.cli import main
 
 
-@pytest.fixture
-def vip(monkeypatch, capsys, tmp_path):
-    """``vip(*arguments)`` -> exit code, standard output, standard error; run in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
+@pytest.fixture(autouse=True)
+def halt(tmp_path):
     (tmp_path / "halt.s").write_text("mov r9, #-2\nhalt\n")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["vip", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        shown = capsys.readouterr()
-        code = end.value.code
-        return (code if isinstance(code, int) else 0), shown.out, shown.err
-
-    return run
 
 
 def _refused(result, *words):
