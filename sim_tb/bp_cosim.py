@@ -101,12 +101,13 @@ def cosim_bp(
     config: PeConfig,
     *,
     trace: Path | None = None,
+    ports_only: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> BpOutcome[CosimResult]:
     """Run ``job`` on the Verilog of ``config`` and compare it with the golden model.
 
     Parameters:
-        trace: waveform file, ``.vcd`` or ``.fst``.
+        trace: waveform file, ``.vcd`` or ``.fst``. ports_only: of the engine's ports alone.
         progress: called now and then with the cycles so far.
 
     Raises:
@@ -119,7 +120,7 @@ def cosim_bp(
     program = job.assembled(config.scratchpad_bytes)
     with DramImage(1 << config.address_bits) as memory:
         pack(job.problem, layout, memory, iterations=job.iterations)
-        with PeSimulation(config, trace=trace) as simulation:
+        with PeSimulation(config, trace=trace, ports_only=ports_only) as simulation:
             result = simulation.run(
                 Job(
                     words=program.words,

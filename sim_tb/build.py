@@ -64,6 +64,7 @@ class Design:
         control: text of a Verilator control file, which makes memories readable.
         trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs the headers of lz4
             and zlib).
+        trace_levels: levels of the hierarchy in them, from the top module on; 0: all.
     """
 
     top: str
@@ -72,12 +73,13 @@ class Design:
     parameters: Mapping[str, int] = field(default_factory=dict)
     control: str = "`verilator_config\n"
     trace: str = ""
+    trace_levels: int = 0
 
     @property
     def key(self) -> str:
         """Hash of everything that decides what the simulator does."""
         digest = hashlib.sha256()
-        parts = [self.top, self.control, self.trace, sys.version, *_FLAGS]
+        parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
         parts += [f"{name}={value}" for name, value in sorted(self.parameters.items())]
         parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
@@ -200,6 +202,8 @@ def _compile(design: Design, work: Path) -> None:
     sources += [_ROOM / name for name in design.support if name.endswith(".sv")]
     models = [str(_ROOM / name) for name in design.support if name.endswith(".cpp")]
     trace = {"": [], "vcd": [], "fst": ["--trace-fst"]}[design.trace]
+    if design.trace_levels:
+        trace += ["--trace-depth", str(design.trace_levels)]
     log = work / "build.log"
     try:
         with simulator_environment():

@@ -147,14 +147,18 @@ class PeSimulation:
         config: of the engine.
         trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (needs the headers of lz4
             and zlib to be built); 700 bytes a cycle as VCD, at a third of the speed.
+        ports_only: they hold the engine's ports alone (:mod:`sim_tb.port_trace`).
 
     Raises:
         sim_tb.build.BuildError: the simulator can't be built.
     """
 
-    def __init__(self, config: PeConfig, *, trace: Path | None = None) -> None:
+    def __init__(
+        self, config: PeConfig, *, trace: Path | None = None, ports_only: bool = False
+    ) -> None:
         self.config = config
-        folder = build_engine(config, trace.suffix.lstrip(".") or "?" if trace else "")
+        form = trace.suffix.lstrip(".") or "?" if trace else ""
+        folder = build_engine(config, form, ports_only=ports_only)
         self._session = Session(folder, TOP, trace=trace)
 
     def __enter__(self) -> "PeSimulation":

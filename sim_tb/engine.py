@@ -43,13 +43,16 @@ _SUPPORT = (
 _SOURCES = ("isa", "hdl", "pe", "memory", "soc")
 
 
-def engine_design(config: PeConfig, pe: str, trace: str = "") -> Design:
+def engine_design(
+    config: PeConfig, pe: str, trace: str = "", *, ports_only: bool = False
+) -> Design:
     """What the simulator of an engine is built from.
 
     Parameters:
         config: of the engine.
         pe: SystemVerilog of its top module ``pe`` and all below.
         trace: "" or one of :data:`TRACE_FORMATS`.
+        ports_only: waveforms hold the engine's ports alone, which lie in the scope :data:`TOP`.
     """
     return Design(
         top=TOP,
@@ -65,21 +68,24 @@ def engine_design(config: PeConfig, pe: str, trace: str = "") -> Design:
         },
         control=CONTROL,
         trace=trace,
+        trace_levels=int(ports_only),
     )
 
 
-def build_engine(config: PeConfig, trace: str = "") -> Path:
+def build_engine(config: PeConfig, trace: str = "", *, ports_only: bool = False) -> Path:
     """The folder of the simulator of an engine; see :func:`sim_tb.build.build`.
 
     Parameters:
         config: of the engine.
         trace: "" or the format of waveform files that it can write, of :data:`TRACE_FORMATS`.
+        ports_only: see :func:`engine_design`.
 
     Raises:
         BuildError: as :func:`sim_tb.build.build`, or no such format.
     """
     check_trace(trace)
-    return build(engine_design(config, configuration_verilog(config), trace))
+    pe = configuration_verilog(config)
+    return build(engine_design(config, pe, trace, ports_only=ports_only))
 
 
 def check_trace(trace: str) -> None:

@@ -1,28 +1,22 @@
 """Area of a processing engine, in total and by unit."""
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hdl.config import PeConfig
 from hdl.emission import Emission
-from hdl.sram_macro import SramGeometry, macro_stub
+from hdl.sram_macro import SramGeometry
 from soc.generate import verilog
 
 from .asic import node_nm
 from .errors import SynthesisError
+from .mapping import Progress, each_unit, engine_netlist, map_module, unit_netlist
 from .sram_area import GATE_UM2, sram_um2
-from .sta import Path
+from .sta import Path, longest_path
 from .targets import Target, find_target
-from .unit_timing import time_engine, time_unit
-from .units import Unit, closure, memories, units
-from .yosys import CellCount, Run, run
+from .units import Unit, memories, units
 
-__all__ = ["MEASURES", "TOTAL", "AreaReport", "AreaRow", "Progress", "synthesise"]
-
-#: Called with a unit's name, how many units are finished and how many there are.
-Progress = Callable[[str, int, int], None]
+__all__ = ["MEASURES", "TOTAL", "AreaReport", "AreaRow", "synthesise"]
 
 #: Name of the row of sums.
 TOTAL = "total"
@@ -124,38 +118,11 @@ def synthesise(
     emission = verilog(replace(config, sram=chosen.sram))
     wanted = _choose(emission, units)
     shapes = verilog(replace(config, sram="macro"))
-    done = 0
-
-    def measure(unit: Unit) -> AreaRow:
-        nonlocal done
-        row = _row(unit, chosen, emission, shapes)
-        done += 1
-        if progress is not None:
-            progress(unit.name, done, len(wanted))
-        return row
-
-    with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(measure, unit) for unit in wanted]
-        try:
-            rows = tuple(future.result() for future in futures)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+    rows = each_unit(wanted, lambda unit: _row(unit, chosen, emission, shapes), progress, jobs)
     total = _sum(rows)
     if chosen.library is not None and chosen.library.timed and units is None:
-        results = {
-            module: _mapped(unit, module, chosen, emission)
-            for unit in wanted
-            for module, _ in unit.modules
-        }
-        total = _timed(total, time_engine(emission, results, chosen.library))
+        total = _timed(total, longest_path(engine_netlist(emission, chosen), chosen.library))
     return AreaReport(target=target, config=config, rows=rows, total=total)
-
-
-def _mapped(unit: Unit, module: str, target: Target, emission: Emission) -> CellCount:
-    work = _work(unit, module, target, emission)
-    return run(work, what=f"synthesis of {module} for {target.name}")
 
 
 def _timed(row: AreaRow, path: Path) -> AreaRow:
@@ -176,11 +143,11 @@ def _row(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> Ar
     values = dict.fromkeys(target.measures, 0.0)
     path: Path | None = None
     for module, times in unit.modules:
-        result = _mapped(unit, module, target, emission)
+        result = map_module(unit, module, target, emission)
         inner = emission.instances[module] if unit.opened else {}
         boxes = frozenset(inner) | frozenset(emission.black_boxes)
         if target.library is not None and target.library.timed and not unit.opened:
-            path = time_unit(module, result, target.library)
+            path = longest_path(unit_netlist(module, result), target.library)
         for measure, value in target.count(result, boxes).items():
             values[measure] += times * value
     srams = dict(memories(shapes, unit))
@@ -194,26 +161,6 @@ def _row(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> Ar
         values["area_um2"] = values["sram_um2"] + gate * values[target.area]
     row = AreaRow(unit.name, {name: _plain(value) for name, value in values.items()}, srams)
     return row if path is None else _timed(row, path)
-
-
-def _work(unit: Unit, module: str, target: Target, emission: Emission) -> Run:
-    sources = {name: emission.modules[name] for name in closure(emission, module)}
-    boxes: tuple[str, ...] = ()
-    if unit.opened:
-        boxes = tuple(name for name in emission.instances[module] if name in sources)
-        sources = {name: text for name, text in sources.items() if name in (*boxes, module)}
-    used = {part for name in sources for part in emission.instances[name]}
-    for name in sorted(used.intersection(emission.black_boxes)):
-        sources[name] = macro_stub(SramGeometry.parse(name))
-    return Run(
-        top=module,
-        sources=sources,
-        boxes=boxes,
-        commands=target.commands,
-        files=target.files,
-        liberty=target.liberty,
-        netlist=target.library is not None,
-    )
 
 
 def _plain(value: float) -> float:

@@ -3,16 +3,19 @@
 import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Gate", "Netlist", "join", "read_module"]
+__all__ = ["CLOCK", "RESET", "Gate", "Netlist", "join", "read_module"]
+
+#: Ports of the clock and of the reset.
+CLOCK, RESET = "clk", "rst"
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A cell: its name, its type, its unit, and pin -> bits of nets (none: a constant)."""
+    """A cell: its name, its type, its unit, and pin -> bits of nets."""
 
     name: str
     kind: str
@@ -30,11 +33,15 @@ class Netlist:
 
     Attributes:
         inputs, outputs: port -> bits. gates: all cells.
+        trees: bits of the clock and of the reset, by the name of the port.
+        constants: net -> the bit that it always is.
     """
 
     inputs: Mapping[str, tuple[int, ...]]
     outputs: Mapping[str, tuple[int, ...]]
     gates: tuple[Gate, ...]
+    trees: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    constants: Mapping[int, int] = field(default_factory=dict)
 
 
 def read_module(path: Path, name: str) -> dict[str, Any]:
@@ -76,12 +83,15 @@ def join(
         unit: the unit that a module's own cells belong to.
     """
     nets = _Nets()
+    # What is undefined may as well be 0.
+    constant: dict[int | str, int] = {"0": nets.new(), "1": nets.new()}
+    constant |= dict.fromkeys("xz", constant["0"])
     found: list[tuple[str, str, str, dict[str, list[int]]]] = []
 
-    def place(name: str, body: dict[str, Any], path: str) -> dict[int, int]:
-        local: dict[int, int] = {}
+    def place(name: str, body: dict[str, Any], path: str) -> Callable[[int | str], int]:
+        local = dict(constant)
 
-        def net(bit: int) -> int:
+        def net(bit: int | str) -> int:
             if bit not in local:
                 local[bit] = nets.new()
             return local[bit]
@@ -92,35 +102,29 @@ def join(
                 continue
             inner = module(kind)
             if inner is None:
-                pins = {
-                    pin: [net(bit) for bit in bits if isinstance(bit, int)]
-                    for pin, bits in data["connections"].items()
-                }
+                pins = {pin: list(map(net, bits)) for pin, bits in data["connections"].items()}
                 found.append((path + cell, kind, unit(name), pins))
                 continue
             theirs = place(kind, inner, f"{path}{cell}.")
             for port, bits in data["connections"].items():
                 for mine, other in zip(bits, inner["ports"][port]["bits"], strict=True):
-                    if isinstance(mine, int) and other in theirs:
-                        nets.unite(net(mine), theirs[other])
-        for port in body["ports"].values():
-            for bit in port["bits"]:
-                if isinstance(bit, int):
-                    net(bit)
-        return local
+                    nets.unite(net(mine), theirs(other))
+        return net
 
     body = module(top)
     assert body is not None
     local = place(top, body, "")
 
-    def side(direction: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def side(direction: str, tree: bool = False) -> Iterator[tuple[str, tuple[int, ...]]]:
         for name, port in body["ports"].items():
-            if port["direction"] == direction and name not in ("clk", "rst"):
-                bits = (local[bit] for bit in port["bits"] if isinstance(bit, int))
-                yield name, tuple(nets.find(bit) for bit in bits)
+            if port["direction"] == direction and (name in (CLOCK, RESET)) == tree:
+                yield name, tuple(nets.find(local(bit)) for bit in port["bits"])
 
     gates = tuple(
         Gate(name, kind, of, {pin: tuple(map(nets.find, bits)) for pin, bits in pins.items()})
         for name, kind, of, pins in found
     )
-    return Netlist(dict(side("input")), dict(side("output")), gates)
+    constants = {nets.find(constant[digit]): int(digit) for digit in "01"}
+    return Netlist(
+        dict(side("input")), dict(side("output")), gates, dict(side("input", True)), constants
+    )

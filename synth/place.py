@@ -12,9 +12,10 @@ from hdl.config import PeConfig
 from hdl.emission import Emission
 from soc.generate import verilog
 
-from .area import TOTAL, Progress
+from .area import TOTAL
 from .devices import Device, find_device
 from .errors import SynthesisError
+from .mapping import Progress
 from .nextpnr import Placement, place_netlist
 from .shell import SHELL, UNIT, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target

@@ -1,23 +1,33 @@
 """Static timing of a mapped netlist: the longest path of each unit and of all of them together.
 
 Delays and slews come from the library's tables; rising and falling edges are followed apart; loads
-are those of the pins alone, as nothing is placed yet. The clock is ideal. An input arrives as from
-a flip-flop at time 0 and an output ends as in one, so a unit is timed as if registers stood at its
-ports. Memories have the times of :mod:`synth.sram_timing`.
+are those of the pins alone, as nothing is placed yet, unless a statistic of wires is given. The
+clock is ideal. An input arrives as from a flip-flop at time 0 and an output ends as in one, so a
+unit is timed as if registers stood at its ports. Memories have the times of
+:mod:`synth.sram_timing`.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
 
 from hdl.sram_macro import MacroError, SramGeometry
 
-from .cell_library import Arc, Cell, CellLibrary
+from .asic import node_nm
+from .cell_library import Arc, Cell, CellLibrary, WireLoad
 from .errors import SynthesisError
 from .netlist import Gate, Netlist
+from .order import driven, ordered
 from .sram_timing import SramTimes
 
-__all__ = ["Path", "PathStep", "longest_paths"]
+__all__ = [
+    "CLOCK_SLEW_NS",
+    "NetState",
+    "Path",
+    "PathStep",
+    "longest_path",
+    "longest_paths",
+    "net_states",
+]
 
 #: Slew of the clock and load of an output's flip-flop stand in for what is not known yet.
 CLOCK_SLEW_NS = 0.02
@@ -63,9 +73,11 @@ class Path:
 
 @dataclass
 class _Net:
-    """Arrival and slew of both edges, what each comes from, and the load in fF."""
+    """Arrival and slew of both edges, what each comes from, and the pins that it drives and their
+    load in fF."""
 
     load: float = 0.0
+    pins: int = 0
     arrival: list[float] = field(default_factory=lambda: [-1.0, -1.0])
     slew: list[float] = field(default_factory=lambda: [CLOCK_SLEW_NS, CLOCK_SLEW_NS])
     source: list[tuple["_Net", int, Gate] | Gate | None] = field(
@@ -74,8 +86,15 @@ class _Net:
 
 
 class _Analysis:
-    def __init__(self, netlist: Netlist, library: CellLibrary, macros: SramTimes) -> None:
+    def __init__(
+        self,
+        netlist: Netlist,
+        library: CellLibrary,
+        macros: SramTimes,
+        wires: WireLoad | None = None,
+    ) -> None:
         self.netlist = netlist
+        self.wires = wires
         self.library = library
         self.macros = macros
         self.nets: dict[int, _Net] = {}
@@ -107,17 +126,17 @@ class _Analysis:
             pin for pin in self.register.pins.values() if pin.direction == "input" and not pin.clock
         )
         for bits in self.netlist.outputs.values():
-            for bit in bits:
-                self.net(bit).load += data.capacitance
+            self._load(bits, data.capacitance)
         for gate in gates:
             cell = self.library.cells.get(gate.kind)
             for pin, bits in gate.pins.items():
                 if cell is not None and cell.pins[pin].direction == "input":
-                    for bit in bits:
-                        self.net(bit).load += cell.pins[pin].capacitance
+                    self._load(bits, cell.pins[pin].capacitance)
                 elif cell is None and not gate.outputs(pin):
-                    for bit in bits:
-                        self.net(bit).load += data.capacitance
+                    self._load(bits, data.capacitance)
+        if self.wires is not None:
+            for net in self.nets.values():
+                net.load += self.wires.load(net.pins)
         start = Gate("input", self.register.name, "", {})
         for name, bits in self.netlist.inputs.items():
             for bit in bits:
@@ -133,29 +152,15 @@ class _Analysis:
                         self._launch(bits[0], cell, gate, pin)
             else:
                 combinational.append(gate)
-        for gate in self._ordered(combinational):
-            self._pass(gate)
+        driver = driven(combinational, self.library)
+        for place in ordered(combinational, self.library, driver):
+            self._pass(combinational[place])
 
-    def _ordered(self, gates: list[Gate]) -> Iterable[Gate]:
-        driver: dict[int, int] = {}
-        cells = self.library.cells
-        for index, gate in enumerate(gates):
-            for pin, bits in gate.pins.items():
-                if cells[gate.kind].pins[pin].direction == "output":
-                    driver[bits[0]] = index
-        order: TopologicalSorter[int] = TopologicalSorter()
-        for index, gate in enumerate(gates):
-            before = [
-                driver[bits[0]]
-                for pin, bits in gate.pins.items()
-                if bits and bits[0] in driver and cells[gate.kind].pins[pin].direction == "input"
-            ]
-            order.add(index, *before)
-        try:
-            return [gates[index] for index in order.static_order()]
-        except CycleError as error:
-            names = [gates[index].name for index in error.args[1][:3]]
-            raise SynthesisError(f"a loop of gates can't be timed: {', '.join(names)}") from None
+    def _load(self, bits: Iterable[int], capacitance: float) -> None:
+        for bit in bits:
+            net = self.net(bit)
+            net.load += capacitance
+            net.pins += 1
 
     def _launch(self, bit: int, cell: Cell, gate: Gate, pin: str = "") -> None:
         """An edge of the clock reaches the output of a flip-flop."""
@@ -313,3 +318,31 @@ def longest_paths(netlist: Netlist, library: CellLibrary, macros: SramTimes) -> 
         if unit not in longest or end[0] > longest[unit][0]:
             longest[unit] = end
     return {unit: analysis.path(end) for unit, end in sorted(longest.items())}
+
+
+def longest_path(netlist: Netlist, library: CellLibrary) -> Path:
+    """The longest of :func:`longest_paths`, memories at the library's node; without any, one of
+    0 ns."""
+    paths = longest_paths(netlist, library, SramTimes(node_nm(library)))
+    return max(paths.values(), key=lambda path: path.ns, default=Path(0.0, ()))
+
+
+@dataclass(frozen=True)
+class NetState:
+    """A net: pins that it drives, its load in fF with its wire, and the slew of its edges in ns."""
+
+    pins: int
+    load: float
+    slew: float
+
+
+def net_states(
+    netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad
+) -> Mapping[int, NetState]:
+    """State of each net, with the loads of wires by ``wires``; parameters and errors otherwise as
+    of :func:`longest_paths`."""
+    analysis = _Analysis(netlist, library, macros, wires)
+    analysis.run()
+    return {
+        bit: NetState(net.pins, net.load, sum(net.slew) / 2) for bit, net in analysis.nets.items()
+    }

@@ -14,8 +14,9 @@ from hdl.config import PeConfig
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 
-from .area import AreaReport, AreaRow, Progress, synthesise
+from .area import AreaReport, AreaRow, synthesise
 from .errors import TrimError
+from .mapping import Progress
 from .needs import Needs, needed
 
 __all__ = ["AreaComparison", "TrimReport", "compare_area", "report", "trim"]

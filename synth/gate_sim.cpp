@@ -1,0 +1,173 @@
+// Simulates a mapped netlist with recorded inputs, cycle by cycle, and counts what its cells do.
+// Values of nets are bytes, 0 or 1. The structures are those of gate_sim.py.
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+struct Cells {
+  int32_t count;
+  const int32_t *input_start;   // count + 1 places in inputs
+  const int32_t *inputs;        // nets; the state of a flip-flop is its last input
+  const int32_t *output_start;  // count + 1 places in outputs and truth
+  const int32_t *outputs;       // nets
+  const uint64_t *truth;        // of each output over the cell's inputs
+  const int32_t *state;         // net of the state, -1 for a gate
+  const int32_t *enable;        // net that lets the clock through, -1 always
+  const uint64_t *next;         // truth table of the next state
+  const int32_t *bins;          // count + 1 places in Counts::states
+};
+
+struct Macros {
+  int32_t count;
+  const int32_t *shape;  // of each: words, bits, read ports, write ports, address bits
+  const int32_t *pins;   // of each, by port, reads first: enable, address bits, data bits
+};
+
+struct Stimulus {
+  int32_t nets;
+  int32_t cycles;
+  int32_t checked_from;  // outputs are compared from this cycle on
+  int32_t counted_from, counted_to;
+  int32_t inputs, outputs;
+  const int32_t *input_nets;
+  const int32_t *output_nets;
+  const uint8_t *input_values;   // cycles x inputs
+  const uint8_t *output_values;  // cycles x outputs
+  uint8_t *values;               // of all nets at the start
+};
+
+struct Counts {
+  uint64_t *toggles;   // of each net
+  uint64_t *states;    // of each cell: cycles in which its inputs have each of their values
+  uint64_t *causes;    // of each output of a cell: 1/60 of an edge that each of its inputs caused
+  uint64_t *accesses;  // of each port of each macro
+};
+
+constexpr int MAX_INPUTS = 6;
+constexpr uint64_t WHOLE = 60;  // divisible by every number of inputs
+
+class Simulation {
+ public:
+  Simulation(const Cells &cells, const Macros &macros, const Stimulus &stimulus, Counts &counts)
+      : cells_(cells), macros_(macros), stimulus_(stimulus), counts_(counts), now_(stimulus.values),
+        before_(now_, now_ + stimulus.nets) {
+    for (int m = 0; m < macros.count; m++) {
+      const int32_t *shape = macros.shape + 5 * m;
+      words_.emplace_back(static_cast<size_t>(shape[0]) * shape[1], 0);
+    }
+  }
+
+  // The place of the first output that differs from the recorded ones, counted over cycles x
+  // outputs, or -1.
+  int64_t run() {
+    for (int cycle = 0; cycle < stimulus_.cycles; cycle++) {
+      const size_t row = static_cast<size_t>(cycle);
+      const uint8_t *given = stimulus_.input_values + row * stimulus_.inputs;
+      for (int i = 0; i < stimulus_.inputs; i++) now_[stimulus_.input_nets[i]] = given[i];
+      settle();
+      if (cycle >= stimulus_.checked_from) {
+        const uint8_t *wanted = stimulus_.output_values + row * stimulus_.outputs;
+        for (int i = 0; i < stimulus_.outputs; i++)
+          if (now_[stimulus_.output_nets[i]] != wanted[i])
+            return static_cast<int64_t>(row) * stimulus_.outputs + i;
+      }
+      const bool counted = cycle >= stimulus_.counted_from && cycle < stimulus_.counted_to;
+      if (counted) count();
+      std::memcpy(before_.data(), now_, before_.size());
+      clock(counted);
+    }
+    return -1;
+  }
+
+ private:
+  unsigned row(int cell, const uint8_t *values) const {
+    unsigned found = 0;
+    const int32_t start = cells_.input_start[cell];
+    const int32_t number = cells_.input_start[cell + 1] - start;
+    for (int i = 0; i < number; i++)
+      found |= static_cast<unsigned>(values[cells_.inputs[start + i]]) << i;
+    return found;
+  }
+
+  void settle() {
+    for (int c = 0; c < cells_.count; c++) {
+      const unsigned place = row(c, now_);
+      for (int o = cells_.output_start[c]; o < cells_.output_start[c + 1]; o++)
+        now_[cells_.outputs[o]] = cells_.truth[o] >> place & 1;
+    }
+  }
+
+  void count() {
+    for (int n = 0; n < stimulus_.nets; n++) counts_.toggles[n] += now_[n] ^ before_[n];
+    for (int c = 0; c < cells_.count; c++) {
+      const unsigned place = row(c, now_);
+      counts_.states[cells_.bins[c] + place]++;
+      const unsigned changed = place ^ row(c, before_.data());
+      if (!changed) continue;
+      const uint64_t share = WHOLE / static_cast<unsigned>(__builtin_popcount(changed));
+      for (int o = cells_.output_start[c]; o < cells_.output_start[c + 1]; o++) {
+        const int32_t net = cells_.outputs[o];
+        if (now_[net] == before_[net]) continue;
+        for (int i = 0; i < MAX_INPUTS; i++)
+          if (changed >> i & 1) counts_.causes[MAX_INPUTS * o + i] += share;
+      }
+    }
+  }
+
+  void clock(bool counted) {
+    // Everything sees the values before the edge.
+    latched_.clear();
+    for (int c = 0; c < cells_.count; c++) {
+      const int32_t net = cells_.state[c];
+      if (net < 0) continue;
+      if (cells_.enable[c] >= 0 && !now_[cells_.enable[c]]) continue;
+      latched_.push_back({net, static_cast<uint8_t>(cells_.next[c] >> row(c, now_) & 1)});
+    }
+    const int32_t *pins = macros_.pins;
+    uint64_t *accesses = counts_.accesses;
+    for (int m = 0; m < macros_.count; m++) {
+      const int32_t *shape = macros_.shape + 5 * m;
+      const int bits = shape[1], ports = shape[2] + shape[3], address_bits = shape[4];
+      for (int p = 0; p < ports; p++, accesses++, pins += 1 + address_bits + bits) {
+        if (!now_[pins[0]]) continue;
+        if (counted) ++*accesses;
+        size_t word = 0;
+        for (int a = 0; a < address_bits; a++)
+          word |= static_cast<size_t>(now_[pins[1 + a]]) << a;
+        uint8_t *stored = words_[m].data() + word * bits;
+        const int32_t *data = pins + 1 + address_bits;
+        // Reads come before writes, so they see the old word.
+        for (int b = 0; b < bits; b++) {
+          if (p < shape[2])
+            latched_.push_back({data[b], stored[b]});
+          else
+            stored[b] = now_[data[b]];
+        }
+      }
+    }
+    for (const Latched &bit : latched_) now_[bit.net] = bit.value;
+  }
+
+  struct Latched {
+    int32_t net;
+    uint8_t value;
+  };
+
+  const Cells &cells_;
+  const Macros &macros_;
+  const Stimulus &stimulus_;
+  Counts &counts_;
+  uint8_t *now_;
+  std::vector<uint8_t> before_;
+  std::vector<std::vector<uint8_t>> words_;
+  std::vector<Latched> latched_;
+};
+
+}  // namespace
+
+extern "C" int64_t vip_gate_sim(const Cells *cells, const Macros *macros, const Stimulus *stimulus,
+                                Counts *counts) {
+  return Simulation(*cells, *macros, *stimulus, *counts).run();
+}
