@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hdl.config import SramKind
 
-from .asic import LIBERTY_PREFIX, NANGATE45, asic_commands, library_of
+from .asic import LIBERTY_PREFIX, NANGATE45, asic_commands, drive_text, library_of
 from .cell_library import CellLibrary
 from .errors import SynthesisError
 from .liberty import FLIP_FLOP, liberty_text
@@ -70,6 +70,7 @@ class Target:
 # beat arrays by 30 %. Written inline (a comma is a space), as ABC opens no path with spaces.
 _MAPPING = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m"
 _LIBRARY = "generic.lib"
+_DRIVE = "drive.constr"
 
 _GENERIC = Target(
     name="generic",
@@ -178,8 +179,8 @@ def _asic(name: str) -> Target:
         name=name,
         summary=f"standard cells of {library.name}: area and the longest paths",
         sram="macro",
-        commands=asic_commands(_LIBRARY),
-        files={_LIBRARY: text},
+        commands=asic_commands(_LIBRARY, _DRIVE),
+        files={_LIBRARY: text, _DRIVE: drive_text(library)},
         liberty=_LIBRARY,
         measures=("logic_ge", "ffs"),
         types={"ffs": dict.fromkeys(library.flip_flops(), 1)},
