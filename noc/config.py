@@ -1,0 +1,136 @@
+"""Configuration of the network between the vaults: what the user sets, checked, and its widths."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from hdl.config import ConfigurationError, SramKind
+from hdl.ports import COLUMN_BYTES, WORD_BITS
+
+__all__ = ["CLASSES", "NetworkConfig"]
+
+#: Message classes, requests and responses, which never share a virtual channel.
+CLASSES = 2
+
+#: Columns or rows at most.
+_MAX_SIDE = 16
+#: Widest byte address of a chip; that of :class:`hdl.config.PeConfig`.
+_MAX_ADDRESS_BITS = 40
+#: Shortest ring in which a packet takes two links of one direction, so that its links can form a
+#: circle of packets that wait for each other.
+_CIRCLE = 4
+_WORD_BYTES = WORD_BITS // 8
+
+
+def _within(name: str, value: object, low: int, high: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:  # type: ignore[operator]
+        raise ConfigurationError(
+            f"{name} must be a whole number from {low} to {high}, not {value!r}"
+        )
+
+
+def _power_of_two(name: str, value: object, low: int, high: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
+        raise ConfigurationError(
+            f"{name} must be a power of two from {low} to {high}, not {value!r}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig:
+    """A torus of ``columns`` x ``rows`` vaults. The defaults are the thesis's chip (5.1, 5.2).
+
+    Vault ``v`` stands in column ``v % columns`` and row ``v // columns``. A chip's byte address has
+    the vault's number above the address within the vault. Numbers that the torus has no vault for
+    (3 x 3 vaults leave 9..15) are addresses that don't exist.
+
+    Attributes:
+        columns, rows: vaults in each direction; 1..16. One column or row has no links in that
+            direction.
+        address_bits: byte address bits of a vault, 10..40; at most 40 with the vault's number.
+        tag_bits: tag width of each requester, and of the accesses of other vaults to a vault; 1..8.
+        packet_bytes: longest payload of a packet; power of two, 32..256. Accesses to memory need 32.
+        buffer_flits: flits that each virtual channel holds at the end of a link; power of two,
+            8..64, at least :attr:`packet_flits`.
+        counters: whether the counters of :mod:`noc.counters` exist (else they read 0).
+        sram: implementation of the buffers and tables.
+
+    Raises:
+        hdl.config.ConfigurationError: a value outside its range.
+    """
+
+    columns: int = 8
+    rows: int = 4
+    address_bits: int = 28
+    tag_bits: int = 6
+    packet_bytes: int = COLUMN_BYTES
+    buffer_flits: int = 8
+    counters: bool = True
+    sram: SramKind = "behavioural"
+
+    def __post_init__(self) -> None:
+        _within("columns", self.columns, 1, _MAX_SIDE)
+        _within("rows", self.rows, 1, _MAX_SIDE)
+        _within("address_bits", self.address_bits, 10, _MAX_ADDRESS_BITS)
+        if self.chip_address_bits > _MAX_ADDRESS_BITS:
+            raise ConfigurationError(
+                f"address_bits must be at most {_MAX_ADDRESS_BITS - self.vault_bits} with "
+                f"{self.columns} x {self.rows} vaults, for a chip has at most "
+                f"{_MAX_ADDRESS_BITS} address bits; not {self.address_bits}"
+            )
+        _within("tag_bits", self.tag_bits, 1, 8)
+        _power_of_two("packet_bytes", self.packet_bytes, COLUMN_BYTES, 256)
+        _power_of_two("buffer_flits", self.buffer_flits, 8, 64)
+        if self.buffer_flits < self.packet_flits:
+            raise ConfigurationError(
+                f"buffer_flits must be at least {self.packet_flits}, a packet of "
+                f"{self.packet_bytes} bytes (packet_bytes), not {self.buffer_flits}"
+            )
+        if not isinstance(self.counters, bool):
+            raise ConfigurationError(f"counters must be True or False, not {self.counters!r}")
+        if self.sram not in get_args(SramKind):
+            raise ConfigurationError(
+                f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
+            )
+
+    @property
+    def vaults(self) -> int:
+        """Vaults of the chip."""
+        return self.columns * self.rows
+
+    @property
+    def vault_bits(self) -> int:
+        """Bits of a vault's number; 0 for a single vault."""
+        return (self.vaults - 1).bit_length()
+
+    @property
+    def x_bits(self) -> int:
+        """Bits of a column's number; 0 for one column."""
+        return (self.columns - 1).bit_length()
+
+    @property
+    def y_bits(self) -> int:
+        """Bits of a row's number; 0 for one row."""
+        return (self.rows - 1).bit_length()
+
+    @property
+    def chip_address_bits(self) -> int:
+        """Bits of a byte address on the chip."""
+        return self.address_bits + self.vault_bits
+
+    @property
+    def packet_flits(self) -> int:
+        """Flits of the longest packet: header, a mask of bytes, and the payload."""
+        mask = -(-self.packet_bytes // WORD_BITS)
+        return 1 + mask + self.packet_bytes // _WORD_BYTES
+
+    @property
+    def lanes(self) -> int:
+        """Virtual channels of each class on a link: two where packets could wait in a circle."""
+        return 2 if max(self.columns, self.rows) >= _CIRCLE else 1
+
+    @property
+    def channels(self) -> int:
+        """Virtual channels of a link. Channel ``message class * lanes + lane``."""
+        return CLASSES * self.lanes
