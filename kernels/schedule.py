@@ -10,7 +10,7 @@ unit takes the instruction before it: :data:`isa.timing.VECTOR_HELD` places befo
 operands have been read. Whatever is closer than the contract allows in this worst case is a
 :class:`Hazard`, whether or not it would show in a run.
 
-*How long does it take?* In-order issue of one instruction a cycle, one more cycle for a taken
+*How long does it take?* In-order issue of one instruction a cycle, three more cycles for a taken
 branch, a vector unit that works on one instruction and holds another, loads that make their
 readers wait, and a memory that answers each 32-byte column after a fixed latency, one word a cycle.
 It is an estimate to schedule by; the cosimulation measures.
@@ -30,7 +30,7 @@ __all__ = ["Hazard", "ScheduleModel", "Watched", "watch"]
 _NEVER = -(1 << 40)
 _COLUMN_BYTES = 32
 #: Cycles that a taken branch costs beside its own.
-_BRANCH_PENALTY = 1
+_BRANCH_PENALTY = 3
 
 
 @dataclass(frozen=True)

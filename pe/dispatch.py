@@ -59,6 +59,9 @@ def dispatched(config: PeConfig) -> data.StructLayout:
 class Dispatch(Component):
     """Holds one instruction until no range of it is in transfer and its unit takes it.
 
+    Its ranges are compared in its first cycle here; it goes in the second one at the earliest. What
+    is in transfer meanwhile can only become less.
+
     What is held has its fault beside it, so the issue stage may go on behind it whatever it waits
     for: only a further vector or load-store instruction waits. An instruction with a fault stays
     until ``run`` falls.
@@ -113,6 +116,9 @@ class Dispatch(Component):
         # Nothing to transfer: done without the unit.
         nothing = Signal(reset_less=True)
         leaves = Signal()
+        checked = Signal()
+        conflict = Signal(reset_less=True)
+        m.d.sync += [checked.eq(held & ~leaves), conflict.eq(self.conflict)]
         given: Any = self.offer.payload
         register = now.kind[1]
         with m.If(leaves | self.drop | (faulty & ~self.run)):
@@ -135,6 +141,7 @@ class Dispatch(Component):
             m.d.comb += r.eq(now.ranges[number])
 
         sound = Signal()
+        free = Signal()
         clear = Signal()
         done = Signal()
         target, source, second = (now.ranges[number] for number in range(RANGES))
@@ -142,7 +149,8 @@ class Dispatch(Component):
         store = now.kind[0]
         m.d.comb += [
             sound.eq(held & ~faulty & ~self.drop),
-            self.vector.valid.eq(sound & now.vector & ~self.conflict),
+            free.eq(checked & ~conflict),
+            self.vector.valid.eq(sound & now.vector & free),
             vector.kind.eq(now.kind),
             vector.vertical.eq(now.vertical),
             vector.reduction.eq(now.reduction),
@@ -153,7 +161,7 @@ class Dispatch(Component):
             vector.vl.eq(now.vl),
             vector.mr.eq(now.mr),
             vector.fx.eq(now.fx),
-            clear.eq(sound & ~now.vector & (register | (~self.conflict & ~self.full))),
+            clear.eq(sound & ~now.vector & (register | (free & ~self.full))),
             self.load_store.valid.eq(clear & ~nothing),
             transfer.store.eq(store),
             transfer.register.eq(register),
@@ -179,7 +187,7 @@ class Dispatch(Component):
                 m.d.comb += self.loaded.eq(now.bytes)
 
         ranged = now.vector | ~register
-        with m.If(ranged & self.conflict):
+        with m.If(ranged & checked & conflict):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_CONFLICT)
         with m.Elif(now.vector):
             m.d.comb += self.stall.eq(PeCounter.STALL_VECTOR)

@@ -15,32 +15,37 @@ from isa.faults import FaultCause
 
 from .decode import ControlOp, IssueClass, decoded
 from .dispatch import EVENT_BITS, dispatched
+from .operands import with_operands
 from .range_check import CAUSE_BITS, RangeCheck
-from .register_file import READ_PORTS
 from .scalar import REGISTER_WIDTH
 from .vector_settings import VectorSettings
 
 __all__ = ["Issue"]
 
+#: Of an instruction behind a taken branch, what may take the branch's place.
+_ALWAYS_TAKEN = ("decoded", "outside", "a", "first", "second")
+
 
 class Issue(Component):
-    """The instruction at issue, its registers, its faults, and where it goes (thesis 5.1).
+    """The instruction at issue, its faults, and where it goes (thesis 5.1).
 
-    An instruction waits until the registers that it reads and writes hold their values. Scalar and
-    control instructions execute here; all others go on to :class:`pe.dispatch.Dispatch` with their
-    operands' values, and wait there for what they touch and for their unit.
+    Scalar and control instructions execute here; all others go on to
+    :class:`pe.dispatch.Dispatch` with their operands' values, and wait there for what they touch
+    and for their unit. A branch that is taken leaves no instruction here in the next cycle, and
+    discards what is behind it in that cycle.
 
     Members:
         run: in; 0 discards the instruction at issue and takes none.
         reset: in; vector settings back to those of a launch.
-        next_valid, next_pc, next_outside, next: in; instruction behind this one. take: out; it
-            moves here at the end of this cycle.
-        index, read: out; read the registers ``index``, if ``read`` is 1, to have their ``value``,
-            in, in the next cycle, held while ``read`` is 0. valid: in, valid bits.
-        invalidate, pending: out; register that a load will write.
-        decoded, pc: out; instruction at issue.
-        scalar: out; it is a scalar instruction and executes now. write: out; its result is to be
-            written. taken: in; it branches. redirect, target: out.
+        next: stream of :func:`pe.operands.with_operands`, in. next_waits, next_pc: in; an
+            instruction waits there for a register, and its address.
+        writes: out; the instruction at issue is a scalar one that writes its register A when it
+            executes. loads: out; it is a load that will write it.
+        invalidate: out; that load goes on to dispatch.
+        decoded, first, second: out; instruction at issue and its operands.
+        write: out; a scalar instruction executes and writes. taken: in; its branch is taken.
+        redirect, target: out; in the cycle after a taken branch: continue at ``target``. After
+            ``halt``, ``redirect`` too.
         offer: stream of :func:`pe.dispatch.dispatched`, out. dispatch_empty, dispatch_cause,
             dispatch_pc, dispatch_stall: in, of the dispatch stage.
         vector_busy, load_store_idle: in.
@@ -56,20 +61,15 @@ class Issue(Component):
             {
                 "run": In(1),
                 "reset": In(1),
-                "next_valid": In(1),
+                "next": In(stream.Signature(with_operands(config))),
+                "next_waits": In(1),
                 "next_pc": In(signed(PC_BITS)),
-                "next_outside": In(1),
-                "next": In(decoded(config)),
-                "take": Out(1),
-                "index": Out(config.register_bits).array(READ_PORTS),
-                "read": Out(1),
-                "value": In(REGISTER_WIDTH).array(READ_PORTS),
-                "valid": In(config.registers),
+                "writes": Out(1),
+                "loads": Out(1),
                 "invalidate": Out(1),
-                "pending": Out(config.register_bits),
                 "decoded": Out(decoded(config)),
-                "pc": Out(signed(PC_BITS)),
-                "scalar": Out(1),
+                "first": Out(REGISTER_WIDTH),
+                "second": Out(REGISTER_WIDTH),
                 "write": Out(1),
                 "taken": In(1),
                 "redirect": Out(1),
@@ -94,31 +94,30 @@ class Issue(Component):
         config = self.config
         d = self.decoded
         held = Signal()
-        outside = Signal()
         fire = Signal()
+        scalar = Signal()
 
         # The instruction at issue.
-        m.d.comb += self.take.eq(self.run & self.next_valid & (~held | fire) & ~self.redirect)
+        now: Any = Signal(with_operands(config), reset_less=True)
+        leads_away = Signal()
+        m.d.comb += [
+            self.next.ready.eq(self.run & (~held | fire) & ~self.redirect),
+            d.eq(now.decoded),
+            self.first.eq(now.first),
+            self.second.eq(now.second),
+            self.target.eq(now.target),
+        ]
+        m.d.sync += self.redirect.eq(leads_away)
         with m.If(~self.run | fire):
             m.d.sync += held.eq(0)
-        with m.If(self.take):
+        with m.If(self.next.valid & self.next.ready):
             m.d.sync += [
-                held.eq(1),
-                d.eq(self.next),
-                self.pc.eq(self.next_pc),
-                outside.eq(self.next_outside),
+                held.eq(~leads_away),
+                *(now[name].eq(self.next.payload[name]) for name in _ALWAYS_TAKEN),
             ]
-        ready = self._registers_ready(m)
-        # Registers are read again while one of them is not valid, and only then: all the values of
-        # an instruction that waits for anything else are here. So the choice of an address does
-        # not depend on what happens to the instruction in this cycle.
-        again = Signal()
-        m.d.comb += [again.eq(held & ~ready), self.read.eq(again | self.take)]
-        numbers = (d.a, d.b, d.c)
-        following = (self.next.a, self.next.b, self.next.c)
-        for index, number, later in zip(self.index, numbers, following, strict=True):
-            m.d.comb += index.eq(Mux(again, number, later))
-        a, b, c = self.value
+            # After a branch the address of its target, and its own, are still asked for.
+            with m.If(~leads_away):
+                m.d.sync += [now[name].eq(self.next.payload[name]) for name in ("pc", "target")]
 
         settings = VectorSettings(config)
         check = RangeCheck(config)
@@ -126,13 +125,13 @@ class Issue(Component):
         m.submodules.check = once(check, platform)
         m.d.comb += [
             check.decoded.eq(d),
-            check.a.eq(a),
-            check.b.eq(b),
-            check.c.eq(c),
+            check.a.eq(now.a),
+            check.b.eq(now.first),
+            check.c.eq(now.second),
             check.vl.eq(settings.vl),
             check.mr.eq(settings.mr),
             check.elements.eq(settings.elements),
-            settings.value.eq(a),
+            settings.value.eq(now.a),
             settings.reset.eq(self.reset),
         ]
         present = Signal()
@@ -142,42 +141,39 @@ class Issue(Component):
         m.d.comb += [
             present.eq(self.run & held),
             dispatch_fault.eq(self.dispatch_cause != FaultCause.NONE),
-            sound.eq(present & ready & ~outside & d.legal & ~dispatch_fault),
+            sound.eq(present & ~now.outside & d.legal & ~dispatch_fault),
             self.cause.eq(Mux(dispatch_fault, self.dispatch_cause, own_cause)),
-            self.fault_pc.eq(Mux(dispatch_fault, self.dispatch_pc, self.pc)),
-            self.waiting_pc.eq(Mux(self.dispatch_empty, self.pc, self.dispatch_pc)),
+            self.fault_pc.eq(Mux(dispatch_fault, self.dispatch_pc, now.pc)),
+            self.waiting_pc.eq(
+                Mux(
+                    self.dispatch_empty,
+                    Mux(~held & self.next_waits, self.next_pc, now.pc),
+                    self.dispatch_pc,
+                )
+            ),
         ]
-        with m.If(present & outside):
+        with m.If(present & now.outside):
             m.d.comb += own_cause.eq(FaultCause.PC_OUT_OF_PROGRAM)
         with m.Elif(present & ~d.legal):
             m.d.comb += own_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
-        with m.Elif(present & ready & check.bad_setting):
+        with m.Elif(present & check.bad_setting):
             m.d.comb += own_cause.eq(FaultCause.VECTOR_SETTING)
 
-        moves = self._offer(m, settings, check, sound)
+        moves = self._offer(m, settings, check, now, sound)
         control = self._control(m, settings, sound & ~check.bad_setting)
         m.d.comb += [
-            self.scalar.eq(sound & (d.unit == IssueClass.SCALAR)),
-            fire.eq(self.scalar | moves | control),
-            self.write.eq(self.scalar & d.writes),
-            self.redirect.eq(self.scalar & d.branch & self.taken),
-            self.target.eq(self.pc + d.value),
+            scalar.eq(sound & (d.unit == IssueClass.SCALAR)),
+            fire.eq(scalar | moves | control),
+            self.write.eq(scalar & d.writes),
+            self.writes.eq(held & (d.unit == IssueClass.SCALAR) & d.writes),
+            self.loads.eq(held & (d.unit == IssueClass.LOAD_STORE) & d.writes),
+            leads_away.eq((scalar & d.branch & self.taken) | self.halt),
         ]
-        self._count(m, check, present, ready, fire)
+        self._count(m, check, present, fire)
         return m
 
-    def _registers_ready(self, m: Module) -> Signal:
-        """Whether the registers of the instruction at issue hold their values."""
-        d = self.decoded
-        ready = Signal()
-        waits_a = (d.reads_a | d.writes) & ~self.valid.bit_select(d.a, 1)
-        waits_b = d.reads_b & ~self.valid.bit_select(d.b, 1)
-        waits_c = d.reads_c & ~self.valid.bit_select(d.c, 1)
-        m.d.comb += ready.eq(~(waits_a | waits_b | waits_c))
-        return ready
-
     def _offer(
-        self, m: Module, settings: VectorSettings, check: RangeCheck, sound: Signal
+        self, m: Module, settings: VectorSettings, check: RangeCheck, now: Any, sound: Signal
     ) -> Value:
         """Pass on to dispatch; the result says that it happens now."""
         d = self.decoded
@@ -200,12 +196,11 @@ class Issue(Component):
             offer.bytes.eq(check.bytes),
             offer.columns.eq(check.columns),
             offer.index.eq(d.a),
-            offer.value.eq(self.value[1]),
+            offer.value.eq(now.first),
             offer.cause.eq(check.cause),
-            offer.pc.eq(self.pc),
+            offer.pc.eq(now.pc),
             moves.eq(self.offer.valid & self.offer.ready),
             self.invalidate.eq(moves & transfer & d.writes),
-            self.pending.eq(d.a),
         ]
         m.d.comb += [offer.ranges[number].eq(r) for number, r in enumerate(check.ranges)]
         return moves
@@ -230,9 +225,7 @@ class Issue(Component):
                     m.d.comb += [self.halt.eq(1), done.eq(1)]
         return done
 
-    def _count(
-        self, m: Module, check: RangeCheck, present: Signal, ready: Signal, fire: Signal
-    ) -> None:
+    def _count(self, m: Module, check: RangeCheck, present: Signal, fire: Signal) -> None:
         """What this cycle counts as."""
         d = self.decoded
         event = self.event
@@ -245,6 +238,8 @@ class Issue(Component):
         passed_on = (d.unit == IssueClass.VECTOR) | (d.unit == IssueClass.LOAD_STORE)
         with m.If(~present):
             m.d.comb += event.eq(PeCounter.STALL_FETCH)
+            with m.If(self.next_waits):
+                m.d.comb += event.eq(PeCounter.STALL_REGISTER)
         with m.Elif(self.cause != FaultCause.NONE):
             m.d.comb += event.eq(PeCounter.STALL_FENCE)
         with m.Elif(fire):
@@ -255,8 +250,6 @@ class Issue(Component):
             # It stops at dispatch.
             with m.If(passed_on & (check.cause != FaultCause.NONE)):
                 m.d.comb += event.eq(PeCounter.STALL_FENCE)
-        with m.Elif(~ready):
-            m.d.comb += event.eq(PeCounter.STALL_REGISTER)
         with m.Elif(passed_on & ~self.offer.ready):
             m.d.comb += event.eq(self.dispatch_stall)
         with m.Elif(d.unit == IssueClass.VECTOR):

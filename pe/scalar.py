@@ -25,7 +25,7 @@ class Scalar(Component):
 
     Members:
         decoded: :func:`pe.decode.decoded`, in.
-        a, b, c: in, values of the registers.
+        first, second: in, operands; the first two registers of a branch.
         result: out; value for register A of a scalar instruction that writes.
         taken: out; a branch instruction branches.
     """
@@ -41,9 +41,8 @@ class Scalar(Component):
         super().__init__(
             {
                 "decoded": In(decoded(config)),
-                "a": In(REGISTER_WIDTH),
-                "b": In(REGISTER_WIDTH),
-                "c": In(REGISTER_WIDTH),
+                "first": In(REGISTER_WIDTH),
+                "second": In(REGISTER_WIDTH),
                 "result": Out(REGISTER_WIDTH),
                 "taken": Out(1),
             }
@@ -51,15 +50,7 @@ class Scalar(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        first = Signal(REGISTER_WIDTH)
-        second = Signal(REGISTER_WIDTH)
-        m.d.comb += [
-            first.eq(Mux(self.decoded.zero, 0, self.b)),
-            second.eq(Mux(self.decoded.immediate, self.decoded.value, self.c)),
-        ]
-        with m.If(self.decoded.branch):
-            m.d.comb += [first.eq(self.a), second.eq(self.b)]
-
+        first, second = self.first, self.second
         results: dict[ScalarOp, Value] = {}
         ordered = bool(self.conditions & {BranchOp.BLT, BranchOp.BGE})
         total = Signal(REGISTER_WIDTH)

@@ -1,0 +1,172 @@
+"""Operand fetch: between fetch and issue, where registers are read and waited for."""
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.ports import PC_BITS
+
+from .decode import decoded, register_operands
+from .fetch import WORD_BITS
+from .register_file import READ_PORTS
+from .scalar import REGISTER_WIDTH
+
+__all__ = ["Operands", "with_operands"]
+
+
+def with_operands(config: PeConfig) -> data.StructLayout:
+    """An instruction with the values of its operands.
+
+    Members:
+        decoded: :func:`pe.decode.decoded`. pc: its address. outside: that is not in the program.
+        target: where it branches to.
+        a: register A. first, second: what a scalar instruction works on; registers B and C of one
+            that is neither scalar nor a branch.
+    """
+    return data.StructLayout(
+        {
+            "decoded": decoded(config),
+            "pc": signed(PC_BITS),
+            "outside": 1,
+            "target": signed(PC_BITS),
+            "a": REGISTER_WIDTH,
+            "first": REGISTER_WIDTH,
+            "second": REGISTER_WIDTH,
+        }
+    )
+
+
+class Operands(Component):
+    """Holds one instruction while its registers are read, until all of them hold their values.
+
+    The registers are addressed by the fetched word itself; the word is decoded while they are
+    read. The result of the scalar instruction ahead is passed on as it is made.
+
+    Members:
+        run: in; 0 discards the instruction. redirect: in; so does 1, and it is not offered.
+        next_valid, next_pc, next_outside, next_word: in; instruction behind this one. take: out; it
+            moves here at the end of this cycle.
+        word: out; instruction here. decoded: in; the same, decoded (:func:`pe.decode.decoded`).
+        index, read: out, and value: in; see :class:`pe.register_file.RegisterFile`. valid: in; its
+            valid bits.
+        ahead: in, register A of the instruction ahead, at issue. writes: in; a scalar instruction
+            that writes it, with ``result``, in, when it executes. loads: in; a load that writes it
+            later.
+        offer: stream of :func:`with_operands`, out.
+        waits: out; the instruction here waits for a register. pc: out, its address.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "run": In(1),
+                "redirect": In(1),
+                "next_valid": In(1),
+                "next_pc": In(signed(PC_BITS)),
+                "next_outside": In(1),
+                "next_word": In(WORD_BITS),
+                "take": Out(1),
+                "word": Out(WORD_BITS),
+                "decoded": In(decoded(config)),
+                "index": Out(config.register_bits).array(READ_PORTS),
+                "read": Out(1),
+                "value": In(REGISTER_WIDTH).array(READ_PORTS),
+                "valid": In(config.registers),
+                "ahead": In(config.register_bits),
+                "writes": In(1),
+                "loads": In(1),
+                "result": In(REGISTER_WIDTH),
+                "offer": Out(stream.Signature(with_operands(config))),
+                "waits": Out(1),
+                "pc": Out(signed(PC_BITS)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        d = self.decoded
+        held = Signal()
+        word = Signal(WORD_BITS, name="held_word", reset_less=True)
+        pc = Signal(signed(PC_BITS), name="held_pc", reset_less=True)
+        outside = Signal(reset_less=True)
+        leaves = Signal()
+        m.d.comb += [
+            leaves.eq(self.offer.valid & self.offer.ready),
+            self.word.eq(word),
+            self.pc.eq(pc),
+            self.take.eq(self.run & self.next_valid & ~self.redirect & (~held | leaves)),
+        ]
+        with m.If(~self.run | self.redirect | leaves):
+            m.d.sync += held.eq(0)
+        with m.If(self.take):
+            m.d.sync += [
+                held.eq(1),
+                word.eq(self.next_word),
+                pc.eq(self.next_pc),
+                outside.eq(self.next_outside),
+            ]
+
+        numbers = register_operands(self.config, word)
+        following = register_operands(self.config, self.next_word)
+        same = [Signal(name=f"same_{name}") for name in "abc"]
+        m.d.comb += [s.eq(number == self.ahead) for s, number in zip(same, numbers, strict=True)]
+        missing = [
+            ~self.valid.bit_select(number, 1) | (s & self.loads)
+            for s, number in zip(same, numbers, strict=True)
+        ]
+        # Whether there is such an instruction is known here already.
+        waits = Signal()
+        m.d.comb += [
+            waits.eq(
+                d.legal
+                & ~outside
+                & (
+                    ((d.reads_a | d.writes) & missing[0])
+                    | (d.reads_b & missing[1])
+                    | (d.reads_c & missing[2])
+                )
+            ),
+            self.waits.eq(held & waits & ~self.redirect),
+        ]
+        # Registers are read again while one of them lacks its value, and only then: nothing else
+        # changes them meanwhile. So the choice of an address does not depend on what happens to
+        # the instruction in this cycle.
+        again = Signal()
+        m.d.comb += [again.eq(held & waits), self.read.eq(again | self.take)]
+        for index, number, later in zip(self.index, numbers, following, strict=True):
+            m.d.comb += index.eq(Mux(again, number, later))
+
+        def passed(flag: Value, otherwise: Value) -> Value:
+            # If the instruction ahead stays where it is, so does this one.
+            return Mux(self.writes & flag, self.result, otherwise)
+
+        a, b, c = self.value
+        immediate = Signal(REGISTER_WIDTH)
+        m.d.comb += immediate.eq(d.value)
+        offer: Any = self.offer.payload
+        m.d.comb += [
+            self.offer.valid.eq(held & ~waits),
+            offer.decoded.eq(d),
+            offer.pc.eq(pc),
+            offer.outside.eq(outside),
+            offer.target.eq(pc + d.value),
+            offer.a.eq(passed(same[0], a)),
+            offer.first.eq(
+                passed(
+                    Mux(d.branch, same[0], same[1] & ~d.zero),
+                    Mux(d.branch, a, Mux(d.zero, 0, b)),
+                )
+            ),
+            offer.second.eq(
+                passed(
+                    Mux(d.branch, same[1], same[2] & ~d.immediate),
+                    Mux(d.branch, b, Mux(d.immediate, immediate, c)),
+                )
+            ),
+        ]
+        return m
