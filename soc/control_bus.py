@@ -23,11 +23,13 @@ from .register_types import WORD_BYTES, Register
 
 __all__ = [
     "INDEX_BITS",
+    "ControlBitmap",
     "ControlCommand",
     "ControlLink",
     "ControlSpace",
     "control_message",
     "control_summary",
+    "register_index",
     "register_match",
 ]
 
@@ -47,8 +49,7 @@ class ControlSpace(enum.Enum, shape=3):
     CHIP = 0
     #: The selected PEs; ``register`` is a :class:`ControlCommand`.
     COMMAND = 1
-    #: The PEs of bitmap register ``index``; ``register`` is the number of the bitmap (word offset
-    #: in the chip's page, without the index).
+    #: The 32 PEs of bitmap register ``index``; ``register`` is a :class:`ControlBitmap`.
     GROUP = 2
     #: PE ``index``; ``register`` is the word offset in its page.
     PE = 3
@@ -69,6 +70,15 @@ class ControlCommand(enum.Enum, shape=3):
     STOP = 4
     #: All PEs, selected or not: be selected if bit 0 is 1, else be not.
     SELECT_ALL = 5
+
+
+class ControlBitmap(enum.Enum, shape=2):
+    """What a bit of a bitmap register tells of its PE."""
+
+    SELECT = 0
+    RUNNING = 1
+    HALTED = 2
+    FAULTED = 3
 
 
 def control_message() -> data.StructLayout:
@@ -124,3 +134,9 @@ def register_match(register: Register, word: Value) -> Value:
     one of its array."""
     mask = ((1 << len(word)) - 1) & ~(register.index_mask // WORD_BYTES)
     return (word & mask) == register.offset // WORD_BYTES
+
+
+def register_index(register: Register, word: Value) -> Value:
+    """Which of the array of ``register`` the word offset ``word`` in its page is of."""
+    low = register.index_low - (WORD_BYTES - 1).bit_length()
+    return word[low : low + register.index_bits]

@@ -24,7 +24,7 @@ class HostConfig:
         columns, rows: vaults of a row, and rows; at most 1024 vaults together.
         pes: PEs of a vault; at most 1024 in the chip.
         vault_address_bits: bits of a byte address within a vault, at least 12.
-        tag_bits: tag width of the host's memory port, 2..16. Half of the tags are for reads.
+        tag_bits: tag width of the host's memory port, 2..8. Half of the tags are for reads.
         id_bits: width of AXI identifiers, 1..16.
         vault_counters: whether the vaults have counters.
         network_counters: counters of a vault's node, 0..32.
@@ -52,7 +52,7 @@ class HostConfig:
             ("rows", 1, MAX_VAULTS),
             ("pes", 1, MAX_PES),
             ("vault_address_bits", (PAGE_BYTES - 1).bit_length(), 40),
-            ("tag_bits", 2, 16),
+            ("tag_bits", 2, 8),
             ("id_bits", 1, 16),
             ("network_counters", 0, MAX_COUNTERS),
         ):
