@@ -1,0 +1,118 @@
+"""Fixed-point arithmetic of the vector unit on NumPy arrays, for the golden models of the kernels.
+
+Elements are signed 16-bit numbers with :data:`FRACTION_LIMIT` or fewer fraction bits. A sum of
+products is exact, is shifted right by the fraction bits with halves rounded up, and saturates once;
+additions saturate (design.md, decision 3).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from .errors import KernelError
+
+__all__ = [
+    "ELEMENT",
+    "ELEMENT_BYTES",
+    "FRACTION_LIMIT",
+    "HIGHEST",
+    "LOWEST",
+    "Elements",
+    "add",
+    "check_elements",
+    "check_fraction",
+    "dot",
+    "from_fixed",
+    "multiply",
+    "to_fixed",
+]
+
+#: Arrays of elements, and of anything else.
+Elements = np.ndarray[Any, Any]
+
+#: Type of an element in memory and in the scratchpad.
+ELEMENT = np.dtype("<i2")
+ELEMENT_BYTES = ELEMENT.itemsize
+LOWEST = -(1 << 15)
+HIGHEST = (1 << 15) - 1
+#: Fraction bits of an element at most.
+FRACTION_LIMIT = 15
+
+
+def _saturate(values: Elements) -> Elements:
+    return np.clip(values, LOWEST, HIGHEST).astype(ELEMENT)
+
+
+def _round_shift(values: Elements, fraction: int) -> Elements:
+    half = 1 << fraction >> 1
+    return (values + half) >> fraction
+
+
+def check_fraction(fraction: int) -> None:
+    """Make sure that ``fraction`` is a number of fraction bits.
+
+    Raises:
+        KernelError: it is not within 0..:data:`FRACTION_LIMIT`.
+    """
+    if not isinstance(fraction, int) or not 0 <= fraction <= FRACTION_LIMIT:
+        raise KernelError(f"fraction bits must be from 0 to {FRACTION_LIMIT}, not {fraction!r}")
+
+
+def check_elements(name: str, values: Elements, shape: tuple[int, ...]) -> Elements:
+    """``values`` as elements, which must be whole numbers of 16 bits in this shape.
+
+    Raises:
+        KernelError: another shape, no whole numbers, or numbers beyond 16 bits.
+    """
+    found = np.asarray(values)
+    if found.shape != shape:
+        raise KernelError(f"{name} must have the shape {shape}, not {found.shape}")
+    if not np.issubdtype(found.dtype, np.integer):
+        raise KernelError(f"{name} must be whole numbers (see to_fixed), not {found.dtype}")
+    if found.size and not LOWEST <= found.min() <= found.max() <= HIGHEST:
+        raise KernelError(
+            f"{name} must be from {LOWEST} to {HIGHEST}, but goes from {found.min()} to "
+            f"{found.max()}"
+        )
+    return found.astype(ELEMENT)
+
+
+def add(first: Elements, second: Elements) -> Elements:
+    """Element-wise saturated sums: ``v.v.add`` and ``v.s.add``."""
+    return _saturate(first.astype(np.int32) + second.astype(np.int32))
+
+
+def multiply(first: Elements, second: Elements, fraction: int) -> Elements:
+    """Element-wise products, shifted right by ``fraction`` bits: ``v.v.mul`` and ``v.s.mul``."""
+    product = first.astype(np.int64) * second.astype(np.int64)
+    return _saturate(_round_shift(product, fraction))
+
+
+def dot(rows: Elements, columns: Elements, fraction: int) -> Elements:
+    """Matrix product whose elements are those of ``m.v.mul.add``.
+
+    Parameters:
+        rows: matrix of n x m elements, or a stack of such. columns: m x p elements.
+        fraction: bits to shift the sums right by.
+    """
+    # Sums of 256 products have 39 bits, far less than 53: floating point is exact, and fast.
+    exact = rows.astype(np.float64) @ columns.astype(np.float64)
+    return _saturate(_round_shift(exact.astype(np.int64), fraction))
+
+
+def to_fixed(values: Elements, fraction: int) -> Elements:
+    """Real numbers as elements with ``fraction`` fraction bits, rounded to nearest, saturated.
+
+    Raises:
+        KernelError: ``fraction`` outside its range, or a value that is no number.
+    """
+    check_fraction(fraction)
+    scaled = np.asarray(values, np.float64) * (1 << fraction)
+    if not np.all(np.isfinite(scaled)):
+        raise KernelError("values must be finite numbers")
+    return _saturate(np.floor(scaled + 0.5))
+
+
+def from_fixed(values: Elements, fraction: int) -> Elements:
+    """Elements with ``fraction`` fraction bits as real numbers."""
+    return values.astype(np.float64) / (1 << fraction)
