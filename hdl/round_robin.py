@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from .component import Component
 from .config import ConfigurationError
 
-__all__ = ["RoundRobin"]
+__all__ = ["RoundRobin", "lowest"]
 
 
 class RoundRobin(Component):
@@ -38,13 +38,13 @@ class RoundRobin(Component):
         high = Signal(self.count)
         m.d.comb += [
             high.eq(self.requests & above),
-            self.grant.eq(Mux(high.any(), _lowest(high), _lowest(self.requests))),
+            self.grant.eq(Mux(high.any(), lowest(high), lowest(self.requests))),
         ]
         with m.If(self.advance):
             m.d.sync += above.eq(~(self.grant | (self.grant - 1)))
         return m
 
 
-def _lowest(value: Value) -> Value:
+def lowest(value: Value) -> Value:
     """The lowest bit that is set in ``value``, alone."""
     return value & (~value + 1)

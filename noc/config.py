@@ -15,9 +15,9 @@ CLASSES = 2
 _MAX_SIDE = 16
 #: Widest byte address of a chip; that of :class:`hdl.config.PeConfig`.
 _MAX_ADDRESS_BITS = 40
-#: Shortest ring in which a packet takes two links of one direction, so that its links can form a
-#: circle of packets that wait for each other.
-_CIRCLE = 4
+#: Shortest ring whose links, in one direction, packets could wait for in a circle. In one of four,
+#: only packets from every other place take two links of one direction (:mod:`noc.routing`).
+_CIRCLE = 5
 _WORD_BYTES = WORD_BITS // 8
 
 
@@ -49,8 +49,8 @@ class NetworkConfig:
         columns, rows: vaults in each direction; 1..16. One column or row has no links in that
             direction.
         address_bits: byte address bits of a vault, 10..40; at most 40 with the vault's number.
-        tag_bits: tag width of each requester, and of the accesses of other vaults to a vault; 1..8.
-        packet_bytes: longest payload of a packet; power of two, 32..256. Accesses to memory need 32.
+        tag_bits: tag width of each requester and of what other vaults access in a vault; 1..8.
+        packet_bytes: longest payload of a packet; power of two, 32..256. Memory needs 32.
         buffer_flits: flits that each virtual channel holds at the end of a link; power of two,
             8..64, at least :attr:`packet_flits`.
         counters: whether the counters of :mod:`noc.counters` exist (else they read 0).

@@ -29,12 +29,12 @@ class Node(Component):
     accesses of one requester to one column reach the memory in the order of the requests; what the
     memory promises of one port (:class:`hdl.ports.MemoryPort`), the node promises of each.
 
-    **Progress.** Requests of a requester pass in order, so one to a busy vault holds up those behind
-    it. Responses pass whatever requests wait for. Every packet arrives in finite time, provided
-    that requesters take responses in finite time whether or not their requests are taken, that a
-    requester which has offered the first beat of a write offers the others without waiting for
-    anything but ``ready``, and that ``near`` and ``served`` are taken and answered in finite time.
-    A write is offered at ``served`` only when all its beats have arrived.
+    **Progress.** Requests of a requester pass in order, so one to a busy vault holds up those
+    behind it. Responses pass whatever requests wait for. Every packet arrives in finite time,
+    provided that requesters take responses in finite time whether or not their requests are taken,
+    that a requester which has offered the first beat of a write offers the others without waiting
+    for anything but ``ready``, and that ``near`` and ``served`` are taken and answered in finite
+    time. A write is offered at ``served`` only when all its beats have arrived.
 
     **Time.** Without other traffic, from the last beat of a request at ``ports`` to the first beat
     at ``served``: :data:`REQUEST_CYCLES` and :data:`HOP_CYCLES` a link; back again

@@ -1,0 +1,118 @@
+"""The way of a packet: one description, from which routers are built and deadlocks looked for.
+
+Dimension ordered: first along the row to the right column, then along the column, each on the
+shorter side of the ring. The way and the virtual channels depend on the two ends alone, so packets
+of one class between two vaults can't overtake each other.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+from .config import NetworkConfig
+from .topology import Direction, neighbour, position
+
+__all__ = ["LOCAL", "Channel", "Passage", "PortLane", "RingStep", "passages", "ring_step", "way"]
+
+#: Port of a router to its own vault.
+LOCAL = "local"
+
+
+class RingStep(NamedTuple):
+    """A step along a ring.
+
+    Attributes:
+        forward: towards higher numbers (east, south); otherwise towards lower ones.
+        lane: virtual channel of the link within the packet's class.
+    """
+
+    forward: bool
+    lane: int
+
+
+class Channel(NamedTuple):
+    """A virtual channel of the link that leaves ``vault`` in ``direction``."""
+
+    vault: int
+    direction: Direction
+    message_class: int
+    lane: int
+
+
+class PortLane(NamedTuple):
+    """A virtual channel of one class at a router.
+
+    Attributes:
+        port: a :class:`noc.topology.Direction`, or :data:`LOCAL`.
+        lane: 0..``lanes - 1``; 0 at the local port.
+    """
+
+    port: str
+    lane: int
+
+
+class Passage(NamedTuple):
+    """From where to where a packet passes a router."""
+
+    source: PortLane
+    target: PortLane
+
+
+def ring_step(size: int, here: int, there: int, lanes: int) -> RingStep:
+    """The step from ``here`` to ``there`` on a ring.
+
+    Where both sides are as long, even places go forward and odd ones back, which loads all links
+    alike. With two lanes, a packet that has yet to pass from the last place to the first (or back)
+    uses lane 1 until it has, and lane 0 from there on. Lane 1 is then never used behind that point
+    and lane 0 never across it, so neither is a circle.
+
+    Parameters:
+        size: places of the ring, at least 2.
+        here, there: different places, 0..``size - 1``.
+        lanes: 1 or 2.
+    """
+    ahead = (there - here) % size
+    forward = here % 2 == 0 if 2 * ahead == size else 2 * ahead < size
+    passes_end = there < here if forward else there > here
+    return RingStep(forward, int(passes_end) if lanes > 1 else 0)
+
+
+def way(
+    config: NetworkConfig, source: int, target: int, message_class: int, lanes: int
+) -> list[Channel]:
+    """The virtual channels that a packet takes, in order; empty from a vault to itself.
+
+    Parameters:
+        config: of the network.
+        source, target: vaults, 0..``config.vaults - 1``.
+        message_class: 0..``noc.config.CLASSES - 1``.
+        lanes: ``config.lanes``, or another number to see what would become of it.
+    """
+    channels = []
+    here = source
+    while here != target:
+        x, y = position(config, here)
+        to_x, to_y = position(config, target)
+        if x != to_x:
+            forward, lane = ring_step(config.columns, x, to_x, lanes)
+            direction = Direction.EAST if forward else Direction.WEST
+        else:
+            forward, lane = ring_step(config.rows, y, to_y, lanes)
+            direction = Direction.SOUTH if forward else Direction.NORTH
+        channels.append(Channel(here, direction, message_class, lane))
+        here = neighbour(config, here, direction)
+    return channels
+
+
+@cache
+def passages(config: NetworkConfig) -> frozenset[Passage]:
+    """What a router of the network must be able to do: all that some packet needs at some vault."""
+    found = set()
+    for source in range(config.vaults):
+        for target in range(config.vaults):
+            entered = PortLane(LOCAL, 0)
+            for channel in way(config, source, target, 0, config.lanes):
+                found.add(Passage(entered, PortLane(channel.direction, channel.lane)))
+                entered = PortLane(channel.direction.opposite, channel.lane)
+            if entered.port != LOCAL:
+                found.add(Passage(entered, PortLane(LOCAL, 0)))
+    return frozenset(found)
