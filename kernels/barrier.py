@@ -8,8 +8,15 @@ so it needs no emptying and serves any number of events. Whoever writes ``n`` ha
 A *barrier* is one such flag for each PE. The ``n``-th time, a PE writes ``n`` to its own flag
 (:meth:`FlagCode.signal`), then reads all until they hold ``n`` (:meth:`FlagCode.gather`). A PE that
 is ahead may write ``n + 1`` while others still look for ``n``; it gets no further before they have
-signalled ``n + 1`` too. Hence no timing of the PEs can make it fail, and a flag is never more than
-one ahead of those that read it.
+signalled ``n + 1`` too. Hence no timing of the PEs can make it fail.
+
+Between vaults. A PE reads flags of its own vault only. For those who wait in the vault before and
+in the one behind it in the ring (:mod:`kernels.vault_ring`), it has a flag there, one link away.
+*Point to point* is a write to one of them, which PEs there gather from all PEs of the vault it
+comes from (:attr:`FlagTable.before`, :attr:`FlagTable.behind`). The *distributed barrier* writes
+all three and gathers all three: nobody passes before its neighbours have come. That does not hold
+up the whole chip at once: a vault may be ahead of another by as many barriers as they are links
+apart, so it orders accesses to the own and neighbouring vaults, and there are no others.
 
 Cost. Flags are read four at a time, in the shadow of one another; one that is not full yet is read
 again alone after :data:`PAUSE` turns of an empty loop, so a waiting PE takes one column of the
@@ -43,11 +50,12 @@ _WIDE = "[64-bit]"
 
 @dataclass(frozen=True)
 class FlagTable:
-    """Flags of the PEs that share a vault, one after the other in DRAM.
+    """Flags that the PEs of a vault read, one after the other in DRAM.
 
     Attributes:
         base: address of the first; a multiple of 32.
-        members: PEs that take part in the barrier; at least 1.
+        members: PEs of the vault that take part in the barrier; at least 1.
+        ring: the vault has neighbours in a ring, with as many PEs each, which take part too.
 
     Raises:
         KernelError: a value outside its range.
@@ -55,6 +63,7 @@ class FlagTable:
 
     base: int
     members: int
+    ring: bool = False
 
     def __post_init__(self) -> None:
         if self.base < 0 or self.base % FLAG_BYTES:
@@ -63,36 +72,60 @@ class FlagTable:
             raise KernelError(f"members must be at least 1, not {self.members}")
 
     @property
-    def gathered(self) -> int:
-        """Flags that the barrier reads: whole groups of four, or none for a PE that is alone."""
-        return 0 if self.members == 1 else -(-self.members // _GROUP) * _GROUP
+    def _group_bytes(self) -> int:
+        """Bytes of the flags of one vault's PEs: whole groups, as :meth:`FlagCode.gather` reads."""
+        return -(-self.members // _GROUP) * _GROUP * FLAG_BYTES
 
     @property
-    def gathered_end(self) -> int:
-        """First byte behind the flags that the barrier reads from :attr:`base` on."""
-        return self.base + self.gathered * FLAG_BYTES
+    def _own(self) -> int:
+        return self.base + (2 * self._group_bytes if self.ring else 0)
+
+    @property
+    def everyone(self) -> tuple[int, int]:
+        """First and end address of the flags that the barrier reads; a PE does not read its own
+        if no other is in its vault."""
+        return self.base, self._own + (0 if self.members == 1 else self._group_bytes)
+
+    @property
+    def before(self) -> tuple[int, int]:
+        """First and end address of the flags written by the vault before this one in the ring."""
+        return self.base, self.base + self._group_bytes
+
+    @property
+    def behind(self) -> tuple[int, int]:
+        """First and end address of the flags written by the vault behind this one."""
+        return self.base + self._group_bytes, self._own
 
     @property
     def end(self) -> int:
         """First byte behind all flags."""
-        return self.base + (max(self.gathered, 1) + self.members) * FLAG_BYTES
+        return self.handover(self.members)
 
     def arrival(self, member: int) -> int:
         """Address of the flag that ``member`` (0..members - 1) writes when it is at the barrier."""
-        return self.base + member * FLAG_BYTES
+        return self._own + member * FLAG_BYTES
 
     def handover(self, member: int) -> int:
-        """Address of the flag by which ``member`` hands work to one other PE."""
-        return self.base + (max(self.gathered, 1) + member) * FLAG_BYTES
+        """Address of the flag by which ``member`` hands work to one other PE of the vault."""
+        return self._own + self._group_bytes + member * FLAG_BYTES
+
+    def from_before(self, member: int) -> int:
+        """Address of the flag that ``member`` of the vault before this one writes."""
+        return self.before[0] + member * FLAG_BYTES
+
+    def from_behind(self, member: int) -> int:
+        """Address of the flag that ``member`` of the vault behind this one writes."""
+        return self.behind[0] + member * FLAG_BYTES
 
     def words(self) -> bytes:
         """What the host writes at :attr:`base` before the first launch: no event has happened.
 
-        Flags that only fill up the barrier's last group are full for ever.
+        Flags that only fill up a group are full for ever.
         """
         words = np.zeros((self.end - self.base) // 8, "<i8")
-        flags = words.reshape(-1, FLAG_BYTES // 8)
-        flags[self.members : self.gathered, 0] = _ALWAYS_FULL
+        groups = words[: (self.handover(0) - self.base) // 8]
+        flags = groups.reshape(-1, self._group_bytes // FLAG_BYTES, FLAG_BYTES // 8)
+        flags[:, self.members :, 0] = _ALWAYS_FULL
         return words.tobytes()
 
 
@@ -128,11 +161,21 @@ class FlagCode:
         w.op(f"ld.reg {_WIDE}", self._event, own)
         w.op("add", self._event, self._event, self._one)
 
-    def signal(self, flag: str) -> None:
-        """Complete all earlier accesses, then mark the event in the flag at address ``flag``."""
+    def signal(self, flag: str, *others: str) -> None:
+        """Complete all earlier accesses, then mark the event in the flag at address ``flag``.
+
+        Parameters:
+            others: addresses of more flags; the first that is 0 ends the list.
+        """
         w = self._writer
         w.op("memfence")
         w.op(f"st.reg {_WIDE}", flag, self._event, note="full for this event")
+        if others:
+            told = w.new_label("told")
+            for other in others:
+                w.op("beq", other, self._zero, told)
+                w.op(f"st.reg {_WIDE}", other, self._event)
+            w.label(told)
 
     def wait_for(self, flag: str) -> None:
         """Wait until the flag at address ``flag`` is full for the event."""

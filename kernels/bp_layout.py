@@ -1,89 +1,69 @@
-"""Where a tile of belief propagation lies in DRAM, and the parameter block of its program.
+"""Where belief propagation lies in DRAM: the tiles of each vault, and what its program needs.
 
-Tile. All that belongs to a pixel is one *record* of five vectors of labels, in this order::
-
-    up | down | data cost | left | right        (messages named as in bp_problem.Direction)
-
-A sweep along rows reads the first three, a sweep along columns the last three, so one load of three
-vectors fetches what an update needs beside the message that it has just made; it then writes one
-vector of the next record. Vectors of up to 32 bytes are padded to a power of two of at least 8
-bytes and never cross a 32-byte DRAM column; longer ones are padded to a multiple of 8. Records are
-padded to a power of two that divides a 256-byte DRAM row, or to a multiple of rows. For 16 labels
-of 16 bits a record is one row (160 of 256 bytes used), and each update opens one row.
-
-Rows of pixels follow each other at a *pitch* of :data:`BANK_SKEW` DRAM rows more than a multiple of
-all banks. Neighbouring lines, which are worked on at the same time, then lie in different banks in
-both directions: eight rows at one column take the banks 0 9 2 11 4 13 6 15, eight columns at one
-row the banks 0 to 7 and, one row on, 9 to 16.
-
-Before the tile, from ``base`` on: the parameter block (:mod:`kernels.bp_parameters`), the flags of
-the PEs that share the tile (:mod:`kernels.barrier`), the smoothness costs and their transpose.
+From ``base`` on, in each vault alike: the parameter block (:mod:`kernels.bp_parameters`),
+the flags (:mod:`kernels.barrier`), the smoothness costs and their transpose, and the tiles, the one
+of column ``c`` (:mod:`kernels.bp_tiles`) in place ``c``. All tiles have the pitch and the room of
+the largest. One vault has one tile, the whole image.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from isa.image import DramImage
 
 from .barrier import FlagTable
-from .bp_parameters import Run, SweepPlace, block_bytes, most_words, runs
+from .bp_parameters import Run, block_bytes, most_words
 from .bp_problem import BpProblem, Direction, Messages, check_messages, element_type
-from .bp_share import share_sweep
+from .bp_record import (
+    BANKS,
+    COLUMN_BYTES,
+    COST_PLACE,
+    PLACE,
+    ROW_BYTES,
+    record_stride,
+    round_up,
+    row_stride,
+    vector_stride,
+)
+from .bp_share import NOTHING, share_sweep
+from .bp_steps import MOST_RUNS, Neighbours, SweepPlace, step_runs
+from .bp_tiles import Tile, TileGrid
 from .errors import KernelError
+from .vault_ring import VaultRing
 
 __all__ = [
-    "BANKS",
-    "BANK_SKEW",
-    "LOADED_VECTORS",
-    "ROW_BYTES",
     "BpLayout",
+    "RowPiece",
+    "collect",
+    "contents",
     "pack",
+    "row_pieces",
     "unpack",
-    "vector_stride",
 ]
 
-#: Bytes of a DRAM column and row, and banks of a vault (design.md, section 1).
-COLUMN_BYTES = 32
-ROW_BYTES = 256
-BANKS = 16
-#: DRAM rows by which the pitch exceeds a multiple of all banks.
-BANK_SKEW = 9
-#: Vectors in a record, and how many of them an update loads at once.
-RECORD_VECTORS = 5
-LOADED_VECTORS = 3
-
-#: Place of each vector in a record.
-_PLACE = {Direction.UP: 0, Direction.DOWN: 1, Direction.LEFT: 3, Direction.RIGHT: 4}
-_COST_PLACE = 2
 _ALIGNMENT = BANKS * ROW_BYTES
-
-
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
-
-
-def vector_stride(labels: int, bits: int) -> int:
-    """Bytes from a vector of ``labels`` elements of ``bits`` bits to the next one of its record."""
-    used = labels * element_type(bits).itemsize
-    if used > COLUMN_BYTES:
-        return _round_up(used, 8)
-    return max(8, 1 << (used - 1).bit_length())
 
 
 @dataclass(frozen=True, kw_only=True)
 class BpLayout:
-    """Addresses of a tile; see the module's text.
+    """Addresses of a problem; see the module's text.
+
+    Those called offsets are within each vault, all others are chip addresses; without other vaults
+    they are the same.
 
     Attributes:
         width, height: pixels, at least 1 each.
         labels: at least 1.
         bits: element width (:data:`kernels.bp_problem.BP_WIDTHS`).
-        base: first byte; a multiple of 4096 (all banks' rows).
-        sharers: PEs that share the tile; at least 1.
+        base: first offset; a multiple of 4096 (all banks' rows).
+        sharers: PEs of a vault that share its tiles; at least 1.
+        ring: of the vaults.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value outside its range, or tiles that don't fit their vault.
     """
 
     width: int
@@ -92,6 +72,7 @@ class BpLayout:
     bits: int = 16
     base: int = 0
     sharers: int = 1
+    ring: VaultRing = field(default_factory=VaultRing)
 
     def __post_init__(self) -> None:
         element_type(self.bits)
@@ -100,9 +81,16 @@ class BpLayout:
                 raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.base < 0 or self.base % _ALIGNMENT:
             raise KernelError(f"base must be a multiple of {_ALIGNMENT}, not {self.base}")
+        if self.end > 1 << self.ring.address_bits:
+            raise KernelError(
+                f"the tiles of a vault end at byte {self.end}, the vault has "
+                f"{1 << self.ring.address_bits} bytes"
+            )
 
     @classmethod
-    def of(cls, problem: BpProblem, *, base: int = 0, sharers: int = 1) -> "BpLayout":
+    def of(
+        cls, problem: BpProblem, *, base: int = 0, sharers: int = 1, ring: VaultRing | None = None
+    ) -> "BpLayout":
         """The layout of ``problem``."""
         return cls(
             width=problem.width,
@@ -111,7 +99,13 @@ class BpLayout:
             bits=problem.bits,
             base=base,
             sharers=sharers,
+            ring=ring or VaultRing(),
         )
+
+    @cached_property
+    def grid(self) -> TileGrid:
+        """The tiles."""
+        return TileGrid(width=self.width, height=self.height, ring=self.ring)
 
     @property
     def vector_bytes(self) -> int:
@@ -120,103 +114,253 @@ class BpLayout:
 
     @property
     def record_bytes(self) -> int:
-        """Bytes from a pixel to its right neighbour."""
-        used = RECORD_VECTORS * self.vector_bytes
-        return _round_up(used, ROW_BYTES) if used > ROW_BYTES else 1 << (used - 1).bit_length()
+        """Bytes from a pixel to its right neighbour in the tile."""
+        return record_stride(self.labels, self.bits)
 
     @property
     def pitch(self) -> int:
-        """Bytes from a pixel to the one below it."""
-        skew = BANK_SKEW * ROW_BYTES
-        return _round_up(max(0, self.width * self.record_bytes - skew), _ALIGNMENT) + skew
+        """Bytes from a pixel to the one below it in the tile."""
+        return row_stride(self.grid.tile_width * self.record_bytes)
 
     @property
     def flags(self) -> FlagTable:
-        """The flags of the PEs that share the tile."""
+        """The flags of a vault, at their offset."""
         # Behind the parameter block, hence never at address 0, which stands for no flag.
-        block = 8 * most_words(self.sharers, len(Direction))
-        return FlagTable(self.base + _round_up(block, COLUMN_BYTES), self.sharers)
+        steps = sum(self.grid.steps(direction) for direction in Direction)
+        block = 8 * most_words(self.sharers, MOST_RUNS * steps)
+        base = self.base + round_up(block, COLUMN_BYTES)
+        return FlagTable(base, self.sharers, ring=self.ring.vaults > 1)
 
     @property
     def matrix(self) -> int:
-        """Address of the smoothness costs, rows contiguous."""
+        """Offset of the smoothness costs, rows contiguous."""
         return self.flags.end
 
     @property
     def transposed(self) -> int:
-        """Address of the transposed smoothness costs."""
-        return self.matrix + _round_up(self.labels**2 * self.bits // 8, COLUMN_BYTES)
+        """Offset of the transposed smoothness costs."""
+        return self.matrix + round_up(self.labels**2 * self.bits // 8, COLUMN_BYTES)
 
     @property
     def parameters(self) -> int:
-        """Address of the parameter block, for the launch."""
+        """Offset of the parameter block, for the launch."""
         return self.base
 
-    @property
+    @cached_property
     def tile(self) -> int:
-        """Address of pixel (0, 0)'s record."""
-        return _round_up(2 * self.transposed - self.matrix, _ALIGNMENT)
+        """Offset of the first record of the first tile."""
+        return round_up(2 * self.transposed - self.matrix, _ALIGNMENT)
+
+    @cached_property
+    def tile_bytes(self) -> int:
+        """Bytes from a vault's tile to its next."""
+        return round_up(self.grid.tile_height * self.pitch, _ALIGNMENT)
 
     @property
     def end(self) -> int:
-        """First byte behind everything."""
-        return self.tile + self.height * self.pitch
+        """First offset behind everything."""
+        return (
+            self.tile
+            + (self.grid.columns - 1) * self.tile_bytes
+            + self.grid.tile_height * (self.pitch)
+        )
 
     def message(self, direction: Direction, x: int, y: int) -> int:
-        """Address of the message that arrives at pixel (x, y) moving in ``direction``."""
-        return self._vector(_PLACE[direction], x, y)
+        """Address of the message that arrives at pixel (x, y), moving in ``direction``."""
+        return self._vector(PLACE[direction], x, y)
 
     def data_cost(self, x: int, y: int) -> int:
         """Address of the data costs of pixel (x, y)."""
-        return self._vector(_COST_PLACE, x, y)
+        return self._vector(COST_PLACE, x, y)
 
     def _vector(self, place: int, x: int, y: int) -> int:
-        return self.tile + y * self.pitch + x * self.record_bytes + place * self.vector_bytes
+        tile = self.grid.tile_of(x, y)
+        return self.record(tile, x - tile.x, y - tile.y) + place * self.vector_bytes
 
-    def sweep(self, direction: Direction) -> SweepPlace:
-        """Where a sweep begins and how it moves."""
+    def record(self, tile: Tile, x: int, y: int) -> int:
+        """Address of the record of pixel (x, y) of ``tile``."""
+        offset = self.tile + tile.column * self.tile_bytes + y * self.pitch + x * self.record_bytes
+        return self.ring.address(tile.vault, offset)
+
+    def sweep(self, direction: Direction, tile: Tile) -> SweepPlace:
+        """Where the sweep of ``tile`` begins and how it moves."""
         along, across = self.record_bytes, self.pitch
-        pixels = self.width
-        loaded = _PLACE[Direction.UP]
+        pixels, loaded = tile.width, PLACE[Direction.UP]
         if not direction.horizontal:
             along, across = across, along
-            pixels = self.height
-            loaded = _COST_PLACE
-        x = self.width - 1 if direction is Direction.LEFT else 0
-        y = self.height - 1 if direction is Direction.UP else 0
+            pixels, loaded = tile.height, COST_PLACE
+        step = -along if direction.reverse else along
+        first = self._border(tile, direction, leaving=False)
+        following = self.grid.following(direction, tile)
+        leaves = step
+        if following is not None:
+            last = self._border(tile, direction, leaving=True)
+            leaves = self._border(following, direction, leaving=False) - last
+        costs = self.transposed if direction.reverse else self.matrix
         return SweepPlace(
-            load=self._vector(loaded, x, y),
-            edge=self.message(direction, x, y),
-            step=-along if direction.reverse else along,
+            load=first + loaded * self.vector_bytes,
+            edge=first + PLACE[direction] * self.vector_bytes,
+            step=step,
+            exit=leaves,
             line_step=across,
-            updates=pixels - 1,
-            costs=self.transposed if direction.reverse else self.matrix,
+            updates=pixels - (following is None),
+            costs=self.ring.address(tile.vault, costs),
         )
 
-    def runs(self, member: int) -> list[Run]:
-        """What the PE in slot ``member`` (0..sharers - 1) does in an iteration."""
-        found = []
-        for direction in Direction:
-            place = self.sweep(direction)
-            lines = self.height if direction.horizontal else self.width
-            share = share_sweep(lines, place.updates, self.sharers)[member]
-            found += runs(place, share, self.flags, member)
-        return found
+    def _border(self, tile: Tile, direction: Direction, *, leaving: bool) -> int:
+        """The record of the first pixel of line 0, or of its last."""
+        far = direction.reverse != leaving
+        if direction.horizontal:
+            return self.record(tile, tile.width - 1 if far else 0, 0)
+        return self.record(tile, 0, tile.height - 1 if far else 0)
 
-    def parameter_block(self, iterations: int) -> bytes:
-        """The parameter block for ``iterations`` (0 or more) iterations.
+    def runs(self, member: int, vault: int = 0) -> list[Run]:
+        """What the PE in slot ``member`` (0..sharers - 1) of ``vault`` does in an iteration."""
+        flags = self._flags_of(vault)
+        neighbours = Neighbours(own=flags)
+        if flags.ring:
+            before, behind = self.ring.next(vault, -1), self.ring.next(vault)
+            neighbours = Neighbours(
+                own=flags, before=self._flags_of(before), behind=self._flags_of(behind)
+            )
+        return [
+            run
+            for direction in Direction
+            for run in self._sweep_runs(direction, vault, member, neighbours)
+        ]
+
+    def _flags_of(self, vault: int) -> FlagTable:
+        flags = self.flags
+        return replace(flags, base=self.ring.address(vault, flags.base))
+
+    def _sweep_runs(
+        self, direction: Direction, vault: int, member: int, neighbours: Neighbours
+    ) -> Iterator[Run]:
+        steps = self.grid.steps(direction)
+        place: SweepPlace | None
+        costs: int | None = None
+        for step in range(steps):
+            tile = self.grid.step(direction, vault, step)
+            place, share = None, NOTHING
+            if tile is not None:
+                place = self.sweep(direction, tile)
+                lines = tile.height if direction.horizontal else tile.width
+                share = share_sweep(lines, place.updates, self.sharers)[member]
+            end = neighbours.end_of_step(member, direction, step == steps - 1)
+            for run in step_runs(place, share, neighbours.own, member, end):
+                if run.lanes and place is not None and costs is None:
+                    costs = place.costs
+                    yield replace(run, costs=costs)
+                else:
+                    yield run
+
+    def parameter_block(self, iterations: int, vault: int = 0) -> bytes:
+        """The parameter block of ``vault`` for ``iterations`` (0 or more) iterations.
 
         Raises:
             KernelError: a negative number of iterations.
         """
-        plans = [self.runs(member) for member in range(self.sharers)]
-        return block_bytes(self.parameters, iterations, self.flags, plans)
+        members = range(self.sharers)
+        flags = self._flags_of(vault)
+        return block_bytes(
+            self.ring.address(vault, self.parameters),
+            iterations,
+            [flags.arrival(member) for member in members],
+            [self.runs(member, vault) for member in members],
+        )
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
-    expected = BpLayout.of(problem, base=layout.base, sharers=layout.sharers)
+    expected = BpLayout.of(problem, base=layout.base, sharers=layout.sharers, ring=layout.ring)
     if layout != expected:
         raise KernelError(f"the layout is for {layout}, the problem needs {expected}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPiece:
+    """Where one row of a tile lies: ``length`` bytes of records from ``address`` on.
+
+    Attributes:
+        y, columns: row and columns of the image.
+    """
+
+    y: int
+    columns: slice
+    address: int
+    length: int
+
+
+def row_pieces(layout: BpLayout, vault: int | None = None) -> Iterator[RowPiece]:
+    """All rows of all tiles of ``vault``; None: of all vaults."""
+    vaults = range(layout.ring.vaults) if vault is None else (vault,)
+    for tile in (tile for each in vaults for tile in layout.grid.tiles(each)):
+        for y in range(tile.height):
+            yield RowPiece(
+                y=tile.y + y,
+                columns=slice(tile.x, tile.x + tile.width),
+                address=layout.record(tile, 0, y),
+                length=tile.width * layout.record_bytes,
+            )
+
+
+def contents(
+    problem: BpProblem,
+    layout: BpLayout,
+    *,
+    iterations: int,
+    messages: Messages | None = None,
+) -> Iterator[tuple[int, bytes]]:
+    """What has to be in memory before the launch: addresses, ascending in each vault, and bytes.
+
+    Parameter blocks, flags, smoothness costs, data costs and messages (None: all 0).
+
+    Raises:
+        KernelError: a layout for another problem, negative iterations, messages of a wrong shape.
+    """
+    _check(layout, problem)
+    given = problem.no_messages() if messages is None else check_messages(problem, messages)
+    planes = {COST_PLACE: problem.data_costs}
+    planes |= {place: given[direction] for direction, place in PLACE.items()}
+    shared = (
+        (layout.flags.base, layout.flags.words()),
+        (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes()),
+        (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes()),
+    )
+    for vault in range(layout.ring.vaults):
+        parameters = layout.parameter_block(iterations, vault)
+        yield layout.ring.address(vault, layout.parameters), parameters
+        for offset, data in shared:
+            yield layout.ring.address(vault, offset), data
+        for piece in row_pieces(layout, vault):
+            data = np.zeros(piece.length, np.uint8)
+            for place, values in planes.items():
+                row = np.ascontiguousarray(values[piece.y, piece.columns])
+                _vectors(data, layout, place)[...] = row.view(np.uint8)
+            yield piece.address, data.tobytes()
+
+
+def collect(layout: BpLayout, read: Callable[[int, int], bytes]) -> Messages:
+    """Read the messages of all directions back.
+
+    Parameters:
+        read: gives the bytes from an address on, as many as told.
+    """
+    dtype = element_type(layout.bits)
+    shape = (len(Direction), layout.height, layout.width, layout.labels)
+    messages = np.empty(shape, dtype)
+    for piece in row_pieces(layout):
+        data = np.frombuffer(read(piece.address, piece.length), np.uint8)
+        for direction, place in PLACE.items():
+            vectors = np.ascontiguousarray(_vectors(data, layout, place))
+            messages[direction, piece.y, piece.columns] = vectors.view(dtype)
+    return messages
+
+
+def _vectors(data: np.ndarray, layout: BpLayout, place: int) -> np.ndarray:
+    """View ``[x, byte]`` of one vector of every record of a row."""
+    records = data.reshape(-1, layout.record_bytes)
+    start = place * layout.vector_bytes
+    return records[:, start : start + layout.labels * layout.bits // 8]
 
 
 def pack(
@@ -227,43 +371,11 @@ def pack(
     iterations: int,
     messages: Messages | None = None,
 ) -> None:
-    """Write parameter block, flags, smoothness costs, data costs and messages (None: all 0).
-
-    Raises:
-        KernelError: a layout for another problem, negative iterations, messages of a wrong shape.
-    """
-    _check(layout, problem)
-    given = problem.no_messages() if messages is None else check_messages(problem, messages)
-    memory.write(layout.flags.base, layout.flags.words())
-    memory.write(layout.parameters, layout.parameter_block(iterations))
-    memory.write(layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes())
-    memory.write(layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes())
-    tile = np.zeros((layout.height, layout.pitch), np.uint8)
-    vectors = {_COST_PLACE: problem.data_costs}
-    vectors |= {place: given[direction] for direction, place in _PLACE.items()}
-    for place, values in vectors.items():
-        _plane(tile, layout, place)[...] = np.ascontiguousarray(values).view(np.uint8)
-    memory.write(layout.tile, tile.tobytes())
+    """Write the :func:`contents` to ``memory``."""
+    for address, data in contents(problem, layout, iterations=iterations, messages=messages):
+        memory.write(address, data)
 
 
 def unpack(layout: BpLayout, memory: DramImage) -> Messages:
     """Read the messages of all directions back."""
-    size = layout.height * layout.pitch
-    tile = np.frombuffer(memory.read(layout.tile, size), np.uint8)
-    tile = tile.reshape(layout.height, layout.pitch)
-    dtype = element_type(layout.bits)
-    shape = (len(Direction), layout.height, layout.width, layout.labels)
-    messages = np.empty(shape, dtype)
-    for direction, place in _PLACE.items():
-        plane = np.ascontiguousarray(_plane(tile, layout, place))
-        messages[direction] = plane.view(dtype)
-    return messages
-
-
-def _plane(tile: np.ndarray, layout: BpLayout, place: int) -> np.ndarray:
-    """View ``[y, x, byte]`` of one vector of every record."""
-    records = tile[:, : layout.width * layout.record_bytes]
-    records = records.reshape(layout.height, layout.width, layout.record_bytes)
-    start = place * layout.vector_bytes
-    view: np.ndarray = records[:, :, start : start + layout.labels * layout.bits // 8]
-    return view
+    return collect(layout, memory.read)

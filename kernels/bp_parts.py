@@ -3,6 +3,7 @@
 from isa.launch import START_REGISTERS
 
 from .assembly import AssemblyWriter
+from .bp_parameters import SIGNALS
 from .bp_problem import element_type
 from .bp_schedule import ScratchpadPlan, Spacing
 
@@ -36,6 +37,7 @@ class BpParts:
         self.writer = writer
         reg = writer.register
         self.zero = writer.fixed_register("zero", 0, "0, as the launch leaves it")
+        self.vault = writer.fixed_register("vault", _START["vault"], "this PE's vault")
         self.slot = writer.fixed_register("slot", _START["slot"], "this PE's place in its vault")
         self.parameters = writer.fixed_register(
             "parameters", _START["parameters"], "address of the parameter block"
@@ -46,9 +48,7 @@ class BpParts:
         self.runs = reg("runs", "runs in an iteration")
         self.runs_left = reg("runs_left", "runs left in this iteration")
         self.described = reg("described", "address of the next word of a run's description")
-        self.event = reg("event", "number of the next barrier")
-        self.flags = reg("flags", "first flag of the barrier")
-        self.flags_end = reg("flags_end", "end of its flags")
+        self.event = reg("event", "number of the step of a sweep that ends next")
         self.lanes = reg("lanes", "run: lines worked on at a time")
         self.wait = reg("wait", "run: address of a flag to wait for before, or 0")
         self.costs = reg("costs", "run: address of smoothness costs to load before, or 0")
@@ -61,14 +61,19 @@ class BpParts:
         ]
         self.across = reg("across", "run: bytes from X to Y")
         self.step = reg("step", "run: bytes from pixel to pixel of a line")
+        self.exit = reg("exit", "run: bytes from the last message but one of a line to the last")
         self.turn = reg(
             "turn", "run: bytes from the last message of a line to the next one's first"
         )
         self.next = reg("next", "run: bytes from a line to the next one of its lane")
         self.groups = reg("groups", "run: pairs or lines left in the update stream")
         self.updates = reg("updates", "run: updates in a line")
-        self.signal = reg("signal", "run: address of a flag to write behind, or 0")
-        self.gather = reg("gather", "run: 1: all PEs wait for each other behind it")
+        self.signals = [
+            reg(f"signal_{n}", f"run: address of flag {n} to write behind it, or 0")
+            for n in range(1, SIGNALS + 1)
+        ]
+        self.gather = reg("gather", "run: address of the first flag to wait for behind it, or 0")
+        self.gather_end = reg("gather_end", "run: end of those flags")
         self.load_groups = reg("load_groups", "pairs or lines left in the load stream")
         self.load_left = reg("load_left", "updates left in the load stream's line")
         self.load = [

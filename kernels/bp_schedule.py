@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 
-from .bp_layout import LOADED_VECTORS, vector_stride
 from .bp_problem import element_type
+from .bp_record import LOADED_VECTORS, vector_stride
 from .errors import KernelError
 
 __all__ = ["LANES", "ScratchpadPlan", "Spacing", "most_labels", "plan"]

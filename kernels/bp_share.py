@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from .errors import KernelError
 
-__all__ = ["START_UPDATES", "Piece", "Share", "share_sweep"]
+__all__ = ["NOTHING", "START_UPDATES", "Piece", "Share", "share_sweep"]
 
 #: Updates in whose time a PE could begin and end a piece of its own; no line is cut for less.
 START_UPDATES = 4
@@ -52,6 +52,10 @@ class Share:
     tail: Piece | None
 
 
+#: The share of a PE that has nothing to do.
+NOTHING = Share(None, range(0), None)
+
+
 def share_sweep(lines: int, updates: int, sharers: int) -> list[Share]:
     """The share of each PE.
 
@@ -69,7 +73,7 @@ def share_sweep(lines: int, updates: int, sharers: int) -> list[Share]:
             "0 updates and 1 PE"
         )
     if not updates:
-        return [Share(None, range(0), None)] * sharers
+        return [NOTHING] * sharers
     total = lines * updates
     whole = -(-lines // sharers) * updates
     if lines < sharers or -(-total // sharers) + START_UPDATES >= whole:

@@ -45,6 +45,7 @@ class BpStream:
             self._update(lane, made=True)
         w.label(f"{self.name}_count")
         w.op("sub", p.left, p.left, 1)
+        w.op("beq", p.left, "one", f"{self.name}_exit")
         w.op("bne", p.left, p.zero, f"{self.name}_loop")
         w.note("Next line: starts from the message in its slot.")
         w.op("sub", p.groups, p.groups, 1)
@@ -53,6 +54,11 @@ class BpStream:
         for lane, slot in zip(range(self.lanes), (p.this_slot, p.a), strict=False):
             w.op("add", p.incoming[lane], slot, p.places.first_message)
             w.op("mov", p.store_step[lane], p.turn)
+        w.op("jmp", f"{self.name}_loop")
+        w.note("Before the last update of a line: its message may leave the tile.")
+        w.label(f"{self.name}_exit")
+        for lane in range(self.lanes):
+            w.op("mov", p.store_step[lane], p.exit)
         w.op("jmp", f"{self.name}_loop")
         w.note("Last messages.")
         w.label(f"{self.name}_end")
@@ -73,8 +79,14 @@ class BpStream:
         self._load_line()
         w.op("mov", p.load_groups, p.groups)
         w.op("mov", p.left, p.updates)
+        begin = w.new_label("begin")
+        w.op("mov", p.store_step[0], p.step)
+        w.op("bne", p.updates, "one", begin)
+        w.op("mov", p.store_step[0], p.exit, note="the first message is the last")
+        w.label(begin)
         for lane in range(self.lanes):
-            w.op("add", p.store[lane], p.edge[lane], p.step)
+            w.op("add", p.store[lane], p.edge[lane], p.store_step[0])
+        for lane in range(self.lanes):
             w.op("mov", p.store_step[lane], p.step)
 
     def _load_line(self) -> None:

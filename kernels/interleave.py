@@ -9,6 +9,7 @@ a fence or a barrier so gives wrong results under some schedule and seed.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from isa.program import Program
 from isa.simulator import Outcome, Simulator
 
 from .schedule import ScheduleModel, Watched
+from .vault_ring import VaultRing
 
 __all__ = ["Schedule", "Together", "in_bursts", "one_behind"]
 
@@ -32,17 +34,26 @@ Schedule = Callable[[Sequence[int]], int]
 class _LateStores(DramImage):
     """One PE's view of a memory: what it stores is kept back for a while."""
 
-    def __init__(self, shared: DramImage, rng: np.random.Generator, capacity: int) -> None:
+    def __init__(
+        self,
+        shared: DramImage,
+        rng: np.random.Generator,
+        capacity: int,
+        links: Callable[[int], int],
+    ) -> None:
         # Nothing of the base class is needed but its reading and writing, which go elsewhere.
         self.size = shared.size
         self._shared = shared
         self._rng = rng
         self._capacity = capacity
+        self._links = links
         self._waiting: list[tuple[int, bytes]] = []
+        self.traffic: Counter[int] = Counter()
 
     def read(self, address: int, n: int) -> bytes:
         """As the shared memory's, behind this PE's own stores to the columns concerned."""
         self._complete(address, n)
+        self.traffic[self._links(address)] += n
         # None is kept back for ever, also not by a PE that only waits.
         if self._waiting and self._rng.random() < _LET_GO:
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
@@ -53,6 +64,7 @@ class _LateStores(DramImage):
         view = bytes(data)
         # Outside the memory it is refused at once.
         self._shared.read(address, len(view))
+        self.traffic[self._links(address)] += len(view)
         while view:
             size = min(len(view), _COLUMN_BYTES - address % _COLUMN_BYTES)
             self._waiting.append((address, view[:size]))
@@ -78,18 +90,22 @@ class _LateStores(DramImage):
 
 
 class Together:
-    """The PEs of a vault, launched with one program.
+    """The PEs of a vault or of a chip, launched with one program.
+
+    They are numbered vault by vault: PE ``n`` is in vault ``n // members``, slot ``n % members``.
 
     Parameters:
         program: what all execute.
-        memory: what they share.
-        members: PEs, in the slots 0..members - 1; at least 1.
+        memory: what they share, at the chip's addresses.
+        members: PEs of each vault; at least 1.
+        ring: of the vaults. None: there is one.
         parameters: the start register of that name.
         seed: of the order in which stores become visible.
         late_stores: most stores that a PE's later instructions overtake; 0: none.
 
     Attributes:
-        models: of each PE, its hazards and an estimate of its cycles.
+        models: of each PE, its hazards and an estimate of its cycles, which makes no difference
+            between vaults.
     """
 
     def __init__(
@@ -98,24 +114,35 @@ class Together:
         memory: DramImage,
         *,
         members: int,
+        ring: VaultRing | None = None,
         parameters: int = 0,
         seed: int = 0,
         late_stores: int = 8,
     ) -> None:
         rng = np.random.default_rng(seed)
-        self.models = [ScheduleModel() for _ in range(members)]
-        self._views = [_LateStores(memory, rng, late_stores) for _ in range(members)]
-        self._members = [
-            Watched(
+        ring = ring or VaultRing()
+        count = members * ring.vaults
+        self.models = [ScheduleModel() for _ in range(count)]
+        self._views = []
+        self._members = []
+        for index, model in enumerate(self.models):
+            vault, slot = divmod(index, members)
+            links = partial(_links, ring, vault)
+            view = _LateStores(memory, rng, late_stores, links)
+            simulator = Simulator(
                 program,
-                Simulator(program, view, slot=slot, pe_index=slot, parameters=parameters),
-                model,
+                view,
+                pe_index=index,
+                vault=vault,
+                slot=slot,
+                pe_count=count,
+                parameters=parameters,
             )
-            for slot, (view, model) in enumerate(zip(self._views, self.models, strict=True))
-        ]
+            self._views.append(view)
+            self._members.append(Watched(program, simulator, model))
 
     def run(self, schedule: Schedule, *, limit: int = 1 << 22) -> list[Outcome]:
-        """Run all to their ends, or until ``limit`` instructions are done; outcomes by slot."""
+        """Run all to their ends, or until ``limit`` instructions are done; outcomes by PE."""
         outcomes: list[Outcome | None] = [None] * len(self._members)
         alive = list(range(len(self._members)))
         for _ in range(limit):
@@ -135,12 +162,22 @@ class Together:
         ]
 
     def executed(self, member: int) -> Counter[str]:
-        """How often the PE in slot ``member`` has executed each instruction, by its key."""
+        """How often PE ``member`` has executed each instruction, by its key."""
         return self._members[member].simulator.executed
+
+    @property
+    def traffic(self) -> Counter[int]:
+        """Bytes that all PEs have read and written so far, by links to the vault that has them."""
+        return sum((view.traffic for view in self._views), Counter())
 
     def in_time(self, alive: Sequence[int]) -> int:
         """Schedule: the PE whose estimated time is least, so that estimates hold for all."""
         return min(alive, key=lambda member: self.models[member].cycles)
+
+
+def _links(ring: VaultRing, vault: int, address: int) -> int:
+    """Links from ``vault`` to the one that has ``address``."""
+    return ring.links(vault, ring.vault_of(address))
 
 
 def in_bursts(seed: int, longest: int) -> Schedule:

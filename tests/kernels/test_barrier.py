@@ -40,8 +40,9 @@ def rounds(table: FlagTable, *, fence: bool = True, wait: bool = True) -> Progra
     w.op("sll", "own", slot, FLAG_BYTES.bit_length() - 1)
     w.op("add", "value", "own", VALUES)
     w.op("add", "own", "own", table.base)
-    w.op("mov", "first", table.base)
-    w.op("mov", "end", table.gathered_end)
+    first, end = table.everyone
+    w.op("mov", "first", first)
+    w.op("mov", "end", end)
     w.op("mov", "last", VALUES + FLAG_BYTES * table.members)
     flags.resume("own")
     w.op("mov", "left", ROUNDS)
@@ -127,19 +128,38 @@ def test_waiting_is_light_on_the_memory() -> None:
         assert 10 < reads < together.models[waiting].cycles / (4 * PAUSE)
 
 
-def test_flags_have_columns_of_their_own() -> None:
-    for members in range(1, 9):
-        table = FlagTable(640, members)
-        flags = [table.arrival(m) for m in range(members)]
-        flags += [table.handover(m) for m in range(members)]
-        assert len({flag // 32 for flag in flags}) == 2 * members
-        assert all(flag % 32 == 0 and table.base <= flag < table.end for flag in flags)
-        assert len(table.words()) == table.end - table.base
-        assert table.gathered % 4 == 0
-        assert all(table.handover(m) >= table.gathered_end for m in range(members))
-        first = np.frombuffer(table.words(), "<i8")[::4]
-        assert (first[: len(flags)] > 0).sum() <= table.gathered - members or members == 1
-    assert FlagTable(0, 1).gathered == 0, "a PE that is alone reads no flag"
+@pytest.mark.parametrize("ring", [False, True])
+@pytest.mark.parametrize("members", range(1, 9))
+def test_flags_have_columns_of_their_own(members: int, ring: bool) -> None:
+    table = FlagTable(640, members, ring=ring)
+    flags = [table.arrival(m) for m in range(members)]
+    handovers = [table.handover(m) for m in range(members)]
+    if ring:
+        flags += [table.from_before(m) for m in range(members)]
+        flags += [table.from_behind(m) for m in range(members)]
+    everything = flags + handovers
+    assert len({flag // FLAG_BYTES for flag in everything}) == len(everything)
+    assert all(flag % FLAG_BYTES == 0 for flag in everything)
+    assert all(table.base <= flag < table.end for flag in everything)
+    assert len(table.words()) == table.end - table.base
+    # Exactly the flags that somebody writes are empty at the start.
+    words = np.frombuffer(table.words(), "<i8")[:: FLAG_BYTES // 8]
+    empty = {table.base + FLAG_BYTES * int(place) for place in np.flatnonzero(words == 0)}
+    assert empty == set(everything)
+    # Each range has the flags that it should, and none that tells something else.
+    ranges = {"everyone": flags if members > 1 else [f for f in flags if f != table.arrival(0)]}
+    if ring:
+        ranges["before"] = [table.from_before(m) for m in range(members)]
+        ranges["behind"] = [table.from_behind(m) for m in range(members)]
+    for name, expected in ranges.items():
+        first, end = getattr(table, name)
+        assert (end - first) % (4 * FLAG_BYTES) == 0
+        assert {flag for flag in everything if first <= flag < end} == set(expected)
+
+
+def test_a_pe_that_is_alone_reads_no_flag() -> None:
+    first, end = FlagTable(0, 1).everyone
+    assert first == end
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
-from kernels.bp_layout import BANKS, ROW_BYTES, BpLayout, pack, unpack
+from kernels.bp_layout import BpLayout, pack, unpack
 from kernels.bp_problem import BpProblem, Direction
+from kernels.bp_record import BANKS, ROW_BYTES
 from kernels.errors import KernelError
 
 SHAPES = st.builds(
@@ -52,8 +53,9 @@ def test_nothing_overlaps_and_short_vectors_stay_within_a_column(layout: BpLayou
 @given(SHAPES)
 def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
     v = layout.vector_bytes
+    tile = layout.grid.tile(0, 0)
     for direction in Direction:
-        place = layout.sweep(direction)
+        place = layout.sweep(direction, tile)
         loaded, own, step, updates = place.load, place.edge, place.step, place.updates
         x = layout.width - 1 if direction is Direction.LEFT else 0
         y = layout.height - 1 if direction is Direction.UP else 0
@@ -75,6 +77,7 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
             assert (place.line_step, updates) == (layout.record_bytes, layout.height - 1)
             lines = layout.width
         assert [loaded, loaded + v, loaded + 2 * v] == expected
+        assert place.exit == step
         assert own == layout.message(direction, x, y)
         last = own + updates * step + (lines - 1) * place.line_step
         assert layout.tile <= last < layout.end

@@ -1,0 +1,152 @@
+"""What a PE does in one step of a sweep: the runs over its share of a tile, and how the step ends.
+
+A vault sweeps its tiles one after the other (:mod:`kernels.bp_tiles`), each a *step*; all vaults go
+through the same steps. Between two steps of a sweep a vault waits for the messages that arrive at
+its next tile: each PE writes those that leave its tile into the tile behind, then a flag there, and
+the PEs of that vault gather these flags. Steps are counted, so a flag serves all of them.
+
+Sweeps to the right and left read messages that move down and up, and the other way round, and write
+none that the other one of the two uses. So there is one barrier behind each two of them, among the
+PEs of a vault and those of its neighbours in the ring: behind it, all messages of both sweeps are
+in memory, and nobody reads any more those that the next two will make anew. Vaults two links apart
+never touch the same messages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .barrier import FlagTable
+from .bp_parameters import Run
+from .bp_problem import Direction
+from .bp_share import Piece, Share
+
+__all__ = ["MOST_RUNS", "Neighbours", "SweepPlace", "step_runs"]
+
+#: A step's runs: head, pairs, a line left over, tail.
+MOST_RUNS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepPlace:
+    """Where the tile of a step lies in memory.
+
+    Attributes:
+        load: address of the three vectors to load at the first pixel of line 0.
+        edge: address of the sweep's own message there.
+        step: bytes from a pixel to the next one of its line.
+        exit: bytes from the last message but one of a line to the last.
+        line_step: bytes from a line to the next.
+        updates: in a line; 0 or more.
+        costs: address of the smoothness costs.
+    """
+
+    load: int
+    edge: int
+    step: int
+    exit: int
+    line_step: int
+    updates: int
+    costs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Flags of a vault and of those beside it in the ring.
+
+    Attributes:
+        own: of the vault itself.
+        before, behind: of the one before and the one behind it; None: there are no others.
+    """
+
+    own: FlagTable
+    before: FlagTable | None = None
+    behind: FlagTable | None = None
+
+    def end_of_step(self, member: int, direction: Direction, last: bool) -> dict[str, int]:
+        """The words of the step's last run that say how it ends.
+
+        Parameters:
+            member: slot of the PE.
+            direction: of the sweep.
+            last: it is the sweep's last step.
+        """
+        own, nothing = self.own, (self.own.base, self.own.base)
+        if last and direction in (Direction.LEFT, Direction.UP):
+            flags = [own.arrival(member)]
+            if self.before is not None and self.behind is not None:
+                flags += [self.before.from_behind(member), self.behind.from_before(member)]
+            return _words(flags, own.everyone)
+        if last or self.before is None or self.behind is None:
+            return _words([], nothing)
+        if direction.reverse:
+            return _words([self.before.from_behind(member)], own.behind)
+        return _words([self.behind.from_before(member)], own.before)
+
+
+def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
+    words = {f"signal_{number}": flag for number, flag in enumerate(signals, 1)}
+    return words | {"gather": gather[0], "gather_end": gather[1]}
+
+
+def step_runs(
+    place: SweepPlace | None, share: Share, flags: FlagTable, member: int, end: dict[str, int]
+) -> list[Run]:
+    """The runs of one PE in one step.
+
+    Parameters:
+        place: of the tile; None: the vault has none in this step.
+        share: what the PE does of it.
+        flags: of its vault.
+        member: its slot.
+        end: words of the last run, from :meth:`Neighbours.end_of_step`.
+    """
+    found = [] if place is None else _work(place, share, flags, member)
+    found = found or [Run()]
+    found[-1] = replace(found[-1], **end)
+    return found
+
+
+def _work(place: SweepPlace, share: Share, flags: FlagTable, member: int) -> list[Run]:
+    first_step = place.step if place.updates > 1 else place.exit
+    last_message = (place.updates - 1) * place.step + place.exit
+
+    def lines(first: int, stride: int, count: int, lanes: int) -> Run:
+        along = lanes * stride * place.line_step
+        return Run(
+            lanes=lanes,
+            load=place.load + first * place.line_step,
+            edge=place.edge + first * place.line_step,
+            across=stride * place.line_step,
+            step=place.step,
+            exit=place.exit,
+            turn=along - last_message + first_step,
+            next=along,
+            groups=count // lanes,
+            updates=place.updates,
+        )
+
+    def piece(part: Piece, *, exit: int, wait: int = 0, signal: int = 0) -> Run:
+        skipped = part.line * place.line_step + part.first * place.step
+        return Run(
+            lanes=1,
+            wait=wait,
+            load=place.load + skipped,
+            edge=place.edge + skipped,
+            step=place.step,
+            exit=exit,
+            groups=1,
+            updates=part.updates,
+            signal_1=signal,
+        )
+
+    found = []
+    if share.head is not None:
+        found.append(piece(share.head, exit=place.step, signal=flags.handover(member)))
+    count, stride = len(share.lines), share.lines.step
+    if count > 1:
+        found.append(lines(share.lines.start, stride, count & ~1, 2))
+    if count % 2:
+        found.append(lines(share.lines[-1], stride, 1, 1))
+    if share.tail is not None:
+        found.append(piece(share.tail, exit=place.exit, wait=flags.handover(member - 1)))
+    return found
