@@ -4,7 +4,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-import networkx
+import networkx  # type: ignore[import-untyped]
 
 from hdl.config import ConfigurationError
 

@@ -41,7 +41,8 @@ class LinkInput(Component):
     Members:
         x, y: in; column and row of the router.
         link: :class:`noc.ports.LinkPort`, in.
-        valid: out; a bit for each channel: it holds a flit, from the cycle after it was on the link.
+        valid: out; a bit for each channel: it holds a flit, from the cycle after that in which it
+            was on the link.
         heads: out; array of ``channels``: the first, :func:`waiting_flit`.
         pop: in; at most one bit, of a channel that holds a flit: the first leaves. Its credit is on
             the link in the next cycle.

@@ -2,18 +2,26 @@
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Const, Elaboratable, Module, Signal, Value
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.counters import COUNTER_BITS
+from hdl.emission import once
 from hdl.ports import MemoryPort
 
+from .client import Client
 from .config import NetworkConfig
-from .counters import INDEX_BITS
+from .counters import INDEX_BITS, NetworkCounter, NetworkCounters
+from .deadlock import check_deadlock_free
+from .fork import Fork
+from .local_link import Ejector, Injector
 from .ports import link_members
-from .star import MAX_REQUESTERS
+from .router import Router
+from .server import Server
+from .star import MAX_REQUESTERS, Star
+from .topology import directions
 
 __all__ = ["Node"]
 
@@ -68,6 +76,7 @@ class Node(Component):
             raise ConfigurationError(
                 f"a node has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
+        check_deadlock_free(config)
         self.config = config
         self.requesters = requesters
         chip = MemoryPort(address_bits=config.chip_address_bits, tag_bits=config.tag_bits)
@@ -85,18 +94,99 @@ class Node(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        for port, near in zip(self.ports, self.near, strict=True):
-            m.d.comb += [
-                near.request.valid.eq(port.request.valid),
-                port.request.ready.eq(near.request.ready),
-                *_copy(near.request.payload, port.request.payload),
-                port.response.valid.eq(near.response.valid),
-                near.response.ready.eq(port.response.ready),
-                *_copy(port.response.payload, near.response.payload),
-            ]
+        config = self.config
+        steps: dict[NetworkCounter, Value] = {NetworkCounter.CYCLES: Const(1, 1)}
+        if config.vaults == 1:
+            for port, near in zip(self.ports, self.near, strict=True):
+                connect(m, flipped(port), flipped(near))
+        else:
+            star = Star(
+                requesters=self.requesters,
+                address_bits=config.chip_address_bits,
+                tag_bits=config.tag_bits,
+            )
+            m.submodules.star = once(star, platform)
+            self._forks(m, star, platform)
+            steps |= self._packets(m, star, platform)
+            steps[NetworkCounter.FAR_REQUESTS] = _ends(star.memory.request)
+            steps[NetworkCounter.SERVED_REQUESTS] = _ends(self.served.request)
+        near_requests = Signal(range(self.requesters + 1))
+        m.d.comb += near_requests.eq(sum(_ends(near.request) for near in self.near))
+        steps[NetworkCounter.NEAR_REQUESTS] = near_requests
+        self._counters(m, steps, platform)
         return m
 
+    def _forks(self, m: Module, star: Star, platform: object) -> None:
+        """Part the accesses of each requester: to the own vault, or to ``star``."""
+        vault = Signal(self.config.vault_bits)
+        m.d.comb += vault.eq(self.y * self.config.columns + self.x)
+        for number in range(self.requesters):
+            fork = Fork(self.config)
+            m.submodules[f"fork_{number}"] = once(fork, platform)
+            m.d.comb += fork.vault.eq(vault)
+            connect(m, flipped(self.ports[number]), fork.port)
+            connect(m, fork.near, flipped(self.near[number]))
+            connect(m, fork.far, star.ports[number])
 
-def _copy(target: Any, source: Any) -> list[Any]:
-    """Assignments of all members; an address loses the vault's number."""
-    return [target[name].eq(source[name]) for name, _ in source.shape()]
+    def _packets(self, m: Module, star: Star, platform: object) -> dict[NetworkCounter, Value]:
+        """Turn accesses into packets and packets into accesses; returns what flits to count."""
+        config = self.config
+        client = Client(config, tag_bits=star.memory_tag_bits)
+        server = Server(config, tag_bits=star.memory_tag_bits)
+        injector = Injector(config)
+        ejector = Ejector(config)
+        router = Router(config)
+        for name, part in (
+            ("client", client),
+            ("server", server),
+            ("injector", injector),
+            ("ejector", ejector),
+            ("router", router),
+        ):
+            m.submodules[name] = once(part, platform)
+        connect(m, star.memory, client.port)
+        connect(m, server.port, flipped(self.served))
+        for kind, (sends, takes) in enumerate(
+            ((client.requests, server.packets), (server.responses, client.responses))
+        ):
+            connect(m, sends, injector.packets[kind])
+            connect(m, ejector.packets[kind], takes)
+        connect(m, injector.link, router.local_in)
+        connect(m, router.local_out, ejector.link)
+        m.d.comb += [
+            server.whole.eq(ejector.whole[0]),
+            client.x.eq(self.x),
+            client.y.eq(self.y),
+            router.x.eq(self.x),
+            router.y.eq(self.y),
+        ]
+        steps: dict[NetworkCounter, Value] = {
+            NetworkCounter.SENT_FLITS: injector.link.valid,
+            NetworkCounter.RECEIVED_FLITS: router.local_out.valid,
+        }
+        for direction in directions(config):
+            link_in, link_out = f"{direction}_in", f"{direction}_out"
+            connect(m, flipped(getattr(self, link_in)), getattr(router, link_in))
+            connect(m, getattr(router, link_out), flipped(getattr(self, link_out)))
+            steps[NetworkCounter[f"{direction.name}_FLITS"]] = getattr(router, link_out).valid
+        return steps
+
+    def _counters(self, m: Module, steps: dict[NetworkCounter, Value], platform: object) -> None:
+        """Count ``steps``."""
+        most = tuple(
+            (1 << len(steps[counter])) - 1 if counter in steps else 0 for counter in NetworkCounter
+        )
+        counters = NetworkCounters(self.config, most=most)
+        m.submodules.counters = once(counters, platform)
+        m.d.comb += [
+            getattr(counters, f"step_{counter.value}").eq(step) for counter, step in steps.items()
+        ]
+        m.d.comb += [
+            counters.index.eq(self.counter_index),
+            self.counter_value.eq(counters.value),
+        ]
+
+
+def _ends(request: Any) -> Value:
+    """Whether the last beat of a request is taken."""
+    return request.valid & request.ready & request.payload.last

@@ -12,9 +12,9 @@ __all__ = ["Turns"]
 class Turns(Component):
     """Says who may begin the next packet on a virtual channel, so that nobody waits for ever.
 
-    A round robin would be the same, but its choice would lie on the router's longest path. Here the
-    next in turn is chosen a cycle ahead, while another packet passes: if it wants, only it may; if
-    not, all may. Who wants without a break is in turn after at most ``2 * count`` packets of others.
+    A round robin would be the same, but its choice would lie on the router's longest path. Here who
+    is next in turn is chosen a cycle ahead: if it wants, only it may; if not, all may. Who wants
+    without a break may after at most ``2 * count`` packets of others.
 
     Parameters:
         count: who may want, at least 1.

@@ -1,0 +1,127 @@
+"""A torus of nodes in Amaranth's simulator, with requesters and memories at their ports."""
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+
+from hdl.component import Component
+from noc.node import Node
+from noc.topology import join_nodes
+from tests.memory.port_traffic import PortMemory, Requester
+
+COLUMN_BYTES = 32
+
+
+class Torus(Component):
+    """Joined nodes; their ports are reached through ``nodes``."""
+
+    def __init__(self, config, requesters):
+        self.config = config
+        self.nodes = [Node(config, requesters=requesters) for _ in range(config.vaults)]
+        super().__init__({"unused": wiring.Out(0)})
+
+    def elaborate(self, platform):
+        m = Module()
+        for vault, node in enumerate(self.nodes):
+            m.submodules[f"node_{vault}"] = node
+        join_nodes(m, self.config, self.nodes)
+        return m
+
+
+def fields(payload):
+    return {name: getattr(payload, name) for name, _ in payload.shape()}
+
+
+def play_requester(requester, port):
+    """A testbench that plays ``requester`` on ``port``."""
+
+    async def testbench(ctx):
+        while not requester.done:
+            beat, ready = requester.plan()
+            ctx.set(port.request.valid, beat is not None)
+            if beat is not None:
+                ctx.set(port.request.payload, beat)
+            ctx.set(port.response.ready, ready)
+            seen = await ctx.tick().sample(
+                port.request.ready, port.response.valid, port.response.payload
+            )
+            _, _, taken, valid, payload = seen
+            requester.step(taken, fields(payload) if valid else None)
+            assert requester.cycle < 20_000
+        ctx.set(port.request.valid, 0)
+
+    return testbench
+
+
+def play_memory(memory, port, requesters):
+    """A testbench that plays ``memory`` on ``port`` until all ``requesters`` are done."""
+
+    async def testbench(ctx):
+        while not all(requester.done for requester in requesters):
+            ready, beat = memory.plan()
+            ctx.set(port.request.ready, ready)
+            ctx.set(port.response.valid, beat is not None)
+            if beat is not None:
+                ctx.set(port.response.payload, beat)
+            seen = await ctx.tick().sample(
+                port.request.valid, port.request.payload, port.response.ready
+            )
+            _, _, valid, payload, taken = seen
+            memory.step(fields(payload) if valid else None, taken)
+
+    return testbench
+
+
+class Traffic:
+    """Requesters and memories for every port of a torus.
+
+    Each requester has columns of its own in all vaults, and in those that don't exist.
+    """
+
+    def __init__(self, rng, config, requesters, *, accesses, request=None, memory=None):
+        self.config = config
+        self.torus = Torus(config, requesters)
+        vault_bytes = 1 << config.address_bits
+        start = bytearray(rng.randbytes(vault_bytes << config.vault_bits))
+        total = config.vaults * requesters
+        columns = len(start) // COLUMN_BYTES
+        there = config.vaults * vault_bytes // COLUMN_BYTES
+        self.requesters = [
+            Requester(
+                rng,
+                start,
+                range(number, columns, total),
+                accesses=accesses,
+                tag_bits=config.tag_bits,
+                failing=frozenset(range(there, columns)),
+                **(request or {}),
+            )
+            for number in range(total)
+        ]
+        self.memories = []
+        benches = []
+        for vault, node in enumerate(self.torus.nodes):
+            own = start[vault * vault_bytes : (vault + 1) * vault_bytes]
+            ports = [*node.near, node.served]
+            self.memories.append([PortMemory(rng, own, **(memory or {})) for _ in ports])
+            for model, port in zip(self.memories[-1], ports, strict=True):
+                benches.append(play_memory(model, port, self.requesters))
+            mine = self.requesters[vault * requesters : (vault + 1) * requesters]
+            for requester, port in zip(mine, node.ports, strict=True):
+                benches.append(play_requester(requester, port))
+        self.benches = benches
+
+    def check_memories(self):
+        """Each column holds in the end what its requester wrote there last."""
+        config = self.config
+        each = len(self.requesters) // config.vaults
+        vault_columns = (1 << config.address_bits) // COLUMN_BYTES
+        for number, requester in enumerate(self.requesters):
+            for column in requester.columns:
+                vault, place = divmod(column, vault_columns)
+                if vault >= config.vaults:
+                    continue
+                near = vault == number // each
+                memory = self.memories[vault][number % each if near else each].memory
+                here = slice(place * COLUMN_BYTES, (place + 1) * COLUMN_BYTES)
+                there = slice(column * COLUMN_BYTES, (column + 1) * COLUMN_BYTES)
+                assert memory[here] == requester.memory[there]
