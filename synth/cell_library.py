@@ -88,9 +88,9 @@ class State:
     asynchronous: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell.
+    """A cell; equal to itself alone.
 
     Attributes:
         name: as netlists write it. area: in um2. pins: by name.

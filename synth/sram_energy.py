@@ -3,12 +3,13 @@
 An access drives the lines of one word through an array whose cells are those of
 :mod:`synth.sram_area`, folded to a square::
 
-    fJ at 45 nm and 0.9 V = ACCESS_FJ_PER_UM * bits of a word * sqrt(cell area at 28 nm * bits in all)
+    fJ at 45 nm and 0.9 V = ACCESS_FJ_PER_UM * bits of a word * sqrt(cell um2 at 28 nm * all bits)
 
-The constant is the mean of published figures at 45 nm, :data:`PUBLISHED`: cache accesses of 64 bits
-from M. Horowitz, "Computing's energy problem", ISSCC 2014, and the register file of S. Han et al.,
-"Learning both weights and connections for efficient neural networks", NIPS 2015. The thesis gives no
-energies. Reading and writing cost the same. Energies grow with the node and the square of the supply.
+The constant is the geometric mean of published figures at 45 nm, :data:`PUBLISHED`: cache accesses
+of 64 bits from M. Horowitz, "Computing's energy problem", ISSCC 2014, and the register file of
+S. Han et al., "Learning both weights and connections for efficient neural networks", NIPS 2015. The
+thesis gives no energies. Reading and writing cost the same. Energies grow with the node and with
+the square of the supply.
 """
 
 from collections.abc import Mapping
@@ -19,10 +20,10 @@ from hdl.sram_macro import SramGeometry
 
 from .sram_area import cell_um2, sram_um2
 
-__all__ = ["PUBLISHED", "SramEnergies"]
+__all__ = ["ACCESS_FJ_PER_UM", "PUBLISHED", "SramEnergies"]
 
-#: What it is -> shape and pJ of an access at 45 nm and 0.9 V. The single port of a cache counts as a
-#: read port.
+#: What it is -> shape and pJ of an access at 45 nm and 0.9 V. The single port of a cache counts as
+#: a read port.
 PUBLISHED: Mapping[str, tuple[SramGeometry, float]] = {
     "cache of 8 KiB, 64 bits": (SramGeometry(1 << 10, 64, 1, 0), 10.0),
     "cache of 32 KiB, 64 bits": (SramGeometry(1 << 12, 64, 1, 0), 20.0),
@@ -41,6 +42,7 @@ def _length(geometry: SramGeometry) -> float:
     return geometry.width * sqrt(cell_um2(geometry) * geometry.bits)
 
 
+#: fJ of an access at 45 nm and 0.9 V for each bit of the word and um of the array's side at 28 nm.
 ACCESS_FJ_PER_UM = exp(
     sum(log(1000 * pj / _length(geometry)) for geometry, pj in PUBLISHED.values()) / len(PUBLISHED)
 )

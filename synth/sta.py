@@ -106,8 +106,9 @@ class _Analysis:
         fitting = [
             cell
             for cell in self.library.cells.values()
-            if cell.sequential
-            and sum(pin.direction == "input" for pin in cell.pins.values()) == 2
+            if cell.state is not None
+            and not cell.state.asynchronous
+            and len(cell.inputs) == 2
             and any(pin.clock for pin in cell.pins.values())
         ]
         if not fitting:

@@ -157,15 +157,18 @@ DEFAULT_TARGETS = ("generic", "xc7")
 TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7, _ECP5)}
 
 
-def find_target(name: str) -> Target:
+def find_target(name: str, *, gate_clocks: bool = False) -> Target:
     """The target called ``name``: of :data:`TARGETS`, ``nangate45``, or ``liberty:PATH``.
+
+    Parameters:
+        gate_clocks: of standard cells: see :func:`synth.asic.asic_commands`.
 
     Raises:
         SynthesisError: there is none, and the message names those that there are; or its Liberty
             file can't be used.
     """
     if name == NANGATE45 or name.startswith(LIBERTY_PREFIX):
-        return _asic(name)
+        return _asic(name, gate_clocks)
     try:
         return TARGETS[name]
     except KeyError:
@@ -173,13 +176,13 @@ def find_target(name: str) -> Target:
         raise SynthesisError(f"unknown target {name!r}; there are: {known}") from None
 
 
-def _asic(name: str) -> Target:
+def _asic(name: str, gate_clocks: bool) -> Target:
     library, text = library_of(name)
     return Target(
         name=name,
         summary=f"standard cells of {library.name}: area and the longest paths",
         sram="macro",
-        commands=asic_commands(_LIBRARY, _DRIVE),
+        commands=asic_commands(_LIBRARY, _DRIVE, gate_clocks=gate_clocks),
         files={_LIBRARY: text, _DRIVE: drive_text(library)},
         liberty=_LIBRARY,
         measures=("logic_ge", "ffs"),
