@@ -3,16 +3,19 @@
 from amaranth.hdl import Const, Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hdl.axi import Axi4, AxiBurst
+from hdl.axi import AxiBurst
 from hdl.component import Component
+from hdl.counters import COUNTER_BITS
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from hdl.stream_buffer import StreamBuffer
 
+from .axi_counters import AxiCounters
 from .axi_layout import AxiConfig, address_beat, write_beat
 from .axi_order import AxiOrder
 from .axi_request import AxiRequest
 from .axi_response import AxiResponse
+from .counters import INDEX_BITS
 
 __all__ = ["AxiBackend"]
 
@@ -40,6 +43,8 @@ class AxiBackend(Component):
     Members:
         port: :class:`hdl.ports.MemoryPort`, in.
         axi: :class:`hdl.axi.Axi4`, out. ``bready`` and ``rready`` are always 1.
+        counter_index: in; which counter of :class:`memory.axi_counters.AxiCounters` to read.
+        counter_value: out, one cycle after ``counter_index``.
     """
 
     def __init__(self, config: AxiConfig) -> None:
@@ -47,13 +52,9 @@ class AxiBackend(Component):
         super().__init__(
             {
                 "port": In(MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)),
-                "axi": Out(
-                    Axi4(
-                        address_bits=config.address_bits,
-                        data_bits=config.data_bits,
-                        id_bits=config.id_bits,
-                    )
-                ),
+                "axi": Out(config.bus),
+                "counter_index": In(INDEX_BITS),
+                "counter_value": Out(COUNTER_BITS),
             }
         )
 
@@ -66,7 +67,9 @@ class AxiBackend(Component):
         order = AxiOrder(config)
         m.submodules.request = once(request, platform)
         m.submodules.response = once(response, platform)
+        counters = AxiCounters(config)
         m.submodules.order = once(order, platform)
+        m.submodules.counters = once(counters, platform)
         connect(m, flipped(self.port.request), request.request)
         connect(m, response.response, flipped(self.port.response))
         m.d.comb += [
@@ -127,5 +130,14 @@ class AxiBackend(Component):
             order.wrote_id.eq(axi.bid),
             order.read.eq(axi.rvalid & axi.rlast),
             order.read_id.eq(axi.rid),
+        ]
+        m.d.comb += [
+            counters.take.eq(request.take),
+            counters.free.eq(response.free),
+            counters.read.eq(order.read),
+            counters.write.eq(order.wrote),
+            counters.busy.eq(axi.rvalid | (axi.wvalid & axi.wready)),
+            counters.index.eq(self.counter_index),
+            self.counter_value.eq(counters.value),
         ]
         return m

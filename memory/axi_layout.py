@@ -1,9 +1,11 @@
 """What the parts of the AXI back end share: its parameters and the layouts of its channels."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 from amaranth.lib import data
 
+from hdl.axi import Axi4
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
 
@@ -21,6 +23,7 @@ class AxiConfig:
         tag_bits: tag width of the port, 1..16.
         data_bits: width of the AXI data buses: 64, 128 or 256.
         outstanding: requests in flight, and AXI identifiers used; power of two, 4..64.
+        counters: whether the counters of :mod:`memory.axi_counters` exist (else they read 0).
         sram: implementation of the memories.
 
     Raises:
@@ -31,12 +34,14 @@ class AxiConfig:
     tag_bits: int = 9
     data_bits: int = 256
     outstanding: int = 32
+    counters: bool = True
     sram: SramKind = "behavioural"
 
     def __post_init__(self) -> None:
         for name, low, high in (("address_bits", 8, 48), ("tag_bits", 1, 16)):
             value = getattr(self, name)
-            if not isinstance(value, int) or not low <= value <= high:
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not whole or not low <= value <= high:
                 raise MemoryConfigError(
                     f"{name} must be a whole number from {low} to {high}, not {value!r}"
                 )
@@ -46,6 +51,28 @@ class AxiConfig:
                 raise MemoryConfigError(
                     f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}"
                 )
+        if not isinstance(self.counters, bool):
+            raise MemoryConfigError(f"counters must be True or False, not {self.counters!r}")
+        if self.sram not in get_args(SramKind):
+            raise MemoryConfigError(
+                f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
+            )
+
+    @property
+    def request_address_bits(self) -> int:
+        """Bits of a byte address on the port."""
+        return self.address_bits
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that addresses reach. Where the memory ends sooner, its bus answers with an
+        error."""
+        return 1 << self.address_bits
+
+    @property
+    def bus(self) -> Axi4:
+        """Signature of the AXI bus."""
+        return Axi4(address_bits=self.address_bits, data_bits=self.data_bits, id_bits=self.id_bits)
 
     @property
     def id_bits(self) -> int:

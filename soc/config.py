@@ -3,10 +3,14 @@
 from dataclasses import dataclass, field, replace
 
 from hdl.config import ConfigurationError, PeConfig, SramKind
+from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
 from noc.star import MAX_REQUESTERS
 
-__all__ = ["Configuration", "VaultTileConfig", "with_sram"]
+__all__ = ["Configuration", "VaultBackEnd", "VaultTileConfig", "with_sram"]
+
+#: What serves a vault's requests: our controller and its DRAM, or an AXI4 bus of a board.
+VaultBackEnd = VaultConfig | AxiConfig
 
 #: Bytes of the thesis's vault are 2**28 (5.2).
 _VAULT_ADDRESS_BITS = 28
@@ -19,7 +23,7 @@ class VaultTileConfig:
     Attributes:
         pe: of every PE. Its addresses are those of the vault's port, its tags what the vault's tags
             leave beside the requester's number.
-        vault: of the memory.
+        vault: of the memory; its type selects the back end.
         pes: 1..7.
         extra_ports: memory ports beside those of the PEs, for the network and the host; 0..7, and
             with the PEs at most 8.
@@ -29,15 +33,17 @@ class VaultTileConfig:
     """
 
     pe: PeConfig = field(default_factory=lambda: PeConfig(address_bits=_VAULT_ADDRESS_BITS))
-    vault: VaultConfig = field(default_factory=VaultConfig)
+    vault: VaultBackEnd = field(default_factory=VaultConfig)
     pes: int = 4
     extra_ports: int = 2
 
     def __post_init__(self) -> None:
-        for name, kind in (("pe", PeConfig), ("vault", VaultConfig)):
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                raise ConfigurationError(f"{name} must be a {kind.__name__}, not {value!r}")
+        if not isinstance(self.pe, PeConfig):
+            raise ConfigurationError(f"pe must be a PeConfig, not {self.pe!r}")
+        if not isinstance(self.vault, VaultBackEnd):
+            raise ConfigurationError(
+                f"vault must be a VaultConfig or an AxiConfig, not {self.vault!r}"
+            )
         most = MAX_REQUESTERS - 1
         for name, low in (("pes", 1), ("extra_ports", 0)):
             value = getattr(self, name)
@@ -63,6 +69,19 @@ class VaultTileConfig:
                 f"{self.pe.load_store_queue} requests in flight (pe.load_store_queue) of each of "
                 f"{self.requesters} requesters, not {self.vault.tag_bits}"
             )
+
+    @property
+    def dram(self) -> VaultConfig:
+        """``vault`` of a vault with a DRAM controller.
+
+        Raises:
+            ConfigurationError: it has an AXI back end.
+        """
+        if not isinstance(self.vault, VaultConfig):
+            raise ConfigurationError(
+                "the vault has an AXI back end; a vault with a DRAM controller is needed here"
+            )
+        return self.vault
 
     @property
     def requesters(self) -> int:

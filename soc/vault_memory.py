@@ -1,36 +1,48 @@
-"""A vault's memory with all its requesters: star and controller."""
+"""A vault's memory with all its requesters: star and back end."""
 
 from amaranth.hdl import Elaboratable, Module
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Member, Out, connect, flipped
 
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.counters import COUNTER_BITS
 from hdl.emission import once
 from hdl.ports import MemoryPort
-from memory.config import VaultConfig
+from memory.axi_backend import AxiBackend
+from memory.axi_layout import AxiConfig
 from memory.controller import Controller
 from memory.counters import INDEX_BITS
 from memory.dram_port import DramPort
 from noc.star import MAX_REQUESTERS, Star
 
-__all__ = ["VaultMemory"]
+from .config import VaultBackEnd
+
+__all__ = ["VaultMemory", "memory_member"]
+
+
+def memory_member(config: VaultBackEnd) -> dict[str, Member]:
+    """The member by which a vault reaches its memory: ``dram``, a
+    :class:`memory.dram_port.DramPort`, or ``axi``, a :class:`hdl.axi.Axi4`; out."""
+    if isinstance(config, AxiConfig):
+        return {"axi": Out(config.bus)}
+    return {"dram": Out(DramPort(config))}
 
 
 class VaultMemory(Component):
-    """Serves several requesters from one vault's DRAM (thesis 5.2).
+    """Serves several requesters from one vault's DRAM (thesis 5.2), or from an AXI bus.
 
-    What a requester may rely on stands in :class:`noc.star.Star` and
-    :class:`memory.controller.Controller`. The star adds two cycles to the latency of the latter.
+    What a requester may rely on stands in :class:`noc.star.Star` and, by the type of ``config``, in
+    :class:`memory.controller.Controller` or :class:`memory.axi_backend.AxiBackend`. The star adds
+    two cycles to the latency of the latter.
 
     Parameters:
-        config: of the vault; its ``tag_bits`` are those of the controller: a requester's and those
-            that number the requesters.
+        config: of the back end; its ``tag_bits`` are a requester's and those that number the
+            requesters.
         requesters: 1..8.
 
     Members:
         ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in, with ``tag_bits``.
-        dram: :class:`memory.dram_port.DramPort`, out.
+        dram or axi: see :func:`memory_member`.
         counter_index: in; which :class:`memory.counters.VaultCounter` to read.
         counter_value: out, one cycle after ``counter_index``.
 
@@ -42,7 +54,7 @@ class VaultMemory(Component):
             to number them.
     """
 
-    def __init__(self, *, config: VaultConfig, requesters: int) -> None:
+    def __init__(self, *, config: VaultBackEnd, requesters: int) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
                 f"a vault has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
@@ -59,7 +71,7 @@ class VaultMemory(Component):
         super().__init__(
             {
                 "ports": In(port).array(requesters),
-                "dram": Out(DramPort(config)),
+                **memory_member(config),
                 "counter_index": In(INDEX_BITS),
                 "counter_value": Out(COUNTER_BITS),
             }
@@ -72,15 +84,21 @@ class VaultMemory(Component):
             address_bits=self.config.request_address_bits,
             tag_bits=self.tag_bits,
         )
-        controller = Controller(self.config)
         m.submodules.star = once(star, platform)
-        m.submodules.controller = once(controller, platform)
-        connect(m, star.memory, controller.port)
-        connect(m, flipped(self.dram), controller.dram)
+        back_end: Controller | AxiBackend
+        if isinstance(self.config, AxiConfig):
+            back_end = AxiBackend(self.config)
+            m.submodules.axi_backend = once(back_end, platform)
+            connect(m, flipped(self.axi), back_end.axi)
+        else:
+            back_end = Controller(self.config)
+            m.submodules.controller = once(back_end, platform)
+            connect(m, flipped(self.dram), back_end.dram)
+        connect(m, star.memory, back_end.port)
         for mine, theirs in zip(self.ports, star.ports, strict=True):
             connect(m, flipped(mine), theirs)
         m.d.comb += [
-            controller.counter_index.eq(self.counter_index),
-            self.counter_value.eq(controller.counter_value),
+            back_end.counter_index.eq(self.counter_index),
+            self.counter_value.eq(back_end.counter_value),
         ]
         return m

@@ -8,11 +8,10 @@ from hdl.counters import COUNTER_BITS
 from hdl.emission import once
 from hdl.ports import ControlPort, MemoryPort
 from memory.counters import INDEX_BITS
-from memory.dram_port import DramPort
 from pe.core import Pe
 
 from .config import VaultTileConfig
-from .vault_memory import VaultMemory
+from .vault_memory import VaultMemory, memory_member
 
 __all__ = ["IDENTITY_BITS", "VaultTile"]
 
@@ -34,7 +33,7 @@ class VaultTile(Component):
         control: array of ``config.pes`` :class:`hdl.ports.ControlPort`, out (seen from the engine).
         ports: array of ``config.extra_ports`` :class:`hdl.ports.MemoryPort`, in, for the network
             and the host; only there when there are any. One that is not used has all inputs 0.
-        dram: :class:`memory.dram_port.DramPort`, out.
+        dram or axi: see :func:`soc.vault_memory.memory_member`.
         vault: in; index of this vault in the chip.
         first_pe: in; index in the chip of the engine in slot 0, which the others follow.
         pe_count: in; engines in the chip.
@@ -50,7 +49,7 @@ class VaultTile(Component):
             {
                 "control": Out(ControlPort(config.pe)).array(config.pes),
                 **extra,
-                "dram": Out(DramPort(config.vault)),
+                **memory_member(config.vault),
                 "vault": In(IDENTITY_BITS),
                 "first_pe": In(IDENTITY_BITS),
                 "pe_count": In(IDENTITY_BITS),
@@ -77,7 +76,8 @@ class VaultTile(Component):
             ]
         for number in range(config.extra_ports):
             connect(m, flipped(self.ports[number]), memory.ports[config.pes + number])
-        connect(m, flipped(self.dram), memory.dram)
+        (name,) = memory_member(config.vault)
+        connect(m, flipped(getattr(self, name)), getattr(memory, name))
         m.d.comb += [
             memory.counter_index.eq(self.counter_index),
             self.counter_value.eq(memory.counter_value),

@@ -7,10 +7,11 @@ import pytest
 from hdl.emission import emit
 from memory.axi_backend import AxiBackend
 from memory.axi_layout import AxiConfig
+from memory.counters import LAG_CYCLES, VaultCounter
 from memory.errors import MemoryConfigError
 from tests.memory.axi_memory import AxiMemory, payload
 from tests.memory.port_traffic import Requester
-from tests.memory.test_star import drive
+from tests.noc.test_star import drive
 
 COLUMNS = 24
 
@@ -91,6 +92,43 @@ def test_same_column_accesses_one_after_the_other(simulate):
     run(simulate, config, 2, accesses=200, columns=1, writes=0.5, memory={"answer": 0.5})
 
 
+@pytest.mark.parametrize("data_bits", [64, 256])
+def test_counters_tell_what_was_done(simulate, data_bits):
+    config = AxiConfig(address_bits=12, tag_bits=5, data_bits=data_bits, outstanding=8)
+    rng = random.Random(6)
+    content = rng.randbytes(32 * COLUMNS)
+    memory = AxiMemory(rng, content, data_bits, accept=0.7, answer=0.7)
+    requester = Requester(rng, content, range(COLUMNS), accesses=120, tag_bits=5, whole=True)
+    dut = AxiBackend(config)
+    counters = {}
+
+    async def read(ctx):
+        while not requester.done:
+            await ctx.tick()
+        for counter in VaultCounter:
+            ctx.set(dut.counter_index, counter)
+            await ctx.tick().repeat(LAG_CYCLES)
+            counters[counter.name] = ctx.get(dut.counter_value)
+
+    simulate(dut, drive(requester, dut.port), serve(memory, dut.axi, requester), read)
+    writes = sum(access.write for access in requester.finished)
+    assert (counters["READS"], counters["WRITES"]) == (120 - writes, writes)
+    # Whole columns: so many beats each, and a beat of either direction may share a cycle.
+    beats = 120 * 256 // data_bits
+    assert beats - writes * 256 // data_bits <= counters["BUS_BUSY"] <= beats
+    assert requester.cycle <= counters["CYCLES"] <= requester.cycle + 2 * LAG_CYCLES
+    assert 0 < counters["OCCUPANCY"] <= config.outstanding * requester.cycle
+    assert not any(counters[name] for name in ("ROW_HITS", "TURNS", "REFRESHES", "LATENCY_0"))
+
+
+def test_counters_can_be_left_out():
+    with_counters, without = (
+        emit(AxiBackend(AxiConfig(counters=counters)), "backend") for counters in (True, False)
+    )
+    assert "hdl.counter_bank.CounterBank" in with_counters.classes.values()
+    assert "hdl.counter_bank.CounterBank" not in without.classes.values()
+
+
 @pytest.mark.parametrize("outstanding", [4, 64])
 def test_as_many_in_flight_as_configured_and_no_more(simulate, outstanding):
     config = AxiConfig(address_bits=16, tag_bits=7, data_bits=256, outstanding=outstanding)
@@ -135,6 +173,9 @@ def test_one_word_a_cycle(simulate, data_bits, writes):
         ({"outstanding": 5}, "outstanding must be one of 4, 8"),
         ({"address_bits": 49}, "address_bits must be a whole number from 8 to 48"),
         ({"tag_bits": 0}, "tag_bits must be a whole number from 1 to 16"),
+        ({"tag_bits": True}, "tag_bits must be a whole number from 1 to 16, not True"),
+        ({"counters": 1}, "counters must be True or False, not 1"),
+        ({"sram": "paper"}, "sram must be one of .*, not 'paper'"),
     ],
 )
 def test_configuration_outside_its_range_is_refused(values, message):

@@ -16,7 +16,9 @@ TOP = "axi_backend"
 ROOT = Path(memory.__file__).parent.parent
 
 
-@pytest.mark.parametrize(("data_bits", "outstanding", "pause"), [(64, 16, 0.5), (256, 32, 0.2)])
+@pytest.mark.parametrize(
+    ("data_bits", "outstanding", "pause"), [(64, 16, 0.5), (128, 16, 0.3), (256, 32, 0.2)]
+)
 def test_random_accesses_under_back_pressure(tmp_path, data_bits, outstanding, pause):
     config = AxiConfig(address_bits=12, tag_bits=6, data_bits=data_bits, outstanding=outstanding)
     verilog = "".join(emit(AxiBackend(config), TOP).modules.values())

@@ -6,7 +6,8 @@ import pytest
 
 from hdl.config import ConfigurationError, PeConfig
 from memory.config import VaultConfig
-from soc.config import VaultTileConfig, with_sram
+from soc.config import VaultTileConfig
+from soc.designs import with_sram
 from soc.presets import preset, tile_preset
 
 
@@ -31,7 +32,7 @@ def test_number_of_requesters_decides_the_tags(pes: int, extra_ports: int) -> No
         ({"extra_ports": -1}, r"^extra_ports must be a whole number from 0 to 7, not -1$"),
         ({"pes": 7}, r"^pes and extra_ports must be at most 8 together, not 7 \+ 2$"),
         ({"pe": PeConfig()}, r"^pe\.address_bits must be 28, as the vault's port has, not 33$"),
-        ({"vault": 3}, r"^vault must be a VaultConfig, not 3$"),
+        ({"vault": 3}, r"^vault must be a VaultConfig or an AxiConfig, not 3$"),
         ({"pe": None}, r"^pe must be a PeConfig, not None$"),
     ],
 )
