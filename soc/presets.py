@@ -1,6 +1,7 @@
 """Named configurations."""
 
 from hdl.config import ConfigurationError, PeConfig
+from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
 
 from .config import Configuration, VaultTileConfig
@@ -9,7 +10,8 @@ __all__ = ["PRESETS", "any_preset", "preset", "tile_preset"]
 
 #: Name -> configuration. ``pe`` is the thesis's processing engine (chapter 5, section 7.1.3);
 #: ``pe-small`` has every instruction but small memories and queues, for quick looks. ``vault`` is
-#: the thesis's vault, four engines and 256 MiB; ``vault-small`` has two small engines and 1 MiB.
+#: the thesis's vault, four engines and 256 MiB; ``vault-axi`` has an AXI bus of 256 bits in place
+#: of its DRAM controller, for a board's memory; ``vault-small`` has two small engines and 1 MiB.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
@@ -21,6 +23,7 @@ PRESETS: dict[str, Configuration] = {
         address_bits=24,
     ),
     "vault": VaultTileConfig(),
+    "vault-axi": VaultTileConfig(vault=AxiConfig()),
     "vault-small": VaultTileConfig(
         pe=PeConfig(
             instruction_words=512,

@@ -31,7 +31,7 @@ def test_vault_is_that_of_the_thesis() -> None:
 def test_preset_of_another_kind_is_refused_with_those_that_fit() -> None:
     with pytest.raises(ConfigurationError, match=r"'vault' is a vault; .*: pe, pe-small$"):
         preset("vault")
-    with pytest.raises(ConfigurationError, match=r"'pe' is one engine; .*: vault, vault-small$"):
+    with pytest.raises(ConfigurationError, match=r"'pe' is one engine; .*: vault, vault-axi, vault-small$"):
         tile_preset("pe")
     assert any_preset("pe") is preset("pe")
 
