@@ -100,7 +100,7 @@ def asic_commands(file: str, drive: str, *, gate_clocks: bool = False) -> tuple[
             gates, where at least :data:`GATED_BITS` bits share an enable.
     """
     gating = (
-        "dfflegalize -cell $_DFF_P_ x -cell $_DFFE_PP_ x",
+        "dfflegalize -cell $_DFF_P_ 01 -cell $_DFFE_PP_ 01",
         f"clockgate -liberty {file} -min_net_size {GATED_BITS}",
     )
     return (

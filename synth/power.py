@@ -18,7 +18,7 @@ from .sram_energy import SramEnergies
 from .sram_timing import SramTimes
 from .sta import NetState, net_states
 
-__all__ = ["PowerReport", "PowerRow", "estimate", "measure_power"]
+__all__ = ["THESIS_MHZ", "PowerReport", "PowerRow", "estimate", "measure_power"]
 
 #: What the thesis's engine was made in (7.1.3), and the usual supply there.
 THESIS_NM, THESIS_VOLTS, THESIS_MHZ = 28.0, 0.9, 1250.0

@@ -11,7 +11,7 @@ from .errors import SynthesisError
 from .liberty import FLIP_FLOP, liberty_text
 from .yosys import CellCount
 
-__all__ = ["DEFAULT_TARGETS", "TARGETS", "Target", "ecp5_commands", "find_target"]
+__all__ = ["DEFAULT_TARGETS", "TARGETS", "Target", "ecp5_commands", "find_cells", "find_target"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +174,19 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
     except KeyError:
         known = ", ".join((*TARGETS, NANGATE45, f"{LIBERTY_PREFIX}PATH"))
         raise SynthesisError(f"unknown target {name!r}; there are: {known}") from None
+
+
+def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLibrary]:
+    """The target of standard cells called ``name``, and its library; see :func:`find_target`.
+
+    Raises:
+        SynthesisError: there is no such target, or it is none of standard cells.
+    """
+    target = find_target(name, gate_clocks=gate_clocks)
+    if target.library is None:
+        known = f"{NANGATE45}, {LIBERTY_PREFIX}PATH"
+        raise SynthesisError(f"target {name!r} has no standard cells; there are: {known}")
+    return target, target.library
 
 
 def _asic(name: str, gate_clocks: bool) -> Target:

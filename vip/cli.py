@@ -19,7 +19,9 @@ _COMMANDS = {
     "cosim": ("cosim", "app"),
     "generate": ("generate", "generate"),
     "synth": ("synth", "synth"),
+    "power": ("power", "power"),
     "trim": ("trim", "trim"),
+    "bench": ("bench", "app"),
 }
 
 

@@ -1,0 +1,58 @@
+"""Power of an engine: a recorded run from the simulator, brought to its mapped netlist."""
+
+from dataclasses import dataclass, replace
+
+from hdl.config import PeConfig
+from sim_tb.recorded import RecordedRun
+from soc.generate import verilog
+from synth.gate_sim import Recording
+from synth.mapping import Progress, engine_netlist
+from synth.netlist import RESET
+from synth.power import PowerReport, measure_power
+from synth.sta import longest_path
+from synth.targets import find_cells
+
+__all__ = ["EnginePower", "engine_power"]
+
+
+@dataclass(frozen=True)
+class EnginePower:
+    """Power of an engine, and the clock in MHz that its netlist allows."""
+
+    report: PowerReport
+    fmax_mhz: float
+
+
+def engine_power(
+    run: RecordedRun,
+    config: PeConfig,
+    target: str,
+    *,
+    gate_clocks: bool = True,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+) -> EnginePower:
+    """Power of the engine ``config`` while it does what ``run`` recorded.
+
+    The mapped netlist is simulated with the recorded inputs and must answer as the Verilog did.
+
+    Parameters:
+        target: ``nangate45`` or ``liberty:PATH``.
+        gate_clocks: see :func:`synth.asic.asic_commands`.
+        progress: called after each unit that was mapped. jobs: units at a time.
+
+    Raises:
+        SynthesisError: a target without energies, or a netlist that can't be simulated or does
+            something else than its Verilog.
+    """
+    cells, library = find_cells(target, gate_clocks=gate_clocks)
+    emission = verilog(replace(config, sram="macro"))
+    netlist = engine_netlist(emission, cells, progress, jobs)
+    recording = Recording(
+        inputs={port: run.port(port) for port in (*netlist.inputs, RESET)},
+        outputs={port: run.port(port) for port in netlist.outputs},
+        counted=run.running,
+    )
+    what = f"engine for {target}"
+    report = measure_power(netlist, library, recording, what=what, work=run.work)
+    return EnginePower(report, longest_path(netlist, library).fmax_mhz)
