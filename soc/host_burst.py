@@ -95,7 +95,7 @@ class BurstWalker(Component):
         offset, following = Signal(_PAGE_BITS), Signal(_PAGE_BITS)
 
         # A burst stays within a page, so only the lowest bits of its address count up.
-        narrow, span = Signal(_MAX_SIZE), Signal(_PAGE_BITS)
+        narrow, span = Signal(_PAGE_BITS), Signal(_PAGE_BITS)
         stepped, wrapped = Signal(_PAGE_BITS), Signal(_PAGE_BITS)
         m.d.comb += [
             offset.eq(Mux(within, kept, burst.address)),

@@ -180,10 +180,24 @@ class Requester:
 
 
 class PortMemory:
-    """Checks requests, performs them as they arrive, and answers in random order."""
+    """Checks requests, performs them as they arrive, and answers in random order.
 
-    def __init__(self, rng, memory, *, accept=1.0, offer=1.0, latency=1, in_order=False):
+    Columns in ``failing`` are not written and answered with errors.
+    """
+
+    def __init__(
+        self,
+        rng,
+        memory,
+        *,
+        accept=1.0,
+        offer=1.0,
+        latency=1,
+        in_order=False,
+        failing=frozenset(),
+    ):
         self.rng = rng
+        self.failing = failing
         self.memory = bytearray(memory)
         self.accept = accept
         self.offer_chance = offer
@@ -252,14 +266,16 @@ class PortMemory:
         self.tags.add(access.tag)
         access.issued = self.cycle
         self.requests.append(access)
+        error = access.address // COLUMN_BYTES in self.failing
         if access.write:
-            apply_write(self.memory, access)
+            if not error:
+                apply_write(self.memory, access)
             data = [self.rng.getrandbits(64)]
         else:
             data = words_at(self.memory, access.address, access.words)
         last = len(data) - 1
         answer = [
-            {"tag": access.tag, "data": word, "last": int(i == last), "error": 0}
+            {"tag": access.tag, "data": word, "last": int(i == last), "error": int(error)}
             for i, word in enumerate(data)
         ]
         self.pending.append((self.cycle + self.latency, answer))

@@ -1,0 +1,173 @@
+"""A small chip for tests of the host port: tiles with real engines, and one memory for all."""
+
+from dataclasses import replace
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import Axi4, Axi4Lite
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import WORD_BITS, MemoryPort, memory_request, memory_response
+from hdl.stream_buffer import StreamBuffer
+from isa.table import INSTRUCTIONS, Unit
+from noc.star import Star
+from pe.core import Pe
+from soc.host_config import HOST_ADDRESS_BITS, HostConfig
+from soc.host_control import HostControl
+from soc.host_data import HostData
+from soc.presets import preset
+from soc.register_map import MAP_ADDRESS_BITS
+from soc.tile_control import TileControl
+
+COLUMN_WORD_BITS = 2
+
+
+def small(columns: int = 2, rows: int = 1, pes: int = 2, vault_address_bits: int = 14):
+    """A configuration with engines as the preset ``pe-small``, but without a vector unit, which has
+    nothing to do with the host and takes most of the time to build."""
+    vault_bits = (columns * rows - 1).bit_length()
+    pe = replace(
+        preset("pe-small"),
+        address_bits=vault_address_bits + vault_bits,
+        instructions=frozenset(row.key for row in INSTRUCTIONS if row.unit is not Unit.VECTOR),
+    )
+    return HostConfig(
+        pe=pe,
+        columns=columns,
+        rows=rows,
+        pes=pes,
+        vault_address_bits=vault_address_bits,
+        network_counters=5,
+        tag_bits=4,
+    )
+
+
+class PlainMemory(Component):
+    """Serves one port in order, a word a cycle; the last column fails."""
+
+    def __init__(self, *, address_bits: int, tag_bits: int) -> None:
+        self.address_bits = address_bits
+        self.tag_bits = tag_bits
+        super().__init__({"port": In(MemoryPort(address_bits=address_bits, tag_bits=tag_bits))})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        requests = StreamBuffer(shape=memory_request(self.address_bits, self.tag_bits))
+        responses = StreamBuffer(shape=memory_response(self.tag_bits), depth=4)
+        m.submodules.requests = once(requests, platform)
+        m.submodules.responses = once(responses, platform)
+        connect(m, flipped(self.port.request), requests.input)
+        connect(m, responses.output, flipped(self.port.response))
+        words = Memory(shape=WORD_BITS, depth=1 << self.address_bits - 3, init=[])
+        m.submodules.words = words
+        write, read = words.write_port(granularity=8), words.read_port()
+        request: Any = requests.output.payload
+        count = Signal(COLUMN_WORD_BITS)
+        failing = request.address[5:].all()
+        take = Signal()
+        fetching: Any = Signal(memory_response(self.tag_bits))
+        fetched = Signal()
+        address = request.address[3:] + count
+        last = Mux(request.write, request.last, count == request.words)
+        m.d.comb += [
+            take.eq(requests.output.valid & (responses.level + fetched < 3)),
+            requests.output.ready.eq(take & (request.write | last)),
+            write.addr.eq(address),
+            write.data.eq(request.data),
+            write.en.eq(Mux(take & request.write & ~failing, request.strobe, 0)),
+            read.addr.eq(address),
+            read.en.eq(take),
+            responses.input.valid.eq(fetched),
+            responses.input.payload.eq(fetching),
+            responses.input.payload.data.eq(read.data),
+        ]
+        m.d.sync += [
+            fetched.eq(take & (~request.write | request.last)),
+            fetching.tag.eq(request.tag),
+            fetching.last.eq(last),
+            fetching.error.eq(failing),
+        ]
+        with m.If(take & ~request.write):
+            m.d.sync += count.eq(Mux(last, 0, count + 1))
+        return m
+
+
+class HostDut(Component):
+    """A host port, a ring of tiles with engines, and a memory."""
+
+    def __init__(self, config: HostConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "data": In(
+                    Axi4(address_bits=HOST_ADDRESS_BITS, data_bits=64, id_bits=config.id_bits)
+                ),
+                "control": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS)),
+                "interrupt": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        requesters = config.pe_count + 1
+        tag_bits = max(config.pe.tag_bits, config.tag_bits)
+        star = Star(requesters=requesters, address_bits=config.address_bits, tag_bits=tag_bits)
+        memory = PlainMemory(address_bits=config.address_bits, tag_bits=star.memory_tag_bits)
+        control, data = HostControl(config), HostData(config)
+        m.submodules.star = once(star, platform)
+        m.submodules.memory = once(memory, platform)
+        m.submodules.control = once(control, platform)
+        m.submodules.data = once(data, platform)
+        connect(m, star.memory, memory.port)
+        connect(m, flipped(self.control), control.axi)
+        connect(m, flipped(self.data), data.axi)
+        m.d.comb += self.interrupt.eq(control.interrupt)
+        _join(m, data.port, star.ports[0])
+        link = control.first
+        for vault in range(config.vaults):
+            tile = TileControl(pe=config.pe, pes=config.pes)
+            m.submodules[f"tile_{vault}"] = once(tile, platform)
+            connect(m, link, tile.input)
+            link = tile.output
+            # Counters whose values tell which they are.
+            m.d.comb += [
+                tile.vault.eq(vault),
+                tile.first_pe.eq(vault * config.pes),
+                tile.vault_counter_value.eq(tile.vault_counter_index | vault << 33),
+                tile.network_counter_value.eq(tile.network_counter_index | vault << 34),
+            ]
+            for slot in range(config.pes):
+                pe = Pe(config.pe)
+                number = vault * config.pes + slot
+                m.submodules[f"pe_{number}"] = once(pe, platform)
+                connect(m, tile.control[slot], pe.control)
+                _join(m, pe.memory, star.ports[1 + number])
+                m.d.comb += [
+                    pe.identity.vault.eq(vault),
+                    pe.identity.slot.eq(slot),
+                    pe.identity.pe_index.eq(number),
+                    pe.identity.pe_count.eq(config.pe_count),
+                ]
+        connect(m, link, control.last)
+        return m
+
+
+def _join(m: Module, port: Any, star: Any) -> None:
+    """Connect a requester whose tags may be narrower than the star's."""
+    for name, _ in port.request.payload.shape():
+        m.d.comb += star.request.payload[name].eq(port.request.payload[name])
+    for name, _ in port.response.payload.shape():
+        m.d.comb += port.response.payload[name].eq(star.response.payload[name])
+    m.d.comb += [
+        star.request.valid.eq(port.request.valid),
+        port.request.ready.eq(star.request.ready),
+        port.response.valid.eq(star.response.valid),
+        star.response.ready.eq(port.response.ready),
+    ]
+
+
+__all__ = ["HostDut", "PlainMemory", "small"]

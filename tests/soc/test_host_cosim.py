@@ -1,0 +1,44 @@
+"""The host port's Verilog with engines and a memory, driven by cocotbext-axi under Verilator."""
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from cocotb_tools.runner import get_runner
+
+import soc
+from hdl.emission import emit
+from sim_tb.build import Design, build
+from tests.soc.host_dut import HostDut, small
+
+TOP = "host_dut"
+ROOT = Path(soc.__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    verilog = "".join(emit(HostDut(small()), TOP).modules.values())
+    return build(
+        Design(
+            top=TOP,
+            verilog={"design.v": verilog},
+            support=(),
+            control=f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n',
+        )
+    )
+
+
+def test_all_of_the_bench(simulator, tmp_path):
+    get_runner("verilator").test(
+        test_module="tests.soc.host_bench",
+        hdl_toplevel=TOP,
+        hdl_toplevel_lang="verilog",
+        build_dir=simulator,
+        test_dir=tmp_path,
+        results_xml=str(tmp_path / "results.xml"),
+        extra_env={"PYTHONPATH": str(ROOT)},
+        log_file=tmp_path / "log",
+    )
+    cases = ElementTree.parse(tmp_path / "results.xml").getroot().iter("testcase")
+    failed = [case.get("name") for case in cases if case.find("failure") is not None]
+    assert not failed, (tmp_path / "log").read_text()[-6000:]
