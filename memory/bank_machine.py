@@ -94,6 +94,9 @@ class BankMachine(Component):
         debt = Signal(range(POSTPONED_REFRESHES + 1))
         refresh = Signal()
         row_hit = Signal()
+        # The row was opened for the request at the head, which has not had it yet.
+        opened = Signal()
+        usable = opened if config.page_policy == "closed" else is_open
         m.d.comb += [
             queue.input.valid.eq(self.input.valid),
             queue.input.payload.eq(self.input.payload),
@@ -101,13 +104,13 @@ class BankMachine(Component):
             self.waiting.eq(queue.output.valid),
             head.eq(queue.output.payload),
             queue.output.ready.eq(self.grant & self.column),
-            row_hit.eq(self.waiting & is_open & (head.row == open_row)),
+            row_hit.eq(self.waiting & is_open & usable & (head.row == open_row)),
             refresh.eq((debt >= FORCED_DEBT) | ((debt != 0) & ~row_hit)),
             self.hit.eq(row_hit & ~refresh),
         ]
 
         closes = refresh | (self.waiting & ~row_hit)
-        if config.page_policy == "closed":
+        if config.page_policy != "open":
             closes = closes | ~self.waiting
         opens = refresh | (self.waiting & self.activate_allowed)
         allowed = Mux(head.write, self.write_allowed, self.read_allowed & read_timer.done)
@@ -127,7 +130,6 @@ class BankMachine(Component):
 
         refreshed = Signal()
         m.d.sync += debt.eq(debt + self.refresh_due - refreshed)
-        opened = Signal()
         displaced = Signal()
         with m.If(self.grant):
             with m.Switch(self.kind):
@@ -136,7 +138,7 @@ class BankMachine(Component):
                     row_timer.wait(timing.tras)
                     column_timer.wait(timing.trcd)
                 with m.Case(DramCommand.PRE):
-                    m.d.sync += [is_open.eq(0), displaced.eq(self.waiting & ~refresh)]
+                    m.d.sync += [is_open.eq(0), displaced.eq(self.waiting & usable & ~refresh)]
                     row_timer.wait(timing.trp)
                 with m.Case(DramCommand.REFRESH):
                     m.d.comb += refreshed.eq(1)

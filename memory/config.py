@@ -11,9 +11,10 @@ from .timing import DramTiming
 
 __all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
 
-#: ``open`` leaves a row open until another is wanted; ``closed`` closes it as soon as no request in
-#: the bank's command queue wants it next.
-PagePolicy = Literal["open", "closed"]
+#: ``open`` leaves a row open until another is wanted; ``closed`` closes it after each access, as
+#: the HMC does (thesis 5.2); ``adaptive`` closes it as soon as no request in the bank's command
+#: queue wants it next.
+PagePolicy = Literal["open", "closed", "adaptive"]
 #: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
 AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
 #: See :class:`memory.first_ready.FirstReady` and :class:`memory.in_order.InOrder`.

@@ -144,12 +144,25 @@ def test_long_row_time_counts_from_activate(simulate):
     assert seen == expected
 
 
-def test_open_page_stays_and_closed_page_closes(simulate):
+def test_open_page_stays_and_others_close_when_none_waits(simulate):
     request = [(1, READ)]
     body = "A" + gap(6) + "R" + gap(8)
     assert commands(simulate, CONFIG, request, cycles=25) == body + "_" * (25 - len(body))
+    for policy in ("closed", "adaptive"):
+        config = replace(CONFIG, page_policy=policy)
+        seen = commands(simulate, config, request, cycles=25)
+        assert seen == body + "P" + "_" * (24 - len(body))
+
+
+def test_closed_page_closes_after_each_access_and_adaptive_keeps_what_is_wanted(simulate):
+    requests = [(1, READ), (1, READ)]
+    access = "A" + gap(6) + "R" + gap(8) + "P"
     closed = replace(CONFIG, page_policy="closed")
-    assert commands(simulate, closed, request, cycles=25) == body + "P" + "_" * (24 - len(body))
+    expected = access + gap(7) + access
+    assert commands(simulate, closed, requests, cycles=len(expected)) == expected
+    adaptive = replace(CONFIG, page_policy="adaptive")
+    expected = "A" + gap(6) + "R" + gap(3) + "R" + gap(8) + "P"
+    assert commands(simulate, adaptive, requests, cycles=len(expected)) == expected
 
 
 def test_refresh_of_an_idle_bank(simulate):

@@ -2,10 +2,11 @@
 
 import random
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from memory.config import VaultConfig
+from memory.config import PagePolicy, VaultConfig
 from memory.controller import Controller
 from memory.timing import DramTiming
 from tests.memory.dram_stub import ALL, Access, bandwidth, random_accesses, run_accesses
@@ -51,6 +52,7 @@ def _timing(seed: int) -> DramTiming:
 VARIANTS = {
     "default": SMALL,
     "closed page": replace(SMALL, page_policy="closed"),
+    "adaptive page": replace(SMALL, page_policy="adaptive"),
     "in order": replace(SMALL, scheduler="in-order"),
     "bank on top": replace(SMALL, address_map="bank-row-column"),
     "bank at the bottom": replace(SMALL, address_map="row-column-bank"),
@@ -73,7 +75,7 @@ def test_random_accesses(simulate, rng, name):
 @pytest.mark.parametrize("seed", range(5))
 def test_random_accesses_with_random_timing_and_waiting(simulate, seed):
     rng = random.Random(seed)
-    config = replace(SMALL, timing=_timing(seed), page_policy=rng.choice(("open", "closed")))
+    config = replace(SMALL, timing=_timing(seed), page_policy=rng.choice(get_args(PagePolicy)))
     accesses = random_accesses(config, rng, 120, columns=12)
     run_accesses(
         simulate,
