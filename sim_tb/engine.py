@@ -10,7 +10,7 @@ from hdl.counters import COUNTER_BITS
 from hdl.ports import PC_BITS, status_layout
 from hdl.sram_macro import SramGeometry, macro_model
 from isa.files import write_atomically
-from soc.config import Configuration
+from soc.designs import Configuration
 from soc.generate import configuration_json, verilog
 
 from .build import BuildError, Design, build, build_folder
@@ -40,7 +40,7 @@ _SUPPORT = (
     "pe_top.sv",
 )
 #: Rooms whose source decides what the Verilog is.
-_SOURCES = ("isa", "hdl", "pe", "memory", "soc")
+_SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc")
 
 
 def engine_design(

@@ -1,13 +1,13 @@
-"""Configuration of what is made of several parts."""
+"""Configuration of a vault with its engines."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from hdl.config import ConfigurationError, PeConfig, SramKind
+from hdl.config import ConfigurationError, PeConfig
 from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
 from noc.star import MAX_REQUESTERS
 
-__all__ = ["Configuration", "VaultBackEnd", "VaultTileConfig", "with_sram"]
+__all__ = ["VaultBackEnd", "VaultTileConfig"]
 
 #: What serves a vault's requests: our controller and its DRAM, or an AXI4 bus of a board.
 VaultBackEnd = VaultConfig | AxiConfig
@@ -87,20 +87,3 @@ class VaultTileConfig:
     def requesters(self) -> int:
         """Ports of the memory."""
         return self.pes + self.extra_ports
-
-
-#: What can be generated.
-Configuration = PeConfig | VaultTileConfig
-
-
-def with_sram(config: Configuration, kind: SramKind) -> Configuration:
-    """``config`` with all its memories built as ``kind``.
-
-    Raises:
-        ConfigurationError: an unknown ``kind``.
-    """
-    if isinstance(config, VaultTileConfig):
-        # The engine is checked first, so that an unknown kind is its configuration's error.
-        pe = replace(config.pe, sram=kind)
-        return replace(config, pe=pe, vault=replace(config.vault, sram=kind))
-    return replace(config, sram=kind)

@@ -8,15 +8,12 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from hdl.component import Component
 from hdl.emission import Emission, emit
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from isa.errors import VipError
-from pe.core import Pe
 
-from .config import Configuration, VaultTileConfig
+from .designs import Configuration, component, description, module_name
 from .lint import waiver_file
-from .vault_tile import VaultTile
 
 __all__ = [
     "MANIFEST",
@@ -56,24 +53,18 @@ class GenerateReport:
     bytes: int
 
 
-def _default_top(config: Configuration) -> str:
-    return "vault_tile" if isinstance(config, VaultTileConfig) else "pe"
-
-
 @lru_cache(maxsize=16)
 def verilog(config: Configuration, *, top: str | None = None) -> Emission:
-    """Verilog of a processing engine, or of a vault with its engines.
+    """Verilog of what ``config`` describes.
 
     Parameters:
         config: what to build.
-        top: name of the top module; by default ``pe`` or ``vault_tile``.
+        top: name of the top module; by default :func:`soc.designs.module_name`.
 
     Raises:
         hdl.emission.EmissionError: ``top`` is not an identifier.
     """
-    component: Component
-    component = VaultTile(config) if isinstance(config, VaultTileConfig) else Pe(config)
-    return emit(component, _default_top(config) if top is None else top)
+    return emit(component(config), module_name(config) if top is None else top)
 
 
 def configuration_json(config: Configuration) -> dict[str, object]:
@@ -90,7 +81,7 @@ def _plain(value: object) -> object:
 def generate(
     config: Configuration, directory: Path | str, *, top: str | None = None
 ) -> GenerateReport:
-    """Write a processing engine, or a vault with its engines, as a directory of Verilog.
+    """Write what ``config`` describes as a directory of Verilog.
 
     ``rtl/`` holds one file a module, ``filelist.f`` their order (for ``verilator -F``,
     ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration and
@@ -101,7 +92,7 @@ def generate(
 
     Parameters:
         config: what to build. directory: where.
-        top: name of the top module; by default ``pe`` or ``vault_tile``.
+        top: name of the top module; by default :func:`soc.designs.module_name`.
 
     Raises:
         GenerateError: ``directory`` can't be written, or holds something else.
@@ -151,9 +142,6 @@ def _contents(config: Configuration, emission: Emission) -> dict[str, str]:
 
 
 def _readme(config: Configuration, emission: Emission) -> str:
-    what = "processing engine"
-    if isinstance(config, VaultTileConfig):
-        what = f"vault with processing engines ({config.pes})"
     rows = [
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
@@ -166,7 +154,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
             " black boxes, for synthesis.\n"
         )
     return (
-        f"# {emission.top}: a VIP {what}\n\n"
+        f"# {emission.top}: a VIP {description(config)}\n\n"
         f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
         f" `rst` (synchronous, active high). The configuration is in `{MANIFEST}`.\n\n"
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"

@@ -3,15 +3,47 @@
 from hdl.config import ConfigurationError, PeConfig
 from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
+from noc.config import NetworkConfig
 
-from .config import Configuration, VaultTileConfig
+from .chip_config import CHIP_PORTS, ChipConfig
+from .config import VaultTileConfig
+from .designs import Configuration
 
-__all__ = ["PRESETS", "any_preset", "preset", "tile_preset"]
+__all__ = ["PRESETS", "any_preset", "chip_preset", "preset", "tile_preset"]
+
+_KINDS = {PeConfig: "one engine", VaultTileConfig: "a vault", ChipConfig: "a chip"}
+
+#: Of the chip for tests: every instruction, but small memories and queues.
+_TINY_TILE = VaultTileConfig(
+    pe=PeConfig(
+        instruction_words=512,
+        scratchpad_bytes=2048,
+        arc_entries=8,
+        load_store_queue=16,
+        address_bits=20,
+    ),
+    vault=VaultConfig(banks=4, rows=1024, transaction_queue=8, command_queue=4, tag_bits=6),
+    pes=1,
+    extra_ports=CHIP_PORTS,
+)
+
+
+def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
+    """The network that joins ``columns`` x ``rows`` tiles."""
+    return NetworkConfig(
+        columns=columns,
+        rows=rows,
+        address_bits=tile.vault.address_bits,
+        tag_bits=tile.pe.tag_bits,
+    )
+
 
 #: Name -> configuration. ``pe`` is the thesis's processing engine (chapter 5, section 7.1.3);
 #: ``pe-small`` has every instruction but small memories and queues, for quick looks. ``vault`` is
 #: the thesis's vault, four engines and 256 MiB; ``vault-axi`` has an AXI bus of 256 bits in place
 #: of its DRAM controller, for a board's memory; ``vault-small`` has two small engines and 1 MiB.
+#: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``thesis`` is
+#: the thesis's chip.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
@@ -36,6 +68,8 @@ PRESETS: dict[str, Configuration] = {
         pes=2,
         extra_ports=0,
     ),
+    "tiny": ChipConfig(tile=_TINY_TILE, network=_network(_TINY_TILE, columns=2, rows=2)),
+    "thesis": ChipConfig(),
 }
 
 
@@ -56,31 +90,35 @@ def preset(name: str) -> PeConfig:
     """The configuration of one engine called ``name``.
 
     Raises:
-        ConfigurationError: there is none, or it is of more than an engine; the message names those
-            that there are.
+        ConfigurationError: there is none, or it is of something else; the message names those that
+            there are.
     """
     config = any_preset(name)
     if not isinstance(config, PeConfig):
-        raise ConfigurationError(
-            f"preset {name!r} is a vault; one engine is needed here: {_names(PeConfig)}"
-        )
+        raise _another(name, PeConfig)
     return config
 
 
 def tile_preset(name: str) -> VaultTileConfig:
-    """The configuration of a vault with its engines called ``name``.
-
-    Raises:
-        ConfigurationError: there is none, or it is of one engine; the message names those that
-            there are.
-    """
+    """The configuration of a vault with its engines called ``name``; raises as :func:`preset`."""
     config = any_preset(name)
     if not isinstance(config, VaultTileConfig):
-        raise ConfigurationError(
-            f"preset {name!r} is one engine; a vault is needed here: {_names(VaultTileConfig)}"
-        )
+        raise _another(name, VaultTileConfig)
     return config
 
 
-def _names(kind: type) -> str:
-    return ", ".join(name for name, config in PRESETS.items() if isinstance(config, kind))
+def chip_preset(name: str) -> ChipConfig:
+    """The configuration of a chip called ``name``; raises as :func:`preset`."""
+    config = any_preset(name)
+    if not isinstance(config, ChipConfig):
+        raise _another(name, ChipConfig)
+    return config
+
+
+def _another(name: str, wanted: type) -> ConfigurationError:
+    """What to say of a preset that is not of the kind ``wanted``."""
+    fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, wanted))
+    kind = _KINDS[type(PRESETS[name])]
+    return ConfigurationError(
+        f"preset {name!r} is {kind}; {_KINDS[wanted]} is needed here: {fitting}"
+    )

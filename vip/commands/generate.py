@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from hdl.config import SramKind
-from soc.config import with_sram
+from soc.designs import with_sram
 from soc.generate import configuration_json
 from soc.generate import generate as write_verilog
 from soc.presets import any_preset

@@ -1,0 +1,102 @@
+"""Configuration of a chip: its vaults, the network between them, and the host port."""
+
+from dataclasses import dataclass, field, replace
+
+from hdl.config import ConfigurationError, PeConfig
+from noc.config import NetworkConfig
+from noc.counters import NetworkCounter
+
+from .config import VaultTileConfig
+from .host_config import HostConfig
+
+__all__ = ["CHIP_PORTS", "ChipConfig"]
+
+#: Ports of a vault's memory beside those of the engines: of the host, and of the other vaults.
+CHIP_PORTS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipConfig:
+    """A torus of vaults with processing engines (PEs), and a host port. The defaults are the
+    thesis's chip (5.1, 5.2): 8 x 4 vaults of 4 PEs, 8 GiB.
+
+    Attributes:
+        tile: every vault, as it would stand alone: ``tile.pe.address_bits`` are those of the
+            vault, and :attr:`pe` has those of the chip.
+        network: of the torus, whose ``columns`` and ``rows`` say how many vaults there are.
+        axi_id_bits: width of the identifiers on the host's AXI4 port; 1..16.
+
+    Raises:
+        ConfigurationError: a value outside its range, or parts that don't fit each other.
+    """
+
+    tile: VaultTileConfig = field(default_factory=VaultTileConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    axi_id_bits: int = 4
+
+    def __post_init__(self) -> None:
+        for name, kind in (("tile", VaultTileConfig), ("network", NetworkConfig)):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ConfigurationError(f"{name} must be a {kind.__name__}, not {value!r}")
+        if self.tile.extra_ports != CHIP_PORTS:
+            raise ConfigurationError(
+                f"tile.extra_ports must be {CHIP_PORTS}, for the host and the network, not "
+                f"{self.tile.extra_ports}"
+            )
+        vault = self.tile.vault
+        if vault.request_address_bits != vault.address_bits:
+            raise ConfigurationError(
+                f"tile.vault.port_address_bits must be 0 or {vault.address_bits}, for the network "
+                f"tells the vaults apart, not {vault.request_address_bits}"
+            )
+        for name, value, needed, source in (
+            ("address_bits", self.network.address_bits, vault.address_bits, "tile.vault has"),
+            ("tag_bits", self.network.tag_bits, self.tile.pe.tag_bits, "tile.pe has"),
+        ):
+            if value != needed:
+                raise ConfigurationError(
+                    f"network.{name} must be {needed}, as {source}, not {value}"
+                )
+        bits = self.axi_id_bits
+        if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= 16:
+            raise ConfigurationError(
+                f"axi_id_bits must be a whole number from 1 to 16, not {bits!r}"
+            )
+        # Refuses what the register map has no room for.
+        _ = self.host
+
+    @property
+    def pe(self) -> PeConfig:
+        """Every PE, with addresses of the whole chip."""
+        return replace(self.tile.pe, address_bits=self.network.chip_address_bits)
+
+    @property
+    def host(self) -> HostConfig:
+        """What the host port has to know."""
+        return HostConfig(
+            pe=self.pe,
+            columns=self.network.columns,
+            rows=self.network.rows,
+            pes=self.tile.pes,
+            vault_address_bits=self.network.address_bits,
+            tag_bits=self.network.tag_bits,
+            id_bits=self.axi_id_bits,
+            vault_counters=self.tile.vault.counters,
+            network_counters=len(NetworkCounter) if self.network.counters else 0,
+        )
+
+    @property
+    def vaults(self) -> int:
+        """Vaults of the chip."""
+        return self.network.vaults
+
+    @property
+    def pes(self) -> int:
+        """PEs of the chip."""
+        return self.vaults * self.tile.pes
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the chip's DRAM, from address 0 on."""
+        return self.vaults << self.network.address_bits

@@ -1,0 +1,106 @@
+"""A tile of a chip: a vault with its processing engines, its node of the network, its control."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import MemoryPort
+from noc.node import Node
+from noc.ports import link_members
+from noc.topology import directions
+from pe.core import Pe
+
+from .chip_config import ChipConfig
+from .control_bus import INDEX_BITS, ControlLink
+from .tile_control import TileControl
+from .vault_memory import VaultMemory, memory_member
+
+__all__ = ["ChipTile"]
+
+
+class ChipTile(Component):
+    """Processing engines (PEs), the vault that they share, and what joins both to the other tiles
+    (thesis 5.1, 5.2).
+
+    Every tile of a chip is this module; what differs are inputs that say where it stands. The
+    requesters of its node, and of the vault's memory in the same order, are the PEs by slot and
+    then the host; the accesses of other vaults are the memory's last requester.
+
+    Parameters:
+        config: of the chip.
+
+    Members:
+        x, y, and links to the neighbours: see :func:`noc.ports.link_members`.
+        control_input, control_output: :class:`soc.control_bus.ControlLink`, in and out; the ring
+            of control messages.
+        host: :class:`hdl.ports.MemoryPort`, in, with addresses of the chip. All inputs 0 where the
+            host is not joined.
+        dram or axi: see :func:`soc.vault_memory.memory_member`.
+        vault: in; index of this vault in the chip.
+        first_pe: in; index in the chip of the PE in slot 0, which the others follow.
+        pe_count: in; PEs of the chip.
+    """
+
+    def __init__(self, config: ChipConfig) -> None:
+        self.config = config
+        network = config.network
+        port = MemoryPort(address_bits=network.chip_address_bits, tag_bits=network.tag_bits)
+        super().__init__(
+            {
+                **link_members(network),
+                "control_input": In(ControlLink()),
+                "control_output": Out(ControlLink()),
+                "host": In(port),
+                **memory_member(config.tile.vault),
+                "vault": In(INDEX_BITS),
+                "first_pe": In(INDEX_BITS),
+                "pe_count": In(INDEX_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        pes = config.tile.pes
+        control = TileControl(pe=config.pe, pes=pes)
+        node = Node(config.network, requesters=pes + 1)
+        memory = VaultMemory(config=config.tile.vault, requesters=pes + 2)
+        m.submodules.control = once(control, platform)
+        m.submodules.node = once(node, platform)
+        m.submodules.memory = once(memory, platform)
+
+        for slot in range(pes):
+            pe = Pe(config.pe)
+            m.submodules[f"pe_{slot}"] = once(pe, platform)
+            connect(m, control.control[slot], pe.control)
+            connect(m, pe.memory, node.ports[slot])
+            m.d.comb += [
+                pe.identity.vault.eq(self.vault),
+                pe.identity.slot.eq(slot),
+                pe.identity.pe_index.eq(self.first_pe + slot),
+                pe.identity.pe_count.eq(self.pe_count),
+            ]
+        connect(m, flipped(self.host), node.ports[pes])
+
+        for number, near in enumerate([*node.near, node.served]):
+            connect(m, near, memory.ports[number])
+        (name,) = memory_member(config.tile.vault)
+        connect(m, flipped(getattr(self, name)), getattr(memory, name))
+
+        m.d.comb += [node.x.eq(self.x), node.y.eq(self.y)]
+        for direction in directions(config.network):
+            for link in (f"{direction}_out", f"{direction}_in"):
+                connect(m, flipped(getattr(self, link)), getattr(node, link))
+
+        connect(m, flipped(self.control_input), control.input)
+        connect(m, control.output, flipped(self.control_output))
+        m.d.comb += [
+            control.vault.eq(self.vault),
+            control.first_pe.eq(self.first_pe),
+            memory.counter_index.eq(control.vault_counter_index),
+            control.vault_counter_value.eq(memory.counter_value),
+            node.counter_index.eq(control.network_counter_index),
+            control.network_counter_value.eq(node.counter_value),
+        ]
+        return m
