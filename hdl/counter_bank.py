@@ -1,6 +1,6 @@
 """Many wide counters in one memory."""
 
-from amaranth.hdl import Array, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from .component import Component
@@ -78,12 +78,13 @@ class CounterBank(Component):
         gathered: list[Value] = []
         for number in range(self.depth):
             largest = self.most[number] if number < len(self.most) else 0
+            if not largest:
+                gathered.append(Const(0, 1))
+                continue
             narrow = Signal(range(self.depth * largest + 1), name=f"gathered_{number}")
-            if largest:
-                step = getattr(self, f"step_{number}")
-                # Kept while its first turn is still to come, or it would be lost.
-                taken = ~starting & (adding == number)
-                m.d.sync += narrow.eq(Mux(taken, 0, narrow) + step)
+            # Kept while its first turn is still to come, or it would be lost.
+            taken = ~starting & (adding == number)
+            m.d.sync += narrow.eq(Mux(taken, 0, narrow) + getattr(self, f"step_{number}"))
             gathered.append(narrow)
         m.d.comb += [
             write.enable.eq(~starting),
@@ -92,5 +93,5 @@ class CounterBank(Component):
         ]
         with m.If(self.clear):
             m.d.sync += [turn.eq(0), first_round.eq(1), starting.eq(1)]
-            m.d.sync += [value.eq(0) for value in gathered if len(value)]
+            m.d.sync += [value.eq(0) for value in gathered if isinstance(value, Signal)]
         return m
