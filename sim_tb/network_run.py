@@ -1,0 +1,88 @@
+"""Runs of traffic through a network in simulation."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from cocotb_tools.runner import get_runner
+
+from isa.errors import VipError
+from noc.config import NetworkConfig
+
+from .network_models import NetworkJob, NetworkOutcome, NetworkResult
+from .network_serve import JOBS_VARIABLE
+from .network_top import TOP, build_network
+
+__all__ = ["NetworkError", "run_network"]
+
+
+class NetworkError(VipError):
+    """A run in which the network did not do as it must, or that can't be made; says why."""
+
+
+def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[NetworkResult]:
+    """Run ``jobs`` one after the other, each from reset, on a network alone.
+
+    Every flit that arrives is compared with what was sent; packets of one source, destination and
+    class must arrive in order, and none may be left in the end. The first run of a configuration
+    builds its simulator (a few seconds to half a minute).
+
+    Parameters:
+        config: of the network, of at least two vaults.
+        jobs: their packets at most as long as ``config.packet_flits``.
+
+    Raises:
+        NetworkError: a flit lost, doubled, wrong, out of order or late, a flit for which there was
+            no room, a run longer than its ``max_cycles``, or a job that does not fit the network.
+        sim_tb.build.BuildError: the simulator can't be built.
+        hdl.config.ConfigurationError: a single vault.
+    """
+    for job in jobs:
+        if job.longest > config.packet_flits:
+            raise NetworkError(
+                f"packets of {job.longest} flits in a network for at most {config.packet_flits}"
+            )
+    folder = build_network(config)
+    with tempfile.TemporaryDirectory(prefix="vip-network-") as name:
+        work = Path(name)
+        raw = {"config": asdict(config), "jobs": [job.to_dict() for job in jobs]}
+        (work / "jobs").write_text(json.dumps(raw))
+        _simulate(folder, work)
+        results = [
+            NetworkResult.from_json(line) for line in (work / "results").read_text().splitlines()
+        ]
+    for number, result in enumerate(results):
+        if result.outcome is not NetworkOutcome.DONE:
+            reason = result.violation or f"not done after {result.cycles} cycles"
+            raise NetworkError(f"run {number}: {reason}")
+    return results
+
+
+def _simulate(folder: Path, work: Path) -> None:
+    log = work / "log"
+    try:
+        get_runner("verilator").test(
+            test_module="sim_tb.network_serve",
+            hdl_toplevel=TOP,
+            hdl_toplevel_lang="verilog",
+            build_dir=folder,
+            test_dir=work,
+            results_xml=str(work / "results.xml"),
+            extra_env={JOBS_VARIABLE: str(work)},
+            log_file=log,
+        )
+    except (SystemExit, RuntimeError, OSError) as error:
+        raise NetworkError(f"simulator failed: {_reason(log) or error}") from None
+    if "<failure" in (work / "results.xml").read_text():
+        raise NetworkError(f"simulator failed: {_reason(log)}")
+
+
+def _reason(log: Path) -> str:
+    """The line of the simulator's output that says what went wrong."""
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    for line in reversed(lines):
+        if "Error" in line or "ERROR" in line:
+            return line.strip()
+    return lines[-1].strip() if lines else ""
