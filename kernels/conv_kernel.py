@@ -182,7 +182,7 @@ class _ConvKernel:
 
     def _load_weights(self, part: int) -> None:
         w, plan = self.writer, self.plan
-        w.op("li", self.b, part * plan.part_bytes)
+        w.op("li", self.b, part * plan.part_pitch)
         w.load(self.b, self.weights, self.part, note=f"weights of part {part}")
         w.offset(self.weights, self.weights, plan.part_bytes)
 
@@ -190,7 +190,7 @@ class _ConvKernel:
         w, plan = self.writer, self.plan
         w.op("and", self.a, self.out[0], self.earlier)
         w.op("add", self.a, self.a, self.earlier_base)
-        w.offset(self.b, self.result[0], plan.parts * plan.group_bytes)
+        w.offset(self.b, self.result[0], plan.parts * plan.sum_bytes)
         w.load(self.b, self.a, self.filters, note="earlier sums")
         for part in range(plan.parts):
             self._product(part)
@@ -212,12 +212,12 @@ class _ConvKernel:
         column = self.window
         if part:
             column = self.c
-            distance = plan.slot_bytes if plan.sliding else plan.column_bytes
+            distance = plan.slot_bytes if plan.sliding else plan.column_pitch
             w.offset(column, self.window, part * distance)
             if plan.sliding:
                 self._wrap(column)
-        w.offset(self.a, self.result[0], part * plan.group_bytes)
-        w.op("li", self.b, part * plan.part_bytes)
+        w.offset(self.a, self.result[0], part * plan.sum_bytes)
+        w.op("li", self.b, part * plan.part_pitch)
         w.op("set.vl", self.length)
         w.vector("m.v.mul.add", self.a, self.b, column, note=f"product of part {part}")
         w.op("set.vl", self.filters)
@@ -235,7 +235,7 @@ class _ConvKernel:
         """Addition ``number`` of a pixel: the sums of the parts behind the first one, then the
         earlier sums."""
         w, plan = self.writer, self.plan
-        w.offset(self.a, result, (number + 1) * plan.group_bytes)
+        w.offset(self.a, result, (number + 1) * plan.sum_bytes)
         what = f"sum of part {number + 1}" if number + 1 < plan.parts else "earlier sums"
         w.vector("v.v.add", result, result, self.a, note=f"add {what}")
 
@@ -248,7 +248,7 @@ class _ConvKernel:
         skip = w.new_label("keep")
         w.op("bne", self.pixels, self.one, skip)
         if pad:
-            w.offset(self.a, self.result[3], self.plan.group_bytes)
+            w.offset(self.a, self.result[3], self.plan.sum_bytes)
             w.vector("v.s.max", self.a, self.a, self.lowest, note="pad: nobody reads it")
         self._load_weights(part)
         w.label(skip)

@@ -22,7 +22,7 @@ from isa.image import DramImage
 
 from .conv_plan import ConvPlan
 from .errors import KernelError
-from .feature_map import COLUMN_BYTES, FeatureMap, round_up
+from .feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from .fixed_point import ELEMENT, LOWEST, Elements, check_elements
 from .nn_writer import block_bytes, block_size
 
@@ -95,6 +95,20 @@ class ConvLayout:
         if self.source.depth != self.plan.depth:
             raise KernelError(
                 f"source has slices of {self.source.depth} channels, the plan of {self.plan.depth}"
+            )
+        strips = isinstance(self.source, StripMap)
+        if strips != self.plan.strips:
+            raise KernelError(
+                f"the plan is for a map {'of' if self.plan.strips else 'without'} strips, source "
+                f"is one {'of' if strips else 'without'} them"
+            )
+        if isinstance(self.source, StripMap) and (
+            (self.source.rows, self.source.stride, self.source.padding)
+            != (shape.kernel, shape.stride, shape.padding)
+        ):
+            raise KernelError(
+                f"source must have strips of {shape.kernel} rows, {shape.stride} apart, and "
+                f"{shape.padding} pixels around"
             )
         if self.source.padding < shape.padding:
             raise KernelError(
@@ -206,7 +220,7 @@ class ConvLayout:
             len(groups),
             rows,
             rows * shape.out_width,
-            self.source.address(-shape.padding, top),
+            self.source.address(-shape.padding, top) if rows else 0,
             self._weights_of(share),
             self.thresholds,
             self.spare + member * self._spare_step,

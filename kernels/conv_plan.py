@@ -9,19 +9,22 @@ its tile pass by: one *pass*. Filters at once for all slices are a *group*. The 
                  slices before came to
     input        a ring of slots: columns of the window, or whole windows
 
+All begin at multiples of eight bytes: the array range check takes whole words, and what shares a
+word with a load in flight would wait for it.
+
 The window of a slice has one *part* if it fits a vector register's length (256 elements), otherwise
 one a column. Columns are shared by neighbouring windows (``sliding``) when there is more than one
 part and windows overlap; otherwise a slot holds a whole window.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, row_beats
 
 from .conv_shape import ConvOrder, ConvShape
 from .errors import KernelError
-from .feature_map import COLUMN_BYTES
+from .feature_map import COLUMN_BYTES, round_up
 from .fixed_point import ELEMENT_BYTES
 
 __all__ = ["DEFAULT_SCRATCHPAD", "RESULTS", "ConvPlan", "best_depth", "plan_conv"]
@@ -33,7 +36,6 @@ RESULTS = 4
 #: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
 #: weights, earlier sums and stores.
 _MOST_LOADS = 12
-_THRESHOLDS = 2
 #: PEs of a vault, and clocks that a DRAM column takes on its bus: for estimates alone.
 _SHARERS = 4
 _BUS_CLOCKS = 4
@@ -53,6 +55,7 @@ class ConvPlan:
         filters: at once, 1..256.
         joined: the window has one part.
         sliding: slots of the input ring are columns, shared by windows.
+        strips: windows lie in memory in one piece (:class:`kernels.feature_map.StripMap`).
         slots: in the input ring.
     """
 
@@ -61,6 +64,7 @@ class ConvPlan:
     filters: int
     joined: bool
     sliding: bool
+    strips: bool
     slots: int
 
     @property
@@ -114,14 +118,29 @@ class ConvPlan:
         return self.window_slots + (self.shape.out_width - 1) * self.advance
 
     @property
+    def slot_loads(self) -> int:
+        """Loads that fill a slot: one a column, or one for a window that lies in one piece."""
+        return 1 if self.joined and self.strips else self.slot_columns
+
+    @property
+    def load_elements(self) -> int:
+        """Elements of such a load."""
+        return self.column * self.slot_columns // self.slot_loads
+
+    @property
     def column_bytes(self) -> int:
         """Bytes of a column of the window."""
         return self.column * ELEMENT_BYTES
 
     @property
+    def column_pitch(self) -> int:
+        """Bytes from a column to the next one within a slot; those of a joined window touch."""
+        return self.column_bytes if self.joined else round_up(self.column_bytes, WORD_BYTES)
+
+    @property
     def slot_bytes(self) -> int:
         """Bytes of a slot of the input ring."""
-        return self.slot_columns * self.column_bytes
+        return round_up(self.slot_columns * self.column_pitch, WORD_BYTES)
 
     @property
     def group_bytes(self) -> int:
@@ -134,24 +153,34 @@ class ConvPlan:
         return self.filters * self.length * ELEMENT_BYTES
 
     @property
+    def part_pitch(self) -> int:
+        """Bytes from a part's weights to the next part's in the scratchpad."""
+        return round_up(self.part_bytes, WORD_BYTES)
+
+    @property
     def pass_bytes(self) -> int:
-        """Bytes of the weights of a pass."""
+        """Bytes of the weights of a pass in memory."""
         return self.parts * self.part_bytes
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes from a sum to the next one within a slot of the result ring."""
+        return round_up(self.group_bytes, WORD_BYTES)
 
     @property
     def result_bytes(self) -> int:
         """Bytes of a slot of the result ring: a sum for each part, then the earlier sums."""
-        return (self.parts + 1) * self.group_bytes
+        return (self.parts + 1) * self.sum_bytes
 
     @property
     def thresholds(self) -> int:
         """Scratchpad address of the thresholds: the lowest element, then 0."""
-        return self.pass_bytes
+        return self.parts * self.part_pitch
 
     @property
     def results(self) -> int:
         """Scratchpad address of the result ring."""
-        return self.thresholds + _THRESHOLDS * ELEMENT_BYTES
+        return self.thresholds + WORD_BYTES
 
     @property
     def ring(self) -> int:
@@ -176,13 +205,12 @@ class ConvPlan:
     @property
     def cycles(self) -> float:
         """Estimate of the cycles of four PEs on a vault for the whole layer, for choosing."""
-        k = self.shape.kernel
         short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
         vector = self.parts * self.product_beats + (self.parts + 1) * short
-        columns = self.advance * self.slot_columns * -(-self.column_bytes // COLUMN_BYTES)
-        if not self.sliding:
-            # Columns of no more than a row's pixels lie at any alignment.
-            columns += k * (self.column_bytes % COLUMN_BYTES > 1)
+        size = self.load_elements * ELEMENT_BYTES
+        # A piece that does not fill its columns may begin anywhere in one.
+        columns_of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
+        columns = self.advance * self.slot_loads * columns_of_load
         columns += 2 * -(-self.group_bytes // COLUMN_BYTES)
         bus = _SHARERS * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
         pixels = self.shape.out_width * self.shape.out_height
@@ -195,6 +223,7 @@ def plan_conv(
     depth: int,
     out_depth: int,
     filters: int | None = None,
+    strips: bool = False,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvPlan:
     """The fastest plan for an input map with slices of ``depth`` channels.
@@ -203,6 +232,7 @@ def plan_conv(
         depth: at least 1.
         out_depth: channels in a slice of the output map; filters at once divide it.
         filters: at once; None: choose.
+        strips: the input is a :class:`kernels.feature_map.StripMap`.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -233,13 +263,13 @@ def plan_conv(
             filters=count,
             joined=joined,
             sliding=not joined and shape.stride < shape.kernel,
+            strips=strips,
             slots=0,
         )
         slots = (scratchpad_bytes - bare.ring) // bare.slot_bytes
-        slots = min(slots, max(bare.window_slots + 1, _MOST_LOADS // bare.slot_columns))
+        slots = min(slots, max(bare.window_slots + 1, _MOST_LOADS // bare.slot_loads))
         if slots > bare.window_slots:
-            fields = {name: getattr(bare, name) for name in bare.__dataclass_fields__}
-            found.append(ConvPlan(**{**fields, "slots": slots}))
+            found.append(replace(bare, slots=slots))
     if not found:
         raise KernelError(
             f"{candidates[0]} filter(s) of {shape.kernel} x {shape.kernel} pixels of {depth} "

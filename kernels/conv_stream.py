@@ -39,10 +39,12 @@ class ConvStream:
         self._row_left = w.register("load_row_left", "slots left in the row")
         self._rows_left = w.register("load_rows_left", "rows left in the slice")
         self._slices_left = w.register("load_slices_left", "slices left")
-        self._pieces = (w.register("piece", "for a column"), w.register("piece_from", "likewise"))
+        self._pieces = (w.register("piece", "for one load"), w.register("piece_from", "likewise"))
         self.ring = w.constant("ring", plan.ring, "input ring")
         self.ring_end = w.constant("ring_end", plan.ring_end, "its end")
-        self._elements = w.constant("column", plan.column, "elements of a column of a window")
+        self._elements = w.constant(
+            "piece_size", plan.load_elements, "elements of a load of the input"
+        )
 
     def begin(self) -> None:
         """Fill the ring from the first window on."""
@@ -61,13 +63,13 @@ class ConvStream:
         again, done, same = name, f"{name}_done", f"{name}_same"
         w.op("beq", self.count, w.zero, done)
         w.label(again)
-        w.load(self._slot, self._from, self._elements, note="column of the input")
-        if plan.slot_columns > 1:
+        w.load(self._slot, self._from, self._elements, note="input")
+        if plan.slot_loads > 1:
             piece, memory = self._pieces
             w.op("mov", piece, self._slot)
             w.op("mov", memory, self._from)
-            for _ in range(1, plan.slot_columns):
-                w.offset(piece, piece, plan.column_bytes)
+            for _ in range(1, plan.slot_loads):
+                w.offset(piece, piece, plan.column_pitch)
                 w.offset(memory, memory, self.source.x_step)
                 w.load(piece, memory, self._elements)
         w.offset(self._from, self._from, self.source.x_step * (1 if plan.sliding else stride))
@@ -78,7 +80,7 @@ class ConvStream:
         w.label(inside)
         w.op("sub", self._row_left, self._row_left, 1)
         w.op("bne", self._row_left, w.zero, same)
-        w.offset(self._row, self._row, stride * self.source.y_step, note="next row")
+        w.offset(self._row, self._row, self.source.down_step(stride), note="next row")
         self._begin_row()
         w.op("sub", self._rows_left, self._rows_left, 1)
         w.op("bne", self._rows_left, w.zero, same)
