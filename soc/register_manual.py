@@ -19,7 +19,7 @@ MANUAL_PATH = Path(__file__).parent.parent / "docs" / "registers.md"
 
 _INTRODUCTION = f"""# Host registers
 
-Generated from `soc/register_map.py` by `python -m soc.register_manual`; do not edit. This is version
+Generated from `soc/register_map.py` by `python -m soc.register_manual`; do not edit. Version
 {MAP_VERSION} of the map.
 
 The control port of a chip is an AXI4-Lite subordinate of {WORD_BYTES * 8} data and

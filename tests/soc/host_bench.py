@@ -124,7 +124,7 @@ async def each_pe_has_its_program_and_its_launch(dut):
 
 @cocotb.test()
 async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut):
-    host, _, data = await start(dut)
+    host, _, _ = await start(dut)
     end = (await host.identify()).memory_bytes
     await host.write(0, bytes(range(64)))
     await host.load(assemble(STORE))
