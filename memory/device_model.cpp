@@ -84,12 +84,21 @@ class Device {
 
     void counts(VipDramCounts& counts) const { counts = m_counts; }
 
+    void record(uint32_t cycles) {
+        m_window = cycles;
+        m_recorded_from = m_now;
+        m_windows.clear();
+    }
+
+    const std::vector<VipDramWindow>& recorded() const { return m_windows; }
+
     void reset() {
         m_now = 0;
         m_counts = {};
         m_banks.assign(m_setup.banks, Bank{});
         m_bursts.clear();
         m_acts.clear();
+        record(0);
         m_random = m_setup.noise;
         find_deadline();
     }
@@ -97,6 +106,9 @@ class Device {
     // The cycle that ends now. Returns what the bus holds in the next one.
     uint64_t cycle(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
                    uint64_t write_data, uint32_t write_strobe) {
+        if (m_window) {
+            m_windows.resize(static_cast<size_t>((m_now - m_recorded_from) / m_window) + 1);
+        }
         if (valid) command(kind, bank, row, column);
         if (m_now >= m_deadline) late_refresh();
         uint64_t read_data = random();
@@ -127,6 +139,9 @@ class Device {
     std::deque<Burst> m_bursts;
     std::deque<int64_t> m_acts;  // the last four ACTs of any banks
     VipDramCounts m_counts = {};
+    int64_t m_window = 0;  // cycles, 0: nothing is recorded
+    int64_t m_recorded_from = 0;
+    std::vector<VipDramWindow> m_windows;
     std::string m_violation;
 
     void close_image() {
@@ -230,6 +245,7 @@ class Device {
             memcpy(burst.data, m_memory + burst.address, kColumnBytes);
         }
         m_bursts.push_back(burst);
+        if (m_window) ++(burst.write ? m_windows.back().writes : m_windows.back().reads);
         bank.last[kind] = m_now;
     }
 
@@ -321,6 +337,14 @@ int32_t vip_dram_configure(int32_t device, const VipDramSetup* setup) {
 const char* vip_dram_violation(int32_t device) { return g_devices[device].violation().c_str(); }
 
 void vip_dram_counts(int32_t device, VipDramCounts* counts) { g_devices[device].counts(*counts); }
+
+void vip_dram_record(int32_t device, uint32_t cycles) { g_devices[device].record(cycles); }
+
+uint64_t vip_dram_recorded(int32_t device, VipDramWindow* windows, uint64_t room) {
+    const std::vector<VipDramWindow>& recorded = g_devices[device].recorded();
+    std::copy_n(recorded.begin(), std::min<uint64_t>(room, recorded.size()), windows);
+    return recorded.size();
+}
 
 int32_t vip_dram_cycle(int32_t index, uint8_t reset, uint8_t valid, uint32_t kind, uint32_t bank,
                        uint32_t row, uint32_t column, uint64_t write_data, uint32_t write_strobe,

@@ -38,6 +38,12 @@ struct VipDramCounts {
     uint64_t commands[5];  // by memory.dram_port.DramCommand
 };
 
+// Columns moved in a window of time.
+struct VipDramWindow {
+    uint32_t reads;
+    uint32_t writes;
+};
+
 extern "C" {
 // Gives a device its memory image, the file at `path`. Returns the file's bytes, or -1 (see errno).
 int64_t vip_dram_open(int32_t device, const char* path);
@@ -46,6 +52,11 @@ int32_t vip_dram_configure(int32_t device, const VipDramSetup* setup);
 // The first rule that the controller broke, "" if none. Valid until the next call.
 const char* vip_dram_violation(int32_t device);
 void vip_dram_counts(int32_t device, VipDramCounts* counts);
+// From this cycle on, counts the columns moved in each window of `cycles` (0: no longer), by the cycle
+// of their command. Forgets what was counted before.
+void vip_dram_record(int32_t device, uint32_t cycles);
+// Windows recorded, the last one perhaps not over; at most `room` of them are copied to `windows`.
+uint64_t vip_dram_recorded(int32_t device, VipDramWindow* windows, uint64_t room);
 // One clock cycle; the arguments are those of device_model.sv, with `read_data` for the next cycle.
 // Returns 1 after a violation.
 int32_t vip_dram_cycle(int32_t device, uint8_t reset, uint8_t valid, uint32_t kind, uint32_t bank,

@@ -99,6 +99,10 @@ def device_setup(config: VaultConfig, *, base: int = 0, noise: int = 1) -> Devic
     )
 
 
+class _Window(ctypes.Structure):
+    _fields_ = (("reads", c_uint32), ("writes", c_uint32))
+
+
 class DeviceModel:
     """The devices in a loaded library.
 
@@ -116,6 +120,10 @@ class DeviceModel:
         library.vip_dram_violation.restype = c_char_p
         library.vip_dram_counts.argtypes = (c_int32, POINTER(_Counts))
         library.vip_dram_counts.restype = None
+        library.vip_dram_record.argtypes = (c_int32, c_uint32)
+        library.vip_dram_record.restype = None
+        library.vip_dram_recorded.argtypes = (c_int32, POINTER(_Window), c_uint64)
+        library.vip_dram_recorded.restype = c_uint64
 
     def open(self, device: int, path: str, setup: DeviceSetup) -> None:
         """Make ``device`` as described, fresh from reset, with its contents in the file ``path``.
@@ -138,3 +146,15 @@ class DeviceModel:
         self.library.vip_dram_counts(device, byref(raw))
         named = {kind.name.lower(): int(raw.commands[kind.value]) for kind in DramCommand}
         return {"cycles": int(raw.cycles), **named}
+
+    def record(self, device: int, cycles: int) -> None:
+        """From now on, count the columns moved in each window of ``cycles``, 1..2**32 - 1."""
+        self.library.vip_dram_record(device, cycles)
+
+    def recorded(self, device: int) -> tuple[tuple[int, int], ...]:
+        """Columns read and written in each window since :meth:`record`, by the cycle of their
+        command; the last window may be shorter."""
+        count = self.library.vip_dram_recorded(device, None, 0)
+        windows = (_Window * count)()
+        self.library.vip_dram_recorded(device, windows, count)
+        return tuple((window.reads, window.writes) for window in windows)

@@ -45,7 +45,7 @@ async def serve(dut: Any) -> None:
             started = time.perf_counter()
             for engine in range(job.engines):
                 host.start(_host_job(job), engine)
-            tile.start(job.settle)
+            tile.start(job)
             await FallingEdge(dut.idle)
             reported = started
             while not dut.idle.value:
@@ -60,6 +60,7 @@ async def serve(dut: Any) -> None:
                 violation=device.violation(_DEVICE),
                 counters=tile.counters(),
                 commands=device.counts(_DEVICE),
+                windows=device.recorded(_DEVICE),
                 wall_seconds=time.perf_counter() - started,
             )
             session.send_bytes(result.to_json())

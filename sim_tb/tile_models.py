@@ -25,8 +25,9 @@ class TileJob:
         words, memory, parameters, max_cycles, stop_cycles: as in :class:`sim_tb.models.HostJob`,
             of each engine.
         engines: how many of the engines are launched, from slot 0 on.
-        settle: cycles from the end of the last engine until all writes are in the DRAM and all
-            events counted.
+        lag: cycles from the end of the last engine until the vault's counters tell all.
+        settle: cycles from then on until all writes are in the DRAM.
+        window: cycles of each interval for which the DRAM's traffic is told.
         setup: of the DRAM: fields of :class:`memory.device_model.DeviceSetup`.
     """
 
@@ -36,7 +37,9 @@ class TileJob:
     max_cycles: int
     stop_cycles: int
     engines: int
+    lag: int
     settle: int
+    window: int
     setup: Mapping[str, int]
 
     def to_json(self) -> bytes:
@@ -69,12 +72,17 @@ class EngineResult:
 
 @dataclass(frozen=True, kw_only=True)
 class TileResult:
-    """What the simulator found at the end of a run: of each engine launched, and of the vault."""
+    """What the simulator found at the end of a run: of each engine launched, and of the vault.
+
+    ``windows`` are the columns read and written in each interval since the launch; the others are
+    as in :class:`sim_tb.vault_cosim.VaultResult`.
+    """
 
     engines: tuple[EngineResult, ...]
     violation: str
     counters: tuple[int, ...]
     commands: Mapping[str, int]
+    windows: tuple[tuple[int, int], ...]
     wall_seconds: float
 
     def to_json(self) -> bytes:
@@ -86,6 +94,7 @@ class TileResult:
         """The result from what was within ``result`` of the JSON."""
         values = {item.name: raw[item.name] for item in fields(cls)}
         values["counters"] = tuple(raw["counters"])
+        values["windows"] = tuple((reads, writes) for reads, writes in raw["windows"])
         values["engines"] = tuple(
             EngineResult(
                 **(
@@ -106,17 +115,17 @@ class TileHostModel:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
-        library.vip_tile_start.argtypes = (c_uint32,)
+        library.vip_tile_start.argtypes = (c_uint32, c_uint32, c_uint32)
         library.vip_tile_start.restype = None
         library.vip_tile_counters.argtypes = (POINTER(c_uint64),)
         library.vip_tile_counters.restype = None
 
-    def start(self, settle: int) -> None:
+    def start(self, job: TileJob) -> None:
         """Start a run, after those of the engines."""
-        self.library.vip_tile_start(settle)
+        self.library.vip_tile_start(job.lag, job.settle, job.window)
 
     def counters(self) -> tuple[int, ...]:
-        """The vault's counters at the end of the last run, by index."""
+        """What the vault's counters counted from launch to end of the last run, by index."""
         values = (c_uint64 * _COUNTERS)()
         self.library.vip_tile_counters(values)
         return tuple(values)

@@ -65,6 +65,7 @@ def _engine(config: VaultTileConfig, slot: int) -> str:
   logic [{status_layout().size - 1}:0] status_{slot};
   logic [3:0] counter_index_{slot};
   logic [{COUNTER_BITS - 1}:0] counter_value_{slot};
+  assign launches[{slot}] = launch_valid_{slot} & launch_ready_{slot};
   vip_pe_host #(
       .PC_BITS({pc_bits}),
       .CAUSE_BITS({cause_bits}),
@@ -111,7 +112,7 @@ def _connections(config: VaultTileConfig) -> Iterator[str]:
 
 
 def _top(config: VaultTileConfig) -> str:
-    vault = config.vault
+    vault = config.dram
     engines = "".join(_engine(config, slot) for slot in range(config.pes))
     dram = ("valid", "kind", "bank", "row", "column", "write_data", "write_strobe", "read_data")
     tile = ",\n      ".join(
@@ -123,6 +124,7 @@ module {TOP};
   timeunit 1ps; timeprecision 1ps;
 
   import "DPI-C" function int vip_tile_cycle(
+      input bit launched,
       input bit engines_idle,
       input longint unsigned counter_value,
       output int unsigned counter_index
@@ -131,7 +133,7 @@ module {TOP};
   logic clk = 1'b0;
   always #{_HALF_PERIOD} clk = ~clk;
 
-  logic [{config.pes - 1}:0] resets, idles;
+  logic [{config.pes - 1}:0] resets, idles, launches;
   wire rst = |resets;
   logic idle  /* verilator public_flat_rd */ = 1'b1;
   logic failed;
@@ -173,7 +175,7 @@ module {TOP};
 
   // verilator lint_off BLKSEQ
   always_ff @(posedge clk) begin
-    next_idle = vip_tile_cycle(&idles, 64'(counter_value), next_index);
+    next_idle = vip_tile_cycle(|launches, &idles, 64'(counter_value), next_index);
     idle <= next_idle != 0;
     counter_index <= {INDEX_BITS}'(next_index);
   end

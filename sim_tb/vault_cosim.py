@@ -22,7 +22,10 @@ from .session import Session
 from .tile_models import EngineResult, TileJob, TileResult
 from .tile_top import TOP, build_tile
 
-__all__ = ["PeResult", "VaultResult", "run_vault"]
+__all__ = ["WINDOW_CYCLES", "PeResult", "VaultResult", "run_vault"]
+
+#: Cycles of each interval for which the DRAM's traffic is told.
+WINDOW_CYCLES = 256
 
 #: Cycles after which a write that was acknowledged is in the DRAM.
 _SETTLE = 256
@@ -56,12 +59,14 @@ class VaultResult:
 
     Attributes:
         pes: of the engines launched, by slot.
-        counters: of the vault, by name of :class:`memory.counters.VaultCounter`. They run from
-            reset to a little after the last engine's end: ``CYCLES`` and ``REFRESHES`` count the
-            loading of the program too, when nothing else happens.
+        counters: of the vault, by name of :class:`memory.counters.VaultCounter`, from launch to
+            :data:`memory.counters.LAG_CYCLES` after the last engine's end. Two reads of ``CYCLES``
+            and ``REFRESHES`` tell a time each to within that.
         latencies: requests by cycles from arrival to column command: those below each of
             :data:`memory.counters.LATENCY_LIMITS`, and those beyond.
-        commands: given to the DRAM, by name.
+        commands: given to the DRAM since reset, by name, and ``cycles``.
+        windows: columns read and written in each :data:`WINDOW_CYCLES` from launch on, by the cycle
+            of their command; the last ones lie after the end.
         tck_ns: clock period.
         wall_seconds: simulation time on this machine, loading included.
     """
@@ -70,6 +75,7 @@ class VaultResult:
     counters: dict[str, int]
     latencies: tuple[int, ...]
     commands: Mapping[str, int]
+    windows: tuple[tuple[int, int], ...]
     tck_ns: float
     wall_seconds: float
 
@@ -145,7 +151,7 @@ def run_vault(
         raise CosimError(f"parameters must be from 0 to 2**64 - 1, not {parameters}")
     if not 1 <= max_cycles < 2**63:
         raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {max_cycles}")
-    setup = device_setup(config.vault)
+    setup = device_setup(config.dram)
     job = TileJob(
         words=tuple(program.words),
         memory=str(image.path.absolute()),
@@ -153,7 +159,9 @@ def run_vault(
         max_cycles=max_cycles,
         stop_cycles=_STOP,
         engines=engines,
-        settle=max(_SETTLE, LAG_CYCLES),
+        lag=LAG_CYCLES,
+        settle=_SETTLE,
+        window=WINDOW_CYCLES,
         setup={field[0]: getattr(setup, field[0]) for field in DeviceSetup._fields_},
     )
     folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
@@ -189,7 +197,8 @@ def _result(found: TileResult, config: VaultTileConfig, max_cycles: int) -> Vaul
         counters={item.name: counters[item] for item in VaultCounter if item < first},
         latencies=counters[first : first + len(LATENCY_LIMITS) + 1],
         commands=found.commands,
-        tck_ns=config.vault.timing.tck_ns,
+        windows=found.windows,
+        tck_ns=config.dram.timing.tck_ns,
         wall_seconds=found.wall_seconds,
     )
 

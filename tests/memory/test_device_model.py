@@ -288,6 +288,20 @@ def test_reset_starts_anew_and_keeps_the_contents(model: DeviceModel, image: Pat
     assert image.read_bytes() == before
 
 
+def test_what_moves_is_recorded_in_windows(model: DeviceModel, image: Path) -> None:
+    b = bench(model, image)
+    b.run([(0, ACT, 1), (18, READ, 1)])
+    b.until(20)
+    assert model.recorded(DEVICE) == ()
+    model.record(DEVICE, 10)
+    # Windows from cycle 20 on; a command counts in its own cycle.
+    assert b.run([(25, READ, 1), (32, READ, 1), (39, WRITE, 1), (50, WRITE, 1)]) == {}
+    b.until(65)
+    assert model.recorded(DEVICE) == ((1, 0), (1, 1), (0, 0), (0, 1), (0, 0))
+    model.record(DEVICE, 100)
+    assert model.recorded(DEVICE) == ()
+
+
 def test_image_is_checked(model: DeviceModel, image: Path, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot map the memory image"):
         model.open(DEVICE, str(tmp_path / "none"), device_setup(CONFIG))

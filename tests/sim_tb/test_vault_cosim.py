@@ -11,6 +11,7 @@ from isa.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from kernels.stereo import motorcycle
+from memory.counters import LAG_CYCLES
 from sim_tb.bp_cosim import BpJob, cosim_vault_bp
 from sim_tb.cosim import CosimError
 from sim_tb.vault_cosim import run_vault
@@ -83,6 +84,10 @@ def test_engines_know_themselves_and_share_the_memory(image: DramImage) -> None:
     assert (result.commands["read"], result.commands["write"]) == (4, 10)
     assert result.counters["BUS_BUSY"] == 4 * served
     assert result.bytes_moved == 32 * served
+    # The counters are those of the run, without the loading of the program.
+    assert result.cycles <= result.counters["CYCLES"] <= result.cycles + 3 * LAG_CYCLES
+    assert sum(map(sum, result.windows)) == served
+    assert sum(writes for _, writes in result.windows) == result.counters["WRITES"]
     assert result.gbs == pytest.approx(32 * served / (0.8 * result.cycles))
     assert 0 < result.row_hits < 1
 
@@ -122,6 +127,39 @@ def test_waiting_for_an_engine_that_faulted_blames_the_fault(image: DramImage) -
         run_vault(assemble(text), image, config=SMALL, max_cycles=500)
 
 
+def test_counters_begin_at_the_launch(image: DramImage) -> None:
+    """A longer program takes longer to load, and counts no more."""
+    short, long = (
+        run_vault(assemble(text), image, config=SMALL, max_cycles=20_000)
+        for text in ("halt\n", "halt\n" + "mov r8, #0\n" * 500)
+    )
+    assert long.cycles == short.cycles
+    assert long.commands["cycles"] > short.commands["cycles"] + 400
+    for result in (short, long):
+        assert result.cycles <= result.counters["CYCLES"] <= result.cycles + 3 * LAG_CYCLES
+
+
+@pytest.mark.parametrize("gap", [100, 300, 777, 781])
+def test_lone_write_waits_for_its_bank_alone(image: DramImage, gap: int) -> None:
+    """What a fence waits: opening the row, and a refresh that comes in between (gaps of 777 and
+    more end in one); no time in which the controller hopes for more writes."""
+    text = f"""
+        mov r8, #1
+        mov r9, #{gap}
+    wait:
+        sub r9, r9, r8
+        bne r9, r0, wait
+        st.reg [64-bit] r5, r8
+        memfence
+        halt
+    """
+    result = run_vault(assemble(text), image, config=SMALL, max_cycles=20_000, parameters=0x8000)
+    timing = SMALL.dram.timing
+    waited = result.pes[0].counters["STALL_FENCE"]
+    refresh = timing.trfc if gap > 700 else 0
+    assert timing.trcd < waited <= timing.trcd + 26 + refresh
+
+
 @pytest.mark.parametrize(("pes", "limit"), [(1, 110), (2, 150)])
 def test_small_tile_is_exact(pes: int, limit: float) -> None:
     job = BpJob(problem=motorcycle(8, 6, 16).problem, iterations=2)
@@ -146,6 +184,8 @@ def test_tiles_that_do_not_fit_are_refused() -> None:
         (["--preset", "vault-small", "--latency", "9"], "--latency can't be used"),
         (["--preset", "vault-small", "--out-of-order"], "--out-of-order can't be used"),
         (["--preset", "pe", "--pes", "2"], "--pes can't be used: preset 'pe' is one engine"),
+        (["--preset", "pe", "--plot", "x.png"], "--plot can't be used: preset 'pe' is one engine"),
+        (["--preset", "vault-axi"], "the vault has an AXI back end; a vault with a DRAM"),
         (["--preset", "vault-small", "--pes", "5"], "5 engines can't work in a vault of 2"),
     ],
 )

@@ -15,6 +15,7 @@ from isa.image import DramImage
 from kernels.bp_golden import labels as read_labels
 from kernels.stereo import StereoScene, motorcycle, percent_wrong, read_pair, stereo_scene
 from kernels.stereo_picture import draw
+from sim_tb.bandwidth_plot import draw_bandwidth
 from sim_tb.bp_cosim import BpJob, BpOutcome, cosim_bp, cosim_vault_bp
 from sim_tb.cosim import CosimResult, MemoryBehaviour, run_pe
 from sim_tb.vault_cosim import VaultResult
@@ -139,9 +140,9 @@ def show_bp(outcome: BpOutcome[CosimResult]) -> None:
     console.print(table)
 
 
-#: Options of the memory beside one engine, and the one of a vault's engines, which it has not.
+#: Options of the memory beside one engine, and those of a vault, which it has not.
 _BESIDE_ENGINE = ("latency", "bandwidth", "stall", "out_of_order", "seed")
-_OF_VAULT = ("pes",)
+_OF_VAULT = ("pes", "plot")
 #: Pixels across and down: of the demonstration, and of the thesis's tile (6.1).
 _ENGINE_SIZE = (64, 48)
 _VAULT_SIZE = (60, 34)
@@ -189,6 +190,10 @@ def bp(
     picture: Annotated[
         Path | None, typer.Option(help="Write the disparities as a PNG.", metavar="FILE")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Write a vault's bandwidth over time as a PNG.", metavar="FILE"),
+    ] = None,
     trace: TraceOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -197,8 +202,10 @@ def bp(
     On a vault its engines share the grid and real DRAM timing.
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
+
+    Example: vip cosim bp --preset vault --iterations 1 --plot bandwidth.png
     """
-    check_outputs(picture, trace, json)
+    check_outputs(picture, plot, trace, json)
     config = any_preset(preset_name)
     vault = isinstance(config, VaultTileConfig)
     _check_options(context, preset_name, vault=vault)
@@ -219,6 +226,8 @@ def bp(
     if isinstance(config, VaultTileConfig):
         with counted("cosimulation (cycles)", expected / (pes or config.pes)) as done:
             outcome = shared = cosim_vault_bp(job, config, pes=pes, trace=trace, progress=done)
+        if plot is not None:
+            draw_bandwidth(shared.result, plot, caption=f"BP-M on {shared.pes} engines of a vault")
         report = vault_bp_report(shared, scene, config)
         show = partial(show_vault_bp, shared)
     else:

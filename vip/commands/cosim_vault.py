@@ -5,6 +5,7 @@ from rich.table import Table
 from kernels.bp_golden import labels as read_labels
 from kernels.stereo import StereoScene, percent_wrong
 from memory.counters import LATENCY_LIMITS
+from sim_tb.bandwidth_plot import bandwidth_windows
 from sim_tb.bp_cosim import BpOutcome
 from sim_tb.vault_cosim import VaultResult
 from soc.config import VaultTileConfig
@@ -12,7 +13,17 @@ from soc.generate import configuration_json
 
 from ..console import console
 
-__all__ = ["show_vault_bp", "vault_bp_report"]
+__all__ = ["bandwidth_report", "show_vault_bp", "vault_bp_report"]
+
+
+def bandwidth_report(result: VaultResult) -> dict[str, object]:
+    """GB/s read and written in each interval from launch to the end of the last engine."""
+    length, (read, written) = bandwidth_windows(result)
+    return {
+        "interval_us": round(length, 4),
+        "read_gbs": [round(float(value), 3) for value in read],
+        "written_gbs": [round(float(value), 3) for value in written],
+    }
 
 
 def vault_bp_report(
@@ -39,6 +50,7 @@ def vault_bp_report(
             **{f"<{limit}": n for limit, n in zip(LATENCY_LIMITS, result.latencies, strict=False)},
             "more": result.latencies[-1],
         },
+        "bandwidth": bandwidth_report(result),
         "counters": [pe.counters for pe in result.pes],
         "simulation_seconds": round(result.wall_seconds, 3),
         "simulated_cycles_per_second": round(result.cycles_per_second),
