@@ -40,7 +40,7 @@ bench: $(INSTALLED) ## measure cycles, simulation speed and area; compare with b
 	$(BIN)/python -m bench
 
 vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its variants
-	$(BIN)/python -m sim_tb.vault_bench
+	$(BIN)/vip bench vault
 
 stress: $(INSTALLED) ## ten million random accesses to random vaults, every one checked
 	$(BIN)/python -m sim_tb.vault_stress

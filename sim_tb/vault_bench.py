@@ -1,29 +1,16 @@
-"""Bandwidth and latency of a vault's memory under 32-byte accesses straight into its controller.
+"""Bandwidth and latency of a vault's memory under 32-byte accesses straight into its controller."""
 
-``python -m sim_tb.vault_bench --json report.json``
-"""
-
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
-from rich.console import Console
-from rich.table import Table
+from typing import Any
 
 from hdl.ports import COLUMN_BYTES
-from isa.files import write_atomically
 from memory.config import VaultConfig
 from memory.counters import VaultCounter
-from memory.errors import MemoryConfigError
 from memory.starvation import starvation_bound
 from memory.timing import BURST_CLOCKS
 
-from .build import BuildError
-from .vault_run import Pattern, TrafficError, TrafficJob, TrafficResult, Walk, run_traffic
+from .vault_run import Pattern, TrafficJob, TrafficResult, Walk, run_traffic
 from .vault_top import ports_of
 
 __all__ = [
@@ -32,12 +19,9 @@ __all__ = [
     "Variant",
     "VaultFigures",
     "VaultReport",
-    "app",
     "measure",
     "measure_variant",
 ]
-
-app = typer.Typer(add_completion=False)
 
 #: Bytes that the accesses go to: many rows of every bank, so that random ones rarely meet.
 _SPAN = 8 << 20
@@ -75,6 +59,7 @@ def _variants() -> tuple[Variant, ...]:
     rows = (
         ("open-page", "the thesis's vault: open page, 16 banks, 256 B rows, refresh 4x", base),
         ("closed-page", "closed page", replace(base, page_policy="closed")),
+        ("adaptive-page", "a page closes when none waits", replace(base, page_policy="adaptive")),
         ("rows-wider", "rows of 1 KiB", wider),
         ("rows-narrower", "rows of 64 B", narrower),
         ("banks-fewer", "4 banks", fewer),
@@ -253,55 +238,3 @@ def measure(
             progress(variant)
         rows[variant.name] = measure_variant(variant, accesses=accesses, seed=seed)
     return VaultReport(rows=rows, accesses=accesses, seed=seed)
-
-
-def _table(report: VaultReport) -> Table:
-    table = Table(title="GB/s of 10 (latency of a lone random read in cycles)")
-    table.add_column("variant")
-    for traffic in TRAFFICS:
-        table.add_column(traffic.replace("_", " "), justify="right")
-    for name, row in report.rows.items():
-        cells = [
-            f"{found.mean:.0f} cycles" if traffic == "idle_random_read" else f"{found.gbs:.2f}"
-            for traffic, found in row.items()
-        ]
-        table.add_row(name, *cells)
-    return table
-
-
-@app.command()
-def _main(
-    accesses: Annotated[int, typer.Option(help="Accesses of each traffic.", min=1000)] = 200_000,
-    seed: Annotated[int, typer.Option(help="Of everything random.", min=0)] = 1,
-    variant: Annotated[
-        list[str] | None, typer.Option(help="Measure this variant alone; may be repeated.")
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="File for the figures.", dir_okay=False)
-    ] = None,
-) -> None:
-    """Measure the bandwidth and the latency of a vault's memory in its variants."""
-    console = Console(stderr=True)
-    unknown = sorted(set(variant or ()) - {item.name for item in VARIANTS})
-    if unknown:
-        allowed = ", ".join(item.name for item in VARIANTS)
-        console.print(f"error: no variant {unknown[0]!r}; there are {allowed}", markup=False)
-        sys.exit(2)
-    chosen = [item for item in VARIANTS if not variant or item.name in variant]
-    try:
-        report = measure(
-            chosen,
-            accesses=accesses,
-            seed=seed,
-            progress=lambda item: console.print(f"{item.name}: {item.what}"),
-        )
-        Console(width=140).print(_table(report))
-        if json_file is not None:
-            write_atomically(json_file, json.dumps(report.to_dict(), indent=1).encode() + b"\n")
-    except (TrafficError, BuildError, MemoryConfigError, OSError) as error:
-        console.print(f"error: {error}", markup=False)
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    app()

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memory.config import VaultConfig
-from sim_tb import vault_bench, vault_stress
+from sim_tb import vault_stress
 from sim_tb.vault_bench import TRAFFICS, VARIANTS, measure
 from sim_tb.vault_run import Pattern, TrafficError, TrafficJob, run_traffic
 from sim_tb.vault_stress import random_case, run_stress
@@ -70,16 +70,9 @@ def test_jobs_that_do_not_fit_are_refused():
 def test_variants_are_those_of_the_thesis():
     base = VARIANTS[0]
     assert base.config == VaultConfig()
-    assert len({variant.name for variant in VARIANTS}) == 9
-    assert len({(variant.config, variant.requesters) for variant in VARIANTS}) == 9
+    assert len({variant.name for variant in VARIANTS}) == 10
+    assert len({(variant.config, variant.requesters) for variant in VARIANTS}) == 10
     assert {variant.config.size_bytes for variant in VARIANTS} == {256 << 20}
-
-
-def test_unknown_variant_is_one_clear_line():
-    app = vault_bench.app
-    result = CliRunner().invoke(app, ["--variant", "none"])
-    assert result.exit_code == 2
-    assert "no variant 'none'; there are open-page, closed-page" in result.output
 
 
 @pytest.mark.slow

@@ -1,0 +1,15 @@
+"""``vip bench``: figures of the machine's parts, each command with a report of its own."""
+
+import typer
+
+from .bench_network import network
+from .bench_vault import vault
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Measure bandwidth, kernels and what they rest on.",
+    no_args_is_help=True,
+)
+app.command()(vault)
+app.command()(network)
