@@ -1,0 +1,126 @@
+"""A vault with its engines on an AXI bus in place of a DRAM controller."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cocotb_tools.runner import get_runner
+
+import soc
+from hdl.config import ConfigurationError
+from memory.axi_layout import AxiConfig
+from sim_tb.build import Design, build
+from soc.config import VaultTileConfig
+from soc.generate import verilog
+from soc.presets import tile_preset
+
+TOP = "vault_tile"
+ROOT = Path(soc.__file__).parent.parent
+PARAMETERS, SHARE, TARGET = 0x800, 1024, 0x8003
+#: Each engine copies its share of the memory to an unaligned place.
+PROGRAM = f"""
+    sll r9, r3, #10
+    add r10, r5, r9
+    mov r11, #0
+    mov r12, #{SHARE // 8}
+    ld.sram [64-bit] r11, r10, r12
+    mov r13, #1
+    sll r13, r13, #15
+    add r13, r13, r9
+    add r14, r13, #3
+    st.sram [64-bit] r14, r11, r12
+    memfence
+    halt
+"""
+
+
+def config(data_bits: int) -> VaultTileConfig:
+    small = tile_preset("vault-small")
+    vault = AxiConfig(
+        address_bits=small.pe.address_bits,
+        tag_bits=small.vault.tag_bits,
+        data_bits=data_bits,
+        outstanding=16,
+    )
+    return replace(small, vault=vault)
+
+
+def test_type_of_the_memory_selects_the_back_end() -> None:
+    emission = verilog(config(128))
+    classes = set(emission.classes.values())
+    assert "memory.axi_backend.AxiBackend" in classes
+    assert "memory.controller.Controller" not in classes
+    top = emission.modules[TOP]
+    assert " axi__awaddr;" in top
+    assert "dram__" not in top
+    assert "dram__valid" in verilog(tile_preset("vault-small")).modules[TOP]
+
+
+def test_preset_for_a_board() -> None:
+    board = tile_preset("vault-axi")
+    assert replace(board, vault=tile_preset("vault").vault) == tile_preset("vault")
+    assert board.vault == AxiConfig(address_bits=28, data_bits=256)
+
+
+def test_what_needs_a_dram_refuses_an_axi_back_end() -> None:
+    with pytest.raises(ConfigurationError, match=r"^the vault has an AXI back end; a vault with"):
+        _ = config(64).dram
+    assert tile_preset("vault").dram is tile_preset("vault").vault
+
+
+def test_parts_must_fit_an_axi_back_end_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"^pe\.address_bits must be 21, as the vault's"):
+        replace(config(64), vault=AxiConfig(address_bits=21, tag_bits=5))
+    with pytest.raises(ConfigurationError, match=r"^vault\.tag_bits must be 5 for 16 requests"):
+        replace(config(64), vault=AxiConfig(address_bits=20, tag_bits=6))
+
+
+@pytest.mark.parametrize(("data_bits", "pause"), [(64, 0.3), (256, 0.6)])
+def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: float) -> None:
+    tile = config(data_bits)
+    folder = build(
+        Design(
+            top=TOP,
+            verilog={"design.v": "".join(verilog(tile).modules.values())},
+            support=(),
+            control=f'`verilator_config\npublic_flat_rw -module "{TOP}" -var "*"\n',
+        )
+    )
+    case = {
+        "pes": tile.pes,
+        "pause": pause,
+        "seed": data_bits,
+        "program": PROGRAM,
+        "report": str(tmp_path / "report.json"),
+    }
+    get_runner("verilator").test(
+        test_module="tests.soc.vault_axi_bench",
+        hdl_toplevel=TOP,
+        hdl_toplevel_lang="verilog",
+        build_dir=folder,
+        test_dir=tmp_path,
+        results_xml=str(tmp_path / "results.xml"),
+        extra_env={"VIP_VAULT_AXI_BENCH": json.dumps(case), "PYTHONPATH": str(ROOT)},
+        log_file=tmp_path / "log",
+    )
+    results = (tmp_path / "results.xml").read_text()
+    assert "<failure" not in results, (tmp_path / "log").read_text()
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [state[:2] for state in report["states"]] == [["HALTED", "NONE"]] * tile.pes
+    before, after = (bytes.fromhex(report[name]) for name in ("before", "after"))
+    assert after[: len(before)] == before
+    moved = tile.pes * SHARE
+    for slot in range(tile.pes):
+        source = PARAMETERS + slot * SHARE
+        target = TARGET + slot * SHARE
+        assert after[target : target + SHARE] == before[source : source + SHARE]
+    assert not any(after[0x8000:TARGET])
+    assert not any(after[TARGET + moved :])
+    # Unaligned stores touch one column more.
+    columns = moved // 32
+    assert report["counters"] == {
+        "READS": columns,
+        "WRITES": columns + tile.pes,
+        "ROW_HITS": 0,
+    }
