@@ -6,12 +6,23 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
-from hdl.ports import COLUMN_BYTES
+from hdl.ports import COLUMN_BYTES, WORD_BITS
 
-__all__ = ["RANGES", "Arc", "column_count_bits", "entry_bits", "scratchpad_range"]
+__all__ = [
+    "RANGES",
+    "UNIT_BYTES",
+    "Arc",
+    "column_count_bits",
+    "end_unit_bits",
+    "entry_bits",
+    "scratchpad_range",
+]
 
 #: Ranges that one instruction touches: A, B and C.
 RANGES = 3
+#: Ranges are compared in whole units of so many bytes.
+UNIT_BYTES = WORD_BITS // 8
+_UNIT_SHIFT = (UNIT_BYTES - 1).bit_length()
 
 
 def entry_bits(config: PeConfig) -> int:
@@ -24,11 +35,17 @@ def column_count_bits(config: PeConfig) -> int:
     return (config.scratchpad_bytes // COLUMN_BYTES + 1).bit_length()
 
 
+def end_unit_bits(config: PeConfig) -> int:
+    """Bits of the number of a unit, up to the one behind the scratchpad's last."""
+    return (config.scratchpad_bytes // UNIT_BYTES).bit_length()
+
+
 def scratchpad_range(config: PeConfig) -> data.StructLayout:
-    """``used``: the instruction touches the range; ``start`` and ``end``: its first byte and the
-    one behind its last; ``writes``: it writes there, as a vector result."""
-    bits = config.scratchpad_bits + 1
-    return data.StructLayout({"used": 1, "start": bits, "end": bits, "writes": 1})
+    """``used``: the instruction touches the range; ``start``: its first byte; ``end``: the unit
+    behind the one of its last byte; ``writes``: it writes there, as a vector result."""
+    return data.StructLayout(
+        {"used": 1, "start": config.scratchpad_bits, "end": end_unit_bits(config), "writes": 1}
+    )
 
 
 class Arc(Component):
@@ -39,19 +56,22 @@ class Arc(Component):
     read its source: it may sit in the load-store unit for as long as the memory pleases, so no
     schedule could keep clear of it.
 
+    Ranges that touch the same unit of :data:`UNIT_BYTES` aligned bytes count as overlapping.
+
     Members:
         ranges: array of :func:`scratchpad_range`, in. conflict: out, same cycle: one of them
             overlaps an entry that it must wait for.
         full: out; no entry is free. entry: out; index of a free one.
-        allocate: in; take ``entry`` for ``start``..``end`` with ``columns`` arrivals to wait for
-            (a store: 1) and ``store``; effective from the next cycle on.
-        arrived, arrived_entry: in; a column of a load has been written to the scratchpad.
+        allocate: in; take the free entry ``allocated`` for ``start``..``end`` (as in a range) with
+            ``columns`` arrivals to wait for (a store: 1) and ``store``; effective from the next
+            cycle on.
+        arrived, arrived_entry: in; a column of a load has been written to the scratchpad; effective
+            from the next cycle but one on, like the next.
         released, released_entry: in; a store has read its source.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        bits = config.scratchpad_bits + 1
         index = entry_bits(config)
         super().__init__(
             {
@@ -60,8 +80,9 @@ class Arc(Component):
                 "full": Out(1),
                 "entry": Out(index),
                 "allocate": In(1),
-                "start": In(bits),
-                "end": In(bits),
+                "allocated": In(index),
+                "start": In(config.scratchpad_bits),
+                "end": In(end_unit_bits(config)),
                 "columns": In(column_count_bits(config)),
                 "store": In(1),
                 "arrived": In(1),
@@ -74,32 +95,47 @@ class Arc(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        bits = config.scratchpad_bits + 1
+        bits = end_unit_bits(config)
         conflicts = Signal(config.arc_entries)
         taken = Signal(config.arc_entries)
+        arrived = Signal(name="late_arrived")
+        released = Signal(name="late_released")
+        arrived_entry = Signal.like(self.arrived_entry, name="late_arrived_entry", reset_less=True)
+        released_entry = Signal.like(
+            self.released_entry, name="late_released_entry", reset_less=True
+        )
+        m.d.sync += [
+            arrived.eq(self.arrived),
+            arrived_entry.eq(self.arrived_entry),
+            released.eq(self.released),
+            released_entry.eq(self.released_entry),
+        ]
         for number in range(config.arc_entries):
-            start = Signal(bits, name=f"start_{number}")
-            end = Signal(bits, name=f"end_{number}")
-            store = Signal(name=f"store_{number}")
+            # Of a free entry these mean nothing.
+            start = Signal(bits - 1, name=f"start_{number}", reset_less=True)
+            end = Signal(bits, name=f"end_{number}", reset_less=True)
+            store = Signal(name=f"store_{number}", reset_less=True)
             columns = Signal(column_count_bits(config), name=f"columns_{number}")
             leaves = Signal(name=f"leaves_{number}")
             m.d.comb += [
                 taken[number].eq(columns != 0),
                 leaves.eq(
-                    (self.arrived & (self.arrived_entry == number))
-                    | (self.released & (self.released_entry == number))
+                    (arrived & (arrived_entry == number)) | (released & (released_entry == number))
                 ),
                 conflicts[number].eq(
                     taken[number]
                     & Cat(
-                        r.used & (r.writes | ~store) & (r.start < end) & (start < r.end)
+                        r.used
+                        & (r.writes | ~store)
+                        & (r.start[_UNIT_SHIFT:] < end)
+                        & (start < r.end)
                         for r in self.ranges
                     ).any()
                 ),
             ]
-            with m.If(self.allocate & (self.entry == number)):
+            with m.If(self.allocate & (self.allocated == number)):
                 m.d.sync += [
-                    start.eq(self.start),
+                    start.eq(self.start[_UNIT_SHIFT:]),
                     end.eq(self.end),
                     store.eq(self.store),
                     columns.eq(self.columns),

@@ -145,6 +145,7 @@ class Pe(Component):
             dispatch.full.eq(arc.full),
             dispatch.entry.eq(arc.entry),
             arc.allocate.eq(dispatch.allocate),
+            arc.allocated.eq(dispatch.allocated),
             arc.start.eq(dispatch.start),
             arc.end.eq(dispatch.end),
             arc.columns.eq(dispatch.columns),
@@ -167,11 +168,11 @@ class Pe(Component):
             operands.valid.eq(registers.valid),
             registers.invalidate.eq(issue.invalidate),
             registers.pending.eq(issue.decoded.a),
-            loaded.eq(load_store.result_valid & ~issue.write),
+            loaded.eq(load_store.result_valid & ~issue.writes),
             load_store.result_ready.eq(loaded),
             registers.write.eq(issue.write | loaded | sequencer.clear),
-            registers.target.eq(Mux(issue.write, issue.decoded.a, load_store.result_index)),
-            registers.data.eq(Mux(issue.write, scalar.result, load_store.result)),
+            registers.target.eq(Mux(issue.writes, issue.decoded.a, load_store.result_index)),
+            registers.data.eq(Mux(issue.writes, scalar.result, load_store.result)),
         ]
         with m.If(sequencer.clear):
             m.d.comb += [

@@ -80,7 +80,8 @@ def decoded(config: PeConfig) -> data.StructLayout:
         kind: low bits of the opcode: operand form of a vector instruction; of a load or store
             bit 0 is set for a store and bit 1 for a register.
         scalar: :class:`isa.table.ScalarOp`. immediate: its second operand is ``value``.
-            zero: its first operand is 0, not register ``b``.
+            zero: its first operand is 0, not register ``b``. inverted: its second operand is to be
+            inverted, as it subtracts: a branch, or a subtraction.
         branch: it is a branch. condition: :class:`isa.table.BranchOp`.
         control: :class:`ControlOp`.
         value: immediate, sign-extended.
@@ -103,6 +104,7 @@ def decoded(config: PeConfig) -> data.StructLayout:
             "scalar": max(ScalarOp).bit_length(),
             "immediate": 1,
             "zero": 1,
+            "inverted": 1,
             "branch": 1,
             "condition": max(BranchOp).bit_length(),
             "control": ControlOp,
@@ -179,6 +181,7 @@ class Decode(Component):
             out.reads_b.eq(_reads(first, FIELD_B)),
             out.writes.eq(first.writes is not None),
             out.branch.eq(first.branch is not None),
+            out.inverted.eq(first.branch is not None or first.scalar is ScalarOp.SUB),
             wide.eq(IMM20 in first.format.value),
         ]
         readers = [row for row in rows if _reads(row, FIELD_C)]

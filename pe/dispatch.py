@@ -13,7 +13,7 @@ from hdl.ports import PC_BITS, WORD_BITS
 from isa.faults import FaultCause
 from isa.table import MAX_FX, REDUCTION, VERTICAL, WIDTH
 
-from .arc import RANGES, column_count_bits, entry_bits, scratchpad_range
+from .arc import RANGES, column_count_bits, end_unit_bits, entry_bits, scratchpad_range
 from .load_store_ports import load_store_command
 from .ports import vector_command
 from .range_check import CAUSE_BITS, byte_bits
@@ -71,8 +71,8 @@ class Dispatch(Component):
             it waited for data that could not be loaded.
         empty: out; nothing is held. cause, pc: out; fault of what is held, or ``NONE``, and its
             address.
-        ranges: out, and conflict, full, entry: in; allocate, start, end, columns, store: out; see
-            :class:`pe.arc.Arc`.
+        ranges: out, and conflict, full, entry: in; allocate, allocated, start, end, columns, store:
+            out; see :class:`pe.arc.Arc`.
         vector: stream of :func:`pe.ports.vector_command`, out.
         load_store: stream of :func:`pe.load_store_ports.load_store_command`, out.
         stall: out; :class:`hdl.counters.PeCounter` for which what is held waits.
@@ -81,7 +81,6 @@ class Dispatch(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        bits = config.scratchpad_bits + 1
         super().__init__(
             {
                 "offer": In(stream.Signature(dispatched(config))),
@@ -95,8 +94,9 @@ class Dispatch(Component):
                 "full": In(1),
                 "entry": In(entry_bits(config)),
                 "allocate": Out(1),
-                "start": Out(bits),
-                "end": Out(bits),
+                "allocated": Out(entry_bits(config)),
+                "start": Out(config.scratchpad_bits),
+                "end": Out(end_unit_bits(config)),
                 "columns": Out(column_count_bits(config)),
                 "store": Out(1),
                 "vector": Out(stream.Signature(vector_command(config))),
@@ -118,7 +118,14 @@ class Dispatch(Component):
         leaves = Signal()
         checked = Signal()
         conflict = Signal(reset_less=True)
-        m.d.sync += [checked.eq(held & ~leaves), conflict.eq(self.conflict)]
+        full = Signal(reset_less=True)
+        entry = Signal.like(self.entry, name="free_entry", reset_less=True)
+        m.d.sync += [
+            checked.eq(held & ~leaves),
+            conflict.eq(self.conflict),
+            full.eq(self.full),
+            entry.eq(self.entry),
+        ]
         given: Any = self.offer.payload
         register = now.kind[1]
         with m.If(leaves | self.drop | (faulty & ~self.run)):
@@ -161,19 +168,21 @@ class Dispatch(Component):
             vector.vl.eq(now.vl),
             vector.mr.eq(now.mr),
             vector.fx.eq(now.fx),
-            clear.eq(sound & ~now.vector & (register | (free & ~self.full))),
+            clear.eq(sound & ~now.vector & (register | (free & ~full))),
             self.load_store.valid.eq(clear & ~nothing),
             transfer.store.eq(store),
             transfer.register.eq(register),
             transfer.width.eq(now.width),
             transfer.dram.eq(now.dram),
-            transfer.bytes.eq(now.bytes),
+            transfer.columns.eq(now.columns),
+            transfer.last.eq(now.dram + now.bytes - 1),
             transfer.scratchpad.eq(Mux(store, source.start, target.start)),
-            transfer.entry.eq(self.entry),
+            transfer.entry.eq(entry),
             transfer.index.eq(now.index),
             transfer.value.eq(now.value),
             done.eq(clear & (nothing | self.load_store.ready)),
             leaves.eq(done | (self.vector.valid & self.vector.ready)),
+            self.allocated.eq(entry),
             self.allocate.eq(self.load_store.valid & self.load_store.ready & ~register),
             self.start.eq(Mux(store, source.start, target.start)),
             self.end.eq(Mux(store, source.end, target.end)),
@@ -191,7 +200,7 @@ class Dispatch(Component):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_CONFLICT)
         with m.Elif(now.vector):
             m.d.comb += self.stall.eq(PeCounter.STALL_VECTOR)
-        with m.Elif(~register & self.full):
+        with m.Elif(~register & checked & full):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_FULL)
         with m.Else():
             m.d.comb += self.stall.eq(PeCounter.STALL_LOAD_STORE)

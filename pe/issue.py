@@ -22,9 +22,6 @@ from .vector_settings import VectorSettings
 
 __all__ = ["Issue"]
 
-#: Of an instruction behind a taken branch, what may take the branch's place.
-_ALWAYS_TAKEN = ("decoded", "outside", "a", "first", "second")
-
 
 class Issue(Component):
     """The instruction at issue, its faults, and where it goes (thesis 5.1).
@@ -105,19 +102,15 @@ class Issue(Component):
             d.eq(now.decoded),
             self.first.eq(now.first),
             self.second.eq(now.second),
-            self.target.eq(now.target),
         ]
-        m.d.sync += self.redirect.eq(leads_away)
+        m.d.sync += [self.redirect.eq(leads_away), self.target.eq(now.target)]
+        last_pc = Signal(signed(PC_BITS), reset_less=True)
+        with m.If(held):
+            m.d.sync += last_pc.eq(now.pc)
         with m.If(~self.run | fire):
             m.d.sync += held.eq(0)
         with m.If(self.next.valid & self.next.ready):
-            m.d.sync += [
-                held.eq(~leads_away),
-                *(now[name].eq(self.next.payload[name]) for name in _ALWAYS_TAKEN),
-            ]
-            # After a branch the address of its target, and its own, are still asked for.
-            with m.If(~leads_away):
-                m.d.sync += [now[name].eq(self.next.payload[name]) for name in ("pc", "target")]
+            m.d.sync += [held.eq(~leads_away), now.eq(self.next.payload)]
 
         settings = VectorSettings(config)
         check = RangeCheck(config)
@@ -147,7 +140,7 @@ class Issue(Component):
             self.waiting_pc.eq(
                 Mux(
                     self.dispatch_empty,
-                    Mux(~held & self.next_waits, self.next_pc, now.pc),
+                    Mux(held, now.pc, Mux(self.next_waits, self.next_pc, last_pc)),
                     self.dispatch_pc,
                 )
             ),

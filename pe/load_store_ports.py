@@ -3,14 +3,14 @@
 from amaranth.lib import data
 
 from hdl.config import PeConfig
-from hdl.ports import WORD_BITS
+from hdl.ports import COLUMN_BYTES, WORD_BITS
 from isa.table import WIDTH, Opcode, Width
 
-from .arc import entry_bits
-from .range_check import byte_bits
+from .arc import column_count_bits, entry_bits
 
 __all__ = [
     "BYTE_BITS",
+    "COLUMN_BITS",
     "load_store_command",
     "load_table_entry",
     "register_widths",
@@ -19,6 +19,8 @@ __all__ = [
 
 #: Bits of a byte's place in a 64-bit word.
 BYTE_BITS = (WORD_BITS // 8 - 1).bit_length()
+#: Bits of a byte's place in a DRAM column.
+COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
 
 
 def load_store_command(config: PeConfig) -> data.StructLayout:
@@ -27,7 +29,8 @@ def load_store_command(config: PeConfig) -> data.StructLayout:
     Members:
         store, register: direction, and whether a register rather than the scratchpad is meant.
         width: encoding of the element width (used with ``register``).
-        dram: first byte in memory. bytes: length, at least 1.
+        dram: first byte in memory. columns: DRAM columns touched, at least 1. last: place of the
+            last byte within its column.
         scratchpad: first byte in the scratchpad. entry: the transfer's entry in the ARC.
         index: register to load. value: value to store from a register.
     """
@@ -45,7 +48,8 @@ def _transfer(config: PeConfig) -> dict[str, int]:
         "register": 1,
         "width": WIDTH.bits,
         "dram": config.address_bits,
-        "bytes": byte_bits(config),
+        "columns": column_count_bits(config),
+        "last": COLUMN_BITS,
         "scratchpad": config.scratchpad_bits,
         "entry": entry_bits(config),
         "index": config.register_bits,

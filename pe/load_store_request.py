@@ -14,6 +14,7 @@ from isa.table import Opcode
 from .arc import entry_bits
 from .load_store_ports import (
     BYTE_BITS,
+    COLUMN_BITS,
     load_store_command,
     load_table_entry,
     register_widths,
@@ -24,7 +25,6 @@ from .ports import ScratchpadReadPort
 __all__ = ["LoadStoreRequest"]
 
 _WORD_BYTES = WORD_BITS // 8
-_COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
 
 
 class LoadStoreRequest(Component):
@@ -67,13 +67,13 @@ class LoadStoreRequest(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        work: Any = Signal(transfer_layout(config))
+        work: Any = Signal(transfer_layout(config), reset_less=True)
         working = Signal()
         done = Signal()
-        waiting: Any = Signal(transfer_layout(config))
+        waiting: Any = Signal(transfer_layout(config), reset_less=True)
         waits = Signal()
         # One value to store from a register is kept, not one for each place in the queue.
-        value = Signal(WORD_BITS)
+        value = Signal(WORD_BITS, reset_less=True)
         value_held = Signal()
         stores_register = Signal()
         if register_widths(config, Opcode.ST_REG):
@@ -85,6 +85,9 @@ class LoadStoreRequest(Component):
         transfer = transfer_layout(config)
         command: Any = Signal(transfer)
         m.d.comb += [command[name].eq(self.command.payload[name]) for name in transfer.members]
+        # From here on, where byte 0 of the first word belongs, even if it is not asked for.
+        first_place = self.command.payload.dram[:BYTE_BITS]
+        m.d.comb += command.scratchpad.eq(self.command.payload.scratchpad - first_place)
         with m.If(~working | done):
             m.d.sync += [
                 working.eq(waits | accepted),
@@ -94,29 +97,16 @@ class LoadStoreRequest(Component):
         with m.Elif(accepted):
             m.d.sync += [waiting.eq(command), waits.eq(1)]
 
-        # The column at hand: bytes of it that the transfer wants, and 64-bit words they lie in.
-        offset = work.dram[:_COLUMN_BITS]
+        # The column at hand: its last byte that the transfer wants, and 64-bit words up to that.
+        word = work.dram[BYTE_BITS:COLUMN_BITS]
         place = work.dram[:BYTE_BITS]
-        room = Signal(_COLUMN_BITS + 1)
-        here = Signal(_COLUMN_BITS + 1)
         final = Signal()
-        end = Signal(_COLUMN_BITS + 1)
+        end = Signal(COLUMN_BITS)
         words = Signal(range(COLUMN_WORDS))
         m.d.comb += [
-            room.eq(COLUMN_BYTES - offset),
-            final.eq(work.bytes <= room),
-            here.eq(Mux(final, work.bytes, room)),
-            end.eq(offset + here - 1),
-            words.eq(end[BYTE_BITS:_COLUMN_BITS] - offset[BYTE_BITS:]),
-        ]
-        # The word at hand, of a store.
-        word_room = Signal(BYTE_BITS + 1)
-        word_final = Signal()
-        word_here = Signal(BYTE_BITS + 1)
-        m.d.comb += [
-            word_room.eq(_WORD_BYTES - place),
-            word_final.eq(work.bytes <= word_room),
-            word_here.eq(Mux(word_final, work.bytes, word_room)),
+            final.eq(work.columns == 1),
+            end.eq(Mux(final, work.last, COLUMN_BYTES - 1)),
+            words.eq(end[BYTE_BITS:] - word),
         ]
         # A store takes its tag with the first word of a column.
         opened = Signal()
@@ -132,24 +122,29 @@ class LoadStoreRequest(Component):
             self.tag_taken.eq(go & ~opened),
             done.eq(go & last & final),
         ]
-        advance = Signal(_COLUMN_BITS + 1)
-        m.d.comb += advance.eq(Mux(work.store, word_here, here))
         with m.If(go):
             m.d.sync += [
                 opened.eq(~last),
                 kept.eq(tag),
             ]
         with m.If(go & ~done):
-            m.d.sync += [
-                work.dram.eq(work.dram + advance),
-                work.scratchpad.eq(work.scratchpad + advance),
-                work.bytes.eq(work.bytes - advance),
-            ]
+            with m.If(work.store):
+                m.d.sync += [
+                    work.dram.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:] + 1)),
+                    work.scratchpad.eq(work.scratchpad + _WORD_BYTES),
+                ]
+            with m.Else():
+                m.d.sync += [
+                    work.dram.eq(Cat(Const(0, COLUMN_BITS), work.dram[COLUMN_BITS:] + 1)),
+                    work.scratchpad.eq(
+                        work.scratchpad + Cat(Const(0, BYTE_BITS), COLUMN_WORDS - word)
+                    ),
+                ]
+            with m.If(last):
+                m.d.sync += work.columns.eq(work.columns - 1)
 
         entry = self.table_entry
-        base = Signal(config.scratchpad_bits)
         m.d.comb += [
-            base.eq(work.scratchpad - place),
             self.table_write.eq(self.tag_taken),
             self.table_tag.eq(self.tag),
             entry.store.eq(work.store),
@@ -163,19 +158,20 @@ class LoadStoreRequest(Component):
             ]
         with m.Else():
             m.d.comb += [
-                entry.target.scratchpad.address.eq(base),
+                entry.target.scratchpad.address.eq(work.scratchpad),
                 entry.target.scratchpad.last.eq(end[:BYTE_BITS]),
                 entry.target.scratchpad.entry.eq(work.entry),
             ]
         m.d.comb += [
             self.read.enable.eq(go & work.store & ~work.register),
-            self.read.address.eq(base),
+            self.read.address.eq(work.scratchpad),
             self.released.eq(done & work.store & ~work.register),
             self.released_entry.eq(work.entry),
         ]
 
         first_byte = Const((1 << _WORD_BYTES) - 1, _WORD_BYTES) << place
-        last_byte = Cat((word_here + place) > byte for byte in range(_WORD_BYTES))
+        last_place = Mux(last, end[:BYTE_BITS], _WORD_BYTES - 1)
+        last_byte = Cat(last_place >= byte for byte in range(_WORD_BYTES))
         beat: Any = Signal(memory_request(config.address_bits, config.tag_bits))
         m.d.comb += [
             beat.address.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:])),
@@ -186,10 +182,11 @@ class LoadStoreRequest(Component):
             beat.strobe.eq(Mux(work.store, first_byte & last_byte, -1)),
         ]
         # Second stage: the word of a store arrives from the scratchpad, which holds it.
-        formed: Any = Signal.like(beat)
+        formed: Any = Signal.like(beat, name="formed", reset_less=True)
         formed_valid = Signal()
         from_register = Signal()
-        out = self.request.payload
+        out: Any = Signal.like(beat, name="sent", reset_less=True)
+        m.d.comb += self.request.payload.eq(out)
         move = Signal()
         m.d.comb += [
             move.eq(~self.request.valid | self.request.ready),

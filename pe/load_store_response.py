@@ -64,7 +64,7 @@ class LoadStoreResponse(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        beat: Any = Signal(memory_response(config.tag_bits))
+        beat: Any = Signal(memory_response(config.tag_bits), reset_less=True)
         valid = Signal()
         go = Signal()
         entry = self.entry
@@ -86,7 +86,7 @@ class LoadStoreResponse(Component):
         # Words of one response follow each other in the scratchpad.
         following = Signal()
         address = Signal(config.scratchpad_bits)
-        behind = Signal(config.scratchpad_bits)
+        behind = Signal(config.scratchpad_bits, reset_less=True)
         place = entry.target.scratchpad
         first_byte = Mux(following, 0, entry.first)
         last_byte = Mux(beat.last, place.last, _WORD_BYTES - 1)
@@ -113,6 +113,8 @@ class LoadStoreResponse(Component):
             m.d.sync += [following.eq(~beat.last), behind.eq(address + _WORD_BYTES)]
 
         target = entry.target.register
+        index = Signal(config.register_bits, reset_less=True)
+        result = Signal(WORD_BITS, name="held_result", reset_less=True)
         shifted = beat.data >> Cat(Const(0, 3), entry.first)
         extended = Signal(WORD_BITS)
         with m.Switch(target.width):
@@ -124,7 +126,8 @@ class LoadStoreResponse(Component):
         with m.If(loads_register & go):
             m.d.sync += [
                 self.result_valid.eq(1),
-                self.result_index.eq(target.index),
-                self.result.eq(extended),
+                index.eq(target.index),
+                result.eq(extended),
             ]
+        m.d.comb += [self.result_index.eq(index), self.result.eq(result)]
         return m

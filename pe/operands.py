@@ -24,8 +24,8 @@ def with_operands(config: PeConfig) -> data.StructLayout:
     Members:
         decoded: :func:`pe.decode.decoded`. pc: its address. outside: that is not in the program.
         target: where it branches to.
-        a: register A. first, second: what a scalar instruction works on; registers B and C of one
-            that is neither scalar nor a branch.
+        a: register A. first, second: what a scalar instruction works on, ``second`` inverted where
+            ``decoded`` says so; registers B and C of an instruction that is not scalar.
     """
     return data.StructLayout(
         {
@@ -167,6 +167,7 @@ class Operands(Component):
                     Mux(d.branch, same[1], same[2] & ~d.immediate),
                     Mux(d.branch, b, Mux(d.immediate, immediate, c)),
                 )
+                ^ d.inverted.replicate(REGISTER_WIDTH)
             ),
         ]
         return m

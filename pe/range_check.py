@@ -9,7 +9,7 @@ from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.table import MAX_FX, MAX_MR, MAX_VL, Opcode, Unit, Width
 
-from .arc import RANGES, column_count_bits, scratchpad_range
+from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
 from .decode import ControlOp, IssueClass, decoded
 from .scalar import REGISTER_WIDTH
 from .vector_settings import element_bits
@@ -92,22 +92,28 @@ class RangeCheck(Component):
             vector & d.reads_c,
         )
         outside = Signal(RANGES)
+        unit_shift = (UNIT_BYTES - 1).bit_length()
         for number, (r, value) in enumerate(zip(self.ranges, values, strict=True)):
             count: Value = counts[number]
             if number < 2:
                 count = Mux(transfer, length, count)
             size = Signal(len(count) + max(Width), name=f"size_{number}")
             end = Signal(max(len(size), byte_bits(config)) + 1, name=f"range_end_{number}")
+            # The scratchpad ends with a unit: what is rounded up leaves it if the range does.
+            end_unit = end[unit_shift:]
             m.d.comb += [
                 size.eq(count << d.width),
-                end.eq(value[: byte_bits(config)] + size),
+                end.eq(value[: byte_bits(config)] + size + (UNIT_BYTES - 1)),
                 r.used.eq(used[number] & (size != 0)),
                 r.start.eq(value),
-                r.end.eq(end),
+                r.end.eq(end_unit),
                 r.writes.eq(vector if number == 0 else 0),
                 outside[number].eq(
                     used[number]
-                    & (value[byte_bits(config) :].any() | (end > config.scratchpad_bytes))
+                    & (
+                        value[byte_bits(config) :].any()
+                        | (end_unit > config.scratchpad_bytes // UNIT_BYTES)
+                    )
                 ),
             ]
 

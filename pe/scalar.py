@@ -20,12 +20,12 @@ _SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
 class Scalar(Component):
     """Combinational scalar unit with the operations of ``config`` (thesis Table 4.1).
 
-    One adder serves addition, subtraction and the ordered branches; one right shifter with
-    reversal before and after serves all shifts.
+    One adder serves addition, subtraction and the ordered branches, one rotator all shifts.
 
     Members:
         decoded: :func:`pe.decode.decoded`, in.
-        first, second: in, operands; the first two registers of a branch.
+        first, second: in, operands; the first two registers of a branch. ``second`` comes inverted
+            where ``decoded.inverted`` is 1.
         result: out; value for register A of a scalar instruction that writes.
         taken: out; a branch instruction branches.
     """
@@ -55,12 +55,7 @@ class Scalar(Component):
         ordered = bool(self.conditions & {BranchOp.BLT, BranchOp.BGE})
         total = Signal(REGISTER_WIDTH)
         if ordered or self.operations & {ScalarOp.ADD, ScalarOp.SUB}:
-            subtract = Signal()
-            # An ordered branch subtracts too; the encodings differ in bit 0 for add and sub alone.
-            m.d.comb += [
-                subtract.eq(self.decoded.branch | (self.decoded.scalar == ScalarOp.SUB)),
-                total.eq(first + (second ^ subtract.replicate(REGISTER_WIDTH)) + subtract),
-            ]
+            m.d.comb += total.eq(first + second + self.decoded.inverted)
             results[ScalarOp.ADD] = results[ScalarOp.SUB] = total
         results[ScalarOp.AND] = first & second
         results[ScalarOp.OR] = first | second
@@ -77,9 +72,10 @@ class Scalar(Component):
                     m.d.comb += self.result.eq(results[op])
 
         less = Signal()
-        signs = first[-1] ^ second[-1]
-        m.d.comb += less.eq(Mux(signs, first[-1], total[-1]))
-        equal = ~difference.any()
+        # The second operand of a branch is inverted.
+        signs_differ = ~difference[-1]
+        m.d.comb += less.eq(Mux(signs_differ, first[-1], total[-1]))
+        equal = difference.all()
         outcomes: dict[BranchOp, Value | int] = {
             BranchOp.BLT: less,
             BranchOp.BGE: ~less,
@@ -94,21 +90,26 @@ class Scalar(Component):
         return m
 
     def _shift(self, m: Module, value: Signal, amount: Signal) -> Value:
-        """``value`` shifted as the decoded operation asks."""
+        """``value`` shifted as the decoded operation asks: rotated right, then filled."""
+        steps = (REGISTER_WIDTH - 1).bit_length()
         left = Signal()
         fill = Signal()
-        forward = Signal(REGISTER_WIDTH)
         if ScalarOp.SLL in self.operations:
             m.d.comb += left.eq(self.decoded.scalar == ScalarOp.SLL)
         if ScalarOp.SRA in self.operations:
             m.d.comb += fill.eq((self.decoded.scalar == ScalarOp.SRA) & value[-1])
-        m.d.comb += forward.eq(Mux(left, Cat(*reversed(value)), value))
-        steps = (REGISTER_WIDTH - 1).bit_length()
+        # To the left by n is to the right by 64 - n, which is 1 and all bits of n inverted.
+        rotated: Value = Mux(left, value.rotate_right(1), value)
         for step in range(steps):
-            distance = 1 << step
-            moved = Signal(REGISTER_WIDTH, name=f"shift_{distance}")
-            m.d.comb += moved.eq(
-                Mux(amount[step], Cat(forward[distance:], fill.replicate(distance)), forward)
+            turned = Signal(REGISTER_WIDTH, name=f"turned_{1 << step}")
+            m.d.comb += turned.eq(
+                Mux(amount[step] ^ left, rotated.rotate_right(1 << step), rotated)
             )
-            forward = moved
-        return Mux(left, Cat(*reversed(forward)), forward)
+            rotated = turned
+        reaches = Signal(REGISTER_WIDTH)
+        keeps = Signal(REGISTER_WIDTH)
+        m.d.comb += [
+            reaches.eq(Cat(amount[:steps] <= place for place in range(REGISTER_WIDTH))),
+            keeps.eq(Mux(left, reaches, Cat(*reversed(reaches)))),
+        ]
+        return (rotated & keeps) | (~keeps & fill.replicate(REGISTER_WIDTH))

@@ -76,7 +76,11 @@ class Sequencer(Component):
         last = (1 << len(self.index)) - 1
         flush = Signal(range(FLUSH_CYCLES))
         failed = Signal()
-        m.d.comb += self.drop.eq(failed)
+        going = Signal()
+        stop = Signal(name="late_stop")
+        m.d.sync += stop.eq(self.stop)
+        # Nothing may issue on the data of a failed load.
+        m.d.comb += [self.drop.eq(failed), self.run.eq(going & ~stop & ~failed)]
         with m.If(self.error):
             m.d.sync += failed.eq(1)
 
@@ -103,10 +107,10 @@ class Sequencer(Component):
                 m.d.sync += self.index.eq(self.index + 1)
                 with m.If(self.index == last):
                     m.d.comb += self.start.eq(1)
+                    m.d.sync += going.eq(1)
                     m.next = "RUN"
             with m.State("RUN"):
-                # Nothing may issue on the data of a failed load, so not in this cycle either.
-                m.d.comb += [self.run.eq(~(self.stop | failed)), self.active.eq(1)]
+                m.d.comb += self.active.eq(1)
                 m.d.sync += self.status.pc.eq(self.pc)
                 with m.If(self.cause != FaultCause.NONE):
                     m.d.sync += self.status.cause.eq(self.cause)
@@ -114,8 +118,10 @@ class Sequencer(Component):
                 with m.Elif(failed):
                     m.d.sync += self.status.pc.eq(self.waiting_pc)
                     m.next = "DRAIN"
-                with m.Elif(self.halt | self.stop):
+                with m.Elif(self.halt | stop):
                     m.next = "DRAIN"
+                with m.If((self.cause != FaultCause.NONE) | failed | self.halt | stop):
+                    m.d.sync += going.eq(0)
             with m.State("DRAIN"):
                 m.d.comb += self.active.eq(1)
                 m.d.sync += flush.eq(FLUSH_CYCLES - 1)

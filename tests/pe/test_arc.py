@@ -1,12 +1,13 @@
 import pytest
 
 from hdl.config import PeConfig
-from pe.arc import RANGES, Arc
+from pe.arc import RANGES, UNIT_BYTES, Arc
 
 
 def _range(rng, size):
+    """First byte, and the unit behind that of the last byte."""
     start = rng.randrange(size)
-    return start, min(size, start + rng.choice((1, 2, 8, 32, 300)))
+    return start, -(-min(size, start + rng.choice((1, 2, 8, 32, 300))) // UNIT_BYTES)
 
 
 @pytest.mark.parametrize("entries", [1, 3, 20])
@@ -17,6 +18,8 @@ def test_against_a_list_of_ranges(simulate, rng, entries):
 
     async def bench(ctx):
         table = {}  # entry -> [start, end, columns, store]
+        due = {}  # entry -> columns that have not been announced
+        late = []  # entries of what was announced in the cycle before
         conflicts = 0
         for _ in range(2500):
             ranges = [(*_range(rng, size), rng.random() < 0.7) for _ in range(RANGES)]
@@ -28,8 +31,8 @@ def test_against_a_list_of_ranges(simulate, rng, entries):
                 ctx.set(r.writes, vector and number == 0)
             expected = any(
                 used
-                and start < other_end
-                and other < end
+                and start // UNIT_BYTES < other_end
+                and other // UNIT_BYTES < end
                 and not (store and not (vector and number == 0))
                 for number, (start, end, used) in enumerate(ranges)
                 for other, other_end, _, store in table.values()
@@ -39,7 +42,7 @@ def test_against_a_list_of_ranges(simulate, rng, entries):
             assert ctx.get(dut.full) == (len(table) == entries)
             entry = ctx.get(dut.entry)
 
-            leaving = [number for number, row in table.items() if row[2]]
+            leaving = [number for number, left in due.items() if left]
             loads = [number for number in leaving if not table[number][3]]
             stores = [number for number in leaving if table[number][3]]
             arrived = rng.choice(loads) if loads and rng.random() < 0.4 else None
@@ -48,9 +51,11 @@ def test_against_a_list_of_ranges(simulate, rng, entries):
             ctx.set(dut.arrived_entry, arrived or 0)
             ctx.set(dut.released, released is not None)
             ctx.set(dut.released_entry, released or 0)
-            for number in (arrived, released):
-                if number is not None:
-                    table[number][2] -= 1
+            for number in late:
+                table[number][2] -= 1
+            late = [number for number in (arrived, released) if number is not None]
+            for number in late:
+                due[number] -= 1
             allocate = len(table) < entries and rng.random() < 0.5
             ctx.set(dut.allocate, allocate)
             if allocate:
@@ -59,6 +64,8 @@ def test_against_a_list_of_ranges(simulate, rng, entries):
                 columns = 1 if store else rng.choice((1, 1, 2, 5))
                 start, end = _range(rng, size)
                 table[entry] = [start, end, columns, store]
+                due[entry] = columns
+                ctx.set(dut.allocated, entry)
                 ctx.set(dut.start, start)
                 ctx.set(dut.end, end)
                 ctx.set(dut.columns, columns)
@@ -79,17 +86,20 @@ def test_largest_transfer_counts_all_its_columns(simulate):
         columns = config.scratchpad_bytes // 32 + 1
         ctx.set(dut.allocate, 1)
         ctx.set(dut.start, 0)
-        ctx.set(dut.end, config.scratchpad_bytes)
+        ctx.set(dut.end, config.scratchpad_bytes // UNIT_BYTES)
         ctx.set(dut.columns, columns)
         ctx.set(dut.ranges[0].used, 1)
         ctx.set(dut.ranges[0].start, config.scratchpad_bytes - 1)
-        ctx.set(dut.ranges[0].end, config.scratchpad_bytes)
+        ctx.set(dut.ranges[0].end, config.scratchpad_bytes // UNIT_BYTES)
         await ctx.tick()
         ctx.set(dut.allocate, 0)
         ctx.set(dut.arrived, 1)
         for _ in range(columns):
             assert ctx.get(dut.conflict) == 1
             await ctx.tick()
+        ctx.set(dut.arrived, 0)
+        assert ctx.get(dut.conflict) == 1
+        await ctx.tick()
         assert ctx.get(dut.conflict) == 0
 
     simulate(dut, bench)

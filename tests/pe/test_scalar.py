@@ -21,11 +21,13 @@ def test_operation_matches_the_table(simulate, rng, op):
     dut = Scalar(PeConfig())
 
     async def bench(ctx):
+        inverted = op is ScalarOp.SUB
         ctx.set(dut.decoded.scalar, op)
+        ctx.set(dut.decoded.inverted, inverted)
         for b in _values(rng, 20):
             for c in _values(rng, 10):
                 ctx.set(dut.first, b)
-                ctx.set(dut.second, c)
+                ctx.set(dut.second, c ^ (M64 * inverted))
                 assert ctx.get(dut.result) == op.evaluate(b, c), (op, b, c)
 
     simulate(dut, bench, combinational=True)
@@ -37,6 +39,7 @@ def test_branch_matches_the_table(simulate, rng, op):
 
     async def bench(ctx):
         ctx.set(dut.decoded.branch, 1)
+        ctx.set(dut.decoded.inverted, 1)
         ctx.set(dut.decoded.condition, op)
         # The decoder sends the low bits of the opcode here too.
         ctx.set(dut.decoded.scalar, op)
@@ -44,7 +47,7 @@ def test_branch_matches_the_table(simulate, rng, op):
         for a in values:
             for b in (*values, a):
                 ctx.set(dut.first, a)
-                ctx.set(dut.second, b)
+                ctx.set(dut.second, b ^ M64)
                 assert ctx.get(dut.taken) == op.taken(a, b), (op, a, b)
 
     simulate(dut, bench, combinational=True)
@@ -69,11 +72,13 @@ def test_trimmed_unit_gives_the_same_results(simulate, rng, key):
     dut = Scalar(replace(PeConfig(), instructions=frozenset({"halt", key, "blt"})))
 
     async def bench(ctx):
+        inverted = row.scalar is ScalarOp.SUB
         ctx.set(dut.decoded.scalar, row.scalar)
+        ctx.set(dut.decoded.inverted, inverted)
         for b in _values(rng, 10):
             for c in _values(rng, 10):
                 ctx.set(dut.first, b)
-                ctx.set(dut.second, c)
+                ctx.set(dut.second, c ^ (M64 * inverted))
                 assert ctx.get(dut.result) == row.scalar.evaluate(b, c)
 
     simulate(dut, bench, combinational=True)
