@@ -8,7 +8,7 @@ from lark.exceptions import LarkError
 
 from .errors import SynthesisError
 
-__all__ = ["MAX_INPUTS", "FunctionError", "truth_table"]
+__all__ = ["MAX_INPUTS", "FunctionError", "needed_inputs", "truth_table"]
 
 #: Inputs that a function may have: its table is 64 bits then.
 MAX_INPUTS = 6
@@ -83,3 +83,13 @@ def truth_table(function: str, inputs: Sequence[str]) -> int:
         if token.type == "NAME" and token not in names:
             raise FunctionError(f"{function!r}: {token} is none of {', '.join(inputs)}")
     return _Table(names, (1 << len(rows)) - 1).transform(tree)
+
+
+@lru_cache(maxsize=4096)
+def needed_inputs(table: int, inputs: int) -> int:
+    """A bit for each of ``inputs`` inputs that the function with this truth table depends on."""
+    return sum(
+        1 << place
+        for place in range(inputs)
+        if any((table >> row ^ table >> (row ^ 1 << place)) & 1 for row in range(1 << inputs))
+    )

@@ -13,6 +13,7 @@ struct Cells {
   const int32_t *output_start;  // count + 1 places in outputs and truth
   const int32_t *outputs;       // nets
   const uint64_t *truth;        // of each output over the cell's inputs
+  const int32_t *needed;        // of each output: a bit for each input that it depends on
   const int32_t *state;         // net of the state, -1 for a gate
   const int32_t *enable;        // net that lets the clock through, -1 always
   const uint64_t *next;         // truth table of the next state
@@ -62,10 +63,13 @@ class Simulation {
   // The place of the first output that differs from the recorded ones, counted over cycles x
   // outputs, or -1.
   int64_t run() {
+    // What follows from the first inputs is no activity of theirs.
+    apply(0);
+    settle();
+    std::memcpy(before_.data(), now_, before_.size());
     for (int cycle = 0; cycle < stimulus_.cycles; cycle++) {
       const size_t row = static_cast<size_t>(cycle);
-      const uint8_t *given = stimulus_.input_values + row * stimulus_.inputs;
-      for (int i = 0; i < stimulus_.inputs; i++) now_[stimulus_.input_nets[i]] = given[i];
+      apply(row);
       settle();
       if (cycle >= stimulus_.checked_from) {
         const uint8_t *wanted = stimulus_.output_values + row * stimulus_.outputs;
@@ -82,6 +86,11 @@ class Simulation {
   }
 
  private:
+  void apply(size_t cycle) {
+    const uint8_t *given = stimulus_.input_values + cycle * stimulus_.inputs;
+    for (int i = 0; i < stimulus_.inputs; i++) now_[stimulus_.input_nets[i]] = given[i];
+  }
+
   unsigned row(int cell, const uint8_t *values) const {
     unsigned found = 0;
     const int32_t start = cells_.input_start[cell];
@@ -106,12 +115,13 @@ class Simulation {
       counts_.states[cells_.bins[c] + place]++;
       const unsigned changed = place ^ row(c, before_.data());
       if (!changed) continue;
-      const uint64_t share = WHOLE / static_cast<unsigned>(__builtin_popcount(changed));
       for (int o = cells_.output_start[c]; o < cells_.output_start[c + 1]; o++) {
         const int32_t net = cells_.outputs[o];
         if (now_[net] == before_[net]) continue;
+        const unsigned causes = changed & static_cast<unsigned>(cells_.needed[o]);
+        const uint64_t share = WHOLE / static_cast<unsigned>(__builtin_popcount(causes));
         for (int i = 0; i < MAX_INPUTS; i++)
-          if (changed >> i & 1) counts_.causes[MAX_INPUTS * o + i] += share;
+          if (causes >> i & 1) counts_.causes[MAX_INPUTS * o + i] += share;
       }
     }
   }

@@ -25,7 +25,7 @@ from hdl.sram_macro import SramGeometry
 
 from .cell_library import Cell, CellLibrary
 from .errors import SynthesisError
-from .gate_function import MAX_INPUTS, truth_table
+from .gate_function import MAX_INPUTS, needed_inputs, truth_table
 from .netlist import RESET, Gate, Netlist
 from .order import driven, ordered
 from .yosys import cache_folder
@@ -98,6 +98,7 @@ class _Cells(ctypes.Structure):
         ("output_start", POINTER(c_int32)),
         ("outputs", POINTER(c_int32)),
         ("truth", POINTER(c_uint64)),
+        ("needed", POINTER(c_int32)),
         ("state", POINTER(c_int32)),
         ("enable", POINTER(c_int32)),
         ("next", POINTER(c_uint64)),
@@ -295,6 +296,14 @@ class GateSimulation:
             keep(np.concatenate([[0], np.cumsum(pins)]), c_int32),
             keep([net for model in models for _, net, _ in model.outputs], c_int32),
             keep([table for model in models for _, _, table in model.outputs], c_uint64),
+            keep(
+                [
+                    needed_inputs(table, len(model.inputs))
+                    for model in models
+                    for _, _, table in model.outputs
+                ],
+                c_int32,
+            ),
             keep([model.state for model in models], c_int32),
             keep([model.enable for model in models], c_int32),
             keep([model.next for model in models], c_uint64),

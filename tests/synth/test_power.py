@@ -1,0 +1,280 @@
+"""Activity and power of small netlists against sums made by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from hdl.sram_macro import SramGeometry
+from synth.cell_library import CellLibrary, WireLoad, parse_library
+from synth.clock_tree import FANOUT, clock_tree
+from synth.errors import SynthesisError
+from synth.gate_function import FunctionError, truth_table
+from synth.gate_sim import GateSimulation, Recording
+from synth.netlist import Gate, Netlist
+from synth.power import measure_power
+from synth.sram_energy import PUBLISHED, SramEnergies
+
+
+def _power(name: str, rise: float, fall: float, related: str = "", when: str = "") -> str:
+    related = f'related_pin : "{related}"; ' if related else ""
+    when = f'when : "{when}"; ' if when else ""
+    tables = f'rise_power (scalar) {{ values ("{rise}"); }} '
+    tables += f'fall_power (scalar) {{ values ("{fall}"); }}'
+    return f"internal_power () {{ {related}{when}{tables} }} /* {name} */"
+
+
+def _delay(pin: str, kind: str = "") -> str:
+    tables = " ".join(
+        f'{name} (scalar) {{ values ("0.1"); }}'
+        for name in ("cell_rise", "cell_fall", "rise_transition", "fall_transition")
+    )
+    return f'timing () {{ related_pin : "{pin}"; {kind} timing_sense : non_unate; {tables} }}'
+
+
+LIBRARY = f"""library (tiny) {{
+  time_unit : "1ns"; capacitive_load_unit (1, ff); nom_voltage : 2.0;
+  leakage_power_unit : "1nW"; default_wire_load : "small";
+  wire_load ("small") {{ capacitance : 0.5; slope : 4.0;
+    fanout_length (1, 2.0); fanout_length (3, 6.0); }}
+  cell (NAND2) {{ area : 1.0; cell_leakage_power : 9.0;
+    leakage_power () {{ when : "A & B"; value : 5.0; }}
+    leakage_power () {{ when : "!(A & B)"; value : 1.0; }}
+    pin (A) {{ direction : input; capacitance : 1.0; }}
+    pin (B) {{ direction : input; capacitance : 1.0; }}
+    pin (Y) {{ direction : output; function : "!(A B)"; {_delay("A")} {_delay("B")}
+      {_power("a", 2.0, 4.0, "A")} {_power("b", 10.0, 20.0, "B")} }} }}
+  cell (BUF) {{ area : 1.5; cell_leakage_power : 7.0;
+    pin (A) {{ direction : input; capacitance : 1.0; }}
+    pin (Y) {{ direction : output; function : "A"; max_capacitance : 100.0; {_delay("A")}
+      {_power("y", 1.0, 2.0, "A")} }} }}
+  cell (DFF) {{ area : 4.0; cell_leakage_power : 3.0;
+    ff (IQ, IQN) {{ next_state : "D"; clocked_on : "C"; }}
+    pin (C) {{ direction : input; clock : true; capacitance : 1.0;
+      {_power("equal", 1.0, 3.0, when="D & Q | !D & !Q")}
+      {_power("other", 0.0, 5.0, when="D & !Q | !D & Q")} }}
+    pin (D) {{ direction : input; capacitance : 1.0; {_power("low", 100.0, 100.0, when="!C")}
+      {_power("high", 0.5, 0.5, when="C")} }}
+    pin (Q) {{ direction : output; function : "IQ"; {_delay("C", "timing_type : rising_edge;")}
+      {_power("q", 6.0, 8.0, "C")} }} }}
+  cell (GATE) {{ area : 3.0; clock_gating_integrated_cell : "latch_posedge";
+    pin (CK) {{ direction : input; clock_gate_clock_pin : true; capacitance : 1.0; }}
+    pin (E) {{ direction : input; capacitance : 1.0; }}
+    pin (G) {{ direction : output; }} }}
+  cell (LATCH) {{ area : 3.0; latch (IQ, IQN) {{ enable : "C"; data_in : "D"; }}
+    pin (C) {{ direction : input; clock : true; }} pin (D) {{ direction : input; }}
+    pin (Q) {{ direction : output; function : "IQ"; }} }}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def library() -> CellLibrary:
+    return parse_library(LIBRARY)
+
+
+@pytest.mark.parametrize(
+    ("function", "table"),
+    [
+        ("!(A & B)", 0b0111),
+        ("A B' + !A*B", 0b0110),
+        ("(A ^ B) | 0", 0b0110),
+        ("(A + B)'", 0b0001),
+        ("1", 0b1111),
+    ],
+)
+def test_functions(function: str, table: int) -> None:
+    assert truth_table(function, ("A", "B")) == table
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [("A &", "no boolean function"), ("A & Z", "Z is none of A, B"), ("A ? B", "no boolean")],
+)
+def test_bad_functions_are_one_line(function: str, message: str) -> None:
+    with pytest.raises(FunctionError, match=message) as error:
+        truth_table(function, ("A", "B"))
+    assert "\n" not in str(error.value)
+
+
+def test_too_many_inputs_are_refused() -> None:
+    with pytest.raises(FunctionError, match="7 inputs, at most 6"):
+        truth_table("a", tuple("abcdefg"))
+
+
+def test_wire_loads_between_and_beyond_the_points(library: CellLibrary) -> None:
+    wires = library.wires
+    assert [wires.load(pins) for pins in (0, 1, 2, 3, 5)] == [0, 1.0, 2.0, 3.0, 7.0]
+    assert WireLoad().load(4) == 0
+
+
+#: q <= !(a & q) behind a flip-flop; q is an output.
+_TOGGLER = Netlist(
+    inputs={"a": (1,)},
+    outputs={"q": (3,)},
+    gates=(
+        Gate("n", "NAND2", "logic", {"A": (1,), "B": (3,), "Y": (2,)}),
+        Gate("f", "DFF", "state", {"C": (0,), "D": (2,), "Q": (3,)}),
+    ),
+    trees={"clk": (0,)},
+)
+
+
+def _toggler(a: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Values of q and of the NAND gate's output in each cycle."""
+    q, found, outputs = 0, [], []
+    for value in a:
+        found.append(q)
+        outputs.append(1 - (value & q))
+        q = outputs[-1]
+    return found, outputs
+
+
+def test_activity_is_counted(library: CellLibrary) -> None:
+    a = [1, 1, 0, 1, 1, 1, 0, 0, 1, 1]
+    q, n = _toggler(a)
+    recording = Recording({"a": a, "rst": []} | {"rst": [0] * 10}, {"q": q}, (2, 10))
+    activity = GateSimulation(_TOGGLER, library).run(recording, what="it")
+
+    def edges(values: Sequence[int]) -> int:
+        return int(np.abs(np.diff(values[1:])).sum())
+
+    assert activity.cycles == 8
+    assert [int(activity.toggles[net]) for net in (1, 2, 3)] == [edges(a), edges(n), edges(q)]
+    nand, flip_flop = activity.cells
+    assert nand is not None
+    assert flip_flop is not None
+    states = [0] * 4
+    for x, y in list(zip(a, q, strict=True))[2:]:
+        states[x + 2 * y] += 1
+    assert nand.states.tolist() == states
+    assert sum(nand.causes["Y"]) == edges(n)
+    assert flip_flop.inputs == ("D", "IQ")
+    assert flip_flop.causes["Q"].tolist() == [0, edges(q)]
+
+
+def test_power_is_the_sum_of_its_parts(library: CellLibrary) -> None:
+    cycles = 12
+    a = [1] * cycles
+    q, _ = _toggler(a)
+    recording = Recording({"a": a, "rst": [0] * cycles}, {"q": q}, (2, cycles))
+    report = measure_power(_TOGGLER, library, recording, what="it", work={"edge": 5})
+    rows = {row.unit: row for row in report.rows}
+    # Each cycle both nets change; half of the edges rise. All of the gate's come from B: 15 fJ.
+    assert rows["logic"].cells == pytest.approx(15.0)
+    # D of the flip-flop and 1 fF of wire, at 2 V: 1/2 * 2 * 4.
+    assert rows["logic"].nets == pytest.approx(4.0)
+    # Input B, the output's flip-flop, and the wire of two pins.
+    assert rows["state"].nets == pytest.approx(8.0)
+    # Q 7 fJ; D, settled while the clock is high, 0.5 fJ.
+    assert rows["state"].cells == pytest.approx(7.5)
+    # The clock's pin 4 fJ; D always differs from Q: rise 0 and fall 5 fJ. No tree to one pin.
+    assert rows["state"].clock == pytest.approx(9.0)
+    # A is always 1 and B half of the time.
+    assert rows["logic"].leakage == pytest.approx(3.0)
+    assert rows["state"].leakage == pytest.approx(3.0)
+    assert report.total.dynamic == pytest.approx(43.5)
+    assert report.total.milliwatts(1000) == pytest.approx(43.5e-3 + 6e-6)
+    assert report.energy_pj("edge", 1000) == pytest.approx((43.5e-3 + 6e-6) * 10 / 5)
+    data = report.to_json(1000)
+    assert data["clock_mw"] == pytest.approx(0.009)
+    assert [row["unit"] for row in data["units"]] == ["state", "logic"]
+
+
+def test_gated_clocks_hold_flip_flops(library: CellLibrary) -> None:
+    netlist = Netlist(
+        inputs={"e": (1,), "d": (2,)},
+        outputs={"q": (3,)},
+        gates=(
+            Gate("g", "GATE", "u", {"CK": (0,), "E": (1,), "G": (4,)}),
+            Gate("f", "DFF", "u", {"C": (4,), "D": (2,), "Q": (3,)}),
+        ),
+        trees={"clk": (0,)},
+    )
+    enable, data = [1, 0, 0, 1, 0, 1, 1, 0], [1, 0, 1, 0, 1, 1, 0, 1]
+    q = [0]
+    for e, d in zip(enable, data, strict=True):
+        q.append(d if e else q[-1])
+    recording = Recording({"e": enable, "d": data, "rst": [0] * 8}, {"q": q[:8]}, (0, 8))
+    report = measure_power(netlist, library, recording, what="it", work={})
+    # The gate's own clock pin always; the flip-flop's in 4 of 8 cycles, with what it takes inside.
+    equal = sum(d == s for d, s in zip(data, q, strict=False)) / 8
+    inside = equal * 4.0 + (1 - equal) * 5.0
+    assert report.total.clock == pytest.approx(4.0 + 0.5 * (4.0 + inside))
+
+
+def test_memories_hold_words_and_count_accesses(library: CellLibrary) -> None:
+    macro = SramGeometry(4, 2, 1, 1)
+    pins = {
+        "clk": (0,), "r0_en": (1,), "r0_addr": (2, 3), "r0_data": (4, 5),
+        "w0_en": (6,), "w0_addr": (7, 8), "w0_data": (9, 10),
+    }  # fmt: skip
+    ports = {name: bits for name, bits in pins.items() if name not in ("clk", "r0_data")}
+    netlist = Netlist(
+        inputs=ports,
+        outputs={"r0_data": (4, 5)},
+        gates=(Gate("m", macro.name, "u", pins),),
+        trees={"clk": (0,)},
+    )
+    given = {
+        "w0_en": [1, 1, 0, 1, 0, 0],
+        "w0_addr": [2, 3, 2, 2, 0, 0],
+        "w0_data": [1, 2, 3, 3, 0, 0],
+        "r0_en": [0, 1, 1, 1, 1, 0],
+        "r0_addr": [0, 2, 3, 2, 2, 0],
+        "rst": [0] * 6,
+    }
+    # A word that is written in the cycle in which it is read comes out old.
+    recording = Recording(given, {"r0_data": [0, 0, 1, 2, 1, 3]}, (0, 6))
+    simulation = GateSimulation(netlist, library)
+    assert simulation.run(recording, what="it").accesses == {0: (4, 3)}
+    report = measure_power(netlist, library, recording, what="it", work={})
+    energies = SramEnergies(report.node_nm, 2.0)
+    assert report.total.memories == pytest.approx(7 * energies.access_fj(macro) / 6)
+
+
+def test_what_does_not_do_as_its_verilog_is_refused(library: CellLibrary) -> None:
+    simulation = GateSimulation(_TOGGLER, library)
+    a = [1, 1, 1, 1]
+    q, _ = _toggler(a)
+    wrong = Recording({"a": a, "rst": [0] * 4}, {"q": [*q[:3], 1 - q[3]]}, (1, 4))
+    with pytest.raises(SynthesisError, match="in cycle 3 bit 0 of the outputs differs"):
+        simulation.run(wrong, what="it")
+    with pytest.raises(SynthesisError, match="port a was not recorded"):
+        simulation.run(Recording({}, {"q": q}, (1, 4)), what="it")
+    with pytest.raises(SynthesisError, match="cycles 1 to 9 can't be counted of 4"):
+        simulation.run(Recording({"a": a}, {"q": q}, (1, 9)), what="it")
+
+
+def test_cells_that_can_not_be_simulated_are_named(library: CellLibrary) -> None:
+    latch = Gate("l", "LATCH", "u", {"C": (0,), "D": (1,), "Q": (2,)})
+    netlist = Netlist({"d": (1,)}, {"q": (2,)}, (latch,), {"clk": (0,)})
+    with pytest.raises(SynthesisError, match="cell l: a LATCH can't be simulated"):
+        GateSimulation(netlist, library)
+
+
+def test_library_without_energies_is_refused() -> None:
+    plain = parse_library("library (plain) { cell (A) { area : 1; } }")
+    recording = Recording({}, {}, (0, 1))
+    with pytest.raises(SynthesisError, match=r"library plain has no energies \(internal_power\)"):
+        measure_power(_TOGGLER, plain, recording, what="it", work={})
+
+
+def test_clock_tree_has_a_buffer_for_so_many_pins(library: CellLibrary) -> None:
+    assert clock_tree(library, 1, 1.0).buffers == 0
+    one = clock_tree(library, FANOUT, 1.0)
+    wire = library.wires.load(FANOUT)
+    assert one.buffers == 1
+    assert one.fj == pytest.approx((wire + 1.0) * 4.0 + 3.0)
+    assert clock_tree(library, FANOUT + 1, 1.0).buffers == 3
+    with pytest.raises(SynthesisError, match="no buffer that drives"):
+        clock_tree(library, FANOUT, 100.0)
+
+
+def test_energy_of_memories_is_near_published_figures() -> None:
+    for geometry, pj in PUBLISHED.values():
+        assert SramEnergies().access_fj(geometry) / 1000 == pytest.approx(pj, rel=0.15)
+    bank = SramGeometry(512, 8, 3, 2)
+    base = SramEnergies(28.0, 0.9).access_fj(bank)
+    assert SramEnergies(56.0, 0.9).access_fj(bank) == pytest.approx(2 * base)
+    assert SramEnergies(28.0, 1.8).access_fj(bank) == pytest.approx(4 * base)
