@@ -36,8 +36,8 @@ class HostControl(Component):
     kind keeps its order; what the map does not have is answered with DECERR, what is not allowed
     with SLVERR, and nothing is done then. The answers of both kinds have their own buffers, in
     which a place is kept for each access on its way, so that a host that does not take its answers
-    holds up nothing but accesses of the same kind. An access of the chip's own registers takes 6
-    cycles and as many as tiles from address to answer.
+    holds up nothing but accesses of the same kind. From address to answer, both counted, an access
+    takes 5 cycles and one for each tile, and a read 3 more in each tile that it concerns.
 
     Parameters:
         config: what to know of the chip.
