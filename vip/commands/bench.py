@@ -2,7 +2,6 @@
 
 import typer
 
-from .bench_network import network
 from .bench_vault import vault
 
 __all__ = ["app"]
@@ -12,4 +11,3 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command()(vault)
-app.command()(network)
