@@ -1,0 +1,204 @@
+"""How a fully connected layer is cut to fit the scratchpad of a processing engine (PE).
+
+A PE works on *row groups* of so many outputs; for each it goes through all chunks of its inputs,
+and for each chunk through *blocks* of ``block`` outputs. The scratchpad holds in this phase::
+
+    sums         of the row group, for each vector of the batch
+    products     two sets of the last block's sums of products, for each vector
+    inputs       two chunks of each vector
+    weights      a ring of blocks
+
+and in the last phase, from its beginning on, the thresholds, the bias and then the sums of all
+segments for a piece of the outputs. All begin at multiples of eight bytes.
+"""
+
+from dataclasses import dataclass, replace
+
+from isa.table import BY_KEY, MAX_MR, MAX_VL
+from isa.timing import VECTOR_LATENCY, WORD_BYTES, beats
+
+from .conv_plan import DEFAULT_SCRATCHPAD
+from .dense_shape import DenseShape
+from .errors import KernelError
+from .feature_map import round_up
+from .fixed_point import ELEMENT_BYTES
+
+__all__ = ["DensePlan", "plan_dense"]
+
+#: Blocks of weights in the ring: at least, and at most (each is a load in flight).
+_FEWEST_BLOCKS = 3
+_MOST_BLOCKS = 12
+#: Loads in flight in the last phase at most.
+_MOST_SEGMENTS = 64
+#: Share of the scratchpad for the inputs of all vectors, and for the sums.
+_INPUT_SHARE = 4
+_SUM_SHARE = 4
+_PRODUCT = BY_KEY["m.v.mul.add[16]"]
+#: Elements in a word.
+_LANES = WORD_BYTES // ELEMENT_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensePlan:
+    """How a fully connected layer is cut; see the module's text.
+
+    Attributes:
+        shape: of the vault's part of the layer.
+        segments: partial sums that make an output, at least 1.
+        sharers: PEs of the vault, at least 1.
+        chunk: inputs in a chunk, at most 256.
+        block: outputs in a block, at most 256.
+        blocks: in a row group.
+        slots: blocks in the ring of weights.
+        piece: outputs at once in the last phase.
+    """
+
+    shape: DenseShape
+    segments: int
+    sharers: int
+    chunk: int
+    block: int
+    blocks: int
+    slots: int
+    piece: int
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the inputs."""
+        return -(-self.shape.inputs // self.chunk)
+
+    @property
+    def group(self) -> int:
+        """Outputs in a row group."""
+        return self.block * self.blocks
+
+    @property
+    def groups(self) -> int:
+        """Row groups of each PE."""
+        return -(-self.shape.outputs // (self.sharers * self.group))
+
+    @property
+    def pe_outputs(self) -> int:
+        """Outputs of each PE, with those that only fill up its last row group."""
+        return self.groups * self.group
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk of a vector in the scratchpad."""
+        return round_up(self.chunk * ELEMENT_BYTES, WORD_BYTES)
+
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of a vector's sums of a row group."""
+        return round_up(self.group * ELEMENT_BYTES, WORD_BYTES)
+
+    @property
+    def product_bytes(self) -> int:
+        """Bytes of a vector's sums of products of a block."""
+        return round_up(self.block * ELEMENT_BYTES, WORD_BYTES)
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the weights of a block in memory."""
+        return self.block * self.chunk * ELEMENT_BYTES
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot of the ring of weights."""
+        return round_up(self.block_bytes, WORD_BYTES)
+
+    @property
+    def products(self) -> int:
+        """Scratchpad address of the two sets of products."""
+        return self.shape.batch * self.group_bytes
+
+    @property
+    def inputs(self) -> int:
+        """Scratchpad address of the two chunks of inputs."""
+        return self.products + 2 * self.shape.batch * self.product_bytes
+
+    @property
+    def ring(self) -> int:
+        """Scratchpad address of the ring of weights."""
+        return self.inputs + 2 * self.shape.batch * self.chunk_bytes
+
+    @property
+    def ring_end(self) -> int:
+        """First byte behind the ring."""
+        return self.ring + self.slots * self.slot_bytes
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of a piece of the outputs."""
+        return round_up(self.piece * ELEMENT_BYTES, WORD_BYTES)
+
+    @property
+    def spaced(self) -> bool:
+        """A product keeps what stands before it and behind it apart as far as hazards demand."""
+        return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
+
+
+def plan_dense(
+    shape: DenseShape,
+    *,
+    segments: int = 1,
+    sharers: int = 1,
+    chunk: int | None = None,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> DensePlan:
+    """A plan for a vault's part of a fully connected layer.
+
+    Parameters:
+        segments: partial sums that make an output, 1..64.
+        sharers: PEs of the vault, at least 1.
+        chunk: inputs in a chunk, 1..256; None: choose.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: a value outside its range, or a batch that does not fit; says what would.
+    """
+    if not 1 <= segments <= _MOST_SEGMENTS:
+        raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
+    if sharers < 1:
+        raise KernelError(f"sharers must be at least 1, not {sharers}")
+    share = scratchpad_bytes // _INPUT_SHARE // (2 * shape.batch * ELEMENT_BYTES)
+    if chunk is None:
+        most = min(MAX_VL, share // _LANES * _LANES)
+        if most < 1:
+            fitting = scratchpad_bytes // _INPUT_SHARE // (2 * _LANES * ELEMENT_BYTES)
+            raise KernelError(
+                f"a batch of {shape.batch} vectors does not fit a scratchpad of "
+                f"{scratchpad_bytes} bytes: at most {fitting} at a time"
+            )
+        # Chunks of equal length, in whole words.
+        count = -(-shape.inputs // most)
+        chunk = min(most, round_up(-(-shape.inputs // count), _LANES))
+    elif not 1 <= chunk <= MAX_VL:
+        raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
+    each = -(-shape.outputs // sharers)
+    room = scratchpad_bytes // _SUM_SHARE // (shape.batch * ELEMENT_BYTES)
+    group = max(1, min(each, room // _LANES * _LANES or room))
+    pieces = scratchpad_bytes // ((segments + 2) * ELEMENT_BYTES) - _LANES
+    bare = DensePlan(
+        shape=shape,
+        segments=segments,
+        sharers=sharers,
+        chunk=chunk,
+        block=1,
+        blocks=group,
+        slots=0,
+        piece=max(1, min(MAX_VL, pieces // _LANES * _LANES, each)),
+    )
+    best = None
+    for block in range(1, min(group, MAX_MR) + 1):
+        plan = replace(bare, block=block, blocks=-(-group // block))
+        slots = min(_MOST_BLOCKS, (scratchpad_bytes - plan.ring) // plan.slot_bytes)
+        # Long blocks cost the fewest instructions, short ones leave more of them in flight.
+        if slots >= (2 * _FEWEST_BLOCKS if best else _FEWEST_BLOCKS):
+            best = replace(plan, slots=slots)
+    if best is None:
+        raise KernelError(
+            f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
+            f"bytes with chunks of {chunk} inputs: give fewer vectors, or shorter chunks"
+        )
+    return best
