@@ -16,10 +16,13 @@ from .sta import Path, longest_path
 from .targets import Target, find_target
 from .units import Unit, memories, units
 
-__all__ = ["MEASURES", "TOTAL", "AreaReport", "AreaRow", "synthesise"]
+__all__ = ["FLAT", "MEASURES", "TOTAL", "AreaReport", "AreaRow", "synthesise"]
 
 #: Name of the row of sums.
 TOTAL = "total"
+
+#: Name of the row of the whole engine without borders.
+FLAT = "flat"
 
 #: Measure -> what it is.
 MEASURES = {
@@ -72,12 +75,14 @@ class AreaReport:
         config: what was synthesised.
         rows: the units asked for. The row ``other`` is what connects the units.
         total: their sum.
+        flat: the whole engine without borders between units, if that was asked for.
     """
 
     target: str
     config: PeConfig
     rows: tuple[AreaRow, ...]
     total: AreaRow
+    flat: AreaRow | None = None
 
     def row(self, unit: str) -> AreaRow | None:
         """The row of ``unit``, or None."""
@@ -87,7 +92,8 @@ class AreaReport:
         """The report as plain JSON data: the measures of the total, and ``units``."""
         total = self.total.to_json()
         del total["unit"]
-        return {"target": self.target, **total, "units": [row.to_json() for row in self.rows]}
+        found = {"target": self.target, **total, "units": [row.to_json() for row in self.rows]}
+        return found if self.flat is None else {**found, "flat": self.flat.to_json()}
 
 
 def synthesise(
@@ -96,6 +102,8 @@ def synthesise(
     units: Sequence[str] | None = None,
     progress: Progress | None = None,
     jobs: int | None = None,
+    *,
+    flat: bool = False,
 ) -> AreaReport:
     """Synthesise a processing engine unit by unit.
 
@@ -110,6 +118,8 @@ def synthesise(
         units: names of the units wanted, by default all.
         progress: called after each unit.
         jobs: runs of Yosys at a time, by default one a processor.
+        flat: also synthesise the whole engine flat, simplified across borders of units. It has no
+            clock: that of the total is known by unit.
 
     Raises:
         SynthesisError: an unknown target or unit, or a design that Yosys refuses.
@@ -118,11 +128,15 @@ def synthesise(
     emission = verilog(replace(config, sram=chosen.sram))
     wanted = _choose(emission, units)
     shapes = verilog(replace(config, sram="macro"))
+    if flat:
+        wanted.append(Unit(FLAT, ((emission.top, 1),)))
     rows = each_unit(wanted, lambda unit: _row(unit, chosen, emission, shapes), progress, jobs)
+    whole = rows[-1] if flat else None
+    rows = rows[:-1] if flat else rows
     total = _sum(rows)
     if chosen.library is not None and chosen.library.timed and units is None:
         total = _timed(total, longest_path(engine_netlist(emission, chosen), chosen.library))
-    return AreaReport(target=target, config=config, rows=rows, total=total)
+    return AreaReport(target=target, config=config, rows=rows, total=total, flat=whole)
 
 
 def _timed(row: AreaRow, path: Path) -> AreaRow:
@@ -146,7 +160,8 @@ def _row(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> Ar
         result = map_module(unit, module, target, emission)
         inner = emission.instances[module] if unit.opened else {}
         boxes = frozenset(inner) | frozenset(emission.black_boxes)
-        if target.library is not None and target.library.timed and not unit.opened:
+        timed = target.library is not None and target.library.timed
+        if target.library is not None and timed and not unit.opened and unit.name != FLAT:
             path = longest_path(unit_netlist(module, result), target.library)
         for measure, value in target.count(result, boxes).items():
             values[measure] += times * value

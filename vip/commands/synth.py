@@ -7,7 +7,7 @@ from rich.table import Table
 
 from soc.generate import configuration_json
 from soc.presets import preset
-from synth.area import MEASURES, AreaReport, AreaRow, synthesise
+from synth.area import MEASURES, TOTAL, AreaReport, AreaRow, synthesise
 from synth.devices import DEVICES
 from synth.place import PlaceReport, place
 from synth.targets import DEFAULT_TARGETS, TARGETS
@@ -20,6 +20,9 @@ __all__ = ["area_json", "measure", "show_area", "synth"]
 
 #: Measures that a table shows; the JSON report has all.
 _SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits", "fmax_mhz")
+
+#: Measures that the JSON report always has a place for.
+_ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
 
 
 def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
@@ -48,36 +51,39 @@ def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
         table.add_row(*cells(row.unit, {t: area.row(row.unit) for t, area in report.items()}))
     table.add_section()
     table.add_row(*cells("total", {t: area.total for t, area in report.items()}))
+    if any(area.flat for area in report.values()):
+        table.add_row(*cells("flat", {t: area.flat for t, area in report.items()}))
     return table
 
 
-def area_json(report: dict[str, AreaReport]) -> dict[str, object]:
-    """Totals, ``units`` by name, and each target; of equal measures the last target's counts."""
-    totals: dict[str, object] = {}
+def area_json(
+    report: dict[str, AreaReport], placed: dict[str, list[PlaceReport]] | None = None
+) -> dict[str, object]:
+    """Totals, ``units`` by name, and each target and device.
+
+    Every measure of :data:`_ALWAYS` is there; None where nothing gives it. Of equal measures the
+    last target's counts, and what was placed counts before all.
+    """
+    none: dict[str, object] = dict.fromkeys(_ALWAYS)
+    totals = dict(none)
     units: dict[str, dict[str, object]] = {}
     for area in report.values():
-        totals = {**totals, **area.total.values}
+        totals |= area.total.values
         for row in area.rows:
-            units[row.unit] = {**units.get(row.unit, {}), **row.values}
-    return {
-        **totals,
-        "units": units,
-        "targets": {target: area.to_json() for target, area in report.items()},
-    }
-
-
-def placed_json(placed: dict[str, list[PlaceReport]]) -> dict[str, object]:
-    """``devices`` by name, and ``fmax_mhz``, the least clock of all."""
-    if not placed:
-        return {}
-    reports = [report for found in placed.values() for report in found]
-    return {
-        "fmax_mhz": min(report.fmax_mhz for report in reports),
-        "devices": {
-            device: {report.unit: report.to_json() for report in found}
-            for device, found in placed.items()
-        },
-    }
+            units[row.unit] = {**units.get(row.unit, none), **row.values}
+    found: dict[str, object] = {"targets": {name: area.to_json() for name, area in report.items()}}
+    if placed:
+        found["devices"] = {
+            device: {one.unit: one.to_json() for one in reports}
+            for device, reports in placed.items()
+        }
+        for one in (one for reports in placed.values() for one in reports):
+            values = {**one.used, "fmax_mhz": one.fmax_mhz}
+            if one.unit == TOTAL:
+                totals |= values
+            else:
+                units[one.unit] = {**units.get(one.unit, none), **values}
+    return {**totals, "units": units, **found}
 
 
 def placed_table(config_name: str, placed: dict[str, list[PlaceReport]]) -> Table:
@@ -117,6 +123,9 @@ def synth(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Placements on each device.")] = 5,
+    flat: Annotated[
+        bool, typer.Option("--flat", help="Also the whole engine, without borders between units.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
     ] = None,
@@ -142,8 +151,8 @@ def synth(
                 placed.setdefault(name, []).append(found)
         else:
             with units_done(f"synthesis for {name}") as progress:
-                report[name] = synthesise(config, name, unit, progress, jobs)
-    results = {**area_json(report), **placed_json(placed)}
+                report[name] = synthesise(config, name, unit, progress, jobs, flat=flat)
+    results = area_json(report, placed)
     write_json(json, {**results, "configuration": configuration_json(config)})
     if placed:
         console.print(placed_table(preset_name, placed))
