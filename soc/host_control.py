@@ -20,8 +20,8 @@ from .register_types import WORD_BYTES
 
 __all__ = ["READS", "WRITES", "HostControl"]
 
-#: Writes that may be on the way: enough for a word a cycle around a ring of 32 tiles.
-WRITES = 32
+#: Writes that may be on the way: as many as the cycles around a ring of 32 tiles, and some more.
+WRITES = 40
 #: Reads that may be on the way. Programs read one register after the other.
 READS = 4
 
@@ -37,7 +37,7 @@ class HostControl(Component):
     with SLVERR, and nothing is done then. The answers of both kinds have their own buffers, in
     which a place is kept for each access on its way, so that a host that does not take its answers
     holds up nothing but accesses of the same kind. From address to answer, both counted, an access
-    takes 5 cycles and one for each tile, and a read 3 more in each tile that it concerns.
+    takes 5 cycles and one for each tile, and a read 4 more in each tile that it concerns.
 
     Parameters:
         config: what to know of the chip.

@@ -37,8 +37,8 @@ NETWORK_INDEX_BITS = (MAX_COUNTERS - 1).bit_length()
 
 _DATA_BITS = WORD_BYTES * 8
 _GROUP_BITS = (GROUP_PES - 1).bit_length()
-#: Cycles of a read here before the one in which it moves on: a counter's number goes out, its value
-#: comes back, the answer is chosen.
+#: Cycles that a read is kept before the one in which it moves on: a counter's number goes out, its
+#: value comes back in one or two, and the answer is chosen.
 _READ_CYCLES = 3
 
 
@@ -46,8 +46,9 @@ class TileControl(Component):
     """Does what messages of the control bus ask of the processing engines (PEs) of a tile, reads
     the counters of the tile, and passes every message on (:mod:`soc.control_bus`).
 
-    A message moves on in one cycle, a read that concerns this tile in four. Nothing waits for a PE:
-    what a PE can't do at once is answered with SLVERR.
+    A message moves on in one cycle, a read that concerns this tile in five. Nothing waits for a PE:
+    what a PE can't do at once is answered with SLVERR. The handshakes on both sides depend on
+    registers alone.
 
     Parameters:
         pe: configuration of the PEs.
@@ -92,6 +93,7 @@ class TileControl(Component):
 
         # Whom the message concerns.
         numbers = [Signal(INDEX_BITS, name=f"number_{slot}") for slot in range(self.pes)]
+        m.d.sync += [number.eq(self.first_pe + slot) for slot, number in enumerate(numbers)]
         selected = Signal(self.pes, init=-1)
         every = Signal()
         chosen, one, grouped = Signal(self.pes), Signal(self.pes), Signal(self.pes)
@@ -104,25 +106,30 @@ class TileControl(Component):
         for slot, number in enumerate(numbers):
             is_group = message.index == number[_GROUP_BITS:]
             m.d.comb += [
-                number.eq(self.first_pe + slot),
                 chosen[slot].eq((message.space == ControlSpace.COMMAND) & (selected[slot] | every)),
                 one[slot].eq((message.space == ControlSpace.PE) & (message.index == number)),
                 grouped[slot].eq((message.space == ControlSpace.GROUP) & is_group),
             ]
 
-        # A write is done in the cycle in which it moves on, a read takes some more.
-        step = Signal(range(_READ_CYCLES + 1))
-        reading, moves, act = Signal(), Signal(), Signal()
+        # A write is done in the cycle in which it moves on. A read is kept until it has its answer,
+        # so that what a tile takes does not depend on what it is offered.
+        accept, act, keep = Signal(), Signal(), Signal()
+        busy = Signal()
+        held: Any = Signal(control_message())
+        held_one, held_grouped, held_here = Signal(self.pes), Signal(self.pes), Signal()
         m.d.comb += [
-            reading.eq(self.input.message.valid & concerned & ~message.write),
-            self.input.message.ready.eq(buffer.input.ready & (~reading | (step == _READ_CYCLES))),
-            moves.eq(self.input.message.valid & self.input.message.ready),
-            act.eq(moves & message.write),
+            self.input.message.ready.eq(buffer.input.ready & ~busy),
+            accept.eq(self.input.message.valid & self.input.message.ready),
+            act.eq(accept & message.write),
+            keep.eq(accept & concerned & ~message.write),
         ]
-        with m.If(moves):
-            m.d.sync += step.eq(0)
-        with m.Elif(reading & (step != _READ_CYCLES)):
-            m.d.sync += step.eq(step + 1)
+        with m.If(keep):
+            m.d.sync += [
+                held.eq(message),
+                held_one.eq(one),
+                held_grouped.eq(grouped),
+                held_here.eq(here),
+            ]
 
         with m.If(act & every & chosen.any()):
             m.d.sync += selected.eq(message.data[0].replicate(self.pes))
@@ -132,24 +139,34 @@ class TileControl(Component):
         parameters = self._parameters(m, act, chosen, one)
         refused = self._commands(m, act, chosen, parameters)
 
+        step = Signal(range(_READ_CYCLES + 1))
         answer = Signal(_DATA_BITS)
-        answering = Signal()
-        m.d.comb += answering.eq(reading & (step == _READ_CYCLES - 1))
-        bitmap = self._bitmap(m, grouped, numbers, selected)
-        register = self._register(m, one, here, parameters, answering)
+        answering, answered = Signal(), Signal()
+        m.d.comb += [
+            answering.eq(busy & (step == _READ_CYCLES - 1)),
+            answered.eq(busy & (step == _READ_CYCLES)),
+        ]
+        bitmap = self._bitmap(m, held, held_grouped, numbers, selected)
+        register = self._register(m, held, held_one, held_here, parameters, answering)
         with m.If(answering):
-            m.d.sync += answer.eq(Mux(grouped.any(), bitmap, register))
+            m.d.sync += answer.eq(Mux(held_grouped.any(), bitmap, register))
+        with m.If(keep):
+            m.d.sync += [busy.eq(1), step.eq(0)]
+        with m.Elif(answered & buffer.input.ready):
+            m.d.sync += busy.eq(0)
+        with m.Elif(busy & ~answered):
+            m.d.sync += step.eq(step + 1)
 
         onward: Any = buffer.input.payload
         m.d.comb += [
-            buffer.input.valid.eq(moves),
+            buffer.input.valid.eq(answered | (accept & ~keep)),
             onward.eq(message),
             onward.taken.eq(message.taken | concerned),
         ]
-        with m.If(reading):
-            m.d.comb += onward.data.eq(message.data | answer)
         with m.If(refused):
             m.d.comb += onward.response.eq(AxiResponse.SLVERR)
+        with m.If(busy):
+            m.d.comb += [onward.eq(held), onward.data.eq(held.data | answer), onward.taken.eq(1)]
 
         # What the PEs do.
         before = Signal(self.pes)
@@ -219,10 +236,9 @@ class TileControl(Component):
         return refused.any()
 
     def _bitmap(
-        self, m: Module, grouped: Value, numbers: Sequence[Value], selected: Value
+        self, m: Module, held: Any, grouped: Value, numbers: Sequence[Value], selected: Value
     ) -> Value:
         """The bits of this tile in the bitmap register that is read."""
-        message: Any = self.input.message.payload
         bitmaps = {
             ControlBitmap.SELECT: selected,
             ControlBitmap.RUNNING: self._in_state(PeState.RUNNING),
@@ -230,7 +246,7 @@ class TileControl(Component):
             ControlBitmap.FAULTED: self._in_state(PeState.FAULTED),
         }
         bits = Signal(self.pes)
-        with m.Switch(message.register):
+        with m.Switch(held.register):
             for kind, value in bitmaps.items():
                 with m.Case(kind.value):
                     m.d.comb += bits.eq(value)
@@ -242,31 +258,31 @@ class TileControl(Component):
     def _register(
         self,
         m: Module,
+        held: Any,
         one: Value,
         here: Value,
         parameters: Sequence[Value],
         answering: Value,
     ) -> Value:
         """The register that is read, of a PE or of the vault; ``answering`` when it is used."""
-        message: Any = self.input.message.payload
 
         def named(block: Block, name: str) -> Value:
-            return register_match(block.register(name), message.register)
+            return register_match(block.register(name), held.register)
 
         def of_pe(values: Sequence[Value]) -> Value:
             return reduce(or_, (Mux(one[slot], value, 0) for slot, value in enumerate(values)))
 
         m.d.comb += [
             self.vault_counter_index.eq(
-                register_index(VAULT.register("COUNTER_LOW"), message.register)
+                register_index(VAULT.register("COUNTER_LOW"), held.register)
             ),
             self.network_counter_index.eq(
-                register_index(VAULT.register("NETWORK_LOW"), message.register)
+                register_index(VAULT.register("NETWORK_LOW"), held.register)
             ),
         ]
         for port in self.control:
             m.d.comb += port.counter_index.eq(
-                register_index(PE.register("COUNTER_LOW"), message.register)
+                register_index(PE.register("COUNTER_LOW"), held.register)
             )
 
         words = []
