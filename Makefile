@@ -47,6 +47,7 @@ stress: $(INSTALLED) ## ten million random accesses to random vaults, every one 
 
 docs: $(INSTALLED) ## regenerate the generated documents
 	$(BIN)/python -m isa.manual
+	$(BIN)/python -m soc.register_manual
 
 clean: ## remove what was built (not .venv)
 	rm -rf build
