@@ -1,18 +1,16 @@
 """``python -m bench``: measure, and compare with what was recorded."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from isa.files import write_atomically
 from vip.console import console, steps
 from vip.errors import run_command
-from vip.output import provenance
 
 from .measure import BENCHMARKS, Measurement, measure
+from .record import made_with, read_record, write_record
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -43,7 +41,8 @@ def main(
     worse = False
     for name in names or BENCHMARKS:
         path = RESULTS / f"{name}.json"
-        old = json.loads(path.read_text())["results"] if path.is_file() else {}
+        known = read_record(path)
+        old = known.results
         with steps("bench") as step:
             step(name)
             results = measure(name)
@@ -55,11 +54,10 @@ def main(
             shown = "" if before is None else f"{before:,.2f}"
             table.add_row(item.name, f"{item.value:,.2f}", shown, item.unit, verdict)
         console.print(table)
+        for change in known.changes(made_with()):
+            console.print(f"{name} was recorded with {change}", style="yellow")
         if record:
-            kept = {item.name: {"value": item.value, "unit": item.unit} for item in results}
-            RESULTS.mkdir(exist_ok=True)
-            report = {"results": kept, "provenance": provenance()}
-            write_atomically(path, json.dumps(report, indent=2).encode() + b"\n")
+            write_record(path, results, known)
     if worse:
         raise typer.Exit(1)
 

@@ -13,7 +13,10 @@ from soc.generate import generate
 from soc.presets import preset
 from synth.area import synthesise
 from synth.place import place
+from synth.power import THESIS_MHZ
 from synth.trim import compare_area, trim
+from vip.power import engine_power
+from vip.report import KERNELS, record
 
 __all__ = ["BENCHMARKS", "Measurement", "measure"]
 
@@ -99,12 +102,32 @@ def _placement() -> Iterator[Measurement]:
         yield Measurement(f"ecp5_{name}", value, name, 0.01)
 
 
+def _power() -> Iterator[Measurement]:
+    """Power of one engine in Nangate 45 nm with gated clocks, and scaled to the thesis's node."""
+    config = preset("pe")
+    for kernel in KERNELS:
+        found = engine_power(record(kernel, config), config, "nangate45").report
+        scaled = found.at_thesis_node()
+        mw = found.total.milliwatts(1000)
+        yield Measurement(f"{kernel}_mw_at_1_ghz", round(mw, 2), "mW", 0.02)
+        mw = scaled.total.milliwatts(THESIS_MHZ)
+        yield Measurement(f"{kernel}_mw_at_28_nm", round(mw, 2), "mW", 0.02)
+        for what in found.work:
+            pj = round(scaled.energy_pj(what, THESIS_MHZ), 2)
+            name = what.replace(" ", "_").replace("-", "_")
+            yield Measurement(f"{kernel}_pj_per_{name}_at_28_nm", pj, "pJ", 0.02)
+        for row in scaled.rows:
+            mw = round(row.milliwatts(THESIS_MHZ), 3)
+            yield Measurement(f"{kernel}_mw_at_28_nm_{row.unit}", mw, "mW", 0.05)
+
+
 #: Name -> benchmark.
 BENCHMARKS: dict[str, Callable[[], Iterator[Measurement]]] = {
     "bp": _belief_propagation,
     "generate": _generation,
     "area": _area,
     "standard_cells": _standard_cells,
+    "power": _power,
     "placement": _placement,
     "trim": _trimming,
 }
