@@ -20,6 +20,7 @@ _COMMANDS = {
     "generate": ("generate", "generate"),
     "synth": ("synth", "synth"),
     "power": ("power", "power"),
+    "report": ("report", "report"),
     "trim": ("trim", "trim"),
     "bench": ("bench", "app"),
 }

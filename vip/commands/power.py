@@ -8,8 +8,7 @@ from rich.table import Table
 
 from hdl.config import PeConfig
 from isa.image import DramImage
-from kernels.stereo import motorcycle
-from sim_tb.recorded import RecordedRun, record_bp, record_convolution, record_program
+from sim_tb.recorded import RecordedRun, record_program
 from soc.generate import configuration_json
 from soc.presets import preset
 from synth.power import THESIS_MHZ, PowerReport
@@ -17,22 +16,16 @@ from synth.power import THESIS_MHZ, PowerReport
 from ..console import console, steps, units_done
 from ..output import check_outputs, write_json
 from ..power import engine_power
+from ..report import KERNELS, record
 from .assembly import read_program
 from .options import JsonOption, PresetOption
 
 __all__ = ["power"]
 
-#: Pixels across and down, labels, and positions of a convolution: some ten thousand cycles each.
-_BP_SIZE = (8, 4, 16)
-_POSITIONS = 64
-
 
 def _record(kernel: str, config: PeConfig, max_cycles: int) -> RecordedRun:
-    if kernel == "bp":
-        width, height, labels = _BP_SIZE
-        return record_bp(motorcycle(width, height, labels).problem, config)
-    if kernel == "conv":
-        return record_convolution(_POSITIONS, config)
+    if kernel in KERNELS:
+        return record(kernel, config)
     program = read_program(Path(kernel))
     with DramImage(1 << config.address_bits) as memory:
         return record_program(program, memory, config, max_cycles)

@@ -1,0 +1,58 @@
+"""``vip report``: a page with the area, clock and power of an engine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isa.files import write_atomically
+from soc.presets import preset
+from synth.devices import DEVICES, find_device
+
+from ..console import console, steps
+from ..output import check_folder
+from ..report import collect
+from ..report_figures import FIGURES
+from ..report_page import page
+from .options import PresetOption
+
+__all__ = ["report"]
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder to write; made if missing.")],
+    preset_name: PresetOption = "pe",
+    device: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Place on one of {', '.join(DEVICES)} too; may be repeated."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Placements on each device.")] = 5,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
+    ] = None,
+) -> None:
+    """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
+
+    The page, index.html, needs no other file; the figures stand beside it too. It takes some ten
+    minutes the first time; finished units are kept.
+
+    Example: vip report build/report --device ecp5-85k
+    """
+    check_folder(folder)
+    for name in device or ():
+        find_device(name)
+    with steps("report") as step:
+        found = collect(
+            preset_name,
+            preset(preset_name),
+            devices=device or (),
+            seeds=seeds,
+            jobs=jobs,
+            step=step,
+        )
+    figures = {name: draw(found) for name, draw in FIGURES.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, png in figures.items():
+        write_atomically(folder / f"{name}.png", png)
+    write_atomically(folder / "index.html", page(found, figures).encode())
+    console.print(f"written to {folder / 'index.html'}")

@@ -1,0 +1,139 @@
+"""What the report page of an engine shows: area, clock, power, scaling, devices."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hdl.config import PeConfig
+from kernels.stereo import motorcycle
+from sim_tb.recorded import RecordedRun, record_bp, record_convolution
+from synth.area import AreaReport, synthesise
+from synth.devices import DEVICES
+from synth.place import PlaceReport, place
+from synth.power import PowerReport
+from synth.thesis_area import Beside, beside_thesis
+
+from .power import engine_power
+
+__all__ = ["KERNELS", "Report", "Scaling", "collect", "record"]
+
+#: Pixels across and down, labels, and positions of a convolution: some ten thousand cycles each.
+_BP_SIZE = (8, 4, 16)
+_POSITIONS = 64
+
+#: Kernel -> what it is.
+KERNELS: Mapping[str, str] = {
+    "bp": "belief propagation",
+    "conv": "convolution, inner loop",
+}
+
+#: Parameter of a configuration -> what it is, the values that are tried.
+_SWEEPS: Mapping[str, tuple[str, Sequence[int]]] = {
+    "arc_entries": ("ARC entries", (5, 10, 20, 40)),
+    "scratchpad_bytes": ("scratchpad, bytes", (2048, 4096, 8192, 16384)),
+    "registers": ("registers", (16, 32, 64)),
+    "load_store_queue": ("load-store queue", (8, 16, 32, 64)),
+}
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Area at 28 nm over one parameter.
+
+    Attributes:
+        parameter: its name in the configuration. label: for people. chosen: the value as it is.
+        points: value, um2 of logic, um2 of memories.
+    """
+
+    parameter: str
+    label: str
+    chosen: int
+    points: tuple[tuple[int, float, float], ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All of it.
+
+    Attributes:
+        name, config: of the engine.
+        area: for ``generic``. beside: it beside the thesis. cells: for ``nangate45``.
+        fits: device -> engines that fit, by the counts for ``ecp5``.
+        power: kernel of :data:`KERNELS` -> power.
+        scaling: by parameter. placed: on devices, if that was asked for.
+    """
+
+    name: str
+    config: PeConfig
+    area: AreaReport
+    beside: tuple[Beside, ...]
+    cells: AreaReport
+    fits: Mapping[str, int]
+    power: Mapping[str, PowerReport]
+    scaling: tuple[Scaling, ...]
+    placed: tuple[PlaceReport, ...]
+
+
+def record(kernel: str, config: PeConfig) -> RecordedRun:
+    """Run a kernel of :data:`KERNELS` with the ports recorded."""
+    if kernel == "bp":
+        width, height, labels = _BP_SIZE
+        return record_bp(motorcycle(width, height, labels).problem, config)
+    return record_convolution(_POSITIONS, config)
+
+
+def collect(
+    name: str,
+    config: PeConfig,
+    *,
+    devices: Sequence[str],
+    seeds: int,
+    jobs: int | None,
+    step: Callable[[str], None],
+) -> Report:
+    """Measure everything; finished syntheses are kept, so a second time is quick.
+
+    Parameters:
+        name: of the configuration. devices: FPGAs to place on, which takes minutes a seed.
+        seeds: placements on each. jobs: tools at a time. step: called with what comes next.
+
+    Raises:
+        SynthesisError: a device that does not exist or is too small, or a tool is missing.
+    """
+    step("area")
+    area = synthesise(config, "generic", jobs=jobs)
+    step("standard cells")
+    cells = synthesise(config, "nangate45", jobs=jobs)
+    step("ECP5")
+    ecp5 = synthesise(config, "ecp5", jobs=jobs).total.values
+    power = {}
+    for kernel in KERNELS:
+        step(f"power of {kernel}")
+        run = record(kernel, config)
+        power[kernel] = engine_power(run, config, "nangate45", jobs=jobs).report
+    scaling = []
+    for parameter, (label, values) in _SWEEPS.items():
+        chosen = getattr(config, parameter)
+        points = []
+        for value in sorted({*values, chosen}):
+            step(f"{label}: {value}")
+            changed: dict[str, Any] = {parameter: value}
+            total = synthesise(replace(config, **changed), "generic", jobs=jobs).total.values
+            memories = total["sram_um2"]
+            points.append((value, total["area_um2"] - memories, memories))
+        scaling.append(Scaling(parameter, label, chosen, tuple(points)))
+    placed = []
+    for device in devices:
+        step(f"placement on {device}")
+        placed.append(place(config, device, seeds=seeds, jobs=jobs))
+    return Report(
+        name=name,
+        config=config,
+        area=area,
+        beside=beside_thesis(area),
+        cells=cells,
+        fits={device.name: device.copies(ecp5) for device in DEVICES.values()},
+        power=power,
+        scaling=tuple(scaling),
+        placed=tuple(placed),
+    )

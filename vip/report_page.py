@@ -1,0 +1,130 @@
+"""The report page: one HTML file with everything in it."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from synth.area import MEASURES
+from synth.devices import DEVICES
+from synth.power import THESIS_MHZ
+
+from .output import provenance
+from .report import KERNELS, Report
+
+__all__ = ["page"]
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;"
+    "color:#222}img{max-width:100%}table{border-collapse:collapse;margin:1em 0}"
+    "td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ddd}"
+    "td:first-child,th:first-child{text-align:left}footer{color:#777;font-size:13px}"
+)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{cells}</tr>{body}</table>"
+
+
+def _path(steps: Iterable[tuple[str, float]]) -> str:
+    return ", ".join(f"{unit} {ns:.2f} ns" for unit, ns in steps)
+
+
+def _area(report: Report) -> str:
+    total = sum(row.ours for row in report.beside)
+    return _table(
+        ("component", "Table 7.4, µm²", "ours, µm²", "of it memories", "share"),
+        (
+            (
+                row.component,
+                f"{row.thesis:,.0f}",
+                f"{row.ours:,.0f}",
+                f"{row.memories:,.0f}",
+                f"{row.ours / total:.1%}",
+            )
+            for row in report.beside
+        ),
+    )
+
+
+def _clock(report: Report) -> str:
+    rows = [*(row for row in report.cells.rows if row.path), report.cells.total]
+    return _table(
+        ("unit", "kGE", "MHz", "longest path"),
+        (
+            (
+                row.unit,
+                f"{row.values['logic_ge'] / 1000:.1f}",
+                f"{row.values['fmax_mhz']:,.0f}",
+                _path(row.path),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _power(report: Report) -> str:
+    rows = []
+    for kernel, found in report.power.items():
+        scaled = found.at_thesis_node()
+        what = next(iter(found.work))
+        rows.append(
+            (
+                KERNELS[kernel],
+                f"{found.total.milliwatts(1000):.1f}",
+                f"{scaled.total.milliwatts(THESIS_MHZ):.1f}",
+                f"{scaled.energy_pj(what, THESIS_MHZ):,.1f} pJ a {what}",
+            )
+        )
+    head = ("kernel", "mW at 45 nm, 1 GHz", f"mW at 28 nm, {THESIS_MHZ:g} MHz", "energy at 28 nm")
+    return _table(head, rows)
+
+
+def _devices(report: Report) -> str:
+    placed = {found.device.name: found for found in report.placed}
+    rows = []
+    for name, number in report.fits.items():
+        found = placed.get(name)
+        clock = "not placed" if found is None else f"{found.fmax_mhz:.1f}"
+        path = "" if found is None else _path(found.path)
+        rows.append((DEVICES[name].part, str(number), clock, path))
+    return _table(("device", "engines that fit", "MHz, median of seeds", "longest path"), rows)
+
+
+def page(report: Report, figures: Mapping[str, bytes]) -> str:
+    """The page's HTML.
+
+    Parameters:
+        figures: name -> PNG, of :data:`vip.report_figures.FIGURES`.
+    """
+    pictures = {
+        name: f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+        for name, png in figures.items()
+    }
+    origin = ", ".join(f"{key}: {value}" for key, value in provenance().items())
+    parts = [
+        "<h2>Area</h2>",
+        pictures["area"],
+        f"<p>{escape(MEASURES['area_um2'])}.</p>",
+        _area(report),
+        "<h2>Clock in standard cells</h2>",
+        pictures["clock"],
+        _clock(report),
+        "<h2>Power</h2>",
+        pictures["power"],
+        _power(report),
+        "<h2>Area over parameters</h2>",
+        pictures["scaling"],
+        "<p>The datapath's 64 bits are no parameter.</p>",
+        "<h2>On FPGAs</h2>",
+        _devices(report),
+    ]
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(report.name)}'
+        f"</title><style>{_STYLE}</style><h1>Engine {escape(report.name)}</h1>"
+        + "\n".join(parts)
+        + f"<footer>{escape(origin)}</footer></html>\n"
+    )
