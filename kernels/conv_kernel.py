@@ -10,11 +10,12 @@ row after row, and nothing stops between rows, passes and groups. In a pixel's t
 - multiplies each part of its window with the filters at once (``m.v.mul.add``), and behind each
   product, on pixels that came before,
 - adds the sums of the parts one by one, then what the slices before came to (age 1),
-- raises to the threshold: 0 in the last slice with ReLU, else the lowest element (age 2);
+- raises to the threshold: 0 in the last slice with ReLU, else the lowest element (age 2).
 
-the sums of the pixel before those are stored (age 3), and the slots that the window left are
-loaded anew. Every sum of a pixel lives in its slot of a ring of four (thesis Figure 6.5 adds the
-parts of a pixel behind a ``v.drain`` instead).
+In the shadow of the first product the slots that the window before left are loaded anew, the sums
+of the oldest pixel are stored (age 4), and what the slices before came to is loaded for the
+youngest. Every sum of a pixel lives in its slot of a ring of five (thesis Figure 6.5 adds the parts
+of a pixel behind a ``v.drain`` instead).
 
 Rules that keep the program right whatever the memory's timing, beside those that
 :mod:`kernels.bp_kernel` explains:
@@ -25,9 +26,9 @@ Rules that keep the program right whatever the memory's timing, beside those tha
 - *Load after vector*: slots that a pixel leaves are loaded behind the first product of the next
   one, and weights of the next pass behind the second instruction that follows their last product;
   for the last part a pad is the second.
-- *Store after vector*: the last sum of a pixel was made a turn before it is stored.
-- *Load after store* in memory: what the slices before came to is loaded at least four pixels after
-  it was stored; passes of fewer pixels end with the pipeline empty.
+- *Store after vector*: between the last sum of a pixel and its store stands a whole turn.
+- *Load after store* in memory: what the slices before came to is loaded after it was stored, which
+  needs passes of more pixels than the pipeline holds; shorter ones end with the pipeline empty.
 """
 
 from isa.assembler import assemble
@@ -106,8 +107,9 @@ class _ConvKernel:
         self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
         self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.window = reg("window", "slot that the window begins with")
-        self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in range(4)]
-        self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in range(4)]
+        ages = range(RESULTS)
+        self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
+        self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(3)]
         self.a = reg("a", "for the moment")
         self.b = reg("b", "likewise")
@@ -188,24 +190,29 @@ class _ConvKernel:
 
     def _pixel(self) -> None:
         w, plan = self.writer, self.plan
+        for part in range(plan.parts):
+            self._product(part)
+            if part == 0:
+                # Whatever goes through the load-store unit stands behind a product and before the
+                # short instructions that follow it, which would hold it up.
+                self.stream.load("load")
+                w.store(self.out[-1], self.result[-1], self.filters, note="sums of the oldest")
+                self._load_earlier()
+            else:
+                self._reload(part - 1)
+            self._add(part, self.result[1])
+            if part == 0:
+                self._threshold(self.result[2], self.limit[2])
+        self._reload(plan.parts - 1, pad=plan.parts > 1)
+        self._turn()
+
+    def _load_earlier(self) -> None:
+        """Load what the slices before came to, or the biases, for the youngest pixel."""
+        w, plan = self.writer, self.plan
         w.op("and", self.a, self.out[0], self.earlier)
         w.op("add", self.a, self.a, self.earlier_base)
         w.offset(self.b, self.result[0], plan.parts * plan.sum_bytes)
         w.load(self.b, self.a, self.filters, note="earlier sums")
-        for part in range(plan.parts):
-            self._product(part)
-            self._add(part, self.result[1])
-            if part == 0:
-                self._threshold(self.result[2], self.limit[2])
-                self.stream.load("load")
-            # Two instructions follow the last product with these weights now.
-            ready = part if plan.parts == 1 or part == 0 else part - 1
-            if part == 0 or part > 1:
-                self._reload(ready)
-        if plan.parts > 1:
-            self._reload(plan.parts - 1, pad=True)
-        w.store(self.out[3], self.result[3], self.filters, note="sums of the pixel of age 3")
-        self._turn()
 
     def _product(self, part: int) -> None:
         w, plan = self.writer, self.plan
@@ -248,7 +255,7 @@ class _ConvKernel:
         skip = w.new_label("keep")
         w.op("bne", self.pixels, self.one, skip)
         if pad:
-            w.offset(self.a, self.result[3], self.plan.sum_bytes)
+            w.offset(self.a, self.result[-1], self.plan.sum_bytes)
             w.vector("v.s.max", self.a, self.a, self.lowest, note="pad: nobody reads it")
         self._load_weights(part)
         w.label(skip)
@@ -256,7 +263,7 @@ class _ConvKernel:
     def _turn(self) -> None:
         w, plan = self.writer, self.plan
         w.note("All grow older.")
-        w.op("mov", self.a, self.result[3])
+        w.op("mov", self.a, self.result[-1])
         for ring in (self.result, self.out, self.limit):
             for age in range(len(ring) - 1, 0, -1):
                 w.op("mov", ring[age], ring[age - 1])
@@ -318,6 +325,6 @@ class _ConvKernel:
             w.op("v.drain")
         self._threshold(self.result[1], self.limit[1])
         w.op("v.drain")
-        for age in (3, 2, 1):
+        for age in range(RESULTS - 1, 0, -1):
             w.store(self.out[age], self.result[age], self.filters)
         self._forget()

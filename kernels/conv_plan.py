@@ -31,8 +31,9 @@ __all__ = ["DEFAULT_SCRATCHPAD", "RESULTS", "ConvPlan", "best_depth", "plan_conv
 
 #: Bytes of the scratchpad (thesis 5.1).
 DEFAULT_SCRATCHPAD = 4096
-#: Pixels in the pipeline: one at the products, two at the additions, one being stored.
-RESULTS = 4
+#: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
+#: stored.
+RESULTS = 5
 #: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
 #: weights, earlier sums and stores.
 _MOST_LOADS = 12
