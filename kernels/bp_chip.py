@@ -6,9 +6,10 @@ from functools import cached_property
 
 from isa.program import Program
 
+from .bp_contents import collect, contents, row_pieces
 from .bp_golden import iterate
 from .bp_kernel import bp_program
-from .bp_layout import BpLayout, collect, contents, row_pieces
+from .bp_layout import BpLayout
 from .bp_problem import BpProblem, Messages
 from .errors import KernelError
 from .vault_ring import VaultRing

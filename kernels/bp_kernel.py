@@ -18,16 +18,16 @@ has no interlock; it holds at most :data:`isa.timing.VECTOR_HELD` (2) instructio
 an instruction, the one two places before has read its last operands, and every instruction before
 that one ended at least the beats between them earlier.
 
-- *Vector after vector*: at least 8 cycles apart even when the unit never waits, which is the worst
-  case, as a stall only adds cycles (:class:`kernels.bp_schedule.Spacing`).
+- *Vector after vector*: at least :data:`isa.timing.VECTOR_LATENCY` cycles apart even when the unit
+  never waits, which is the worst case, as a stall only adds cycles
+  (:class:`kernels.bp_schedule.Spacing`).
 - *Store after vector* (a message): a store may issue at once, while instructions before it wait in
-  the vector unit. ``m`` is stored behind the vector instruction that follows the next ``r``: pair:
-  ``m q t p r m'``, store; lone: ``m t p r q``, store. The last of them having been taken, ``p`` has
-  read its operands, and ``m`` did so at least the beats of what lies between before: 12 cycles for
-  vectors of 4 beats, never below 8.
+  the vector unit. ``m`` is stored behind the ``q`` that follows the ``r`` made of it: pair:
+  ``m p r' q t m' p r q``, store; lone: ``m t p r q``, store. The last ``q`` having been taken,
+  ``p`` has read its operands, and ``m`` was made before all that lies between.
 - *Load after vector* (a slot): slot ``h`` is loaded anew behind the same instruction. Its three
-  vectors were last read by ``q`` and ``p`` of the update before, its first message by ``t`` of
-  update ``h``; all of them stand before the ``p`` that has read its operands.
+  vectors were last read by ``q`` and ``p`` of earlier updates, its first message by ``t`` of update
+  ``h``; all of them stand before the ``p`` that has read its operands.
 - *Vector after store* (``m`` made anew while it is being stored) and *vector after load*: the
   array range check of the hardware holds the vector instruction.
 - *Load after store* in memory: sweeps read no message that they write, but for that on which the

@@ -6,17 +6,13 @@ of column ``c`` (:mod:`kernels.bp_tiles`) in place ``c``. All tiles have the pit
 the largest. One vault has one tile, the whole image.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
-
-from isa.image import DramImage
-
 from .barrier import FlagTable
 from .bp_parameters import Run, block_bytes, most_words
-from .bp_problem import BpProblem, Direction, Messages, check_messages, element_type
+from .bp_problem import BpProblem, Direction, element_type
 from .bp_record import (
     BANKS,
     COLUMN_BYTES,
@@ -36,12 +32,6 @@ from .vault_ring import VaultRing
 
 __all__ = [
     "BpLayout",
-    "RowPiece",
-    "collect",
-    "contents",
-    "pack",
-    "row_pieces",
-    "unpack",
 ]
 
 _ALIGNMENT = BANKS * ROW_BYTES
@@ -61,6 +51,8 @@ class BpLayout:
         base: first offset; a multiple of 4096 (all banks' rows).
         sharers: PEs of a vault that share its tiles; at least 1.
         ring: of the vaults.
+        block: tiles are cut between blocks of so many pixels a side; pixels that fill up the last
+            block of a row or column have records too.
 
     Raises:
         KernelError: a value outside its range, or tiles that don't fit their vault.
@@ -73,6 +65,7 @@ class BpLayout:
     base: int = 0
     sharers: int = 1
     ring: VaultRing = field(default_factory=VaultRing)
+    block: int = 1
 
     def __post_init__(self) -> None:
         element_type(self.bits)
@@ -89,7 +82,13 @@ class BpLayout:
 
     @classmethod
     def of(
-        cls, problem: BpProblem, *, base: int = 0, sharers: int = 1, ring: VaultRing | None = None
+        cls,
+        problem: BpProblem,
+        *,
+        base: int = 0,
+        sharers: int = 1,
+        ring: VaultRing | None = None,
+        block: int = 1,
     ) -> "BpLayout":
         """The layout of ``problem``."""
         return cls(
@@ -100,12 +99,13 @@ class BpLayout:
             base=base,
             sharers=sharers,
             ring=ring or VaultRing(),
+            block=block,
         )
 
     @cached_property
     def grid(self) -> TileGrid:
         """The tiles."""
-        return TileGrid(width=self.width, height=self.height, ring=self.ring)
+        return TileGrid(width=self.width, height=self.height, ring=self.ring, block=self.block)
 
     @property
     def vector_bytes(self) -> int:
@@ -268,114 +268,3 @@ class BpLayout:
             [flags.arrival(member) for member in members],
             [self.runs(member, vault) for member in members],
         )
-
-
-def _check(layout: BpLayout, problem: BpProblem) -> None:
-    expected = BpLayout.of(problem, base=layout.base, sharers=layout.sharers, ring=layout.ring)
-    if layout != expected:
-        raise KernelError(f"the layout is for {layout}, the problem needs {expected}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowPiece:
-    """Where one row of a tile lies: ``length`` bytes of records from ``address`` on.
-
-    Attributes:
-        y, columns: row and columns of the image.
-    """
-
-    y: int
-    columns: slice
-    address: int
-    length: int
-
-
-def row_pieces(layout: BpLayout, vault: int | None = None) -> Iterator[RowPiece]:
-    """All rows of all tiles of ``vault``; None: of all vaults."""
-    vaults = range(layout.ring.vaults) if vault is None else (vault,)
-    for tile in (tile for each in vaults for tile in layout.grid.tiles(each)):
-        for y in range(tile.height):
-            yield RowPiece(
-                y=tile.y + y,
-                columns=slice(tile.x, tile.x + tile.width),
-                address=layout.record(tile, 0, y),
-                length=tile.width * layout.record_bytes,
-            )
-
-
-def contents(
-    problem: BpProblem,
-    layout: BpLayout,
-    *,
-    iterations: int,
-    messages: Messages | None = None,
-) -> Iterator[tuple[int, bytes]]:
-    """What has to be in memory before the launch: addresses, ascending in each vault, and bytes.
-
-    Parameter blocks, flags, smoothness costs, data costs and messages (None: all 0).
-
-    Raises:
-        KernelError: a layout for another problem, negative iterations, messages of a wrong shape.
-    """
-    _check(layout, problem)
-    given = problem.no_messages() if messages is None else check_messages(problem, messages)
-    planes = {COST_PLACE: problem.data_costs}
-    planes |= {place: given[direction] for direction, place in PLACE.items()}
-    shared = (
-        (layout.flags.base, layout.flags.words()),
-        (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes()),
-        (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes()),
-    )
-    for vault in range(layout.ring.vaults):
-        parameters = layout.parameter_block(iterations, vault)
-        yield layout.ring.address(vault, layout.parameters), parameters
-        for offset, data in shared:
-            yield layout.ring.address(vault, offset), data
-        for piece in row_pieces(layout, vault):
-            data = np.zeros(piece.length, np.uint8)
-            for place, values in planes.items():
-                row = np.ascontiguousarray(values[piece.y, piece.columns])
-                _vectors(data, layout, place)[...] = row.view(np.uint8)
-            yield piece.address, data.tobytes()
-
-
-def collect(layout: BpLayout, read: Callable[[int, int], bytes]) -> Messages:
-    """Read the messages of all directions back.
-
-    Parameters:
-        read: gives the bytes from an address on, as many as told.
-    """
-    dtype = element_type(layout.bits)
-    shape = (len(Direction), layout.height, layout.width, layout.labels)
-    messages = np.empty(shape, dtype)
-    for piece in row_pieces(layout):
-        data = np.frombuffer(read(piece.address, piece.length), np.uint8)
-        for direction, place in PLACE.items():
-            vectors = np.ascontiguousarray(_vectors(data, layout, place))
-            messages[direction, piece.y, piece.columns] = vectors.view(dtype)
-    return messages
-
-
-def _vectors(data: np.ndarray, layout: BpLayout, place: int) -> np.ndarray:
-    """View ``[x, byte]`` of one vector of every record of a row."""
-    records = data.reshape(-1, layout.record_bytes)
-    start = place * layout.vector_bytes
-    return records[:, start : start + layout.labels * layout.bits // 8]
-
-
-def pack(
-    problem: BpProblem,
-    layout: BpLayout,
-    memory: DramImage,
-    *,
-    iterations: int,
-    messages: Messages | None = None,
-) -> None:
-    """Write the :func:`contents` to ``memory``."""
-    for address, data in contents(problem, layout, iterations=iterations, messages=messages):
-        memory.write(address, data)
-
-
-def unpack(layout: BpLayout, memory: DramImage) -> Messages:
-    """Read the messages of all directions back."""
-    return collect(layout, memory.read)

@@ -93,7 +93,7 @@ class BpParts:
             for n in LINE_NAMES
         ]
         self.this_slot = reg("this_slot", "slot h")
-        self.next_slot = reg("next_slot", "slot h + 1 (lone line)")
+        self.next_slot = reg("next_slot", "slot h + 1")
         self.a = reg("a", "a of the slot that q reads next")
         self.b = reg("b", "b of that slot")
         self.c = reg("c", "c of the slot that p reads next")

@@ -5,17 +5,17 @@ Spacing. A vector of ``b`` beats (64-bit words) read by one instruction must hav
 so that between two steps of one line there is always work of the other. In the order in which the
 vector unit runs it, with ``a b c`` the loaded vectors, ``m`` the message just made::
 
-    Xm = Xr - Xr[0]   qY = a + b   t = Xp + Xm   pY = qY + c   Xr = min(S + t)
-    Ym = Yr - Yr[0]   qX = a + b   t = Yp + Ym   pX = qX + c   Yr = min(S + t)
+    q = a + b   t = Xp + Xm   Ym = Yr - Yr[0]   Yp = q + c   Xr = min(S + t)
+    q = a + b   t = Yp + Ym   Xm = Xr - Xr[0]   Xp = q + c   Yr = min(S + t)
 
-``Xm`` is read two instructions on, ``t`` two, ``q`` two: vectors of 4 beats or more are far enough
-apart. Shorter ones get *pads* between them, instructions that add smoothness costs into a vector
-that nobody reads; they cost fewer cycles than ``v.drain``.
+``q`` is read three instructions on, ``t`` three, the last elements of ``r`` three, ``p`` and ``m``
+behind a long one: vectors of 3 beats or more are far enough apart. Shorter ones get *pads* between
+them, instructions that add smoothness costs into a vector that nobody reads; they cost fewer cycles
+than ``v.drain``.
 
-A lone line (the last of an odd number) has no partner: its next-but-one update lends ``q``, and
-pads do the rest::
+A lone line (the last of an odd number) has no partner, and pads do the rest::
 
-    q(n+2) = a + b   m = r - r[0]   pad   t = p + m   p(n+2) = q + c   r = min(S + t)
+    q = a + b   pad   m = r - r[0]   pad   pad   t = p + m   pad   p = q + c   r = min(S + t)
 """
 
 from dataclasses import dataclass
@@ -40,20 +40,28 @@ class Spacing:
     """Pads between vector instructions.
 
     Attributes:
-        pair: in each of the two gaps of a pair's update; also before a lone line's ``m``, and
-            after its ``t``.
+        before_total, behind_total: before and behind ``t`` of a pair's update.
         lone: between a lone line's ``m`` and ``t``.
+        lone_filled: in its two gaps that hold another instruction, before ``m`` and behind ``t``.
     """
 
-    pair: int
+    before_total: int
+    behind_total: int
     lone: int
+    lone_filled: int
 
     @classmethod
     def of(cls, labels: int, bits: int) -> "Spacing":
         """The pads for vectors of ``labels`` elements of ``bits`` bits."""
         beats = -(-labels * bits // 8 // WORD_BYTES)
         apart = -(-VECTOR_LATENCY // beats)
-        return cls(pair=max(0, apart - 2), lone=max(0, apart - 1))
+        return cls(
+            # Between p and the t that reads it lie r, of one row for each label, and q.
+            before_total=max(0, apart - 2 - labels),
+            behind_total=max(0, apart - 3),
+            lone=max(0, apart - 1),
+            lone_filled=max(0, apart - 2),
+        )
 
 
 @dataclass(frozen=True)

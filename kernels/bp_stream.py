@@ -51,7 +51,7 @@ class BpStream:
         w.op("sub", p.groups, p.groups, 1)
         w.op("beq", p.groups, p.zero, f"{self.name}_end")
         w.op("mov", p.left, p.updates)
-        for lane, slot in zip(range(self.lanes), (p.this_slot, p.a), strict=False):
+        for lane, slot in zip(range(self.lanes), (p.this_slot, p.next_slot), strict=False):
             w.op("add", p.incoming[lane], slot, p.places.first_message)
             w.op("mov", p.store_step[lane], p.turn)
         w.op("jmp", f"{self.name}_loop")
@@ -108,7 +108,7 @@ class BpStream:
         w.op("bne", p.this_slot, "ring_end", label)
 
     def _presum(self) -> None:
-        """Partial sum of update 0, for a lone line also the presum of update 1."""
+        """Partial sum of update 0, presum of update 1."""
         p, w = self.parts, self.parts.writer
         w.note("Sums ahead of the first update.")
         w.op("mov", p.this_slot, "ring")
@@ -120,17 +120,16 @@ class BpStream:
                 p.places.first_message + lane * p.places.slot,
             )
         w.op("mov", p.a, p.this_slot)
-        self._follow_a(with_c=True)
+        self._follow(p.this_slot)
         p.add_presum()
         w.op("v.drain")
         p.add_partial()
+        w.op("add", p.next_slot, p.this_slot, p.places.slot)
+        w.op("mov", p.a, p.next_slot)
+        self._follow(p.next_slot)
+        p.add_presum()
         w.op("add", p.a, p.a, p.places.slot)
-        self._follow_a(with_c=True)
-        if self.lanes == 1:
-            p.add_presum()
-            w.op("mov", p.next_slot, p.a)
-            w.op("add", p.a, p.a, p.places.slot)
-            self._follow_a(with_c=False)
+        self._follow(p.next_slot)
         w.op("v.drain")
 
     def _update(self, lane: int, *, made: bool) -> None:
@@ -139,14 +138,21 @@ class BpStream:
         other = self.lanes - 1 - lane
         w.note(f"Update h of line {LINE_NAMES[lane]}.")
         if self.lanes > 1:
-            p.add_presum()
-            p.pads(p.spacing.pair)
+            p.pads(p.spacing.before_total)
         elif made:
+            p.pads(p.spacing.lone_filled)
             p.normalise(lane)
             p.pads(p.spacing.lone)
         p.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
         w.op("mov", p.incoming[lane], p.message[lane])
-        p.pads(p.spacing.pair)
+        if self.lanes == 1:
+            p.pads(p.spacing.lone_filled)
+        else:
+            p.pads(p.spacing.behind_total)
+            if made or lane == self.lanes - 1:
+                p.normalise(other)
+            else:
+                p.pads(1)
         p.add_partial()
         p.vector(
             "m.v.add.min",
@@ -155,11 +161,8 @@ class BpStream:
             "t",
             note=f"{LINE_NAMES[lane]}r = min(S + t)",
         )
-        if self.lanes == 1:
-            p.add_presum()
-            p.pads(p.spacing.pair)
-        elif made or lane == self.lanes - 1:
-            p.normalise(other)
+        p.add_presum()
+        # What is no vector instruction comes while r and q are in the vector unit.
         if made:
             p.store_message(lane)
             w.op("add", p.store[lane], p.store[lane], p.store_step[lane])
@@ -170,24 +173,20 @@ class BpStream:
     def _turn(self) -> None:
         """Move the slots one on."""
         p, w = self.parts, self.parts.writer
-        if self.lanes > 1:
-            w.op("mov", p.this_slot, p.a)
-        else:
-            w.op("mov", p.this_slot, p.next_slot)
-            w.op("mov", p.next_slot, p.a)
-            w.op("add", p.c, p.next_slot, 2 * p.places.vector)
+        w.op("mov", p.this_slot, p.next_slot)
+        w.op("mov", p.next_slot, p.a)
         inside = w.new_label("ring")
         w.op("add", p.a, p.a, p.places.slot)
         w.op("blt", p.a, "ring_end", inside)
         w.op("mov", p.a, "ring")
         w.label(inside)
-        self._follow_a(with_c=self.lanes > 1)
+        self._follow(p.next_slot)
 
-    def _follow_a(self, *, with_c: bool) -> None:
+    def _follow(self, slot: str) -> None:
+        """Place ``b`` behind ``a``, and ``c`` in ``slot``."""
         p, w = self.parts, self.parts.writer
         w.op("add", p.b, p.a, p.places.vector)
-        if with_c:
-            w.op("add", p.c, p.a, 2 * p.places.vector)
+        w.op("add", p.c, slot, 2 * p.places.vector)
 
     def _load(self, lane: int) -> None:
         """Load stream: the next update of one line into the slot ``this_slot``."""

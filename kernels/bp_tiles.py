@@ -10,6 +10,9 @@ the ring (:mod:`kernels.vault_ring`). So
   the ring, what moves left or up to the one before.
 
 A vault's tiles have a *place* each in its memory: the number of their column.
+
+Tiles may be cut between *blocks* of pixels only, so that the pixels of a block, which are one pixel
+of a coarser image (:mod:`kernels.bp_levels`), are never apart.
 """
 
 from dataclasses import dataclass
@@ -48,50 +51,59 @@ class TileGrid:
     Attributes:
         width, height: of the image, in pixels; at least 1 each.
         ring: of the vaults.
+        block: pixels of a side of a block, at least 1.
 
     Raises:
-        KernelError: no pixels.
+        KernelError: a value outside its range.
     """
 
     width: int
     height: int
     ring: VaultRing
+    block: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("width", "height"):
+        for name in ("width", "height", "block"):
             if getattr(self, name) < 1:
                 raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
 
     @property
     def columns(self) -> int:
         """Columns of tiles, which are the steps of a sweep to the right or left."""
-        return min(self.ring.vaults, self.width)
+        return min(self.ring.vaults, self.blocks(self.width))
 
     @property
     def rows(self) -> int:
         """Rows of tiles, which are the steps of a sweep down or up."""
-        return min(self.ring.vaults, self.height)
+        return min(self.ring.vaults, self.blocks(self.height))
 
     @property
     def tile_width(self) -> int:
-        """Pixels across the widest tile; others have one less."""
-        return -(-self.width // self.columns)
+        """Pixels across the widest tile, the last block filled up; others have a block less."""
+        return self.block * -(-self.blocks(self.width) // self.columns)
 
     @property
     def tile_height(self) -> int:
-        """Pixels down the highest tile; others have one less."""
-        return -(-self.height // self.rows)
+        """Pixels down the highest tile, the last block filled up; others have a block less."""
+        return self.block * -(-self.blocks(self.height) // self.rows)
+
+    def blocks(self, pixels: int) -> int:
+        """Blocks that so many pixels need."""
+        return -(-pixels // self.block)
 
     def tile(self, column: int, row: int) -> Tile:
         """The tile in ``column`` (0..columns - 1) and ``row`` (0..rows - 1)."""
-        x, width = _part(self.width, self.columns, column)
-        y, height = _part(self.height, self.rows, row)
+        x, width = self._part(self.width, self.columns, column)
+        y, height = self._part(self.height, self.rows, row)
         vault = self.ring.vault(column + row)
         return Tile(column=column, row=row, vault=vault, x=x, y=y, width=width, height=height)
 
     def tile_of(self, x: int, y: int) -> Tile:
         """The tile that holds pixel (x, y) of the image."""
-        return self.tile(_holder(self.width, self.columns, x), _holder(self.height, self.rows, y))
+        return self.tile(
+            _holder(self.blocks(self.width), self.columns, x // self.block),
+            _holder(self.blocks(self.height), self.rows, y // self.block),
+        )
 
     def tiles(self, vault: int) -> list[Tile]:
         """The tiles of ``vault``, by column."""
@@ -122,15 +134,20 @@ class TileGrid:
         inside = 0 <= column < self.columns and 0 <= row < self.rows
         return self.tile(column, row) if inside else None
 
+    def _part(self, pixels: int, parts: int, number: int) -> tuple[int, int]:
+        """First pixel and length of one of ``parts`` parts of a side."""
+        first, length = _part(self.blocks(pixels), parts, number)
+        return first * self.block, min(length * self.block, pixels - first * self.block)
+
 
 def _part(whole: int, parts: int, number: int) -> tuple[int, int]:
-    """First pixel and length of one of ``parts`` parts, the longer ones first."""
+    """First block and length of one of ``parts`` parts, the longer ones first."""
     length, over = divmod(whole, parts)
     return number * length + min(number, over), length + (number < over)
 
 
-def _holder(whole: int, parts: int, pixel: int) -> int:
-    """The part that holds ``pixel``; see :func:`_part`."""
+def _holder(whole: int, parts: int, block: int) -> int:
+    """The part that holds ``block``; see :func:`_part`."""
     length, over = divmod(whole, parts)
     longer = over * (length + 1)
-    return pixel // (length + 1) if pixel < longer else over + (pixel - longer) // length
+    return block // (length + 1) if block < longer else over + (block - longer) // length

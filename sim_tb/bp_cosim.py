@@ -11,9 +11,10 @@ from hdl.config import PeConfig
 from hdl.ports import PeState
 from isa.image import DramImage
 from isa.program import Program
+from kernels.bp_contents import pack, unpack
 from kernels.bp_golden import iterate
 from kernels.bp_kernel import bp_program
-from kernels.bp_layout import BpLayout, pack, unpack
+from kernels.bp_layout import BpLayout
 from kernels.bp_problem import BpProblem, Messages
 from soc.config import VaultTileConfig
 

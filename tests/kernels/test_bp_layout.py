@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
-from kernels.bp_layout import BpLayout, pack, unpack
+from kernels.bp_contents import pack, unpack
+from kernels.bp_layout import BpLayout
 from kernels.bp_problem import BpProblem, Direction
 from kernels.bp_record import BANKS, ROW_BYTES
 from kernels.errors import KernelError

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from isa.image import DramImage
 from kernels import bp_golden, bp_share
 from kernels.barrier import FlagTable
+from kernels.bp_contents import pack, unpack
 from kernels.bp_kernel import bp_program
-from kernels.bp_layout import BpLayout, pack, unpack
+from kernels.bp_layout import BpLayout
 from kernels.bp_problem import BpProblem
 from kernels.bp_share import share_sweep
 from kernels.errors import KernelError
@@ -183,7 +184,7 @@ def test_four_pes_on_a_tile_lose_little(monkeypatch: pytest.MonkeyPatch) -> None
     """A piece of the thesis's tile, so short that begin and end of a sweep count several times."""
     problem = motorcycle(30, 18, 16).problem
     cut = estimate(problem, 4)
-    assert cut <= 89
+    assert cut <= 91
     monkeypatch.setattr(bp_share, "START_UPDATES", 1 << 20)
     assert estimate(problem, 4) >= cut + 3, "whole lines: 5 rows for some PEs, 4 for others"
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from isa.image import DramImage
+from kernels.bp_contents import pack, unpack
 from kernels.bp_golden import iterate
 from kernels.bp_kernel import bp_program
-from kernels.bp_layout import BpLayout, pack, unpack
+from kernels.bp_layout import BpLayout
 from kernels.bp_problem import BpProblem
 from kernels.bp_schedule import most_labels
 from kernels.stereo import motorcycle

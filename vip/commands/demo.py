@@ -8,9 +8,10 @@ import typer
 
 from isa.files import write_atomically
 from isa.image import DramImage
+from kernels.bp_contents import pack
 from kernels.bp_golden import labels as read_labels
 from kernels.bp_kernel import bp_source
-from kernels.bp_layout import BpLayout, pack
+from kernels.bp_layout import BpLayout
 from kernels.stereo import motorcycle
 from kernels.stereo_picture import draw
 from sim_tb.bp_cosim import BpJob, cosim_bp
