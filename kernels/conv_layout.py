@@ -90,8 +90,8 @@ class ConvLayout:
         shape = self.plan.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        _check_map("source", self.source, (shape.width, shape.height, shape.channels))
-        _check_map("target", self.target, (shape.out_width, shape.out_height, shape.filters))
+        self.source.check_size("source", shape.width, shape.height, shape.channels)
+        self.target.check_size("target", shape.out_width, shape.out_height, shape.filters)
         if self.source.depth != self.plan.depth:
             raise KernelError(
                 f"source has slices of {self.source.depth} channels, the plan of {self.plan.depth}"
@@ -229,12 +229,3 @@ class ConvLayout:
             words.append(self.target.address(0, share.rows.start, group * self.plan.filters))
             words.append(self.bias + group * self._spare_step)
         return words + [0] * (_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) - len(words))
-
-
-def _check_map(name: str, found: FeatureMap, wanted: tuple[int, int, int]) -> None:
-    size = (found.width, found.height, found.channels)
-    if size != wanted:
-        raise KernelError(
-            f"{name} must be {' x '.join(map(str, wanted))} (width, height, channels), "
-            f"not {' x '.join(map(str, size))}"
-        )

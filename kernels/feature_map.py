@@ -58,6 +58,19 @@ class FeatureMap:
         if self.padding < 0:
             raise KernelError(f"padding must be 0 or more, not {self.padding}")
 
+    def check_size(self, name: str, width: int, height: int, channels: int) -> None:
+        """Make sure that the map, which the caller knows as ``name``, has this size.
+
+        Raises:
+            KernelError: it has another.
+        """
+        found, wanted = (self.width, self.height, self.channels), (width, height, channels)
+        if found != wanted:
+            raise KernelError(
+                f"{name} must be {' x '.join(map(str, wanted))} (width, height, channels), "
+                f"not {' x '.join(map(str, found))}"
+            )
+
     @property
     def slices(self) -> int:
         """Slices of the channels."""
