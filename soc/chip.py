@@ -82,7 +82,7 @@ class Chip(Component):
         connect(m, flipped(self.control), control.axi)
         connect(m, flipped(self.data), data.axi)
         connect(m, data.port, tiles[0].host)
-        m.d.comb += self.host_interrupt.eq(control.interrupt)
+        m.d.comb += self.host_interrupt.eq(control.host_interrupt)
         ring = [control.first, *(tile.control_output for tile in tiles)]
         ends = [*(tile.control_input for tile in tiles), control.last]
         for start, end in zip(ring, ends, strict=True):

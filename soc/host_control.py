@@ -47,7 +47,7 @@ class HostControl(Component):
         first: :class:`soc.control_bus.ControlLink`, out, to the first tile. Its summary is 0.
         last: :class:`soc.control_bus.ControlLink`, in, from the last tile; messages are always
             taken.
-        interrupt: out; level, 1 while an enabled interrupt is pending.
+        host_interrupt: out; level, 1 while an enabled interrupt is pending.
     """
 
     def __init__(self, config: HostConfig) -> None:
@@ -57,7 +57,7 @@ class HostControl(Component):
                 "axi": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS)),
                 "first": Out(ControlLink()),
                 "last": In(ControlLink()),
-                "interrupt": Out(1),
+                "host_interrupt": Out(1),
             }
         )
 
@@ -179,5 +179,5 @@ class HostControl(Component):
             decode.interrupt_enabled.eq(enabled),
             decode.running.eq(self.last.summary.running),
             decode.faulted.eq(self.last.summary.faulted),
-            self.interrupt.eq((pending & enabled).any()),
+            self.host_interrupt.eq((pending & enabled).any()),
         ]

@@ -84,6 +84,7 @@ class HostDecode(Component):
         m = Module()
         message: Any = self.message
         response = Signal(AxiResponse, init=AxiResponse.DECERR)
+        space = Signal(ControlSpace)
         hits = {}
         for block in BLOCKS:
             inside = Signal(name=f"in_{block.name.lower()}")
@@ -112,16 +113,16 @@ class HostDecode(Component):
                 hits[block.name, register.name] = hit & allowed
                 with m.If(hit):
                     m.d.comb += response.eq(Mux(allowed, AxiResponse.OKAY, AxiResponse.SLVERR))
-                    self._route(m, block, register, word=word, page=page, index=index)
+                    self._route(m, block, register, space=space, word=word, page=page, index=index)
 
         m.d.comb += [
             message.write.eq(self.write),
             message.response.eq(response),
+            message.space.eq(space),
+            message.taken.eq(space == ControlSpace.CHIP),
         ]
         with m.If(response != AxiResponse.OKAY):
-            m.d.comb += [message.space.eq(ControlSpace.CHIP), message.data.eq(0)]
-        with m.If(message.space == ControlSpace.CHIP):
-            m.d.comb += message.taken.eq(1)
+            m.d.comb += [space.eq(ControlSpace.CHIP), message.data.eq(0)]
         with m.If(self.act & self.write):
             with m.If(hits["CHIP", "INTERRUPT_STATUS"]):
                 m.d.comb += self.interrupt_clear.eq(self.data)
@@ -171,6 +172,7 @@ class HostDecode(Component):
         block: Block,
         register: Register,
         *,
+        space: Any,
         word: Value,
         page: Value,
         index: Value,
@@ -179,21 +181,20 @@ class HostDecode(Component):
         message: Any = self.message
         m.d.comb += message.data.eq(Mux(self.write, self.data, 0))
         if block is not CHIP:
-            space = ControlSpace.PE if block is PE else ControlSpace.VAULT
             m.d.comb += [
-                message.space.eq(space),
+                space.eq(ControlSpace.PE if block is PE else ControlSpace.VAULT),
                 message.index.eq(page),
                 message.register.eq(word),
             ]
         elif register.name in _COMMANDS:
             m.d.comb += [
-                message.space.eq(ControlSpace.COMMAND),
+                space.eq(ControlSpace.COMMAND),
                 message.index.eq(index),
                 message.register.eq(_COMMANDS[register.name]),
             ]
         elif register.name in _BITMAPS:
             m.d.comb += [
-                message.space.eq(ControlSpace.GROUP),
+                space.eq(ControlSpace.GROUP),
                 message.index.eq(index),
                 message.register.eq(_BITMAPS[register.name]),
             ]

@@ -37,7 +37,7 @@ class ControlRing(Component):
         host = HostControl(config)
         m.submodules.host = once(host, platform)
         connect(m, flipped(self.axi), host.axi)
-        m.d.comb += self.interrupt.eq(host.interrupt)
+        m.d.comb += self.interrupt.eq(host.host_interrupt)
         link = host.first
         for vault in range(config.vaults):
             tile = TileControl(pe=config.pe, pes=config.pes)

@@ -68,7 +68,7 @@ async def start(dut, pauses=0.0):
         await RisingEdge(dut.clk)
     dut.rst.value = 0
     await RisingEdge(dut.clk)
-    return Host(AxiTransport(lite, data, dut.interrupt)), lite, data
+    return Host(AxiTransport(lite, data, dut.host_interrupt)), lite, data
 
 
 def _pauses(rng, chance):
@@ -77,27 +77,27 @@ def _pauses(rng, chance):
 
 
 @cocotb.test()
-async def programs_run_from_load_to_result(dut):
-    for pauses in (0.0, 0.5):
-        host, _, _ = await start(dut, pauses)
-        count = (await host.identify()).pe_count
-        values = [random.Random(pe).getrandbits(60) for pe in range(count)]
-        for pe, value in enumerate(values):
-            await host.write(64 * pe, value.to_bytes(8, "little") + bytes(8))
-        await host.load(assemble(DOUBLE))
-        await host.launch(parameters={pe: 64 * pe for pe in range(count)})
-        await host.wait(timeout=1e-5)
-        for pe, value in enumerate(values):
-            content = await host.read(64 * pe, 16)
-            assert int.from_bytes(content[:8], "little") == 2 * value
-            assert int.from_bytes(content[8:], "little") == pe
-            status = await host.status(pe)
-            assert (status.state, status.cause) == (PeState.HALTED, FaultCause.NONE)
-            counters = await host.counters(pe)
-            assert counters[PeCounter.ISSUED_LOAD_STORE] == 3
-            assert counters[PeCounter.BYTES_STORED] == 16
-        assert await host.halted() == tuple(range(count))
-        assert await host.faults() == ()
+@cocotb.parametrize(pauses=[0.0, 0.5])
+async def programs_run_from_load_to_result(dut, pauses):
+    host, _, _ = await start(dut, pauses)
+    count = (await host.identify()).pe_count
+    values = [random.Random(pe).getrandbits(60) for pe in range(count)]
+    for pe, value in enumerate(values):
+        await host.write(64 * pe, value.to_bytes(8, "little") + bytes(8))
+    await host.load(assemble(DOUBLE))
+    await host.launch(parameters={pe: 64 * pe for pe in range(count)})
+    await host.wait(timeout=1e-5)
+    for pe, value in enumerate(values):
+        content = await host.read(64 * pe, 16)
+        assert int.from_bytes(content[:8], "little") == 2 * value
+        assert int.from_bytes(content[8:], "little") == pe
+        status = await host.status(pe)
+        assert (status.state, status.cause) == (PeState.HALTED, FaultCause.NONE)
+        counters = await host.counters(pe)
+        assert counters[PeCounter.ISSUED_LOAD_STORE] == 3
+        assert counters[PeCounter.BYTES_STORED] == 16
+    assert await host.halted() == tuple(range(count))
+    assert await host.faults() == ()
 
 
 @cocotb.test()
@@ -123,8 +123,9 @@ async def each_pe_has_its_program_and_its_launch(dut):
 
 
 @cocotb.test()
-async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut):
-    host, _, _ = await start(dut)
+@cocotb.parametrize(pauses=[0.0, 0.5])
+async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut, pauses):
+    host, _, _ = await start(dut, pauses)
     end = (await host.identify()).memory_bytes
     await host.write(0, bytes(range(64)))
     await host.load(assemble(STORE))
@@ -206,18 +207,19 @@ async def the_driver_refuses_what_the_chip_cant_do(dut):
 
 
 async def write(lite, address, value):
-    answer = await with_timeout(lite.write(address, value.to_bytes(4, "little")), 1, "us")
+    answer = await with_timeout(lite.write(address, value.to_bytes(4, "little")), 2, "us")
     return answer.resp
 
 
 async def read(lite, address):
-    answer = await with_timeout(lite.read(address, 4), 1, "us")
+    answer = await with_timeout(lite.read(address, 4), 2, "us")
     return answer.resp, int.from_bytes(answer.data, "little")
 
 
 @cocotb.test()
-async def no_access_hangs_either_bus(dut):
-    host, lite, data = await start(dut)
+@cocotb.parametrize(pauses=[0.0, 0.5])
+async def no_access_hangs_either_bus(dut, pauses):
+    host, lite, data = await start(dut, pauses)
     end = (await host.identify()).memory_bytes
     for address, response in (
         (CHIP.address("IDENTITY"), OKAY),

@@ -106,7 +106,7 @@ class HostDut(Component):
                     Axi4(address_bits=HOST_ADDRESS_BITS, data_bits=64, id_bits=config.id_bits)
                 ),
                 "control": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS)),
-                "interrupt": Out(1),
+                "host_interrupt": Out(1),
             }
         )
 
@@ -125,7 +125,7 @@ class HostDut(Component):
         connect(m, star.memory, memory.port)
         connect(m, flipped(self.control), control.axi)
         connect(m, flipped(self.data), data.axi)
-        m.d.comb += self.interrupt.eq(control.interrupt)
+        m.d.comb += self.host_interrupt.eq(control.host_interrupt)
         _join(m, data.port, star.ports[0])
         link = control.first
         for vault in range(config.vaults):
