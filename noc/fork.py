@@ -100,13 +100,13 @@ class Fork(Component):
             ]
             with m.If(chosen[number]):
                 m.d.comb += [response.valid.eq(valid), response.payload.eq(payload)]
-        moves = Signal()
-        m.d.comb += [
-            moves.eq(response.valid & response.ready),
-            chooser.advance.eq(moves & ~within),
-        ]
-        with m.If(moves):
-            m.d.sync += [within.eq(~response.payload.last), owner.eq(chosen)]
+        # A beat that is offered stays, whoever else comes.
+        with m.If(response.valid):
+            m.d.sync += [
+                within.eq(~(response.ready & response.payload.last)),
+                owner.eq(chosen),
+            ]
+        m.d.comb += chooser.advance.eq(response.valid & ~within)
 
 
 def _copy(target: Any, source: Any) -> list[Any]:

@@ -6,20 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from cocotb_tools.runner import get_runner
-
-from isa.errors import VipError
 from noc.config import NetworkConfig
 
 from .network_models import NetworkJob, NetworkOutcome, NetworkResult
-from .network_serve import JOBS_VARIABLE
+from .network_simulate import NetworkError, simulate
 from .network_top import TOP, build_network
 
-__all__ = ["NetworkError", "run_network"]
-
-
-class NetworkError(VipError):
-    """A run in which the network did not do as it must, or that can't be made; says why."""
+__all__ = ["run_network"]
 
 
 def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[NetworkResult]:
@@ -49,7 +42,7 @@ def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[Netwo
         work = Path(name)
         raw = {"config": asdict(config), "jobs": [job.to_dict() for job in jobs]}
         (work / "jobs").write_text(json.dumps(raw))
-        _simulate(folder, work)
+        simulate(folder, TOP, serving="sim_tb.network_serve", work=work)
         results = [
             NetworkResult.from_json(line) for line in (work / "results").read_text().splitlines()
         ]
@@ -58,31 +51,3 @@ def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[Netwo
             reason = result.violation or f"not done after {result.cycles} cycles"
             raise NetworkError(f"run {number}: {reason}")
     return results
-
-
-def _simulate(folder: Path, work: Path) -> None:
-    log = work / "log"
-    try:
-        get_runner("verilator").test(
-            test_module="sim_tb.network_serve",
-            hdl_toplevel=TOP,
-            hdl_toplevel_lang="verilog",
-            build_dir=folder,
-            test_dir=work,
-            results_xml=str(work / "results.xml"),
-            extra_env={JOBS_VARIABLE: str(work)},
-            log_file=log,
-        )
-    except (SystemExit, RuntimeError, OSError) as error:
-        raise NetworkError(f"simulator failed: {_reason(log) or error}") from None
-    if "<failure" in (work / "results.xml").read_text():
-        raise NetworkError(f"simulator failed: {_reason(log)}")
-
-
-def _reason(log: Path) -> str:
-    """The line of the simulator's output that says what went wrong."""
-    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    for line in reversed(lines):
-        if "Error" in line or "ERROR" in line:
-            return line.strip()
-    return lines[-1].strip() if lines else ""

@@ -17,11 +17,9 @@ from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
 from noc.config import NetworkConfig
 
 from .network_models import NetworkJob, NetworkModel, NetworkResult
+from .network_simulate import JOBS_VARIABLE
 
-__all__ = ["JOBS_VARIABLE", "serve"]
-
-#: Names the folder of the files ``jobs`` and ``results``.
-JOBS_VARIABLE = "VIP_NETWORK_JOBS"
+__all__ = ["serve"]
 
 _PERIOD_PS = 800
 _BLOCK_CYCLES = 100_000

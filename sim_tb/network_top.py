@@ -1,5 +1,6 @@
 """The simulator of the network alone, with the vaults' ends in C++."""
 
+from functools import cache
 from pathlib import Path
 
 from hdl.emission import emit
@@ -8,7 +9,7 @@ from noc.network import Network
 
 from .build import Design, build
 
-__all__ = ["TOP", "build_network"]
+__all__ = ["TOP", "build_network", "network_design"]
 
 #: Top module, and so the executable's name.
 TOP = "vip_network_top"
@@ -26,15 +27,23 @@ def build_network(config: NetworkConfig) -> Path:
         BuildError: as :func:`sim_tb.build.build`.
         hdl.config.ConfigurationError: a single vault.
     """
-    return build(
-        Design(
-            top=TOP,
-            verilog={
-                "network.v": "".join(emit(Network(config), _DUT).modules.values()),
-                "network_top.sv": _top(config),
-            },
-            support=_SUPPORT,
-        )
+    return build(network_design(config))
+
+
+@cache
+def network_design(config: NetworkConfig) -> Design:
+    """What the simulator of a network is built from.
+
+    Raises:
+        hdl.config.ConfigurationError: a single vault.
+    """
+    return Design(
+        top=TOP,
+        verilog={
+            "network.v": "".join(emit(Network(config), _DUT).modules.values()),
+            "network_top.sv": _top(config),
+        },
+        support=_SUPPORT,
     )
 
 

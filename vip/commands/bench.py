@@ -2,6 +2,7 @@
 
 import typer
 
+from .bench_network import network
 from .bench_vault import vault
 
 __all__ = ["app"]
@@ -11,3 +12,4 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.command()(vault)
+app.command()(network)
