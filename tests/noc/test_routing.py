@@ -1,0 +1,90 @@
+"""Ways of packets, and the search for circles of packets that wait."""
+
+import networkx
+import pytest
+
+from noc.config import NetworkConfig
+from noc.deadlock import DeadlockError, check_deadlock_free, waiting_graph
+from noc.routing import LOCAL, PortLane, passages, ring_step, way
+from noc.topology import links, neighbour, position
+
+SIZES = [(columns, rows) for columns in range(1, 10) for rows in range(1, 6)]
+
+
+def along(start, end, size):
+    return min((end - start) % size, (start - end) % size)
+
+
+def free_of_circles(config, lanes):
+    return networkx.is_directed_acyclic_graph(waiting_graph(config, lanes))
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(1, 4), (2, 2), (3, 3), (8, 4), (5, 7)])
+def test_every_packet_arrives_on_a_shortest_way(columns, rows):
+    config = NetworkConfig(columns=columns, rows=rows)
+    possible = {(link.source, link.direction) for link in links(config)}
+    for source in range(config.vaults):
+        for target in range(config.vaults):
+            channels = way(config, source, target, 0, config.lanes)
+            x, y = position(config, source)
+            to_x, to_y = position(config, target)
+            assert len(channels) == along(x, to_x, columns) + along(y, to_y, rows)
+            here = source
+            for channel in channels:
+                assert channel.vault == here
+                assert (here, channel.direction) in possible
+                here = neighbour(config, here, channel.direction)
+            assert here == target
+
+
+def test_halfway_packets_use_both_directions_alike():
+    size = 8
+    forward = [ring_step(size, here, (here + size // 2) % size, 1).forward for here in range(size)]
+    assert sum(forward) == size // 2
+
+
+def test_a_router_can_do_what_packets_need_and_no_more():
+    config = NetworkConfig(columns=8, rows=4)
+    ports = {(passage.source.port, passage.target.port) for passage in passages(config)}
+    assert ("north", "east") not in ports, "from a column back into a row"
+    assert ("east", "east") not in ports, "back where it came from"
+    assert ("west", "east") in ports
+    assert all(passage.target.port != passage.source.port for passage in passages(config))
+    # In a ring of three no packet passes a vault in the same direction.
+    short = {
+        (passage.source.port, passage.target.port)
+        for passage in passages(NetworkConfig(columns=3, rows=1))
+    }
+    assert short == {(LOCAL, "east"), (LOCAL, "west"), ("east", LOCAL), ("west", LOCAL)}
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_no_network_can_wait_in_a_circle(columns, rows):
+    check_deadlock_free(NetworkConfig(columns=columns, rows=rows))
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_a_second_lane_is_built_exactly_where_a_circle_needs_it(columns, rows):
+    config = NetworkConfig(columns=columns, rows=rows)
+    assert free_of_circles(config, 1) == (config.lanes == 1)
+
+
+def test_without_datelines_the_circle_is_named(monkeypatch):
+    monkeypatch.setattr(NetworkConfig, "lanes", 1)
+    # Another address width, as results of the check are kept.
+    with pytest.raises(DeadlockError, match=r"5 x 1 vaults can wait .* circle: \w+ of vault \d"):
+        check_deadlock_free(NetworkConfig(columns=5, rows=1, address_bits=20))
+
+
+def test_requests_that_were_taken_wait_for_responses_but_not_the_other_way():
+    graph = waiting_graph(NetworkConfig(columns=3, rows=2), 1)
+    requests = {node for node in graph if node.message_class == 0}
+    crossing = [(a, b) for a, b in graph.edges if (a in requests) != (b in requests)]
+    assert len(crossing) == 6
+    assert all(a in requests and a.vault == b.vault for a, b in crossing)
+
+
+def test_local_ports_have_one_lane():
+    for passage in passages(NetworkConfig(columns=8, rows=8)):
+        for place in passage:
+            assert place.port != LOCAL or place == PortLane(LOCAL, 0)
