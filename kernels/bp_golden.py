@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from .bp_problem import BpProblem, Direction, Messages, check_messages
 from .errors import KernelError
 
-__all__ = ["beliefs", "energy", "iterate", "labels", "sweep"]
+__all__ = ["beliefs", "energy", "iterate", "labels", "saturating_add", "sweep"]
 
 
-def _saturating_add(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -> Messages:
+def saturating_add(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -> Messages:
+    """``a + b``, of the same type, saturated at its range."""
     limits = np.iinfo(a.dtype)
     wide = a.astype(np.int64) + b.astype(np.int64)
     return np.clip(wide, limits.min, limits.max).astype(a.dtype)
@@ -48,19 +49,19 @@ def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
     left, right = messages[Direction.LEFT], messages[Direction.RIGHT]
     moving = messages[direction]
     if direction.horizontal:
-        presum = _saturating_add(_saturating_add(up, down), problem.data_costs)
+        presum = saturating_add(saturating_add(up, down), problem.data_costs)
         lines = np.moveaxis(presum, 1, 0)
         moving = np.moveaxis(moving, 1, 0)
     else:
-        lines = _saturating_add(_saturating_add(problem.data_costs, left), right)
+        lines = saturating_add(saturating_add(problem.data_costs, left), right)
     matrix = problem.smoothness
     if direction.reverse:
         matrix = matrix.T
         lines, moving = lines[::-1], moving[::-1]
     # Axis 0 now goes along the lines, axis 1 across them.
     for step in range(len(lines) - 1):
-        total = _saturating_add(lines[step], moving[step])
-        raw = _saturating_add(matrix[None, :, :], total[:, None, :]).min(axis=2)
+        total = saturating_add(lines[step], moving[step])
+        raw = saturating_add(matrix[None, :, :], total[:, None, :]).min(axis=2)
         moving[step + 1] = _saturating_sub(raw, raw[:, :1])
 
 
