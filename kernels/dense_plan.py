@@ -25,8 +25,10 @@ from .fixed_point import ELEMENT_BYTES
 
 __all__ = ["DensePlan", "plan_dense"]
 
-#: Blocks of weights in the ring: at least, and at most (each is a load in flight).
+#: Blocks of weights in the ring: at least, enough to hide the memory's latency, and at most (each
+#: is a load in flight).
 _FEWEST_BLOCKS = 3
+_GOOD_BLOCKS = 6
 _MOST_BLOCKS = 12
 #: Loads in flight in the last phase at most.
 _MOST_SEGMENTS = 64
@@ -176,8 +178,9 @@ def plan_dense(
     elif not 1 <= chunk <= MAX_VL:
         raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
     each = -(-shape.outputs // sharers)
-    room = scratchpad_bytes // _SUM_SHARE // (shape.batch * ELEMENT_BYTES)
-    group = max(1, min(each, room // _LANES * _LANES or room))
+    room = max(1, scratchpad_bytes // _SUM_SHARE // (shape.batch * ELEMENT_BYTES))
+    # Row groups of equal size.
+    group = -(-each // -(-each // room))
     pieces = scratchpad_bytes // ((segments + 2) * ELEMENT_BYTES) - _LANES
     bare = DensePlan(
         shape=shape,
@@ -189,16 +192,16 @@ def plan_dense(
         slots=0,
         piece=max(1, min(MAX_VL, pieces // _LANES * _LANES, each)),
     )
-    best = None
+    plans = []
     for block in range(1, min(group, MAX_MR) + 1):
         plan = replace(bare, block=block, blocks=-(-group // block))
         slots = min(_MOST_BLOCKS, (scratchpad_bytes - plan.ring) // plan.slot_bytes)
-        # Long blocks cost the fewest instructions, short ones leave more of them in flight.
-        if slots >= (2 * _FEWEST_BLOCKS if best else _FEWEST_BLOCKS):
-            best = replace(plan, slots=slots)
-    if best is None:
+        if slots >= _FEWEST_BLOCKS:
+            plans.append(replace(plan, slots=slots))
+    if not plans:
         raise KernelError(
             f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
             f"bytes with chunks of {chunk} inputs: give fewer vectors, or shorter chunks"
         )
-    return best
+    # Few outputs that only fill up; enough blocks on their way; and then as long ones as can be.
+    return min(plans, key=lambda p: (p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block))

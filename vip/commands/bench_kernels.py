@@ -1,0 +1,83 @@
+"""``vip bench kernels``: times of layers of neural networks, from tiles run in RTL."""
+
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from sim_tb.kernel_bench import QUICK, QUICK_ROUNDS, ROUNDS, KernelRow, measure_kernels
+from sim_tb.vgg import LAYERS
+from soc.generate import configuration_json
+from soc.presets import tile_preset
+
+from ..console import console, units_done
+from ..errors import UserError
+from ..output import check_outputs, write_json
+from .options import JsonOption
+
+__all__ = ["kernels"]
+
+_TILE = "vault"
+
+
+def _show(rows: list[KernelRow]) -> None:
+    table = Table(title="Milliseconds on 32 vaults, from one tile", box=box.SIMPLE)
+    table.add_column("layer")
+    for column in ("batch", "limit", "thesis", "ours", "GB/s a vault", "run"):
+        table.add_column(column, justify="right")
+    table.add_column("outputs")
+    for row in rows:
+        table.add_row(
+            row.name,
+            str(row.batch),
+            f"{row.limit_ms:.3f}",
+            "" if row.thesis_ms is None else f"{row.thesis_ms:.3f}",
+            f"{row.ours_ms:.3f}",
+            f"{row.gbs:.2f}" if row.gbs else "",
+            f"{row.share:.0%}" if row.cycles else "",
+            "as the golden model" if row.match else "DIFFER",
+        )
+    console.print(table)
+
+
+def kernels(
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(help="This layer alone, such as conv3_2; may be repeated.", metavar="NAME"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few layers, and less of each: about a minute.")
+    ] = False,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="All filters of each tile, not the first ones: half an hour."),
+    ] = False,
+    json: JsonOption = None,
+) -> None:
+    """Layers of VGG-16: one tile of each on a vault with real DRAM timing, outputs checked.
+
+    Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
+    """
+    check_outputs(json)
+    known = [item.name for item in LAYERS]
+    for name in layer or ():
+        if name not in known:
+            raise UserError(f"--layer {name}: there are {', '.join(known)}")
+    if quick and (whole or layer):
+        raise UserError("--quick goes with neither --whole nor --layer")
+    names = QUICK if quick else tuple(layer or ())
+    rounds = None if whole else QUICK_ROUNDS if quick else ROUNDS
+    config = tile_preset(_TILE)
+    with units_done("kernels") as done:
+        rows = measure_kernels(config, names=names, rounds=rounds, progress=done)
+    write_json(
+        json,
+        {
+            "rows": [row.to_dict() for row in rows],
+            "configuration": configuration_json(config),
+        },
+    )
+    _show(rows)
+    if not all(row.match for row in rows):
+        raise typer.Exit(1)
