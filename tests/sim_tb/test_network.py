@@ -1,0 +1,94 @@
+"""Networks in Verilator: flits of random traffic, and accesses between nodes."""
+
+import pytest
+
+from noc.config import NetworkConfig
+from noc.counters import INDEX_BITS, NetworkCounter
+from noc.router import HOP_CYCLES
+from sim_tb.models import MemoryBehaviour
+from sim_tb.network_models import Destinations, NetworkJob
+from sim_tb.network_node_run import NodesJob, run_nodes
+from sim_tb.network_run import run_network
+from sim_tb.network_simulate import NetworkError
+from sim_tb.vault_models import Pattern
+
+
+def pressed(destinations, *, answers, seed=1):
+    return NetworkJob(
+        destinations=destinations,
+        flits=30_000,
+        longest=6,
+        offer=0.9,
+        take=0.7,
+        pause=300,
+        answers=answers,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(2, 2), (5, 1)])
+def test_all_traffic_arrives_in_order_under_back_pressure(columns, rows):
+    config = NetworkConfig(columns=columns, rows=rows)
+    jobs = [
+        pressed(destinations, answers=answers)
+        for destinations in Destinations
+        for answers in (False, True)
+    ]
+    # In a single row the transposed place of a vault is the vault itself.
+    sending = [job for job in jobs if rows > 1 or job.destinations is not Destinations.TRANSPOSE]
+    for job, result in zip(sending, run_network(config, sending), strict=True):
+        assert sum(result.flits) >= job.flits
+        assert min(result.packets) > 1000
+        if job.answers:
+            assert result.packets[0] == result.packets[1]
+
+
+def test_a_hop_takes_two_cycles_and_a_link_a_flit_each_cycle():
+    jobs = [
+        NetworkJob(rate=0.02, cycles=20_000, warmup=100),
+        NetworkJob(destinations=Destinations.NEIGHBOUR, cycles=3000, warmup=1000),
+    ]
+    idle, full = run_network(NetworkConfig(columns=5, rows=1), jobs)
+    assert idle.fastest[1:3] == (2 * HOP_CYCLES, 3 * HOP_CYCLES)
+    assert idle.mean < 2.5 * HOP_CYCLES + 5 + 2
+    assert full.measured_flits == 5 * 2000
+
+
+def test_what_is_never_taken_counts_as_lost():
+    job = NetworkJob(flits=1000, take=0.001, patience=2000)
+    with pytest.raises(NetworkError, match=r"run 0: cycle \d+: LOST: a packet of class"):
+        run_network(NetworkConfig(columns=2, rows=2), [job])
+
+
+def test_a_job_that_does_not_fit_is_refused():
+    with pytest.raises(NetworkError, match="packets of 9 flits in a network for at most 6"):
+        run_network(NetworkConfig(columns=2, rows=2), [NetworkJob(flits=10, longest=9)])
+
+
+def test_accesses_between_nodes_keep_their_order_and_are_counted():
+    config = NetworkConfig(columns=3, rows=1, address_bits=11, tag_bits=4)
+    rough = Pattern(accesses=2000, writes=0.5, partial=True, offer=0.9, take=0.7, outside=0.05)
+    slow = MemoryBehaviour(latency=5, extra_latency=60, stall=0.2, gap=0.2, out_of_order=True)
+    jobs = [
+        NodesJob(pattern=rough, memory=slow),
+        NodesJob(pattern=Pattern(accesses=2000, writes=0.5), memory=MemoryBehaviour(latency=1)),
+        NodesJob(pattern=Pattern(accesses=1000, writes=1.0), memory=slow),
+    ]
+    for job, result in zip(jobs, run_nodes(config, 2, jobs), strict=True):
+        accesses = 6 * job.pattern.accesses
+        assert result.reads + result.writes == accesses
+        nodes = [
+            dict(zip(NetworkCounter, result.counters[start:], strict=False))
+            for start in range(0, 3 << INDEX_BITS, 1 << INDEX_BITS)
+        ]
+        total = {name: sum(node[name] for node in nodes) for name in NetworkCounter}
+        outside = (
+            accesses - total[NetworkCounter.NEAR_REQUESTS] - total[NetworkCounter.FAR_REQUESTS]
+        )
+        assert (outside > 0) == (job.pattern.outside > 0)
+        assert total[NetworkCounter.FAR_REQUESTS] == total[NetworkCounter.SERVED_REQUESTS]
+        assert total[NetworkCounter.FAR_REQUESTS] > total[NetworkCounter.NEAR_REQUESTS]
+        assert total[NetworkCounter.SENT_FLITS] == total[NetworkCounter.RECEIVED_FLITS]
+        # On a ring of three every way is one link long.
+        links = total[NetworkCounter.EAST_FLITS] + total[NetworkCounter.WEST_FLITS]
+        assert links == total[NetworkCounter.SENT_FLITS]
