@@ -18,7 +18,7 @@ from .sram_energy import SramEnergies
 from .sram_timing import SramTimes
 from .sta import NetState, net_states
 
-__all__ = ["THESIS_MHZ", "PowerReport", "PowerRow", "estimate", "measure_power"]
+__all__ = ["THESIS_MHZ", "PowerReport", "PowerRow", "check_energies", "estimate", "measure_power"]
 
 #: What the thesis's engine was made in (7.1.3), and the usual supply there.
 THESIS_NM, THESIS_VOLTS, THESIS_MHZ = 28.0, 0.9, 1250.0
@@ -129,6 +129,16 @@ class PowerReport:
         }
 
 
+def check_energies(library: CellLibrary) -> None:
+    """Refuse a library whose cells have no energies.
+
+    Raises:
+        SynthesisError: as said.
+    """
+    if not library.powered:
+        raise SynthesisError(f"library {library.name} has no energies (internal_power)")
+
+
 def measure_power(
     netlist: Netlist,
     library: CellLibrary,
@@ -147,8 +157,7 @@ def measure_power(
     Raises:
         SynthesisError: the library has no energies, or see :meth:`GateSimulation.run`.
     """
-    if not library.powered:
-        raise SynthesisError(f"library {library.name} has no energies (internal_power)")
+    check_energies(library)
     activity = GateSimulation(netlist, library).run(recording, what=what)
     return estimate(netlist, library, activity, work)
 

@@ -8,11 +8,11 @@ from soc.generate import verilog
 from synth.gate_sim import Recording
 from synth.mapping import Progress, engine_netlist
 from synth.netlist import RESET
-from synth.power import PowerReport, measure_power
+from synth.power import PowerReport, check_energies, measure_power
 from synth.sta import longest_path
 from synth.targets import find_cells
 
-__all__ = ["EnginePower", "engine_power"]
+__all__ = ["EnginePower", "check_power_target", "engine_power"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,16 @@ class EnginePower:
 
     report: PowerReport
     fmax_mhz: float
+
+
+def check_power_target(target: str) -> None:
+    """Make sure, before the work, that the cells of ``target`` have energies.
+
+    Raises:
+        SynthesisError: they have none, or there is no such target of standard cells.
+    """
+    _, library = find_cells(target)
+    check_energies(library)
 
 
 def engine_power(

@@ -108,7 +108,8 @@ def _power_of(axes: Axes, kernel: str, report: PowerReport) -> None:
         axes.barh([row.unit for row in rows], values, left=left, color=colour, label=part)
         left = [before + value for before, value in zip(left, values, strict=True)]
     total = report.total.milliwatts(THESIS_MHZ)
-    axes.set_title(f"{KERNELS[kernel]}: {total:.1f} mW (thesis {_THESIS_MW[kernel]:.0f})")
+    title = f"{KERNELS[kernel]}\n{total:.1f} mW (thesis {_THESIS_MW[kernel]:.0f})"
+    axes.set_title(title, fontsize=11)
     axes.set_xlabel("mW")
     _clean(axes)
 

@@ -15,7 +15,7 @@ from synth.power import THESIS_MHZ, PowerReport
 
 from ..console import console, steps, units_done
 from ..output import check_outputs, write_json
-from ..power import engine_power
+from ..power import check_power_target, engine_power
 from ..report import KERNELS, record
 from .assembly import read_program
 from .options import JsonOption, PresetOption
@@ -82,6 +82,7 @@ def power(
     """
     check_outputs(json)
     config = preset(preset_name)
+    check_power_target(target)
     with steps("power") as step:
         step(f"running {kernel}")
         run = _record(kernel, config, max_cycles)

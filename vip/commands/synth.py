@@ -8,11 +8,13 @@ from rich.table import Table
 from soc.generate import configuration_json
 from soc.presets import preset
 from synth.area import MEASURES, TOTAL, AreaReport, AreaRow, synthesise
+from synth.asic import LIBERTY_PREFIX, NANGATE45
 from synth.devices import DEVICES
 from synth.place import PlaceReport, place
 from synth.targets import DEFAULT_TARGETS, TARGETS
 
 from ..console import console, units_done
+from ..errors import UserError
 from ..output import check_outputs, write_json
 from .options import JsonOption, PresetOption
 
@@ -23,6 +25,8 @@ _SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits", "fmax_mhz")
 
 #: Measures that the JSON report always has a place for.
 _ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
+#: How targets begin that are no names of a table.
+_OTHERS = (NANGATE45, LIBERTY_PREFIX)
 
 
 def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
@@ -140,6 +144,10 @@ def synth(
     """
     check_outputs(json)
     config = preset(preset_name)
+    for name in target or ():
+        if name not in DEVICES and name not in TARGETS and not name.startswith(_OTHERS):
+            known = ", ".join((*TARGETS, NANGATE45, f"{LIBERTY_PREFIX}PATH", *DEVICES))
+            raise UserError(f"unknown target or device {name!r}; there are: {known}")
     report: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
     for name in target or DEFAULT_TARGETS:
