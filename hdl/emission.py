@@ -127,6 +127,10 @@ def emit(component: wiring.Component, name: str) -> Emission:
 
 _PLACEHOLDER = re.compile(r"\\once\$(\d+)((?:\.[\w$]+)*)(?![\w$.])")
 _INPUT = re.compile(r"^ *wire width \d+ input \d+ +(?:signed +)?\\(\S+)", re.MULTILINE)
+#: What stands for signals without bits: Verilog would give them two.
+_EMPTY = re.compile(
+    r"(?:^ *attribute .*\n)*^ *wire width 0 .*\n|^(?:connect| *assign) \\\S+ \{  \}\n", re.MULTILINE
+)
 _NUMBER = re.compile(r"^( *wire width \d+ (?:input|output) )(\d+)", re.MULTILINE)
 _CELL = re.compile(r"^ *cell \\(\S+) ", re.MULTILINE)
 
@@ -186,6 +190,7 @@ class _Emitter:
 
     def _elaborate(self, index: int, module: _Module) -> None:
         text = rtlil.convert(module.component, f"once${index}", platform=self, emit_src=False)
+        text = _EMPTY.sub("", text)
         names = {port.name for port in module.ports}
         own = text[text.index(f"module \\once${index}\n") :]
         inputs = _INPUT.findall(own[: own.index("\nend\n")])

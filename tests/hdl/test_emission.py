@@ -314,3 +314,50 @@ def test_parts_that_are_not_shared_stay_with_their_owner() -> None:
         "owner__part",
         "owner",
     ]
+
+
+class Widened(wiring.Component):
+    """Adds numbers of which one may have no bits."""
+
+    def __init__(self, *, bits: int) -> None:
+        self.bits = bits
+        super().__init__({"a": In(bits), "b": In(3), "copy": Out(bits), "total": Out(4)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        held = Signal(self.bits)
+        m.d.sync += held.eq(self.a)
+        with m.If(self.b[0]):
+            m.d.comb += self.copy.eq(held)
+        m.d.comb += self.total.eq(self.b + self.a)
+        return m
+
+
+class WidenedUser(wiring.Component):
+    """Uses it with and without bits."""
+
+    def __init__(self) -> None:
+        super().__init__({"b": In(3), "total": Out(5)})
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        none, some = Widened(bits=0), Widened(bits=2)
+        m.submodules.none = once(none, platform)
+        m.submodules.some = once(some, platform)
+        m.d.comb += [
+            none.b.eq(self.b),
+            some.b.eq(self.b),
+            some.a.eq(none.copy + 3),
+            self.total.eq(none.total + some.total + some.copy),
+        ]
+        return m
+
+
+def test_signals_without_bits_are_left_out(tmp_path: Path) -> None:
+    emission = emit(WidenedUser(), "user")
+    text = "".join(emission.modules.values())
+    assert "-1:0]" not in text
+    source = tmp_path / "user.v"
+    source.write_text(text)
+    commands = [f"read_verilog {source}", "hierarchy -check -top user", "proc", "check -assert"]
+    assert "Found and reported 0 problems" in run_yosys(commands, what="reading")
