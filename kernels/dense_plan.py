@@ -20,7 +20,7 @@ from isa.timing import VECTOR_LATENCY, WORD_BYTES, beats
 from .conv_plan import DEFAULT_SCRATCHPAD
 from .dense_shape import DenseShape
 from .errors import KernelError
-from .feature_map import round_up
+from .feature_map import COLUMN_BYTES, round_up
 from .fixed_point import ELEMENT_BYTES
 
 __all__ = ["DensePlan", "plan_dense"]
@@ -172,9 +172,7 @@ def plan_dense(
                 f"a batch of {shape.batch} vectors does not fit a scratchpad of "
                 f"{scratchpad_bytes} bytes: at most {fitting} at a time"
             )
-        # Chunks of equal length, in whole words.
-        count = -(-shape.inputs // most)
-        chunk = min(most, round_up(-(-shape.inputs // count), _LANES))
+        chunk = _best_chunk(shape.inputs, most)
     elif not 1 <= chunk <= MAX_VL:
         raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
     each = -(-shape.outputs // sharers)
@@ -205,3 +203,18 @@ def plan_dense(
         )
     # Few outputs that only fill up; enough blocks on their way; and then as long ones as can be.
     return min(plans, key=lambda p: (p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block))
+
+
+def _best_chunk(inputs: int, most: int) -> int:
+    """Inputs in a chunk, at most ``most``, for which a row of weights takes the fewest DRAM columns;
+    the longest of those. A row of a chunk that does not fill its columns shares one with the next
+    row, and both load it."""
+
+    def columns(chunk: int) -> int:
+        size = chunk * ELEMENT_BYTES
+        each = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
+        return -(-inputs // chunk) * each
+
+    longest = min(most, round_up(inputs, _LANES))
+    candidates = [longest, *range(_LANES, longest, _LANES)]
+    return min(candidates, key=lambda chunk: (columns(chunk), -chunk))
