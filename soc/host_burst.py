@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -12,12 +12,23 @@ from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
 
 from .host_config import HOST_ADDRESS_BITS, PAGE_BYTES, HostConfig
 
-__all__ = ["BurstWalker", "burst_beat", "burst_layout"]
+__all__ = [
+    "BYTE_ADDRESS_BITS",
+    "COLUMN_ADDRESS_BITS",
+    "WORD_ADDRESS_BITS",
+    "BurstWalker",
+    "burst_beat",
+    "burst_layout",
+    "ends",
+]
+
+#: Bits of an address that select a byte within a column; of them, those that select a word, and
+#: those that select a byte within a word.
+COLUMN_ADDRESS_BITS = (COLUMN_BYTES - 1).bit_length()
+WORD_ADDRESS_BITS = (COLUMN_WORDS - 1).bit_length()
+BYTE_ADDRESS_BITS = COLUMN_ADDRESS_BITS - WORD_ADDRESS_BITS
 
 _PAGE_BITS = (PAGE_BYTES - 1).bit_length()
-_COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
-_WORD_BITS = (COLUMN_WORDS - 1).bit_length()
-_BYTE_BITS = _COLUMN_BITS - _WORD_BITS
 #: log2 of the bytes of the widest beat.
 _MAX_SIZE = (WORD_BITS // 8 - 1).bit_length()
 #: Lengths, less one, that a wrapping burst may have (AMBA AXI, A3.4.1).
@@ -55,13 +66,26 @@ def burst_beat(config: HostConfig) -> data.StructLayout:
     return data.StructLayout(
         {
             "id": config.id_bits,
-            "column": config.address_bits - _COLUMN_BITS,
-            "word": _WORD_BITS,
+            "column": config.address_bits - COLUMN_ADDRESS_BITS,
+            "word": WORD_ADDRESS_BITS,
             "closes": 1,
             "last": 1,
             "response": AxiResponse,
         }
     )
+
+
+def ends(m: Module, touched: Value) -> tuple[Value, Value]:
+    """The first and the last word of a piece, of which the bits of ``touched`` tell which words its
+    beats lie in: one behind the other, whatever the kind of the burst."""
+    first, last = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
+    for number in range(COLUMN_WORDS):
+        with m.If(touched[number]):
+            m.d.comb += last.eq(number)
+    for number in reversed(range(COLUMN_WORDS)):
+        with m.If(touched[number]):
+            m.d.comb += first.eq(number)
+    return first, last
 
 
 class BurstWalker(Component):
@@ -127,10 +151,12 @@ class BurstWalker(Component):
                 | ((burst.burst == AxiBurst.INCR.value) & end[_PAGE_BITS])
             ),
             beat.id.eq(burst.id),
-            beat.column.eq(Cat(offset, burst.address[_PAGE_BITS:])[_COLUMN_BITS:]),
-            beat.word.eq(offset[_BYTE_BITS:]),
+            beat.column.eq(Cat(offset, burst.address[_PAGE_BITS:])[COLUMN_ADDRESS_BITS:]),
+            beat.word.eq(offset[BYTE_ADDRESS_BITS:]),
             beat.last.eq(done == burst.length),
-            beat.closes.eq(beat.last | (following[_COLUMN_BITS:] != offset[_COLUMN_BITS:])),
+            beat.closes.eq(
+                beat.last | (following[COLUMN_ADDRESS_BITS:] != offset[COLUMN_ADDRESS_BITS:])
+            ),
             beat.response.eq(
                 Mux(
                     outside,

@@ -2,25 +2,30 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiResponse
 from hdl.component import Component
 from hdl.emission import once
-from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, MemoryPort, memory_request
+from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort, memory_request
 from hdl.sram import Sram
 from hdl.stream_buffer import StreamBuffer
 from memory.fifo import Fifo
 
-from .host_burst import BurstWalker, burst_layout
+from .host_burst import (
+    BYTE_ADDRESS_BITS,
+    WORD_ADDRESS_BITS,
+    BurstWalker,
+    burst_layout,
+    ends,
+)
 from .host_config import HostConfig
+from .host_order import HostOrder
 
 __all__ = ["HostRead", "read_beat"]
 
-_WORD_BITS = (COLUMN_WORDS - 1).bit_length()
-_COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
 #: Beats that the output buffer needs for one a cycle through the read cycle of the words' memory.
 _OUTPUT_WORDS = 3
 
@@ -84,14 +89,12 @@ class HostRead(Component):
         ]
         connect(m, asked.output, asking.burst)
 
-        pieces = Signal(range((1 << self._tag_bits) + 1))
-        done, failed = Signal(1 << self._tag_bits), Signal(1 << self._tag_bits)
+        order = HostOrder(tag_bits=self._tag_bits)
+        m.submodules.order = once(order, platform)
         lowest = Array(
-            Signal(_WORD_BITS, name=f"lowest_{tag}") for tag in range(1 << self._tag_bits)
+            Signal(WORD_ADDRESS_BITS, name=f"lowest_{tag}") for tag in range(1 << self._tag_bits)
         )
-        entering, leaving = Signal(), Signal()
-        m.d.sync += pieces.eq(pieces + entering - leaving)
-        self._ask(m, platform, asking, pieces=pieces, entering=entering, done=done, lowest=lowest)
+        self._ask(m, platform, asking, order, lowest)
 
         words = Sram(
             width=WORD_BITS,
@@ -101,22 +104,12 @@ class HostRead(Component):
             kind=config.pe.sram,
         )
         m.submodules.words = once(words, platform)
-        self._collect(m, words, done=done, failed=failed, lowest=lowest)
-        self._answer(
-            m, platform, answering, words, pieces=pieces, leaving=leaving, done=done, failed=failed
-        )
+        self._collect(m, words, order, lowest)
+        self._answer(m, platform, answering, words, order)
         return m
 
     def _ask(
-        self,
-        m: Module,
-        platform: object,
-        walker: BurstWalker,
-        *,
-        pieces: Signal,
-        entering: Signal,
-        done: Signal,
-        lowest: Any,
+        self, m: Module, platform: object, walker: BurstWalker, order: HostOrder, lowest: Any
     ) -> None:
         """Send the requests."""
         config = self.config
@@ -124,72 +117,46 @@ class HostRead(Component):
         m.submodules.requests = once(requests, platform)
         connect(m, requests.output, flipped(self.port.request))
         beat: Any = walker.beat.payload
-        touched, all_touched = Signal(COLUMN_WORDS), Signal(COLUMN_WORDS)
-        low, high = Signal(_WORD_BITS), Signal(_WORD_BITS)
-        following = Signal(self._tag_bits)
-        okay = beat.response == AxiResponse.OKAY
         request: Any = requests.input.payload
+        touched, all_touched = Signal(COLUMN_WORDS), Signal(COLUMN_WORDS)
+        low, high = ends(m, all_touched)
         m.d.comb += [
-            walker.beat.ready.eq(
-                ~beat.closes | (requests.input.ready & (pieces != 1 << self._tag_bits))
-            ),
-            entering.eq(walker.beat.valid & walker.beat.ready & beat.closes),
+            walker.beat.ready.eq(~beat.closes | (requests.input.ready & order.room)),
             all_touched.eq(touched | (1 << beat.word)),
-            requests.input.valid.eq(entering & okay),
-            request.address.eq(Cat(low, beat.column) << (_COLUMN_BITS - _WORD_BITS)),
-            request.tag.eq(following),
+            order.enter.eq(walker.beat.valid & walker.beat.ready & beat.closes),
+            order.refused.eq(beat.response != AxiResponse.OKAY),
+            requests.input.valid.eq(order.enter & ~order.refused),
+            request.address.eq(Cat(Const(0, BYTE_ADDRESS_BITS), low, beat.column)),
+            request.tag.eq(order.tag),
             request.words.eq(high - low),
             request.strobe.eq(-1),
             request.last.eq(1),
         ]
-        # The words of a piece lie one behind the other.
-        for number in range(COLUMN_WORDS):
-            with m.If(all_touched[number]):
-                m.d.comb += high.eq(number)
-        for number in reversed(range(COLUMN_WORDS)):
-            with m.If(all_touched[number]):
-                m.d.comb += low.eq(number)
         with m.If(walker.beat.valid & walker.beat.ready):
             m.d.sync += touched.eq(Mux(beat.closes, 0, all_touched))
-        with m.If(entering):
-            m.d.sync += [following.eq(following + 1), lowest[following].eq(low)]
-            with m.If(~okay):
-                m.d.sync += done.bit_select(following, 1).eq(1)
+        with m.If(order.enter):
+            m.d.sync += lowest[order.tag].eq(low)
 
-    def _collect(
-        self, m: Module, words: Sram, *, done: Signal, failed: Signal, lowest: Any
-    ) -> None:
+    def _collect(self, m: Module, words: Sram, order: HostOrder, lowest: Any) -> None:
         """Keep what the memory answers."""
         response: Any = self.port.response.payload
         (write,) = words.write
-        moved = Signal(_WORD_BITS)
-        place = Signal(_WORD_BITS)
+        moved, place = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
         m.d.comb += [
             self.port.response.ready.eq(1),
             place.eq(lowest[response.tag] + moved),
             write.enable.eq(self.port.response.valid),
             write.address.eq(Cat(place, response.tag)),
             write.data.eq(response.data),
+            order.answered.eq(self.port.response.valid & response.last),
+            order.answered_tag.eq(response.tag),
+            order.error.eq(response.error),
         ]
         with m.If(self.port.response.valid):
             m.d.sync += moved.eq(Mux(response.last, 0, moved + 1))
-            with m.If(response.last):
-                m.d.sync += [
-                    done.bit_select(response.tag, 1).eq(1),
-                    failed.bit_select(response.tag, 1).eq(response.error),
-                ]
 
     def _answer(
-        self,
-        m: Module,
-        platform: object,
-        walker: BurstWalker,
-        words: Sram,
-        *,
-        pieces: Signal,
-        leaving: Signal,
-        done: Signal,
-        failed: Signal,
+        self, m: Module, platform: object, walker: BurstWalker, words: Sram, order: HostOrder
     ) -> None:
         """Send the beats of the oldest burst as soon as their piece is there."""
         layout = read_beat(self.config)
@@ -198,20 +165,14 @@ class HostRead(Component):
         connect(m, output.output, flipped(self.beats))
         beat: Any = walker.beat.payload
         (read,) = words.read
-        oldest = Signal(self._tag_bits)
         fetched: Any = Signal(layout)
-        fetching = Signal()
-        take = Signal()
+        fetching, take = Signal(), Signal()
         m.d.comb += [
-            take.eq(
-                walker.beat.valid
-                & done.bit_select(oldest, 1)
-                & (output.level + fetching < _OUTPUT_WORDS)
-            ),
+            take.eq(walker.beat.valid & order.complete & (output.level + fetching < _OUTPUT_WORDS)),
             walker.beat.ready.eq(take),
-            leaving.eq(take & beat.closes),
+            order.leave.eq(take & beat.closes),
             read.enable.eq(take),
-            read.address.eq(Cat(beat.word, oldest)),
+            read.address.eq(Cat(beat.word, order.oldest)),
             output.input.valid.eq(fetching),
             output.input.payload.eq(fetched),
             output.input.payload.data.eq(read.data),
@@ -222,7 +183,5 @@ class HostRead(Component):
             fetched.last.eq(beat.last),
             fetched.response.eq(beat.response),
         ]
-        with m.If((beat.response == AxiResponse.OKAY) & failed.bit_select(oldest, 1)):
+        with m.If((beat.response == AxiResponse.OKAY) & order.failed):
             m.d.sync += fetched.response.eq(AxiResponse.SLVERR)
-        with m.If(leaving):
-            m.d.sync += [oldest.eq(oldest + 1), done.bit_select(oldest, 1).eq(0)]

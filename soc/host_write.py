@@ -1,20 +1,29 @@
 """Writes of the host's data port."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiResponse
 from hdl.component import Component
 from hdl.emission import once
-from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, MemoryPort
+from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort
 from hdl.stream_buffer import StreamBuffer
 from memory.fifo import Fifo
 
-from .host_burst import BurstWalker, burst_layout
+from .host_burst import (
+    BYTE_ADDRESS_BITS,
+    COLUMN_ADDRESS_BITS,
+    WORD_ADDRESS_BITS,
+    BurstWalker,
+    burst_layout,
+    ends,
+)
 from .host_config import HostConfig
+from .host_order import HostOrder
 
 __all__ = ["BURSTS", "HostWrite", "answer_layout", "data_beat"]
 
@@ -22,8 +31,6 @@ __all__ = ["BURSTS", "HostWrite", "answer_layout", "data_beat"]
 BURSTS = 4
 
 _STROBE_BITS = WORD_BITS // 8
-_WORD_BITS = (COLUMN_WORDS - 1).bit_length()
-_COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
 
 
 def data_beat() -> data.StructLayout:
@@ -65,66 +72,73 @@ class HostWrite(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        config = self.config
-        walker = BurstWalker(config)
-        bursts = StreamBuffer(shape=burst_layout(config), depth=BURSTS)
+        walker = BurstWalker(self.config)
+        bursts = StreamBuffer(shape=burst_layout(self.config), depth=BURSTS)
         beats = StreamBuffer(shape=data_beat())
-        pieces = Fifo(width=_piece(config).size, depth=1 << self._tag_bits, sram=config.pe.sram)
+        order = HostOrder(tag_bits=self._tag_bits)
         m.submodules.walker = once(walker, platform)
         m.submodules.bursts = once(bursts, platform)
         m.submodules.beats = once(beats, platform)
-        m.submodules.pieces = once(pieces, platform)
+        m.submodules.order = once(order, platform)
         connect(m, flipped(self.bursts), bursts.input)
         connect(m, flipped(self.beats), beats.input)
         connect(m, bursts.output, walker.burst)
 
-        # Gather a piece.
         beat: Any = walker.beat.payload
-        touched = Signal(COLUMN_WORDS)
-        words: list[Any] = [
-            Signal(data_beat(), name=f"gathered_{word}") for word in range(COLUMN_WORDS)
-        ]
-        merged: list[Any] = [
-            Signal(data_beat(), name=f"merged_{word}") for word in range(COLUMN_WORDS)
-        ]
-        all_touched = Signal(COLUMN_WORDS)
-        room = Signal()
-        take = Signal()
+        take, room = Signal(), Signal()
         m.d.comb += [
-            take.eq(
-                walker.beat.valid
-                & beats.output.valid
-                & (~beat.closes | (room & pieces.input.ready))
-            ),
+            take.eq(walker.beat.valid & beats.output.valid & (~beat.closes | (room & order.room))),
             walker.beat.ready.eq(take),
             beats.output.ready.eq(take),
-            all_touched.eq(touched | (1 << beat.word)),
+            order.enter.eq(take & beat.closes),
+            order.refused.eq(beat.response != AxiResponse.OKAY),
         ]
-        new: Any = beats.output.payload
-        for number, (old, result) in enumerate(zip(words, merged, strict=True)):
-            here = beat.word == number
-            m.d.comb += result.eq(old)
-            for byte in range(_STROBE_BITS):
-                with m.If(here & new.strobe[byte]):
-                    m.d.comb += [
-                        result.data.word_select(byte, 8).eq(new.data.word_select(byte, 8)),
-                        result.strobe[byte].eq(1),
-                    ]
-            with m.If(take):
-                m.d.sync += old.eq(result)
-                with m.If(beat.closes):
-                    m.d.sync += old.strobe.eq(0)
+        words, touched = self._gather(m, beat, beats.output.payload, take)
+        self._send(m, beat, order, words, touched, room)
+        self._answer(m, platform, beat, order)
+        return m
+
+    def _gather(self, m: Module, beat: Any, new: Any, take: Value) -> tuple[list[Any], Value]:
+        """The words of the piece, with those of this beat, and which of them have been there."""
+        touched, all_touched = Signal(COLUMN_WORDS), Signal(COLUMN_WORDS)
+        m.d.comb += all_touched.eq(touched | (1 << beat.word))
         with m.If(take):
             m.d.sync += touched.eq(Mux(beat.closes, 0, all_touched))
+        found = []
+        for number in range(COLUMN_WORDS):
+            old: Any = Signal(data_beat(), name=f"gathered_{number}")
+            word: Any = Signal(data_beat(), name=f"merged_{number}")
+            m.d.comb += word.eq(old)
+            for byte in range(_STROBE_BITS):
+                with m.If((beat.word == number) & new.strobe[byte]):
+                    m.d.comb += [
+                        word.data.word_select(byte, 8).eq(new.data.word_select(byte, 8)),
+                        word.strobe[byte].eq(1),
+                    ]
+            with m.If(take):
+                m.d.sync += old.eq(word)
+                with m.If(beat.closes):
+                    m.d.sync += old.strobe.eq(0)
+            found.append(word)
+        return found, all_touched
 
-        # Send it, meanwhile gather the next.
-        sending = Signal()
-        column = Signal(config.address_bits - _COLUMN_BITS)
-        place, end = Signal(_WORD_BITS), Signal(_WORD_BITS)
-        held = [Signal(data_beat(), name=f"held_{word}") for word in range(COLUMN_WORDS)]
-        tag = Signal(self._tag_bits)
+    def _send(
+        self,
+        m: Module,
+        beat: Any,
+        order: HostOrder,
+        words: Sequence[Any],
+        touched: Value,
+        room: Signal,
+    ) -> None:
+        """Send the piece that enters, one word a cycle; ``room`` when none is being sent."""
         request: Any = self.port.request.payload
+        sending = Signal()
+        column = Signal(self.config.address_bits - COLUMN_ADDRESS_BITS)
+        place, end = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
+        tag = Signal(self._tag_bits)
         word: Any = Signal(data_beat())
+        held = [Signal(data_beat(), name=f"held_{number}") for number in range(COLUMN_WORDS)]
         with m.Switch(place):
             for number, value in enumerate(held):
                 with m.Case(number):
@@ -132,7 +146,7 @@ class HostWrite(Component):
         m.d.comb += [
             room.eq(~sending | (self.port.request.ready & request.last)),
             self.port.request.valid.eq(sending),
-            request.address.eq(Cat(place, column) << (_COLUMN_BITS - _WORD_BITS)),
+            request.address.eq(Cat(Const(0, BYTE_ADDRESS_BITS), place, column)),
             request.tag.eq(tag),
             request.write.eq(1),
             request.words.eq(end - place),
@@ -140,78 +154,56 @@ class HostWrite(Component):
             request.strobe.eq(word.strobe),
             request.last.eq(place == end),
         ]
-        with m.If(self.port.request.valid & self.port.request.ready):
+        with m.If(sending & self.port.request.ready):
             m.d.sync += place.eq(place + 1)
             with m.If(request.last):
                 m.d.sync += sending.eq(0)
-        entering = Signal()
-        following = Signal(self._tag_bits)
-        okay = beat.response == AxiResponse.OKAY
-        m.d.comb += entering.eq(take & beat.closes)
-        with m.If(entering):
+        low, high = ends(m, touched)
+        with m.If(order.enter):
             m.d.sync += [
-                following.eq(following + 1),
-                sending.eq(okay),
+                sending.eq(~order.refused),
                 column.eq(beat.column),
-                tag.eq(following),
-                *(mine.eq(value) for mine, value in zip(held, merged, strict=True)),
+                place.eq(low),
+                end.eq(high),
+                tag.eq(order.tag),
+                *(mine.eq(value) for mine, value in zip(held, words, strict=True)),
             ]
-            # The words of a piece lie one behind the other.
-            for number in range(COLUMN_WORDS):
-                with m.If(all_touched[number]):
-                    m.d.sync += end.eq(number)
-            for number in reversed(range(COLUMN_WORDS)):
-                with m.If(all_touched[number]):
-                    m.d.sync += place.eq(number)
 
-        # Answer in order.
-        done, failed = Signal(1 << self._tag_bits), Signal(1 << self._tag_bits)
+    def _answer(self, m: Module, platform: object, beat: Any, order: HostOrder) -> None:
+        """Answer the oldest burst once all its pieces are complete."""
+        layout = _piece(self.config)
+        pieces = Fifo(width=layout.size, depth=1 << self._tag_bits, sram=self.config.pe.sram)
+        m.submodules.pieces = once(pieces, platform)
+        entered: Any = Signal(layout)
+        piece: Any = Signal(layout)
         response: Any = self.port.response.payload
-        m.d.comb += self.port.response.ready.eq(1)
-        with m.If(self.port.response.valid):
-            m.d.sync += [
-                done.bit_select(response.tag, 1).eq(1),
-                failed.bit_select(response.tag, 1).eq(response.error),
-            ]
-        with m.If(entering & ~okay):
-            m.d.sync += [
-                done.bit_select(following, 1).eq(1),
-                failed.bit_select(following, 1).eq(0),
-            ]
-        piece: Any = Signal(_piece(config))
-        entered: Any = Signal(_piece(config))
-        oldest = Signal(self._tag_bits)
         worst, now = Signal(AxiResponse), Signal(AxiResponse)
-        retire = Signal()
+        complete = Signal()
         m.d.comb += [
             entered.id.eq(beat.id),
             entered.last.eq(beat.last),
             entered.response.eq(beat.response),
-            pieces.input.valid.eq(entering),
+            pieces.input.valid.eq(order.enter),
             pieces.input.payload.eq(entered),
             piece.eq(pieces.output.payload),
-            now.eq(worst),
-            retire.eq(
-                pieces.output.valid
-                & done.bit_select(oldest, 1)
-                & (self.answers.ready | ~piece.last)
-            ),
-            pieces.output.ready.eq(retire),
-            self.answers.valid.eq(pieces.output.valid & done.bit_select(oldest, 1) & piece.last),
+            self.port.response.ready.eq(1),
+            order.answered.eq(self.port.response.valid),
+            order.answered_tag.eq(response.tag),
+            order.error.eq(response.error),
+            complete.eq(pieces.output.valid & order.complete),
+            order.leave.eq(complete & (self.answers.ready | ~piece.last)),
+            pieces.output.ready.eq(order.leave),
+            self.answers.valid.eq(complete & piece.last),
             self.answers.payload.id.eq(piece.id),
             self.answers.payload.response.eq(now),
+            now.eq(worst),
         ]
-        with m.If(failed.bit_select(oldest, 1)):
+        with m.If(order.failed):
             m.d.comb += now.eq(AxiResponse.SLVERR)
         with m.If(piece.response != AxiResponse.OKAY):
             m.d.comb += now.eq(piece.response)
-        with m.If(retire):
-            m.d.sync += [
-                oldest.eq(oldest + 1),
-                done.bit_select(oldest, 1).eq(0),
-                worst.eq(Mux(piece.last, AxiResponse.OKAY, now)),
-            ]
-        return m
+        with m.If(order.leave):
+            m.d.sync += worst.eq(Mux(piece.last, AxiResponse.OKAY, now))
 
 
 def _piece(config: HostConfig) -> data.StructLayout:
