@@ -23,7 +23,11 @@ from .server import Server
 from .star import MAX_REQUESTERS, Star
 from .topology import directions
 
-__all__ = ["Node"]
+__all__ = ["REQUEST_CYCLES", "RESPONSE_CYCLES", "Node"]
+
+#: Cycles beside those on links: see :class:`Node`.
+REQUEST_CYCLES = 6
+RESPONSE_CYCLES = 6
 
 
 class Node(Component):
@@ -44,9 +48,11 @@ class Node(Component):
     for anything but ``ready``, and that ``near`` and ``served`` are taken and answered in finite
     time. A write is offered at ``served`` only when all its beats have arrived.
 
-    **Time.** Without other traffic, from the last beat of a request at ``ports`` to the first beat
-    at ``served``: :data:`REQUEST_CYCLES` and :data:`HOP_CYCLES` a link; back again
-    :data:`RESPONSE_CYCLES` and :data:`HOP_CYCLES` a link.
+    **Time.** Without other traffic, from the last beat of a read at ``ports`` to its beat at
+    ``served``: :data:`REQUEST_CYCLES`, and :data:`noc.router.HOP_CYCLES` a link. A write takes a
+    cycle more for its header, one for each word, and two for a mask. From the first beat of a
+    write's answer at ``served`` to that at ``ports``: :data:`RESPONSE_CYCLES`, and again
+    :data:`noc.router.HOP_CYCLES` a link; a read's takes a cycle more.
 
     Parameters:
         config: of the network; the same for all nodes.

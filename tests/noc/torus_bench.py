@@ -4,6 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 from hdl.component import Component
+from hdl.emission import once
 from noc.node import Node
 from noc.topology import join_nodes
 from tests.memory.port_traffic import PortMemory, Requester
@@ -16,13 +17,14 @@ class Torus(Component):
 
     def __init__(self, config, requesters):
         self.config = config
+        self.requesters = requesters
         self.nodes = [Node(config, requesters=requesters) for _ in range(config.vaults)]
         super().__init__({"unused": wiring.Out(0)})
 
     def elaborate(self, platform):
         m = Module()
         for vault, node in enumerate(self.nodes):
-            m.submodules[f"node_{vault}"] = node
+            m.submodules[f"node_{vault}"] = once(node, platform)
         join_nodes(m, self.config, self.nodes)
         return m
 
