@@ -1,0 +1,97 @@
+"""``python -m bench.energies``: how fast BP-M's energy falls, on one level and on two.
+
+Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of BP-M. The golden
+models compute; the machine's messages are the same to the bit.
+"""
+
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from isa.files import write_atomically
+from kernels.bp_golden import energy, iterate, labels
+from kernels.bp_levels import coarse_problem, copied
+from kernels.bp_problem import BpProblem, Messages
+from kernels.stereo import motorcycle
+from vip.console import console, steps
+from vip.errors import run_command
+
+#: Iterations on the coarse level, as in the thesis, and most iterations on the fine level.
+_COARSE = 5
+_FLAT = 10
+_LEVELS = 7
+#: Iterations on one level whose energy two levels are to reach (thesis 7.2.1).
+_REFERENCE = 8
+_INCHES = (7.5, 4.0)
+_DPI = 120
+_PICTURE = Path(__file__).parent.parent / "docs" / "images" / "bp_energies.png"
+
+
+def _energies(problem: BpProblem, messages: Messages, iterations: int) -> list[int]:
+    """Energies of the labels before the first iteration and after each."""
+    found = [energy(problem, labels(problem, messages))]
+    for _ in range(iterations):
+        messages = iterate(problem, 1, messages)
+        found.append(energy(problem, labels(problem, messages)))
+    return found
+
+
+def _draw(flat: list[int], levels: list[int], title: str, path: Path) -> None:
+    figure = Figure(figsize=_INCHES, layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    reference = flat[_REFERENCE]
+    for energies, first, style, label in (
+        (flat, 1, "o-", "BP-M"),
+        (levels, 0, "s-", f"hierarchical BP-M, {_COARSE} iterations at a quarter of the size"),
+    ):
+        excess = 100 * (np.array(energies[first:]) / reference - 1)
+        axis.plot(range(first, len(energies)), excess, style, markersize=4, label=label)
+    axis.axhline(0, color="black", linewidth=0.8, linestyle="--", label=f"BP-M after {_REFERENCE}")
+    axis.set(
+        xlabel="iterations at full size",
+        ylabel=f"energy above that of BP-M after {_REFERENCE}, in %",
+        ylim=(-1, 4 + 100 * (levels[1] / reference - 1)),
+        title=title,
+    )
+    axis.legend()
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
+    write_atomically(path, picture.getvalue())
+
+
+def main(
+    path: Annotated[Path, typer.Option(help="PNG to write.")] = _PICTURE,
+    width: Annotated[int, typer.Option(help="Columns of the Motorcycle pair's grid.")] = 741,
+    height: Annotated[int, typer.Option(help="Its rows.")] = 500,
+) -> None:
+    """Compute the energies, print them and draw them.
+
+    Example: python -m bench.energies --width 370 --height 250
+    """
+    with steps("energies") as step:
+        problem = motorcycle(width, height, 16).problem
+        step(f"{_FLAT} iterations of {width} x {height} pixels")
+        flat = _energies(problem, problem.no_messages(), _FLAT)
+        step(f"{_COARSE} coarse iterations, {_LEVELS} more")
+        begin = copied(problem, iterate(coarse_problem(problem), _COARSE))
+        levels = _energies(problem, begin, _LEVELS)
+    table = Table("iterations at full size", "BP-M", "hierarchical")
+    for count, value in enumerate(flat):
+        other = f"{levels[count]:,}" if count < len(levels) else ""
+        table.add_row(str(count), f"{value:,}", other)
+    console.print(table)
+    reached = [count for count, value in enumerate(levels) if value <= flat[_REFERENCE]]
+    said = f"after {reached[0]} iterations" if reached else f"not within {_LEVELS} iterations"
+    console.print(f"two levels reach the energy of {_REFERENCE} iterations on one {said}")
+    _draw(flat, levels, f"Motorcycle, {width} x {height} pixels, 16 labels", path)
+
+
+if __name__ == "__main__":
+    run_command(lambda: typer.run(main))
