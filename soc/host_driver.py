@@ -1,4 +1,15 @@
-"""The host driver: a chip's ports as methods."""
+"""The host driver: a chip's ports as methods.
+
+Over a transport of plain functions (:mod:`soc.host_transport`)::
+
+    host = Host(Blocking(transport))
+    run(host.write(0x1000, block))
+    run(host.load(assemble(text)))
+    run(host.launch(parameters=0x1000))
+    run(host.wait(timeout=1.0))
+    for fault in run(host.faults()):
+        print(fault)
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -119,12 +130,10 @@ class Host:
         await self._write(CHIP, "INTERRUPT_STATUS", _WORD_MASK)
         if isinstance(parameters, int):
             await self._select(chosen)
-            await self._write(CHIP, "PARAMETERS_LOW", parameters & _WORD_MASK)
-            await self._write(CHIP, "PARAMETERS_HIGH", parameters >> _WORD_BITS)
+            await self._parameters(CHIP, 0, parameters)
         else:
             for pe in chosen:
-                await self._write(PE, "PARAMETERS_LOW", given[pe] & _WORD_MASK, page=pe)
-                await self._write(PE, "PARAMETERS_HIGH", given[pe] >> _WORD_BITS, page=pe)
+                await self._parameters(PE, pe, given[pe])
         lengths = {len(self._programs[pe]) for pe in chosen}
         for length in sorted(lengths):
             await self._select([pe for pe in chosen if len(self._programs[pe]) == length])
@@ -255,6 +264,10 @@ class Host:
         self, block: Block, name: str, value: int, index: int = 0, *, page: int = 0
     ) -> None:
         await self._transport.write32(block.address(name, index, page=page), value)
+
+    async def _parameters(self, block: Block, page: int, address: int) -> None:
+        halves = [address & _WORD_MASK, address >> _WORD_BITS]
+        await self._transport.write_block(block.address("PARAMETERS_LOW", page=page), halves)
 
     async def _fields(self, name: str) -> dict[str, int]:
         word = await self._read(CHIP, name)

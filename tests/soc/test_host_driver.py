@@ -85,7 +85,7 @@ def test_programs_of_different_lengths_are_launched_one_after_the_other():
     run(host.launch([1, 2, 3], parameters={1: 64, 2: 128, 3: 64}))
     starts = [value for address, value in cable.log if address == CHIP.address("START")]
     assert starts == [1, 3]
-    assert (PE.address("PARAMETERS_LOW", page=2), 128) in cable.log
+    assert (PE.address("PARAMETERS_LOW", page=2), (128, 0)) in cable.log
 
 
 def test_waiting_polls_until_the_chip_rests():

@@ -38,6 +38,12 @@ def test_fields_fit_and_do_not_overlap():
                 taken |= bits
 
 
+def test_halves_of_an_address_follow_each_other():
+    for block in (CHIP, PE):
+        low = block.address("PARAMETERS_LOW")
+        assert block.address("PARAMETERS_HIGH") == low + WORD_BYTES
+
+
 def test_addresses_of_a_few_registers_never_change():
     """Drivers in other languages have them written down."""
     assert CHIP.address("IDENTITY") == 0
