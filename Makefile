@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench report vault stress docs clean
+.PHONY: help demo test test-slow lint format bench report vault stress network docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its 
 
 stress: $(INSTALLED) ## ten million random accesses to random vaults, every one checked
 	$(BIN)/python -m sim_tb.vault_stress
+
+network: $(INSTALLED) ## a hundred million flits through networks of six sizes; latency over rate
+	$(BIN)/vip bench network --flits 105000000
 
 report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power, scaling, devices
 	$(BIN)/vip report build/report
