@@ -1,5 +1,7 @@
 """Named configurations."""
 
+from dataclasses import replace
+
 from hdl.config import ConfigurationError, PeConfig
 from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
@@ -26,6 +28,7 @@ _TINY_TILE = VaultTileConfig(
     pes=1,
     extra_ports=CHIP_PORTS,
 )
+_SMALL_TILE = replace(_TINY_TILE, pes=2)
 
 
 def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
@@ -42,8 +45,8 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 #: ``pe-small`` has every instruction but small memories and queues, for quick looks. ``vault`` is
 #: the thesis's vault, four engines and 256 MiB; ``vault-axi`` has an AXI bus of 256 bits in place
 #: of its DRAM controller, for a board's memory; ``vault-small`` has two small engines and 1 MiB.
-#: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``thesis`` is
-#: the thesis's chip.
+#: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``small`` is
+#: one of 4 x 2 vaults with two; ``thesis`` is the thesis's chip.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
@@ -69,6 +72,7 @@ PRESETS: dict[str, Configuration] = {
         extra_ports=0,
     ),
     "tiny": ChipConfig(tile=_TINY_TILE, network=_network(_TINY_TILE, columns=2, rows=2)),
+    "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
     "thesis": ChipConfig(),
 }
 

