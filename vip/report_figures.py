@@ -49,16 +49,15 @@ def area(report: Report) -> bytes:
     down = [place - high / 2 for place in places]
     thesis_total = sum(row.thesis for row in rows)
     total = sum(row.ours for row in rows)
-    axes.barh(
+    thesis = axes.barh(
         up, [row.thesis for row in rows], high, color=_THESIS, label=f"thesis: {thesis_total:,.0f}"
     )
     axes.barh(down, memories, high, color=_MEMORIES, label=f"ours, memories: {sum(memories):,.0f}")
-    axes.barh(
+    ours = axes.barh(
         down, logic, high, left=memories, color=_LOGIC, label=f"ours, logic: {sum(logic):,.0f}"
     )
-    for place, row in enumerate(rows):
-        axes.text(row.ours + 700, place - high / 2, f"{row.ours:,.0f}", va="center", fontsize=8)
-        axes.text(row.thesis + 700, place + high / 2, f"{row.thesis:,.0f}", va="center", fontsize=8)
+    axes.bar_label(thesis, [f"{row.thesis:,.0f}" for row in rows], padding=3, fontsize=8)
+    axes.bar_label(ours, [f"{row.ours:,.0f}" for row in rows], padding=3, fontsize=8)
     axes.set_yticks(places, [row.component for row in rows])
     axes.set_xlabel("µm² at 28 nm")
     axes.set_title(f"Area of an engine: {total:,.0f} µm² beside Table 7.4's {thesis_total:,.0f}")
@@ -76,9 +75,8 @@ def clock(report: Report) -> bytes:
     names = [*(row.unit for row in rows), "whole engine"]
     clocks = [row.values["fmax_mhz"] for row in (*rows, report.cells.total)]
     colours = [_LOGIC] * len(rows) + [_LONGEST]
-    axes.barh(names, clocks, color=colours)
-    for place, value in enumerate(clocks):
-        axes.text(value + 10, place, f"{value:,.0f}", va="center", fontsize=8)
+    bars = axes.barh(names, clocks, color=colours)
+    axes.bar_label(bars, [f"{value:,.0f}" for value in clocks], padding=3, fontsize=8)
     axes.axvline(1000, color="black", linewidth=0.8, linestyle="--")
     axes.set_xlabel("MHz")
     axes.set_title("Clock by the longest path in Nangate 45 nm, before layout (dashed: goal)")
@@ -122,11 +120,11 @@ def scaling(report: Report) -> bytes:
         memories = [um2 / 1000 for _, _, um2 in sweep.points]
         logic = [um2 / 1000 for _, um2, _ in sweep.points]
         axes.bar(names, memories, 0.6, color=_MEMORIES, label="memories")
-        axes.bar(names, logic, 0.6, bottom=memories, color=_LOGIC, label="logic")
-        for place, (value, one, other) in enumerate(sweep.points):
-            weight = "bold" if value == sweep.chosen else "normal"
-            text = f"{(one + other) / 1000:.0f}"
-            axes.text(place, (one + other) / 1000 + 3, text, ha="center", fontweight=weight)
+        bars = axes.bar(names, logic, 0.6, bottom=memories, color=_LOGIC, label="logic")
+        sums = [f"{(one + other) / 1000:.0f}" for _, one, other in sweep.points]
+        labels = axes.bar_label(bars, sums, padding=2)
+        for label, (value, _, _) in zip(labels, sweep.points, strict=True):
+            label.set_fontweight("bold" if value == sweep.chosen else "normal")
         axes.set_xlabel(sweep.label)
         axes.set_ylabel("1000 µm²")
         _clean(axes)

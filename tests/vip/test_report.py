@@ -1,0 +1,74 @@
+"""The report page, from figures that are made up."""
+
+from base64 import b64decode
+from re import findall
+
+import pytest
+
+from hdl.config import PeConfig
+from synth.area import AreaReport, AreaRow
+from synth.devices import DEVICES
+from synth.power import PowerReport, PowerRow
+from synth.thesis_area import TABLE_7_4, beside_thesis
+from vip.report import KERNELS, Report, Scaling
+from vip.report_figures import FIGURES
+from vip.report_page import page
+
+
+def _row(unit: str, logic: float, memories: float, mhz: float) -> AreaRow:
+    values = {"logic_ge": 2 * logic, "sram_um2": memories, "area_um2": logic + memories}
+    return AreaRow(unit, {**values, "fmax_mhz": mhz}, {}, ((unit, 1000 / mhz),))
+
+
+@pytest.fixture
+def report() -> Report:
+    rows = (
+        _row("fetch", 200, 16000, 1500),
+        _row("issue", 2000, 0, 900),
+        _row("dispatch", 1000, 0, 1200),
+        _row("counters", 900, 5000, 1300),
+    )
+    area = AreaReport("generic", PeConfig(), rows, _row("total", 4100, 21000, 800))
+    power = PowerReport(
+        "cells", 45.0, 1.1, 100, 5, (PowerRow("fetch", 1e4, 2e3),), PowerRow("total", 1e4, 2e3),
+        {"step": 10.0},
+    )  # fmt: skip
+    scaling = tuple(
+        Scaling(name, name, 2, ((1, 100.0, 200.0), (2, 150.0, 300.0)))
+        for name in ("a", "b", "c", "d")
+    )
+    return Report(
+        name="<pe>",
+        config=PeConfig(),
+        area=area,
+        beside=beside_thesis(area),
+        cells=area,
+        fits=dict.fromkeys(DEVICES, 3),
+        power=dict.fromkeys(KERNELS, power),
+        scaling=scaling,
+        placed=(),
+    )
+
+
+def test_units_are_sums_of_the_components(report: Report) -> None:
+    beside = {row.component: row for row in report.beside}
+    assert list(beside) == list(TABLE_7_4)
+    assert sum(TABLE_7_4.values()) == pytest.approx(140592, abs=1)
+    assert beside["Issue"].ours == 3000
+    assert (beside["Other"].ours, beside["Other"].memories) == (5900, 5000)
+    assert sum(row.ours for row in beside.values()) == sum(
+        row.values["area_um2"] for row in report.area.rows
+    )
+
+
+def test_page_holds_everything(report: Report) -> None:
+    figures = {name: draw(report) for name, draw in FIGURES.items()}
+    assert figures == {name: draw(report) for name, draw in FIGURES.items()}
+    text = page(report, figures)
+    pictures = [b64decode(found) for found in findall(r"base64,([^\"]+)", text)]
+    assert sorted(pictures) == sorted(figures.values())
+    assert all(png.startswith(b"\x89PNG") for png in pictures)
+    assert "&lt;pe&gt;" in text
+    for words in ("Table 7.4", "LFE5U-85F", "not placed", "issue 1.11 ns", "pJ a step"):
+        assert words in text
+    assert "http" not in text.replace("http-equiv", "")
