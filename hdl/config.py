@@ -16,7 +16,7 @@ __all__ = ["ALL_INSTRUCTIONS", "ConfigurationError", "PeConfig", "SramKind"]
 SramKind = Literal["behavioural", "fpga", "macro"]
 
 #: Keys of every instruction that has hardware.
-ALL_INSTRUCTIONS: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if row.built)
+ALL_INSTRUCTIONS: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
 
 
 class ConfigurationError(VipError):

@@ -187,7 +187,7 @@ class Instruction:
         semantics: pseudo-code. ``A``, ``B``, ``C`` are the registers named by the fields, ``S`` the
             scratchpad and ``M`` the memory (both byte addressed), ``w`` the width in bytes.
         origin: thesis or ours.
-        built: False for an instruction that is declared but that no hardware implements yet.
+        optional: only engines whose configuration asks for it have it.
     """
 
     key: str
@@ -206,7 +206,7 @@ class Instruction:
     scalar: ScalarOp | None = None
     branch: BranchOp | None = None
     origin: Origin = Origin.THESIS
-    built: bool = True
+    optional: bool = False
 
     @property
     def match(self) -> int:

@@ -15,6 +15,7 @@ from .manual_text import (
     FAULTS,
     HAZARDS,
     INTRODUCTION,
+    LOGISTIC,
     MEMORY,
     NUMBERS,
     OPERANDS,
@@ -95,7 +96,10 @@ def _syntax(row: Instruction) -> str:
             operands.append(f"r{operand.field.name.upper()}")
         else:
             operands.append("target" if operand.role is Role.TARGET else f"#{operand.field.name}")
-    width = " [w-bit]" if row.width is not None else ""
+    width = ""
+    if row.width is not None:
+        widths = [other.width for other in INSTRUCTIONS if other.mnemonic == row.mnemonic]
+        width = " [w-bit]" if len(widths) > 1 else f" [{row.width.bits}-bit]"
     return f"`{row.mnemonic.removesuffix('.imm')}{width} {', '.join(operands)}".rstrip() + "`"
 
 
@@ -187,8 +191,8 @@ def _instructions() -> str:
             remarks = []
             if first.origin is Origin.OURS:
                 remarks.append("*Ours.*")
-            if not first.built:
-                remarks.append("*No hardware yet; illegal.*")
+            if first.optional:
+                remarks.append("*Optional.*")
             lines.append(
                 (
                     _syntax(first),
@@ -253,6 +257,7 @@ def _faults() -> str:
 def _timing() -> str:
     product = [BY_KEY[f"v.v.mul[{width.bits}]"] for width in Width]
     rest = BY_KEY[f"v.v.add[{Width.W16.bits}]"]
+    logistic = BY_KEY["v.sigmoid[16]"]
     rows = [
         (f"{row.width.bits}-bit", WORD_BYTES // row.width.bytes, passes(row), passes(rest))
         for row in product
@@ -274,6 +279,7 @@ def _timing() -> str:
                 ("elements", "elements a word", "cycles a word, products", "all else"),
                 rows,
             ),
+            f"A logistic function takes {passes(logistic)} cycles a word.\n",
             "Examples:\n",
             _table(("instruction", "VL", "MR", "cycles"), lengths),
         ]
@@ -298,6 +304,7 @@ def manual() -> str:
             STATE,
             _start(),
             NUMBERS,
+            LOGISTIC,
             _instructions(),
             _timing(),
             MEMORY,

@@ -2,6 +2,7 @@
 
 from .faults import FaultCause
 from .load_constant import CONSTANT_RANGE
+from .logistic import ERROR_BOUND, LIMIT_BITS, MOST_FRACTION, REGIONS, SEGMENTS, U_FRACTION
 from .operands import LOAD_IMMEDIATE
 from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTERS
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
@@ -11,12 +12,15 @@ __all__ = [
     "FAULTS",
     "HAZARDS",
     "INTRODUCTION",
+    "LOGISTIC",
     "MEMORY",
     "NUMBERS",
     "OPERANDS",
     "START_VALUES",
     "STATE",
 ]
+
+_SEGMENT_LENGTHS = ", ".join(f"1/{1 << U_FRACTION - region.shift}" for region in REGIONS)
 
 INTRODUCTION = f"""\
 # The instruction set
@@ -37,7 +41,7 @@ STATE = f"""\
 | `r0` to `r{REGISTERS - 1}` | 64-bit scalar registers, none hard-wired |
 | VL | elements of a vector or matrix row, 1 to {MAX_VL} |
 | MR | matrix rows, 1 to {MAX_MR} |
-| FX | fraction bits of products, 0 to {MAX_FX} |
+| FX | fraction bits, 0 to {MAX_FX} |
 | scratchpad | 4096 bytes, any alignment |
 | memory | 2<sup>33</sup> bytes of DRAM, shared by all engines |
 | program | 1024 words, of the engine's own |
@@ -64,9 +68,23 @@ NUMBERS = """\
   bits and rounded to the nearest, halves up: `(x + 2**(FX-1)) >> FX` with FX above 0. At last it
   saturates to the element.
 - A reduction by `add` is exact and saturates once, when the element is written. With an
-  element-wise operation other than `mul`, FX is not used.
+  `add`, `sub`, `min` or `max` element-wise, FX is not used.
 - Scalar arithmetic is 64 bits wide and wraps. Branches compare signed numbers. Addresses and
   lengths are unsigned 64-bit numbers, and nothing that is computed from them wraps.
+"""
+
+LOGISTIC = f"""\
+### Logistic functions
+
+`v.sigmoid` and `v.tanh` take 16-bit elements with FX fraction bits and give such elements. FX above
+{MOST_FRACTION} counts as {MOST_FRACTION}. The result differs from `1 / (1 + exp(-x))` or `tanh(x)`
+by less than {ERROR_BOUND} units of its last place, for every element and every FX, and is never out
+of range. Between neighbouring elements it may go down by one unit where the function hardly rises.
+
+Both functions come from one table of {len(SEGMENTS)} parabolas for tanh from 0 to
+{(1 << LIMIT_BITS) >> U_FRACTION}, with 1 beyond; the segments are {_SEGMENT_LENGTHS} long, the
+short ones near 0. Every bit is defined in `isa/logistic.py`. An engine has these instructions only
+if its configuration asks for them.
 """
 
 OPERANDS = """\
@@ -77,8 +95,8 @@ described above. In the column "word", letters are the bits of the fields, `i` a
 the width.
 
 A result must not overlap an operand of the same instruction, except that each element may replace
-the very element that it is made from (`v.v` and `v.s` with the result at the address of an
-operand vector), and that the results of `m.v` may start where its matrix starts: result *i* then
+the very element that it is made from (all but `m.v`, with the result at the address of an operand
+vector), and that the results of `m.v` may start where its matrix starts: result *i* then
 lies in rows up to *i*, which have been read when it is written. Otherwise the result is undefined;
 the simulator reads all operands first.
 """

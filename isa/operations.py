@@ -11,6 +11,7 @@ import numpy as np
 
 from .faults import FaultCause
 from .image import DramImage
+from .logistic import logistic
 from .table import (
     FIELD_A,
     FIELD_B,
@@ -246,6 +247,26 @@ def _element_wise(state: ProcessorState, row: Instruction, word: int, address: i
     return operation
 
 
+def _logistic(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.width is not None
+    assert row.logistic is not None
+    registers, following = state.registers, address + 1
+    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+    pad, size = state.scratchpad, len(state.scratchpad)
+    width, element, which = row.width.bytes, element_type(row.width), row.logistic
+
+    def operation() -> int:
+        length = state.vl * width
+        result, source = registers[a], registers[b]
+        if result + length > size or source + length > size:
+            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        values = logistic(which, np.frombuffer(pad, element, state.vl, source), state.fx)
+        pad[result : result + length] = values.tobytes()
+        return following
+
+    return operation
+
+
 def _transfer(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
     assert row.width is not None
     registers, following = state.registers, address + 1
@@ -309,6 +330,7 @@ _BY_OPCODE: dict[Opcode, _Binder] = {
     Opcode.MATRIX_VECTOR: _matrix_vector,
     Opcode.VECTOR_VECTOR: _element_wise,
     Opcode.VECTOR_SCALAR: _element_wise,
+    Opcode.LOGISTIC: _logistic,
     Opcode.SET_VL: _setting("vl", 1, MAX_VL),
     Opcode.SET_MR: _setting("mr", 1, MAX_MR),
     Opcode.SET_FX: _setting("fx", 0, MAX_FX),

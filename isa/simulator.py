@@ -145,7 +145,7 @@ class Simulator:
         self._operations: list[Operation] = []
         for address, word in enumerate(words):
             row = find(word)
-            if row is not None and (not row.built or row.key not in instructions):
+            if row is not None and row.key not in instructions:
                 row = None
             self._keys.append(None if row is None else row.key)
             self._operations.append(bind(state, row, word, address))

@@ -25,9 +25,12 @@ VECTOR_HELD = 2
 
 
 def passes(instruction: Instruction) -> int:
-    """Cycles that each 64-bit word takes: 1, or 2 and 4 for 32- and 64-bit products."""
+    """Cycles that each 64-bit word takes: 1; 2 and 4 for 32- and 64-bit products; one for each of
+    its elements for a logistic function."""
     if instruction.vertical is VerticalOp.MUL and instruction.width is not None:
         return max(1, instruction.width.bits // 16)
+    if instruction.logistic is not None and instruction.width is not None:
+        return WORD_BYTES // instruction.width.bytes
     return 1
 
 

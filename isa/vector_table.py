@@ -92,25 +92,25 @@ def vector_rows() -> list[Instruction]:
                     )
                 )
     for logistic in LogisticOp:
-        for width in Width:
-            name = f"v.{logistic.name}".lower()
-            rows.append(
-                Instruction(
-                    key=f"{name}[{width.bits}]",
-                    mnemonic=name,
-                    width=width,
-                    opcode=Opcode.LOGISTIC,
-                    function=WIDTH.insert(width) | VERTICAL.insert(logistic),
-                    format=Format.AB,
-                    operands=make_operands(Format.AB, Role.RESULT_ADDRESS, Role.VECTOR_ADDRESS),
-                    unit=Unit.VECTOR,
-                    logistic=logistic,
-                    summary=f"Element-wise {logistic.name.lower()}.",
-                    semantics=f"for j < VL: S[A + j*w] = {logistic.name.lower()}(S[B + j*w])",
-                    origin=Origin.OURS,
-                    built=False,
-                )
+        name = f"v.{logistic.name}".lower()
+        width = Width.W16
+        rows.append(
+            Instruction(
+                key=f"{name}[{width.bits}]",
+                mnemonic=name,
+                width=width,
+                opcode=Opcode.LOGISTIC,
+                function=WIDTH.insert(width) | VERTICAL.insert(logistic),
+                format=Format.AB,
+                operands=make_operands(Format.AB, Role.RESULT_ADDRESS, Role.VECTOR_ADDRESS),
+                unit=Unit.VECTOR,
+                logistic=logistic,
+                summary=f"Element-wise {logistic.name.lower()}.",
+                semantics=f"for j < VL: S[A + j*w] = {logistic.name.lower()}(S[B + j*w])",
+                origin=Origin.OURS,
+                optional=True,
             )
+        )
     for opcode, name, limit, origin in (
         (Opcode.SET_VL, "vl", f"1..{MAX_VL}", Origin.THESIS),
         (Opcode.SET_MR, "mr", f"1..{MAX_MR}", Origin.THESIS),

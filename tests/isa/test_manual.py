@@ -50,7 +50,7 @@ def test_every_instruction_has_a_row_with_its_encoding(row: Instruction, text: s
     assert row.semantics in found[0][2].replace("\\|", "|")
     assert row.summary in found[0][1]
     assert ("Ours" in found[0][1]) == (row.origin is Origin.OURS)
-    assert ("No hardware" in found[0][1]) == (not row.built)
+    assert ("Optional" in found[0][1]) == row.optional
 
 
 def test_its_assembly_assembles(text: str) -> None:

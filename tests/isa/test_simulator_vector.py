@@ -8,9 +8,9 @@ import pytest
 from isa.encoding import encode
 from isa.image import DramImage
 from isa.simulator import Simulator
-from isa.table import BY_KEY, Instruction, ReductionOp, Unit, VerticalOp
+from isa.table import BY_KEY, Instruction, ReductionOp, VerticalOp
 
-ROWS = [row for row in BY_KEY.values() if row.unit is Unit.VECTOR and row.built]
+ROWS = [row for row in BY_KEY.values() if row.vertical is not None]
 KEYS = [row.key for row in ROWS]
 RESULT, FIRST, SECOND, SETTING = 20, 21, 22, 23
 PAD = 65536

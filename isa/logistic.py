@@ -1,0 +1,147 @@
+"""The logistic functions, bit-exact: a table of parabolas, and how an element goes through it.
+
+Both functions come from ``tanh`` on 0..8: ``sigmoid(x) = (1 + tanh(x / 2)) / 2``, and beyond 8 the
+table's value is 1. An element has ``f`` fraction bits, FX or :data:`MOST_FRACTION`, whichever is
+less, and so has its result. With ``u`` the magnitude of ``x``, or of ``x / 2`` for the sigmoid, in
+units of ``2**-16``, which hold it exactly:
+
+- the segment of ``u`` is found from its leading bits (:data:`REGIONS`), and ``t`` is the place
+  within it in units of ``2**-12`` of its length, rounded down;
+- ``y = constant + (slope - (curve * t >> 12)) * t >> 12``, in units of ``2**-18``; a ``u`` of 8 or
+  more gives ``y = 2**18``;
+- with ``y`` negated if ``x`` is negative, the result is ``2 * y`` for tanh and ``2**18 + y`` for
+  the sigmoid, in units of ``2**-19``, rounded to ``f`` fraction bits, halves up. It needs no
+  saturation: it is in range as the element is.
+
+The table is made here from the mathematical function, by quadratic interpolation in the Chebyshev
+points of each segment. Source: ours; the thesis (7.2.2, 7.2.4) only says that there is such a unit.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .operators import LogisticOp
+
+__all__ = [
+    "ERROR_BOUND",
+    "LIMIT_BITS",
+    "MOST_FRACTION",
+    "PLACE_BITS",
+    "REGIONS",
+    "SEGMENTS",
+    "U_FRACTION",
+    "VALUE_FRACTION",
+    "Region",
+    "Segment",
+    "logistic",
+]
+
+Array = np.ndarray[Any, Any]
+
+#: Fraction bits of an element at most; a larger FX counts as this.
+MOST_FRACTION = 15
+#: Fraction bits of ``u``.
+U_FRACTION = 16
+#: ``u`` below two to this power goes through the table.
+LIMIT_BITS = U_FRACTION + 3
+#: Bits of the place within a segment.
+PLACE_BITS = 12
+#: Fraction bits of the table's value.
+VALUE_FRACTION = 18
+#: The result differs from the function's value by less than so many units of its last place.
+ERROR_BOUND = 0.75
+
+
+@dataclass(frozen=True)
+class Region:
+    """Segments of equal length: those from ``u = start`` on, ``2**shift`` long, up to the next
+    region or the table's end; ``first`` is the index of the first of them."""
+
+    start: int
+    shift: int
+    first: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Coefficients of a segment in units of ``2**-VALUE_FRACTION``, none negative; see the module's
+    text."""
+
+    constant: int
+    slope: int
+    curve: int
+
+
+#: Ascending. Segments are shorter where the function bends more.
+REGIONS = (
+    Region(start=0, shift=U_FRACTION - 4, first=0),
+    Region(start=2 << U_FRACTION, shift=U_FRACTION - 3, first=32),
+    Region(start=4 << U_FRACTION, shift=U_FRACTION - 1, first=48),
+)
+
+
+def _segment(start: float, length: float) -> Segment:
+    """The parabola through tanh in the three Chebyshev points of a segment."""
+    half = math.sqrt(3) / 4
+    low, middle, high = (math.tanh(start + (0.5 + at) * length) for at in (-half, 0, half))
+    # Around the middle of the segment; then around its beginning.
+    slope = (high - low) / (2 * half)
+    curve = (high - 2 * middle + low) / (2 * half * half)
+    scale = 1 << VALUE_FRACTION
+    return Segment(
+        constant=max(0, round((middle - slope / 2 + curve / 4) * scale)),
+        slope=round((slope - curve) * scale),
+        curve=round(-curve * scale),
+    )
+
+
+def _segments() -> tuple[Segment, ...]:
+    found: list[Segment] = []
+    ends = [region.start for region in REGIONS[1:]] + [1 << LIMIT_BITS]
+    for region, end in zip(REGIONS, ends, strict=True):
+        assert region.first == len(found)
+        for start in range(region.start, end, 1 << region.shift):
+            found.append(_segment(start / 2**U_FRACTION, 2.0**region.shift / 2**U_FRACTION))
+    return tuple(found)
+
+
+#: The table.
+SEGMENTS = _segments()
+
+_CONSTANTS, _SLOPES, _CURVES = (
+    np.array([getattr(segment, name) for segment in SEGMENTS], np.int64)
+    for name in ("constant", "slope", "curve")
+)
+
+
+def logistic(function: LogisticOp, values: Array, fx: int) -> Array:
+    """Results for 16-bit elements, of the same type.
+
+    Parameters:
+        function: which one.
+        values: signed 16-bit elements.
+        fx: FX, 0..63.
+    """
+    fraction = min(fx, MOST_FRACTION)
+    halved = function is LogisticOp.SIGMOID
+    exact = values.astype(np.int64)
+    u = np.abs(exact) << (U_FRACTION - fraction - halved)
+    inside = np.minimum(u, (1 << LIMIT_BITS) - 1)
+    index = np.zeros_like(u)
+    place = np.zeros_like(u)
+    for region in REGIONS:
+        here = inside >= region.start
+        offset = inside - region.start
+        index = np.where(here, region.first + (offset >> region.shift), index)
+        within = offset & ((1 << region.shift) - 1)
+        place = np.where(here, within >> (region.shift - PLACE_BITS), place)
+    bent = _SLOPES[index] - (_CURVES[index] * place >> PLACE_BITS)
+    y = _CONSTANTS[index] + (bent * place >> PLACE_BITS)
+    y = np.where(u >> LIMIT_BITS, 1 << VALUE_FRACTION, y)
+    y = np.where(exact < 0, -y, y)
+    twice = (1 << VALUE_FRACTION) + y if halved else 2 * y
+    shift = VALUE_FRACTION + 1 - fraction
+    return ((twice + (1 << (shift - 1))) >> shift).astype(values.dtype)
