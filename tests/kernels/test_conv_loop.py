@@ -21,7 +21,8 @@ def test_results_to_the_bit(positions: int) -> None:
     assert results.tolist() == data.expected().tolist()
     assert len(set(results.tolist())) > 1
     assert data.products == positions * TAPS * COLUMN
-    assert simulator.executed["m.v.mul.add"] == positions * TAPS
+    products = [n for key, n in simulator.executed.items() if key.startswith("m.v.mul.add")]
+    assert products == [positions * TAPS]
 
 
 def test_sums_saturate() -> None:
