@@ -58,10 +58,20 @@ class Manager:
     """Random bursts to a memory of ``memory``, which is a start state.
 
     A burst that overlaps one of the other kind on its way waits for it: there is no order between.
+    Answers on the channel ``stuck``, b or r, are never taken, nor waited for.
     """
 
     def __init__(
-        self, rng, memory, bursts, *, offer=1.0, take=1.0, outstanding=12, failing=frozenset()
+        self,
+        rng,
+        memory,
+        bursts,
+        *,
+        offer=1.0,
+        take=1.0,
+        outstanding=12,
+        failing=frozenset(),
+        stuck="",
     ):
         self.rng = rng
         self.memory = bytearray(memory)
@@ -70,7 +80,8 @@ class Manager:
         self.outstanding = outstanding
         self.failing = failing
         self.bursts = deque(bursts)
-        self.total = len(self.bursts)
+        self.stuck = stuck
+        self.total = sum(stuck != ("b" if burst.write else "r") for burst in self.bursts)
         self.offers = {"aw": None, "w": None, "ar": None}
         self.queues = {"aw": deque(), "w": deque(), "ar": deque()}
         self.writes, self.reads = deque(), deque()
@@ -82,7 +93,7 @@ class Manager:
 
     @property
     def done(self):
-        """Whether every burst has its answer."""
+        """Whether every burst has its answer, but for those on a stuck channel."""
         return len(self.finished) == self.total
 
     def plan(self):
@@ -93,7 +104,7 @@ class Manager:
             if self.offers[name] is None and queue and self.rng.random() < self.offer:
                 self.offers[name] = queue.popleft()
         for name in self.ready:
-            self.ready[name] = self.rng.random() < self.take
+            self.ready[name] = name != self.stuck and self.rng.random() < self.take
         return self.offers, self.ready
 
     def _free(self, burst):
