@@ -206,7 +206,7 @@ def plan_dense(
 
 
 def _best_chunk(inputs: int, most: int) -> int:
-    """Inputs in a chunk, at most ``most``, for which a row of weights takes the fewest DRAM columns;
+    """Inputs in a chunk, at most ``most``, for which a row of weights takes the fewest columns;
     the longest of those. A row of a chunk that does not fill its columns shares one with the next
     row, and both load it."""
 
