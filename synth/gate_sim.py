@@ -1,42 +1,34 @@
 """Simulation of a mapped netlist with recorded inputs: what every cell and memory does.
 
-Delays are not simulated, so a net changes at most once a cycle: hazards are not counted. The
-simulator (``gate_sim.cpp``) is compiled at its first use and kept by content.
+Delays are not simulated, so a net changes at most once a cycle: hazards are not counted.
 """
 
-import ctypes
-import hashlib
-import os
 import re
-import shlex
-import subprocess
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from ctypes import POINTER, byref, c_int32, c_int64, c_uint8, c_uint64
+from collections.abc import Mapping, Sequence
+from ctypes import POINTER, byref, c_int32, c_uint8, c_uint64
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hdl.sram_macro import SramGeometry
 
 from .cell_library import Cell, CellLibrary
 from .errors import SynthesisError
 from .gate_function import MAX_INPUTS, needed_inputs, truth_table
+from .gate_sim_native import (
+    WHOLE_EDGE,
+    Array,
+    Arrays,
+    Cells,
+    Counts,
+    Macros,
+    Stimulus,
+    simulator,
+)
 from .netlist import RESET, Gate, Netlist
 from .order import driven, ordered
-from .yosys import cache_folder
 
 __all__ = ["Activity", "CellActivity", "GateSimulation", "Recording"]
-
-_SOURCE = Path(__file__).with_name("gate_sim.cpp")
-#: What one edge of an output counts in ``Counts.causes``.
-_WHOLE = 60
-
-_Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -69,8 +61,8 @@ class CellActivity:
     """
 
     inputs: tuple[str, ...]
-    states: _Array
-    causes: Mapping[str, _Array]
+    states: Array
+    causes: Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -85,68 +77,9 @@ class Activity:
     """
 
     cycles: int
-    toggles: _Array
+    toggles: Array
     cells: tuple[CellActivity | None, ...]
     accesses: Mapping[int, tuple[int, ...]]
-
-
-class _Cells(ctypes.Structure):
-    _fields_ = (
-        ("count", c_int32),
-        ("input_start", POINTER(c_int32)),
-        ("inputs", POINTER(c_int32)),
-        ("output_start", POINTER(c_int32)),
-        ("outputs", POINTER(c_int32)),
-        ("truth", POINTER(c_uint64)),
-        ("needed", POINTER(c_int32)),
-        ("state", POINTER(c_int32)),
-        ("enable", POINTER(c_int32)),
-        ("next", POINTER(c_uint64)),
-        ("bins", POINTER(c_int32)),
-    )
-
-
-class _Macros(ctypes.Structure):
-    _fields_ = (("count", c_int32), ("shape", POINTER(c_int32)), ("pins", POINTER(c_int32)))
-
-
-class _Stimulus(ctypes.Structure):
-    _fields_ = (
-        ("nets", c_int32),
-        ("cycles", c_int32),
-        ("checked_from", c_int32),
-        ("counted_from", c_int32),
-        ("counted_to", c_int32),
-        ("inputs", c_int32),
-        ("outputs", c_int32),
-        ("input_nets", POINTER(c_int32)),
-        ("output_nets", POINTER(c_int32)),
-        ("input_values", POINTER(c_uint8)),
-        ("output_values", POINTER(c_uint8)),
-        ("values", POINTER(c_uint8)),
-    )
-
-
-class _Counts(ctypes.Structure):
-    _fields_ = (
-        ("toggles", POINTER(c_uint64)),
-        ("states", POINTER(c_uint64)),
-        ("causes", POINTER(c_uint64)),
-        ("accesses", POINTER(c_uint64)),
-    )
-
-
-class _Arrays:
-    """Arrays that a structure points to; kept as long as this is."""
-
-    def __init__(self) -> None:
-        self._kept: list[_Array] = []
-
-    def __call__(self, values: Any, kind: Any) -> Any:
-        array = np.ascontiguousarray(values, dtype=np.dtype(kind))
-        # An empty array has no place to point to.
-        self._kept.append(array if array.size else np.zeros(1, dtype=np.dtype(kind)))
-        return self._kept[-1].ctypes.data_as(POINTER(kind))
 
 
 @dataclass(frozen=True)
@@ -280,7 +213,7 @@ class GateSimulation:
         values = np.zeros(self.nets + self._states, dtype=np.uint8)
         for net, bit in self.netlist.constants.items():
             values[net] = bit
-        models, keep = self._models, _Arrays()
+        models, keep = self._models, Arrays()
         sizes = [1 << len(model.nets) for model in models]
         bins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         pins = [len(model.outputs) for model in models]
@@ -289,7 +222,7 @@ class GateSimulation:
         causes = np.zeros((sum(pins), MAX_INPUTS), dtype=np.uint64)
         shapes, ports, accesses = self._macros()
         used = np.zeros(max(1, sum(accesses)), dtype=np.uint64)
-        cells = _Cells(
+        cells = Cells(
             len(models),
             keep(np.concatenate([[0], np.cumsum([len(m.nets) for m in models])]), c_int32),
             keep([net for model in models for net in model.nets], c_int32),
@@ -309,8 +242,8 @@ class GateSimulation:
             keep([model.next for model in models], c_uint64),
             keep(bins, c_int32),
         )
-        macros = _Macros(len(shapes), keep(shapes, c_int32), keep(ports, c_int32))
-        stimulus = _Stimulus(
+        macros = Macros(len(shapes), keep(shapes, c_int32), keep(ports, c_int32))
+        stimulus = Stimulus(
             values.size,
             end,
             start,
@@ -324,10 +257,10 @@ class GateSimulation:
             keep(outputs[1], c_uint8),
             keep(values, c_uint8),
         )
-        counts = _Counts(
+        counts = Counts(
             *(array.ctypes.data_as(POINTER(c_uint64)) for array in (toggles, states, causes, used))
         )
-        wrong = _simulator()(byref(cells), byref(macros), byref(stimulus), byref(counts))
+        wrong = simulator()(byref(cells), byref(macros), byref(stimulus), byref(counts))
         if wrong >= 0:
             cycle, place = divmod(wrong, len(outputs[0]))
             raise SynthesisError(
@@ -355,14 +288,14 @@ class GateSimulation:
     def _activity(
         self,
         cycles: int,
-        toggles: _Array,
-        states: _Array,
-        bins: _Array,
-        causes: _Array,
-        used: _Array,
+        toggles: Array,
+        states: Array,
+        bins: Array,
+        causes: Array,
+        used: Array,
     ) -> Activity:
         found: list[CellActivity | None] = [None] * len(self.netlist.gates)
-        edges = causes / _WHOLE
+        edges = causes / WHOLE_EDGE
         row = 0
         for number, (place, model) in enumerate(zip(self._order, self._models, strict=True)):
             outputs = {}
@@ -386,7 +319,7 @@ def _columns(
     recorded: Mapping[str, Sequence[int]],
     cycles: int,
     what: str,
-) -> tuple[list[int], _Array]:
+) -> tuple[list[int], Array]:
     """Nets of ``ports`` and their bits, a row a cycle."""
     nets: list[int] = []
     columns = []
@@ -402,33 +335,3 @@ def _columns(
         nets += bits
     empty = np.zeros((cycles, 0), dtype=np.uint8)
     return nets, np.concatenate([empty, *columns], axis=1)
-
-
-@lru_cache(maxsize=1)
-def _simulator() -> Callable[..., int]:
-    """The compiled simulator's function."""
-    try:
-        compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
-    except ValueError as error:
-        raise SynthesisError(f"CXX can't be understood: {error}") from None
-    command = [*compiler, "-std=c++17", "-O2", "-shared", "-fPIC", str(_SOURCE), "-o"]
-    content = "\0".join(command).encode() + _SOURCE.read_bytes()
-    target = cache_folder() / f"gate_sim-{hashlib.sha256(content).hexdigest()[:20]}.so"
-    if not target.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".running-") as folder:
-            built = Path(folder) / target.name
-            try:
-                done = subprocess.run(
-                    [*command, str(built)], capture_output=True, text=True, check=False
-                )
-            except OSError:
-                raise SynthesisError(
-                    f"power needs a C++ compiler: {compiler[0]!r} is not on the path"
-                ) from None
-            if done.returncode:
-                raise SynthesisError(f"{compiler[0]} fails: {done.stderr.strip().splitlines()[0]}")
-            built.replace(target)
-    function = ctypes.CDLL(str(target)).vip_gate_sim
-    function.restype = c_int64
-    return lambda *arguments: int(function(*arguments))
