@@ -4,11 +4,13 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiBurst, AxiResponse
 from hdl.component import Component
+from hdl.emission import once
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
+from hdl.stream_buffer import StreamBuffer
 
 from .host_config import HOST_ADDRESS_BITS, PAGE_BYTES, HostConfig
 
@@ -89,7 +91,8 @@ def ends(m: Module, touched: Value) -> tuple[Value, Value]:
 
 
 class BurstWalker(Component):
-    """Walks through bursts, one beat a cycle, without a gap between bursts.
+    """Walks through bursts, one beat a cycle, without a gap between bursts. A beat is there in the
+    cycle after its burst or the beat before it; no path leads through from one side to the other.
 
     What AXI does not have is told by ``response``: beats wider than 64 bits, the reserved kind of
     burst, a wrapping burst of another length than 2, 4, 8 or 16 or that begins between beats, and
@@ -97,7 +100,7 @@ class BurstWalker(Component):
 
     Members:
         burst: stream of :func:`burst_layout`, in; taken with its last beat.
-        beat: stream of :func:`burst_beat`, out; in the same cycle.
+        beat: stream of :func:`burst_beat`, out.
     """
 
     def __init__(self, config: HostConfig) -> None:
@@ -112,7 +115,10 @@ class BurstWalker(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         burst: Any = self.burst.payload
-        beat: Any = self.beat.payload
+        buffer = StreamBuffer(shape=burst_beat(self.config))
+        m.submodules.buffer = once(buffer, platform)
+        connect(m, buffer.output, flipped(self.beat))
+        beat: Any = buffer.input.payload
         within = Signal()
         kept = Signal(_PAGE_BITS)
         done = Signal(8)
@@ -168,9 +174,9 @@ class BurstWalker(Component):
 
         moves = Signal()
         m.d.comb += [
-            self.beat.valid.eq(self.burst.valid),
-            moves.eq(self.beat.valid & self.beat.ready),
-            self.burst.ready.eq(self.beat.ready & beat.last),
+            buffer.input.valid.eq(self.burst.valid),
+            moves.eq(self.burst.valid & buffer.input.ready),
+            self.burst.ready.eq(buffer.input.ready & beat.last),
         ]
         with m.If(moves):
             m.d.sync += [
