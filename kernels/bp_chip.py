@@ -17,7 +17,7 @@ from .vault_ring import VaultRing
 __all__ = ["BpChipJob"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BpChipJob:
     """A problem to solve with all vaults of a chip. A host does this, whatever its transport:
 

@@ -36,7 +36,7 @@ class Phase:
     parameters: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BpLevelsJob:
     """A problem to solve on two levels (:mod:`kernels.bp_levels`) with all vaults of a chip.
 

@@ -20,6 +20,8 @@ __all__ = ["VaultRing"]
 
 #: Bits of the whole chip's addresses (thesis 5.2).
 _CHIP_ADDRESS_BITS = 33
+#: Most address bits of a PE.
+_MOST_ADDRESS_BITS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,8 @@ class VaultRing:
 
     Attributes:
         columns, rows: vaults of the torus, at least 1 each.
-        address_bits: of a byte address within a vault, 12..40.
+        address_bits: of a byte address within a vault; at least 12, and with those of the vault's
+            index at most 40.
 
     Raises:
         KernelError: a value outside its range.
@@ -42,8 +45,12 @@ class VaultRing:
         for name in ("columns", "rows"):
             if getattr(self, name) < 1:
                 raise KernelError(f"{name} of vaults must be at least 1, not {getattr(self, name)}")
-        if not 12 <= self.address_bits <= 40:
-            raise KernelError(f"address_bits of a vault must be 12 to 40, not {self.address_bits}")
+        most = _MOST_ADDRESS_BITS - (self.vaults - 1).bit_length()
+        if not 12 <= self.address_bits <= most:
+            raise KernelError(
+                f"address_bits of each of {self.vaults} vaults must be 12 to {most}, "
+                f"not {self.address_bits}"
+            )
 
     @property
     def vaults(self) -> int:

@@ -46,11 +46,11 @@ def load(job: BpChipJob) -> DramImage:
     return memory
 
 
-def start(job: BpChipJob, memory: DramImage, seed: int = 0) -> Together:
+def start(job: BpChipJob, memory: DramImage, seed: int = 0, idle: int = 0) -> Together:
     return Together(
         job.program,
         memory,
-        members=job.pes,
+        members=job.pes + idle,
         ring=job.ring,
         parameters=job.parameters,
         seed=seed,
@@ -82,7 +82,7 @@ GRIDS = [(2, 2, 1), (4, 2, 2), (3, 2, 1), (1, 1, 4), (3, 1, 2), (1, 2, 3), (3, 3
     height=st.integers(1, 11),
     labels=st.sampled_from([3, 8, 16]),
     bits=st.sampled_from([8, 16, 32]),
-    iterations=st.integers(1, 2),
+    iterations=st.integers(0, 2),
     longest=st.sampled_from([1, 30, 300]),
 )
 def test_equals_the_golden_model_under_any_timing(
@@ -113,6 +113,15 @@ def test_a_launch_may_follow_without_clearing_anything() -> None:
             assert {outcome.state for outcome in outcomes} == {"halted"}
         data = {address: memory.read(address, length) for address, length in job.reads()}
     assert (job.result(data) == iterate(job.problem, 3)).all()
+
+
+def test_pes_without_work_end_at_once() -> None:
+    job = job_of(problem_of(6, 7, 5, 3), 2, 1, 1)
+    with load(job) as memory:
+        outcomes = start(job, memory, idle=2).run(in_bursts(1, 60))
+        data = {address: memory.read(address, length) for address, length in job.reads()}
+    assert {outcome.state for outcome in outcomes} == {"halted"}
+    assert (job.result(data) == job.expected()).all()
 
 
 def test_it_goes_on_from_messages() -> None:

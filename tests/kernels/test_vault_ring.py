@@ -22,7 +22,7 @@ FIGURE = (
 @pytest.mark.parametrize("rows", SIDES)
 @pytest.mark.parametrize("columns", SIDES)
 def test_the_ring_visits_every_vault_by_single_links(columns: int, rows: int) -> None:
-    ring = VaultRing(columns=columns, rows=rows)
+    ring = VaultRing(columns=columns, rows=rows, address_bits=28)
     assert sorted(ring.order) == list(range(columns * rows))
     around = [*ring.order, ring.order[0]]
     assert {ring.links(one, other) for one, other in pairwise(around)} == {
@@ -109,7 +109,8 @@ def test_addresses() -> None:
     [
         (lambda: VaultRing(columns=0), "columns of vaults must be at least 1, not 0"),
         (lambda: VaultRing(rows=-1), "rows of vaults must be at least 1, not -1"),
-        (lambda: VaultRing(address_bits=41), "12 to 40, not 41"),
+        (lambda: VaultRing(address_bits=41), "of each of 1 vaults must be 12 to 40, not 41"),
+        (lambda: VaultRing(columns=3, address_bits=39), "3 vaults must be 12 to 38, not 39"),
         (lambda: TileGrid(width=0, height=1, ring=VaultRing()), "width must be at least 1"),
     ],
 )
