@@ -25,7 +25,9 @@ from soc.tile_control import TileControl
 COLUMN_WORD_BITS = 2
 
 
-def small(columns: int = 2, rows: int = 1, pes: int = 2, vault_address_bits: int = 14):
+def small(
+    columns: int = 2, rows: int = 1, pes: int = 2, vault_address_bits: int = 14, tag_bits: int = 4
+) -> HostConfig:
     """A configuration with engines as the preset ``pe-small``, but without a vector unit, which has
     nothing to do with the host and takes most of the time to build."""
     vault_bits = (columns * rows - 1).bit_length()
@@ -41,7 +43,7 @@ def small(columns: int = 2, rows: int = 1, pes: int = 2, vault_address_bits: int
         pes=pes,
         vault_address_bits=vault_address_bits,
         network_counters=5,
-        tag_bits=4,
+        tag_bits=tag_bits,
     )
 
 

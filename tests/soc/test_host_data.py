@@ -61,17 +61,22 @@ def run(simulate, config, manager, memory, limit=60_000):
 
 
 @pytest.mark.parametrize(
-    ("offer", "take", "accept", "answer", "latency"),
-    [(1, 1, 1, 1, 0), (1, 0.3, 1, 1, 5), (1, 1, 0.4, 0.5, 30), (0.6, 0.6, 0.6, 0.6, 10)],
+    ("offer", "take", "accept", "answer", "latency", "values"),
+    [
+        (1, 1, 1, 1, 0, {"columns": 1, "tag_bits": 2}),
+        (1, 0.3, 1, 1, 5, {"columns": 3, "tag_bits": 4}),
+        (1, 1, 0.4, 0.5, 30, {"columns": 4, "tag_bits": 6}),
+        (0.6, 0.6, 0.6, 0.6, 10, {"columns": 2, "rows": 3, "tag_bits": 4}),
+    ],
 )
 def test_every_burst_as_axi_has_it_and_as_it_has_not(
-    simulate, rng, offer, take, accept, answer, latency
+    simulate, rng, offer, take, accept, answer, latency, values
 ):
-    config = small(columns=3)
+    config = small(**values)
     content = rng.randbytes(config.memory_bytes)
     failing = frozenset(rng.sample(range(config.memory_bytes // COLUMN), 60))
     bursts = [
-        random_burst(rng, config.memory_bytes, config.id_bits, illegal=0.15) for _ in range(60)
+        random_burst(rng, config.memory_bytes, config.id_bits, illegal=0.3) for _ in range(60)
     ]
     manager = Manager(rng, content, bursts, offer=offer, take=take, failing=failing)
     memory = PortMemory(rng, content, accept=accept, offer=answer, latency=latency, failing=failing)
@@ -83,7 +88,7 @@ def test_every_burst_as_axi_has_it_and_as_it_has_not(
 @pytest.mark.parametrize("write", [False, True])
 @pytest.mark.parametrize("length", [4, 256])
 def test_nine_tenths_of_a_word_a_cycle(simulate, rng, write, length):
-    config = replace(small(), tag_bits=6)
+    config = small(tag_bits=6)
     content = rng.randbytes(config.memory_bytes)
     bursts = [
         make(rng, write=write, address=8 * length * number, length=length, identifier=number % 3)
