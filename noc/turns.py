@@ -13,8 +13,9 @@ class Turns(Component):
     """Says who may begin the next packet on a virtual channel, so that nobody waits for ever.
 
     A round robin would be the same, but its choice would lie on the router's longest path. Here who
-    is next in turn is chosen a cycle ahead: if it wants, only it may; if not, all may. Who wants
-    without a break may after at most ``2 * count`` packets of others.
+    is in turn is a register: if it wants, only it may; if not, all may, and the next who wants is
+    in turn. Who wants without a break begins after at most ``2 * (count - 1)`` packets of
+    others.
 
     Parameters:
         count: who may want, at least 1.
@@ -31,16 +32,17 @@ class Turns(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        behind = Signal(self.count)
         turn = Signal(self.count)
-        waiting = Signal(self.count)
-        high = Signal(self.count)
+        others = Signal(self.count)
+        behind = Signal(self.count)
+        stays = Signal()
         m.d.comb += [
             self.may.eq(Mux((turn & self.wants).any(), turn, ~0)),
-            waiting.eq(self.wants & ~self.begins),
-            high.eq(waiting & behind),
+            others.eq(self.wants & ~turn),
+            behind.eq(others & ~(turn | (turn - 1))),
+            stays.eq((turn & self.wants & ~self.begins).any()),
         ]
-        m.d.sync += turn.eq(Mux(high.any(), lowest(high), lowest(waiting)))
-        with m.If(self.begins.any()):
-            m.d.sync += behind.eq(~(self.begins | (self.begins - 1)))
+        # Turns go round in a circle whoever begins, so that nobody can be passed over twice.
+        with m.If(~stays & others.any()):
+            m.d.sync += turn.eq(Mux(behind.any(), lowest(behind), lowest(others)))
         return m

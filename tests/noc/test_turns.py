@@ -1,52 +1,92 @@
 """Turns of packets on a channel."""
 
 import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Assert, Assume, Module, Signal
 
+from hdl.yosys import YosysError, quote, run_yosys
 from noc.turns import Turns
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-@pytest.mark.parametrize("packet", [1, 3])
-def test_who_wants_is_never_passed_over_for_ever(simulate, rng, count, packet):
-    """The others conspire: whoever may and is not the victim goes first."""
-    dut = Turns(count=count)
-    victim = rng.randrange(count)
+def waiting_for_a_bound(count, victim, most):
+    """A module that asserts that at most ``most`` packets pass a victim that waits."""
+    m = Module()
+    m.submodules.turns = turns = Turns(count=count)
+    wants, begins = Signal(count), Signal(count)
+    waits = Signal()
+    passed = Signal(range(most + 2))
+    m.d.comb += [
+        turns.wants.eq(wants),
+        turns.begins.eq(begins),
+        # Only who wants and may begins, one at a time; the victim wants until it begins.
+        Assume((begins & ~(wants & turns.may)) == 0),
+        Assume((begins & (begins - 1)) == 0),
+        Assume(~waits | wants[victim]),
+        Assert(passed <= most),
+    ]
+    m.d.sync += waits.eq(wants[victim] & ~begins[victim])
+    with m.If(~waits | begins[victim]):
+        m.d.sync += passed.eq(0)
+    with m.Elif(begins.any() & (passed <= most)):
+        m.d.sync += passed.eq(passed + 1)
+    return m, [wants, begins]
+
+
+def prove(path, count, victim, most):
+    module, ports = waiting_for_a_bound(count, victim, most)
+    path.write_text(rtlil.convert(module, "top", ports=ports, emit_src=False))
+    commands = [
+        f"read_rtlil {quote(path)}",
+        "hierarchy -top top",
+        "proc",
+        "flatten",
+        "async2sync",
+        "chformal -lower",
+        "opt_clean",
+        "sat -tempinduct -prove-asserts -set-assumes -set rst 0 -maxsteps 40 -verify top",
+    ]
+    run_yosys(commands, what="proof")
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_proof_that_who_wants_is_not_passed_over(tmp_path, count):
+    for victim in (0, count - 1):
+        prove(tmp_path / "turns.il", count, victim, 2 * (count - 1))
+
+
+def test_the_proof_fails_where_it_must(tmp_path):
+    with pytest.raises(YosysError, match="proof did fail"):
+        prove(tmp_path / "turns.il", 3, 1, 1)
+
+
+def test_somebody_may_whenever_somebody_wants(simulate, rng):
+    dut = Turns(count=4)
 
     async def testbench(ctx):
-        waited = longest = served = 0
-        busy = 0
-        for _ in range(600):
-            wants = rng.getrandbits(count) | 1 << victim
+        begun = set()
+        for _ in range(300):
+            wants = rng.getrandbits(4)
             ctx.set(dut.wants, wants)
             may = ctx.get(dut.may) & wants
-            assert may, "somebody wants and nobody may"
-            begins = 0
-            if not busy:
-                others = [n for n in range(count) if may >> n & 1 and n != victim]
-                chosen = rng.choice(others) if others else victim
-                begins = 1 << chosen
-                busy = packet
-                if chosen == victim:
-                    served += 1
-                    longest = max(longest, waited)
-                    waited = 0
-                else:
-                    waited += 1
-            ctx.set(dut.begins, begins)
+            assert bool(may) == bool(wants)
+            ready = [n for n in range(4) if may >> n & 1]
+            chosen = rng.choice(ready) if ready and rng.random() < 0.6 else None
+            ctx.set(dut.begins, 0 if chosen is None else 1 << chosen)
+            begun.add(chosen)
             await ctx.tick()
-            busy -= 1
-        assert longest <= 2 * count
-        assert served >= 600 // (packet * (2 * count + 1)) - 1
+        assert begun == {0, 1, 2, 3, None}
 
     simulate(dut, testbench)
 
 
-def test_all_may_when_none_is_in_turn(simulate):
+def test_the_next_in_the_circle_is_in_turn(simulate):
     dut = Turns(count=3)
 
     async def testbench(ctx):
         assert ctx.get(dut.may) == 0b111
         ctx.set(dut.wants, 0b110)
+        await ctx.tick()
+        assert ctx.get(dut.may) == 0b010
         ctx.set(dut.begins, 0b010)
         await ctx.tick()
         ctx.set(dut.begins, 0)
