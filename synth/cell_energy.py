@@ -114,6 +114,11 @@ def cell_energy(
             slew = pins[name][1].slew if name in pins else CLOCK_SLEW_NS
             internal += edges * _edge(cell, activity, of, slew, net.load)
     clock = 0.0
+    if cell.gates_clock:
+        for pin, net in zip(cell.outputs, outputs, strict=True):
+            if net is not None:
+                edge = _edge(cell, activity, cell.pins[pin].power, CLOCK_SLEW_NS, net.load)
+                clock += 2 * clocked_cycles(activity) * edge
     for pin in cell.inputs:
         own = [arc for arc in cell.pins[pin].power if not arc.related]
         if cell.pins[pin].clock:
