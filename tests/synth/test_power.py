@@ -1,6 +1,7 @@
 """Activity and power of small netlists against sums made by hand."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from synth.clock_tree import FANOUT, clock_tree
 from synth.errors import SynthesisError
 from synth.gate_function import FunctionError, truth_table
 from synth.gate_sim import GateSimulation, Recording
+from synth.mapping import unit_netlist
 from synth.netlist import Gate, Netlist
 from synth.power import measure_power
 from synth.sram_energy import PUBLISHED, SramEnergies
+from synth.targets import find_cells
+from synth.yosys import Run, run
 
 
 def _power(name: str, rise: float, fall: float, related: str = "", when: str = "") -> str:
@@ -279,3 +283,49 @@ def test_energy_of_memories_is_near_published_figures() -> None:
     base = SramEnergies(28.0, 0.9).access_fj(bank)
     assert SramEnergies(56.0, 0.9).access_fj(bank) == pytest.approx(2 * base)
     assert SramEnergies(28.0, 1.8).access_fj(bank) == pytest.approx(4 * base)
+
+
+_REGISTER = """module held(clk, rst, enable, data, value);
+  input clk, rst, enable;
+  input [7:0] data;
+  output [7:0] value;
+  reg [7:0] value;
+  always @(posedge clk)
+    if (rst) value <= 8'h5a;
+    else if (enable) value <= data;
+endmodule
+"""
+
+
+def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: Path) -> None:
+    random = np.random.default_rng(7)
+    cycles = 200
+    given = {
+        "rst": [1, *(random.random(cycles - 1) < 0.05).astype(int).tolist()],
+        "enable": (random.random(cycles) < 0.2).astype(int).tolist(),
+        "data": random.integers(0, 256, cycles).tolist(),
+    }
+    value, values = 0, []
+    for rst, enable, data in zip(*given.values(), strict=True):
+        values.append(value)
+        value = 0x5A if rst else data if enable else value
+    recording = Recording(given, {"value": values}, (1, cycles))
+    clocks = {}
+    for gated in (False, True):
+        target, library = find_cells("nangate45", gate_clocks=gated)
+        work = Run(
+            top="held",
+            sources={"held": _REGISTER},
+            commands=target.commands,
+            files=target.files,
+            liberty=target.liberty,
+            netlist=True,
+        )
+        mapped = run(work, what="held")
+        assert mapped.cells.get("CLKGATE_X1", 0) == gated
+        netlist = unit_netlist("held", mapped)
+        report = measure_power(netlist, library, recording, what="held", work={})
+        clocks[gated] = report.total.clock
+        assert report.total.nets > 0
+    # Three quarters of the edges are left out; the gate and its enable take some.
+    assert clocks[True] < 0.5 * clocks[False]
