@@ -31,6 +31,8 @@ Rules that keep the program right whatever the memory's timing, beside those tha
   needs passes of more pixels than the pipeline holds; shorter ones end with the pipeline empty.
 """
 
+from functools import lru_cache
+
 from isa.assembler import assemble
 from isa.program import Program
 
@@ -43,6 +45,7 @@ from .nn_writer import NnWriter
 __all__ = ["conv_program", "conv_source"]
 
 
+@lru_cache(maxsize=64)
 def conv_program(layout: ConvLayout, *, fraction: int) -> Program:
     """The assembled kernel; see :func:`conv_source`."""
     shape = layout.plan.shape

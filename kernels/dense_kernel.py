@@ -16,6 +16,8 @@ memory's timing, beside what :mod:`kernels.bp_kernel` explains:
 - Before the first product of a row group its sums, and the products that are added first, are 0.
 """
 
+from functools import lru_cache
+
 from isa.assembler import assemble
 from isa.program import Program
 from isa.table import MAX_VL
@@ -31,6 +33,7 @@ __all__ = ["dense_program", "dense_source"]
 _COPIES = 4
 
 
+@lru_cache(maxsize=64)
 def dense_program(layout: DenseLayout, *, fraction: int) -> Program:
     """The assembled kernel; see :func:`dense_source`."""
     shape = layout.plan.shape

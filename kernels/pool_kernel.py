@@ -7,6 +7,8 @@ instruction would read too early what another makes, a ``v.drain`` stands betwee
 each output complete before it is stored and its slot is loaded anew.
 """
 
+from functools import lru_cache
+
 from isa.assembler import assemble
 from isa.program import Program
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
@@ -19,6 +21,7 @@ from .pool_shape import MEAN_FRACTION
 __all__ = ["pool_program", "pool_source"]
 
 
+@lru_cache(maxsize=64)
 def pool_program(layout: PoolLayout) -> Program:
     """The assembled kernel; see :func:`pool_source`."""
     shape = layout.shape
