@@ -128,7 +128,7 @@ def run(
 
     config = preset(preset_name)
     check_outputs(json)
-    check_dump(dump, config)
+    check_dump(dump, 1 << config.address_bits)
     loaded = read_program(program)
     with DramImage(1 << config.address_bits) as image:
         if memory is not None:

@@ -1,4 +1,4 @@
-"""``vip cosim``: programs on the Verilog of an engine, or of a vault with its engines."""
+"""``vip cosim``: programs on the Verilog of an engine, a vault with its engines, or a chip."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,9 +17,12 @@ from kernels.stereo import StereoScene, motorcycle, percent_wrong, read_pair, st
 from kernels.stereo_picture import draw
 from sim_tb.bandwidth_plot import draw_bandwidth
 from sim_tb.bp_cosim import BpJob, BpOutcome, cosim_bp, cosim_vault_bp
+from sim_tb.chip_bp import ChipBpOutcome, cosim_chip_bp
 from sim_tb.cosim import CosimResult, MemoryBehaviour, run_pe
 from sim_tb.vault_cosim import VaultResult
+from soc.chip_config import ChipConfig
 from soc.config import VaultTileConfig
+from soc.designs import Configuration
 from soc.generate import configuration_json
 from soc.presets import any_preset, preset
 
@@ -27,6 +30,13 @@ from ..console import console, counted, tally
 from ..errors import UserError
 from ..output import check_outputs, write_json
 from .assembly import read_program
+from .cosim_chip import (
+    chip_bp_report,
+    chip_program,
+    chip_report,
+    show_chip_bp,
+    show_chip_program,
+)
 from .cosim_vault import show_vault_bp, vault_bp_report
 from .machine import DumpOption, MemoryOption, check_dump, show_registers
 from .options import JsonOption, PresetOption
@@ -51,6 +61,16 @@ BandwidthOption = Annotated[
 SeedOption = Annotated[int, typer.Option(help="Seed of everything random in the memory.", min=0)]
 StallOption = Annotated[
     float, typer.Option(help="Chance per cycle that the memory refuses a request.", min=0, max=0.99)
+]
+OuterOption = Annotated[
+    bool,
+    typer.Option(
+        "--cocotbext-axi", help="Let cocotbext-axi's masters drive a chip's buses; slower."
+    ),
+]
+PreloadOption = Annotated[
+    bool,
+    typer.Option("--preload", help="Put a chip's problem into its DRAM without the AXI port."),
 ]
 ShuffleOption = Annotated[
     bool, typer.Option("--out-of-order", help="Answer requests in random order.")
@@ -140,23 +160,35 @@ def show_bp(outcome: BpOutcome[CosimResult]) -> None:
     console.print(table)
 
 
-#: Options of the memory beside one engine, and those of a vault, which it has not.
-_BESIDE_ENGINE = ("latency", "bandwidth", "stall", "out_of_order", "seed")
-_OF_VAULT = ("pes", "plot")
+#: Options that say something about one kind of preset alone.
+_ONLY_FOR: dict[type, tuple[str, ...]] = {
+    PeConfig: ("latency", "bandwidth", "stall", "out_of_order", "seed"),
+    VaultTileConfig: ("pes", "plot"),
+    ChipConfig: ("cocotbext_axi", "preload"),
+}
+_KINDS = {
+    PeConfig: "one engine",
+    VaultTileConfig: "a vault, which has its own memory",
+    ChipConfig: "a chip, which has its own memory",
+}
 #: Pixels across and down: of the demonstration, and of the thesis's tile (6.1).
 _ENGINE_SIZE = (64, 48)
 _VAULT_SIZE = (60, 34)
+#: Of an image that a small chip does in a minute.
+_CHIP_SIZE = (32, 24)
+_SIZES = {PeConfig: _ENGINE_SIZE, VaultTileConfig: _VAULT_SIZE, ChipConfig: _CHIP_SIZE}
 
 
-def _check_options(context: typer.Context, preset_name: str, *, vault: bool) -> None:
+def _check_options(context: typer.Context, preset_name: str, config: Configuration) -> None:
     """Refuse options that say nothing about the kind of preset."""
-    for name in _BESIDE_ENGINE if vault else _OF_VAULT:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            has = "a vault, which has its own memory" if vault else "one engine"
-            raise UserError(
-                f"--{name.replace('_', '-')} can't be used: preset {preset_name!r} is {has}"
-            )
+    for kind, names in _ONLY_FOR.items():
+        for name in () if isinstance(config, kind) else names:
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise UserError(
+                    f"--{name.replace('_', '-')} can't be used: preset {preset_name!r} is "
+                    f"{_KINDS[type(config)]}"
+                )
 
 
 @app.command()
@@ -194,22 +226,26 @@ def bp(
         Path | None,
         typer.Option(help="Write a vault's bandwidth over time as a PNG.", metavar="FILE"),
     ] = None,
+    cocotbext_axi: OuterOption = False,
+    preload: PreloadOption = False,
     trace: TraceOption = None,
     json: JsonOption = None,
 ) -> None:
     """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
 
-    On a vault its engines share the grid and real DRAM timing.
+    On a vault its engines share the grid and real DRAM timing. On a chip all engines do, and the
+    host writes and reads through the AXI ports.
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
 
     Example: vip cosim bp --preset vault --iterations 1 --plot bandwidth.png
+
+    Example: vip cosim bp --preset tiny --iterations 2
     """
     check_outputs(picture, plot, trace, json)
     config = any_preset(preset_name)
-    vault = isinstance(config, VaultTileConfig)
-    _check_options(context, preset_name, vault=vault)
-    size = _VAULT_SIZE if vault else _ENGINE_SIZE
+    _check_options(context, preset_name, config)
+    size = _SIZES[type(config)]
     scene = scene_of(
         left,
         right,
@@ -221,7 +257,7 @@ def bp(
     memory = _memory(latency, bandwidth, stall, out_of_order, seed)
     job = BpJob(problem=scene.problem, iterations=iterations, memory=memory)
     expected = 81 * scene.problem.updates * iterations
-    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult]
+    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome
     show: Callable[[], None]
     if isinstance(config, VaultTileConfig):
         with counted("cosimulation (cycles)", expected / (pes or config.pes)) as done:
@@ -230,6 +266,19 @@ def bp(
             draw_bandwidth(shared.result, plot, caption=f"BP-M on {shared.pes} engines of a vault")
         report = vault_bp_report(shared, scene, config)
         show = partial(show_vault_bp, shared)
+    elif isinstance(config, ChipConfig):
+        with tally("cosimulation (cycles)") as done:
+            outcome = spread = cosim_chip_bp(
+                scene.problem,
+                iterations,
+                config,
+                preload=preload,
+                outer=cocotbext_axi,
+                trace=trace,
+                progress=done,
+            )
+        report = chip_bp_report(spread, scene, config)
+        show = partial(show_chip_bp, spread)
     else:
         with counted("cosimulation (cycles)", expected) as done:
             outcome = alone = cosim_bp(job, config, trace=trace, progress=done)
@@ -246,6 +295,7 @@ def bp(
 
 @app.command("program")
 def run_program(
+    context: typer.Context,
     program: Annotated[
         Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
     ],
@@ -260,18 +310,44 @@ def run_program(
     stall: StallOption = 0,
     out_of_order: ShuffleOption = False,
     seed: SeedOption = 1,
+    cocotbext_axi: OuterOption = False,
     dump: DumpOption = None,
     trace: TraceOption = None,
     json: JsonOption = None,
 ) -> None:
     """Run any program and report its end, counters and registers.
 
+    On a chip all engines run it, and the host drives the AXI ports.
+
     Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
+
+    Example: vip cosim program kernel.s --preset tiny --parameters 4096
     """
     check_outputs(trace, json)
-    config = preset(preset_name)
-    check_dump(dump, config)
+    config = any_preset(preset_name)
+    _check_options(context, preset_name, config)
     loaded = read_program(program)
+    if isinstance(config, ChipConfig):
+        check_dump(dump, config.memory_bytes)
+        with tally("cosimulation (cycles)") as done:
+            spread = chip_program(
+                loaded,
+                config,
+                memory=memory,
+                dump=dump,
+                parameters=parameters,
+                max_cycles=max_cycles,
+                outer=cocotbext_axi,
+                trace=trace,
+                progress=done,
+            )
+        write_json(json, chip_report(spread, config))
+        show_chip_program(program.name, spread)
+        if spread.faults:
+            raise UserError(f"{program}: {spread.faults[0]}")
+        return
+    config = preset(preset_name)
+    check_dump(dump, 1 << config.address_bits)
     with DramImage(1 << config.address_bits) as image:
         if memory is not None:
             image.load_file(0, memory)

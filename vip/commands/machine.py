@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hdl.config import PeConfig
-
 from ..console import console
 from ..errors import UserError
 from ..output import check_outputs
@@ -25,16 +23,15 @@ DumpOption = Annotated[
 ]
 
 
-def check_dump(dump: tuple[int, int, Path] | None, config: PeConfig) -> None:
+def check_dump(dump: tuple[int, int, Path] | None, size: int) -> None:
     """Refuse what ``--dump`` can't write after the run.
 
     Raises:
-        UserError: bytes outside the memory of ``config``, or a file that can't be written.
+        UserError: bytes outside the memory, which has ``size``, or a file that can't be written.
     """
     if dump is None:
         return
     address, count, path = dump
-    size = 1 << config.address_bits
     if address < 0 or count < 0 or address + count > size:
         raise UserError(
             f"--dump {address} {count}: the bytes must be within 0 to {size:#x}, the memory's end"

@@ -1,0 +1,144 @@
+"""``vip cosim`` of a chip: what it runs and what it reports."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from hdl.counters import PeCounter
+from isa.files import write_atomically
+from isa.image import DramImage
+from isa.program import Program
+from kernels.bp_golden import labels as read_labels
+from kernels.stereo import StereoScene, percent_wrong
+from sim_tb.chip_bp import ChipBpOutcome
+from sim_tb.chip_cosim import ChipResult, run_program
+from sim_tb.chip_session import ChipSimulation
+from soc.chip_config import ChipConfig
+from soc.generate import configuration_json
+from soc.host_driver import Host
+from soc.host_transport import Blocking, run
+
+from ..console import console
+
+__all__ = ["chip_bp_report", "chip_program", "chip_report", "show_chip_bp", "show_chip_program"]
+
+
+def chip_program(
+    program: Program,
+    config: ChipConfig,
+    *,
+    memory: Path | None,
+    dump: tuple[int, int, Path] | None,
+    parameters: int,
+    max_cycles: int,
+    outer: bool,
+    trace: Path | None,
+    progress: Callable[[int], None],
+) -> ChipResult:
+    """Run ``program`` on all engines of a chip.
+
+    The host writes the file ``memory`` to the DRAM before, and reads what ``dump`` wants after,
+    through the chip's AXI ports.
+    """
+    with (
+        DramImage(config.memory_bytes) as image,
+        ChipSimulation(config, image, outer=outer, trace=trace, progress=progress) as chip,
+    ):
+        host = Host(Blocking(chip))
+        if memory is not None:
+            run(host.write(0, memory.read_bytes()))
+        result = run_program(chip, program, max_cycles=max_cycles, parameters=parameters)
+        if dump is not None:
+            address, count, path = dump
+            write_atomically(path, run(host.read(address, count)))
+    return result
+
+
+def chip_report(result: ChipResult, config: ChipConfig) -> dict[str, object]:
+    """The numbers of a run as plain data."""
+    return {
+        "faults": [
+            {"pe": fault.pe, "vault": fault.vault, "cause": fault.cause.name, "pc": fault.pc}
+            for fault in result.faults
+        ],
+        "cycles": result.program_cycles,
+        "bandwidth_gbs": round(result.gbs, 3),
+        "remote_request_share": round(result.remote_share, 6),
+        "flits": result.flits,
+        "counters": list(result.counters),
+        "vault_counters": list(result.vaults),
+        "network_counters": list(result.network),
+        "simulation_seconds": round(result.seconds, 3),
+        "simulated_cycles_per_second": round(result.cycles_per_second),
+        "configuration": configuration_json(config),
+    }
+
+
+def chip_bp_report(
+    outcome: ChipBpOutcome, scene: StereoScene, config: ChipConfig
+) -> dict[str, object]:
+    """The numbers of belief propagation as plain data."""
+    report = chip_report(outcome.result, config)
+    report |= {
+        "match": outcome.match,
+        "differing_elements": outcome.differing,
+        "scene": scene.name,
+        "width": scene.problem.width,
+        "height": scene.problem.height,
+        "labels": scene.problem.labels,
+        "pes": outcome.pes,
+        "updates": outcome.updates,
+        "cycles_per_update": round(outcome.cycles_per_update, 3),
+        "remote_byte_share": round(outcome.remote_bytes, 6),
+    }
+    if scene.truth is not None:
+        chosen = read_labels(scene.problem, outcome.messages)
+        report["percent_wrong"] = round(percent_wrong(chosen, scene.truth), 2)
+    return report
+
+
+def show_chip_bp(outcome: ChipBpOutcome) -> None:
+    """Print what belief propagation came to."""
+    verdict = "every message equals the golden model's"
+    if not outcome.match:
+        verdict = f"{outcome.differing} message elements DIFFER from the golden model"
+    table = _table(verdict)
+    table.add_row("engines", str(outcome.pes))
+    table.add_row("message updates", f"{outcome.updates:,}")
+    table.add_row("cycles per update and engine", f"{outcome.cycles_per_update:.2f}")
+    table.add_row("bytes moved to another vault", f"{outcome.remote_bytes:.2%}")
+    _add(table, outcome.result)
+    console.print(table)
+
+
+def show_chip_program(name: str, result: ChipResult) -> None:
+    """Print what a program did."""
+    ended = f"{len(result.faults)} engines faulted" if result.faults else "halted"
+    table = _table(escape(f"{name}: {ended}"))
+    for counter in PeCounter:
+        values = [pe[counter.name] for pe in result.counters]
+        if values:
+            table.add_row(
+                f"{counter.name.lower().replace('_', ' ')}, mean and most",
+                f"{sum(values) / len(values):,.0f}  {max(values):,}",
+            )
+    _add(table, result)
+    console.print(table)
+
+
+def _table(title: str) -> Table:
+    table = Table(title=title, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    return table
+
+
+def _add(table: Table, result: ChipResult) -> None:
+    """Rows that all runs of a chip have."""
+    table.add_row("cycles", f"{result.program_cycles:,}")
+    table.add_row("requests to another vault", f"{result.remote_share:.2%}")
+    table.add_row("flits on links", f"{result.flits:,}")
+    table.add_row("DRAM bandwidth, GB/s", f"{result.gbs:.2f}")
+    table.add_row("simulated cycles a second", f"{result.cycles_per_second:,.0f}")
