@@ -39,8 +39,8 @@ class Host:
     """Drives a chip through a :class:`soc.host_transport.Transport`.
 
     Methods that take ``pes`` mean the PEs with these numbers, by default all of them. What can't be
-    done is refused before anything is changed. One host at a time drives a chip; after a reset of the
-    chip, make a new one.
+    done is refused before anything is changed. One host at a time drives a chip; after a reset
+    of the chip, make a new one.
 
     Parameters:
         transport: to the chip's control and data ports.
