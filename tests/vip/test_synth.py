@@ -82,6 +82,7 @@ def test_an_interrupted_run_keeps_what_was_finished(vip, tmp_path, monkeypatch):
     assert sorted(done) == [f"synthesis of {unit} for generic" for unit in ("decode", "fetch")]
     report = json.loads((tmp_path / "area.json").read_text())
     always = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
+    assert report["table_7_4_um2"]["Fetch"]["ours"] == report["units"]["fetch"]["area_um2"]
     for values in (report, report["units"]["fetch"]):
         assert [name for name in always if name not in values] == []
         assert values["logic_ge"] > 0

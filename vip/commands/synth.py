@@ -12,6 +12,7 @@ from synth.asic import LIBERTY_PREFIX, NANGATE45
 from synth.devices import DEVICES
 from synth.place import PlaceReport, place
 from synth.targets import DEFAULT_TARGETS, TARGETS
+from synth.thesis_area import beside_thesis
 
 from ..console import console, units_done
 from ..errors import UserError
@@ -63,7 +64,7 @@ def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
 def area_json(
     report: dict[str, AreaReport], placed: dict[str, list[PlaceReport]] | None = None
 ) -> dict[str, object]:
-    """Totals, ``units`` by name, and each target and device.
+    """Totals, ``units`` by name, each target and device, and ``generic`` beside Table 7.4.
 
     Every measure of :data:`_ALWAYS` is there; None where nothing gives it. Of equal measures the
     last target's counts, and what was placed counts before all.
@@ -76,6 +77,11 @@ def area_json(
         for row in area.rows:
             units[row.unit] = {**units.get(row.unit, none), **row.values}
     found: dict[str, object] = {"targets": {name: area.to_json() for name, area in report.items()}}
+    if "generic" in report:
+        found["table_7_4_um2"] = {
+            row.component: {"thesis": row.thesis, "ours": round(row.ours, 1)}
+            for row in beside_thesis(report["generic"])
+        }
     if placed:
         found["devices"] = {
             device: {one.unit: one.to_json() for one in reports}
