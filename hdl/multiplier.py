@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from .component import Component
 from .emission import once
 
-__all__ = ["BoothMultiplier", "LimbMultiplier"]
+__all__ = ["BoothMultiplier", "LimbMultiplier", "ProductSum"]
 
 _BYTE = 8
 _LIMB = 16
@@ -16,7 +16,7 @@ _DIGITS = _LIMB // 2
 
 
 class LimbMultiplier(Component):
-    """Product of two limbs, combinational.
+    """Product of two limbs as two numbers to be added by :class:`ProductSum`, combinational.
 
     The second factor is the signed ``b`` plus ``b_carry``: a number of several limbs is the sum of
     its limbs taken as signed, when each is given the top bit of the limb below as its carry.
@@ -32,7 +32,8 @@ class LimbMultiplier(Component):
         a_signed: in; ``a`` is signed.
         bytes: in; multiply the low bytes and the high bytes instead, all signed; then ``a_signed``
             must be 1 and ``b_carry`` 0.
-        product: out; 32 bits, signed; or 16 bits of the low bytes, then 16 of the high ones.
+        partial, carry: out; their sum is the product: 32 bits, signed; or 16 bits of the low bytes,
+            then 16 of the high ones. ``carry`` is 0 unless :attr:`saves_carries`.
     """
 
     def __init__(self, bytewise: bool, limbwise: bool, gates: bool) -> None:
@@ -46,13 +47,19 @@ class LimbMultiplier(Component):
                 "a_signed": In(1),
                 "b_carry": In(1),
                 "bytes": In(1),
-                "product": Out(_PRODUCT),
+                "partial": Out(_PRODUCT),
+                "carry": Out(_PRODUCT),
             }
         )
 
+    @property
+    def saves_carries(self) -> bool:
+        """Whether the product comes in two numbers."""
+        return self.gates and self.limbwise
+
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        if self.gates and self.limbwise:
+        if self.saves_carries:
             booth = BoothMultiplier(self.bytewise)
             m.submodules.booth = once(booth, platform)
             m.d.comb += [
@@ -61,13 +68,14 @@ class LimbMultiplier(Component):
                 booth.b.eq(self.b),
                 booth.b_carry.eq(self.b_carry),
                 booth.bytes.eq(self.bytes),
-                self.product.eq(booth.product),
+                self.partial.eq(booth.partial),
+                self.carry.eq(booth.carry),
             ]
             return m
         low_a, low_b = self.a[:_BYTE].as_signed(), self.b[:_BYTE].as_signed()
         high_a, high_b = self.a[_BYTE:].as_signed(), self.b[_BYTE:].as_signed()
         if not self.limbwise:
-            m.d.comb += self.product.eq(Cat((low_a * low_b)[:_LIMB], (high_a * high_b)[:_LIMB]))
+            m.d.comb += self.partial.eq(Cat((low_a * low_b)[:_LIMB], (high_a * high_b)[:_LIMB]))
             return m
         left = Signal(signed(_LIMB + 1))
         right = Signal(signed(_LIMB + 1))
@@ -75,15 +83,54 @@ class LimbMultiplier(Component):
         whole_a = Cat(self.a, self.a[-1] & self.a_signed).as_signed()
         whole_b = self.b.as_signed() + self.b_carry
         m.d.comb += [left.eq(whole_a), right.eq(whole_b), product.eq(left * right)]
-        m.d.comb += self.product.eq(product)
+        m.d.comb += self.partial.eq(product)
         if self.bytewise:
             odd = Signal(signed(_LIMB))
             m.d.comb += [
                 left.eq(Mux(self.bytes, low_a, whole_a)),
                 right.eq(Mux(self.bytes, low_b, whole_b)),
                 odd.eq(high_a * high_b),
-                self.product[_LIMB:].eq(Mux(self.bytes, odd, product[_LIMB:])),
+                self.partial[_LIMB:].eq(Mux(self.bytes, odd, product[_LIMB:])),
             ]
+        return m
+
+
+class ProductSum(Component):
+    """Adds the two numbers of :class:`LimbMultiplier`, combinational.
+
+    Parameters:
+        bytewise: whether they may be products of bytes.
+
+    Members:
+        partial, carry: in. bytes: in; they are products of bytes.
+        product: out.
+    """
+
+    def __init__(self, bytewise: bool) -> None:
+        self.bytewise = bytewise
+        super().__init__(
+            {
+                "partial": In(_PRODUCT),
+                "carry": In(_PRODUCT),
+                "bytes": In(1),
+                "product": Out(_PRODUCT),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        if not self.bytewise:
+            m.d.comb += self.product.eq(self.partial + self.carry)
+            return m
+        # A guard bit passes the carry from the low half to the high one, or swallows it.
+        total = Signal(_PRODUCT + 1)
+        m.d.comb += [
+            total.eq(
+                Cat(self.partial[:_LIMB], ~self.bytes, self.partial[_LIMB:])
+                + Cat(self.carry[:_LIMB], Const(0, 1), self.carry[_LIMB:])
+            ),
+            self.product.eq(Cat(total[:_LIMB], total[_LIMB + 1 :])),
+        ]
         return m
 
 
@@ -91,7 +138,7 @@ class BoothMultiplier(Component):
     """:class:`LimbMultiplier` from gates: radix-4 Booth digits and a tree of full adders.
 
     Bytes use the two diagonal quarters of the same array: bits and carries that would cross from
-    the low product into the high one are held back.
+    the low product into the high one are held back, all but those of the last addition.
 
     Parameters:
         bytewise: whether bytes can be multiplied too.
@@ -108,7 +155,8 @@ class BoothMultiplier(Component):
                 "a_signed": In(1),
                 "b_carry": In(1),
                 "bytes": In(1),
-                "product": Out(_PRODUCT),
+                "partial": Out(_PRODUCT),
+                "carry": Out(_PRODUCT),
             }
         )
 
@@ -119,19 +167,8 @@ class BoothMultiplier(Component):
         columns = self._columns(m, limbs)
         while max(len(column) for column in columns) > 2:
             columns = self._reduce(m, columns, limbs)
-        rows = [Cat(c[k] if len(c) > k else Const(0, 1) for c in columns) for k in range(2)]
-        if not self.bytewise:
-            m.d.comb += self.product.eq(rows[0] + rows[1])
-            return m
-        # A guard bit passes the carry from the low half to the high one, or swallows it.
-        total = Signal(_PRODUCT + 1)
-        m.d.comb += [
-            total.eq(
-                Cat(rows[0][:_LIMB], limbs, rows[0][_LIMB:])
-                + Cat(rows[1][:_LIMB], Const(0, 1), rows[1][_LIMB:])
-            ),
-            self.product.eq(Cat(total[:_LIMB], total[_LIMB + 1 :])),
-        ]
+        for k, row in enumerate((self.partial, self.carry)):
+            m.d.comb += row.eq(Cat(c[k] if len(c) > k else Const(0, 1) for c in columns))
         return m
 
     def _columns(self, m: Module, limbs: Signal) -> list[list[Value]]:

@@ -24,6 +24,7 @@ __all__ = [
     "lane_tops",
     "one_of",
     "rotate_units_right",
+    "signed_less",
 ]
 
 
@@ -90,6 +91,23 @@ def rotate_units_right(word: Value, amount: Value, unit: int) -> Value:
     for level in range(len(amount)):
         word = Mux(amount[level], word.rotate_right(unit << level), word)
     return word
+
+
+def signed_less(a: Value, b: Value) -> Value:
+    """1 when signed ``a`` is less than signed ``b``, of equal width: as a tree over the bits, which
+    tools make of a subtraction only with the carries in a row."""
+    # From the lowest bits on: a is less, and a is equal, as far as a group of bits tells.
+    groups = [(~x & y, ~(x ^ y)) for x, y in zip(a, b, strict=True)]
+    groups[-1] = (a[-1] & ~b[-1], groups[-1][1])
+    while len(groups) > 1:
+        pairs = [
+            (high_less | (high_equal & low_less), high_equal & low_equal)
+            for (low_less, low_equal), (high_less, high_equal) in zip(
+                groups[::2], groups[1::2], strict=False
+            )
+        ]
+        groups = pairs + groups[len(groups) & ~1 :]
+    return groups[0][0]
 
 
 class LaneAdder(Component):

@@ -16,7 +16,7 @@ WORD_BYTES = 8
 
 #: Cycles from the beat that reads the operands of an element to the first beat that may read the
 #: result of it from the scratchpad.
-VECTOR_LATENCY = 8
+VECTOR_LATENCY = 9
 
 #: Instructions that the vector unit holds: the one it works on and one that waits. When it takes
 #: another, the instruction :data:`VECTOR_HELD` places before that one has read its last operands,

@@ -21,7 +21,7 @@ __all__ = [
 #: Ranges that one instruction touches: A, B and C.
 RANGES = 3
 #: Ranges are compared in whole units of so many bytes.
-UNIT_BYTES = WORD_BITS // 8
+UNIT_BYTES = 2 * WORD_BITS // 8
 _UNIT_SHIFT = (UNIT_BYTES - 1).bit_length()
 
 

@@ -103,7 +103,7 @@ class Pe(Component):
             fetch.words.eq(sequencer.words),
             fetch.redirect.eq(issue.redirect),
             fetch.target.eq(issue.target),
-            fetch.ready.eq(operands.take),
+            fetch.ready.eq(operands.ready),
             operands.run.eq(sequencer.run),
             operands.redirect.eq(issue.redirect),
             operands.next_valid.eq(fetch.valid),

@@ -27,7 +27,7 @@ from isa.table import (
 
 from .fetch import WORD_BITS
 
-__all__ = ["ControlOp", "Decode", "IssueClass", "decoded", "register_operands"]
+__all__ = ["ControlOp", "Decode", "IssueClass", "decoded", "issued", "register_operands"]
 
 _FUNCTION = BitField("function", 7, 0)
 
@@ -52,6 +52,7 @@ class ControlOp(enum.Enum, shape=3):
     HALT = 5
 
 
+_OPERANDS = frozenset({"b", "c", "reads_a", "reads_b", "immediate", "zero", "value"})
 _CONTROL = {
     Opcode.SET_VL: ControlOp.SET_VL,
     Opcode.SET_MR: ControlOp.SET_MR,
@@ -111,6 +112,12 @@ def decoded(config: PeConfig) -> data.StructLayout:
             "value": signed(IMM20.bits),
         }
     )
+
+
+def issued(config: PeConfig) -> data.StructLayout:
+    """:func:`decoded` without the members that are done with when the operands are there."""
+    members = {name: field.shape for name, field in decoded(config)}
+    return data.StructLayout({n: shape for n, shape in members.items() if n not in _OPERANDS})
 
 
 def register_operands(config: PeConfig, word: Value) -> tuple[Value, Value, Value]:

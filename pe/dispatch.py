@@ -29,11 +29,17 @@ def dispatched(config: PeConfig) -> data.StructLayout:
 
     Members:
         vector: it goes to the vector unit. kind, vertical, reduction, width: as decoded.
-        ranges: scratchpad ranges of A, B and C; they start where the operands point.
-        vl, mr, fx: vector settings.
-        dram, bytes, columns: of a load or store. index: register to load. value: word to store.
+        used: which of the operands A, B and C are scratchpad ranges.
+        operands: ``places``, where those start and end (as in :func:`pe.arc.scratchpad_range`), or
+            ``value``, of a register to store.
+        settings: ``vector``, vector settings, or ``dram``, the address of a load or store.
+        bytes, columns: of a load or store. index: register to load.
         cause: fault of its operands' values, or ``NONE``. pc: its address.
     """
+    place = data.StructLayout({"start": config.scratchpad_bits, "end": end_unit_bits(config)})
+    settings = data.StructLayout(
+        {"vl": config.length_bits, "mr": config.length_bits, "fx": MAX_FX.bit_length()}
+    )
     return data.StructLayout(
         {
             "vector": 1,
@@ -41,15 +47,14 @@ def dispatched(config: PeConfig) -> data.StructLayout:
             "vertical": VERTICAL.bits,
             "reduction": REDUCTION.bits,
             "width": WIDTH.bits,
-            "ranges": data.ArrayLayout(scratchpad_range(config), RANGES),
-            "vl": config.length_bits,
-            "mr": config.length_bits,
-            "fx": MAX_FX.bit_length(),
-            "dram": config.address_bits,
+            "used": RANGES,
+            "operands": data.UnionLayout(
+                {"places": data.ArrayLayout(place, RANGES), "value": WORD_BITS}
+            ),
+            "settings": data.UnionLayout({"vector": settings, "dram": config.address_bits}),
             "bytes": byte_bits(config),
             "columns": column_count_bits(config),
             "index": config.register_bits,
-            "value": WORD_BITS,
             "cause": CAUSE_BITS,
             "pc": signed(PC_BITS),
         }
@@ -59,8 +64,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
 class Dispatch(Component):
     """Holds one instruction until no range of it is in transfer and its unit takes it.
 
-    Its ranges are compared in its first cycle here; it goes in the second one at the earliest. What
-    is in transfer meanwhile can only become less.
+    Its ranges are compared in its first cycle here; it goes in the second one at the earliest.
 
     What is held has its fault beside it, so the issue stage may go on behind it whatever it waits
     for: only a further vector or load-store instruction waits. An instruction with a fault stays
@@ -115,17 +119,13 @@ class Dispatch(Component):
         faulty = Signal(reset_less=True)
         # Nothing to transfer: done without the unit.
         nothing = Signal(reset_less=True)
+        # Decided a cycle ahead: until this instruction goes, nothing new is in transfer, and a unit
+        # that is ready stays so.
         leaves = Signal()
-        checked = Signal()
-        conflict = Signal(reset_less=True)
-        full = Signal(reset_less=True)
+        conflict = Signal()
+        full = Signal()
         entry = Signal.like(self.entry, name="free_entry", reset_less=True)
-        m.d.sync += [
-            checked.eq(held & ~leaves),
-            conflict.eq(self.conflict),
-            full.eq(self.full),
-            entry.eq(self.entry),
-        ]
+        m.d.sync += entry.eq(self.entry)
         given: Any = self.offer.payload
         register = now.kind[1]
         with m.If(leaves | self.drop | (faulty & ~self.run)):
@@ -145,19 +145,20 @@ class Dispatch(Component):
             self.pc.eq(now.pc),
         ]
         for number, r in enumerate(self.ranges):
-            m.d.comb += r.eq(now.ranges[number])
+            place = now.operands.places[number]
+            m.d.comb += [r.used.eq(now.used[number]), r.start.eq(place.start), r.end.eq(place.end)]
+        m.d.comb += self.ranges[0].writes.eq(now.vector)
 
-        sound = Signal()
-        free = Signal()
-        clear = Signal()
+        waits = Signal()
+        goes = Signal()
         done = Signal()
-        target, source, second = (now.ranges[number] for number in range(RANGES))
+        target, source, second = (now.operands.places[number] for number in range(RANGES))
         vector, transfer = self.vector.payload, self.load_store.payload
         store = now.kind[0]
         m.d.comb += [
-            sound.eq(held & ~faulty & ~self.drop),
-            free.eq(checked & ~conflict),
-            self.vector.valid.eq(sound & now.vector & free),
+            waits.eq(held & ~leaves),
+            goes.eq(leaves & ~self.drop),
+            self.vector.valid.eq(goes & now.vector),
             vector.kind.eq(now.kind),
             vector.vertical.eq(now.vertical),
             vector.reduction.eq(now.reduction),
@@ -165,29 +166,41 @@ class Dispatch(Component):
             vector.result.eq(target.start),
             vector.first.eq(source.start),
             vector.second.eq(second.start),
-            vector.vl.eq(now.vl),
-            vector.mr.eq(now.mr),
-            vector.fx.eq(now.fx),
-            clear.eq(sound & ~now.vector & (register | (free & ~full))),
-            self.load_store.valid.eq(clear & ~nothing),
+            vector.vl.eq(now.settings.vector.vl),
+            vector.mr.eq(now.settings.vector.mr),
+            vector.fx.eq(now.settings.vector.fx),
+            done.eq(goes & ~now.vector),
+            self.load_store.valid.eq(done & ~nothing),
             transfer.store.eq(store),
             transfer.register.eq(register),
             transfer.width.eq(now.width),
-            transfer.dram.eq(now.dram),
+            transfer.dram.eq(now.settings.dram),
             transfer.columns.eq(now.columns),
-            transfer.last.eq(now.dram + now.bytes - 1),
+            transfer.last.eq(now.settings.dram + now.bytes - 1),
             transfer.scratchpad.eq(Mux(store, source.start, target.start)),
             transfer.entry.eq(entry),
             transfer.index.eq(now.index),
-            transfer.value.eq(now.value),
-            done.eq(clear & (nothing | self.load_store.ready)),
-            leaves.eq(done | (self.vector.valid & self.vector.ready)),
+            transfer.value.eq(now.operands.value),
             self.allocated.eq(entry),
-            self.allocate.eq(self.load_store.valid & self.load_store.ready & ~register),
+            self.allocate.eq(self.load_store.valid & ~register),
             self.start.eq(Mux(store, source.start, target.start)),
             self.end.eq(Mux(store, source.end, target.end)),
             self.columns.eq(Mux(store, 1, now.columns)),
             self.store.eq(store),
+        ]
+        m.d.sync += [
+            conflict.eq(waits & self.conflict),
+            full.eq(waits & self.full),
+            leaves.eq(
+                waits
+                & ~faulty
+                & ~self.drop
+                & Mux(
+                    now.vector,
+                    self.vector.ready & ~self.conflict,
+                    (register | ~(self.conflict | self.full)) & (nothing | self.load_store.ready),
+                )
+            ),
         ]
         with m.If(done):
             with m.If(store):
@@ -196,11 +209,11 @@ class Dispatch(Component):
                 m.d.comb += self.loaded.eq(now.bytes)
 
         ranged = now.vector | ~register
-        with m.If(ranged & checked & conflict):
+        with m.If(ranged & conflict):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_CONFLICT)
         with m.Elif(now.vector):
             m.d.comb += self.stall.eq(PeCounter.STALL_VECTOR)
-        with m.Elif(~register & checked & full):
+        with m.Elif(~register & full):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_FULL)
         with m.Else():
             m.d.comb += self.stall.eq(PeCounter.STALL_LOAD_STORE)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -13,9 +13,10 @@ from hdl.emission import once
 from hdl.ports import PC_BITS
 from isa.faults import FaultCause
 
-from .decode import ControlOp, IssueClass, decoded
+from .decode import ControlOp, IssueClass, issued
 from .dispatch import EVENT_BITS, dispatched
 from .operands import with_operands
+from .ports import VectorKind
 from .range_check import CAUSE_BITS, RangeCheck
 from .scalar import REGISTER_WIDTH
 from .vector_settings import VectorSettings
@@ -64,7 +65,7 @@ class Issue(Component):
                 "writes": Out(1),
                 "loads": Out(1),
                 "invalidate": Out(1),
-                "decoded": Out(decoded(config)),
+                "decoded": Out(issued(config)),
                 "first": Out(REGISTER_WIDTH),
                 "second": Out(REGISTER_WIDTH),
                 "write": Out(1),
@@ -174,34 +175,48 @@ class Issue(Component):
         vector = d.unit == IssueClass.VECTOR
         transfer = d.unit == IssueClass.LOAD_STORE
         moves = Signal()
+        sized = Signal()
         m.d.comb += [
-            # The size of a matrix follows its settings by a cycle; until then its range is wrong.
-            self.offer.valid.eq(sound & ((vector & ~settings.settling) | transfer)),
+            # The size of a matrix follows its settings late; until then its range is wrong.
+            sized.eq(~settings.settling | (d.kind != VectorKind.MATRIX_VECTOR.value)),
+            self.offer.valid.eq(sound & ((vector & sized) | transfer)),
             offer.vector.eq(vector),
             offer.kind.eq(d.kind),
             offer.vertical.eq(d.vertical),
             offer.reduction.eq(d.reduction),
             offer.width.eq(d.width),
-            offer.vl.eq(settings.vl),
-            offer.mr.eq(settings.mr),
-            offer.fx.eq(settings.fx),
-            offer.dram.eq(check.dram),
             offer.bytes.eq(check.bytes),
             offer.columns.eq(check.columns),
             offer.index.eq(d.a),
-            offer.value.eq(now.first),
             offer.cause.eq(check.cause),
             offer.pc.eq(now.pc),
             moves.eq(self.offer.valid & self.offer.ready),
             self.invalidate.eq(moves & transfer & d.writes),
         ]
-        m.d.comb += [offer.ranges[number].eq(r) for number, r in enumerate(check.ranges)]
+        places = offer.operands.places
+        m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
+        with m.If(transfer & d.kind[1]):
+            m.d.comb += offer.operands.value.eq(now.first)
+        with m.Else():
+            for number, r in enumerate(check.ranges):
+                m.d.comb += [places[number].start.eq(r.start), places[number].end.eq(r.end)]
+        with m.If(vector):
+            m.d.comb += [
+                offer.settings.vector.vl.eq(settings.vl),
+                offer.settings.vector.mr.eq(settings.mr),
+                offer.settings.vector.fx.eq(settings.fx),
+            ]
+        with m.Else():
+            m.d.comb += offer.settings.dram.eq(check.dram)
         return moves
 
     def _control(self, m: Module, settings: VectorSettings, sound: Value) -> Signal:
         """Instructions of the issue stage itself; the result says that one executes now."""
         d = self.decoded
         done = Signal()
+        # As it was in the cycle before; what has gone to dispatch since is still there.
+        quiet = Signal()
+        m.d.sync += quiet.eq(self.dispatch_empty & self.load_store_idle)
         with m.If(sound & (d.unit == IssueClass.CONTROL)):
             with m.Switch(d.control):
                 with m.Case(ControlOp.SET_VL):
@@ -213,7 +228,7 @@ class Issue(Component):
                 with m.Case(ControlOp.DRAIN):
                     m.d.comb += done.eq(self.dispatch_empty & ~self.vector_busy)
                 with m.Case(ControlOp.MEMFENCE):
-                    m.d.comb += done.eq(self.dispatch_empty & self.load_store_idle)
+                    m.d.comb += done.eq(self.dispatch_empty & quiet)
                 with m.Case(ControlOp.HALT):
                     m.d.comb += [self.halt.eq(1), done.eq(1)]
         return done

@@ -10,7 +10,7 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import PC_BITS
 
-from .decode import decoded, register_operands
+from .decode import decoded, issued, register_operands
 from .fetch import WORD_BITS
 from .register_file import READ_PORTS
 from .scalar import REGISTER_WIDTH
@@ -22,14 +22,14 @@ def with_operands(config: PeConfig) -> data.StructLayout:
     """An instruction with the values of its operands.
 
     Members:
-        decoded: :func:`pe.decode.decoded`. pc: its address. outside: that is not in the program.
+        decoded: :func:`pe.decode.issued`. pc: its address. outside: that is not in the program.
         target: where it branches to.
         a: register A. first, second: what a scalar instruction works on, ``second`` inverted where
             ``decoded`` says so; registers B and C of an instruction that is not scalar.
     """
     return data.StructLayout(
         {
-            "decoded": decoded(config),
+            "decoded": issued(config),
             "pc": signed(PC_BITS),
             "outside": 1,
             "target": signed(PC_BITS),
@@ -48,8 +48,8 @@ class Operands(Component):
 
     Members:
         run: in; 0 discards the instruction. redirect: in; so does 1, and it is not offered.
-        next_valid, next_pc, next_outside, next_word: in; instruction behind this one. take: out; it
-            moves here at the end of this cycle.
+        next_valid, next_pc, next_outside, next_word: in; instruction behind this one. ready: out;
+            it moves here at the end of this cycle, unless it is to be discarded.
         word: out; instruction here. decoded: in; the same, decoded (:func:`pe.decode.decoded`).
         index, read: out, and value: in; see :class:`pe.register_file.RegisterFile`. valid: in; its
             valid bits.
@@ -70,7 +70,7 @@ class Operands(Component):
                 "next_pc": In(signed(PC_BITS)),
                 "next_outside": In(1),
                 "next_word": In(WORD_BITS),
-                "take": Out(1),
+                "ready": Out(1),
                 "word": Out(WORD_BITS),
                 "decoded": In(decoded(config)),
                 "index": Out(config.register_bits).array(READ_PORTS),
@@ -95,15 +95,17 @@ class Operands(Component):
         pc = Signal(signed(PC_BITS), name="held_pc", reset_less=True)
         outside = Signal(reset_less=True)
         leaves = Signal()
+        take = Signal()
         m.d.comb += [
             leaves.eq(self.offer.valid & self.offer.ready),
             self.word.eq(word),
             self.pc.eq(pc),
-            self.take.eq(self.run & self.next_valid & ~self.redirect & (~held | leaves)),
+            self.ready.eq(~held | leaves),
+            take.eq(self.run & self.next_valid & ~self.redirect & self.ready),
         ]
         with m.If(~self.run | self.redirect | leaves):
             m.d.sync += held.eq(0)
-        with m.If(self.take):
+        with m.If(take):
             m.d.sync += [
                 held.eq(1),
                 word.eq(self.next_word),
@@ -137,7 +139,7 @@ class Operands(Component):
         # changes them meanwhile. So the choice of an address does not depend on what happens to
         # the instruction in this cycle.
         again = Signal()
-        m.d.comb += [again.eq(held & waits), self.read.eq(again | self.take)]
+        m.d.comb += [again.eq(held & waits), self.read.eq(again | take)]
         for index, number, later in zip(self.index, numbers, following, strict=True):
             m.d.comb += index.eq(Mux(again, number, later))
 
@@ -151,7 +153,7 @@ class Operands(Component):
         offer: Any = self.offer.payload
         m.d.comb += [
             self.offer.valid.eq(held & ~waits),
-            offer.decoded.eq(d),
+            *(offer.decoded[name].eq(d[name]) for name, _ in issued(self.config)),
             offer.pc.eq(pc),
             offer.outside.eq(outside),
             offer.target.eq(pc + d.value),

@@ -10,7 +10,7 @@ from isa.faults import FaultCause
 from isa.table import MAX_FX, MAX_MR, MAX_VL, Opcode, Unit, Width
 
 from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
-from .decode import ControlOp, IssueClass, decoded
+from .decode import ControlOp, IssueClass, issued
 from .scalar import REGISTER_WIDTH
 from .vector_settings import element_bits
 
@@ -28,7 +28,7 @@ class RangeCheck(Component):
     """Combinational: what an instruction touches, from its operands' values.
 
     Members:
-        decoded: :func:`pe.decode.decoded`, in. a, b, c: in, values of the registers.
+        decoded: :func:`pe.decode.issued`, in. a, b, c: in, values of the registers.
         vl, mr, elements: in, vector settings.
         ranges: array of :func:`pe.arc.scratchpad_range`, out: where A, B and C point.
         bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
@@ -42,7 +42,7 @@ class RangeCheck(Component):
         length = config.length_bits
         super().__init__(
             {
-                "decoded": In(decoded(config)),
+                "decoded": In(issued(config)),
                 "a": In(REGISTER_WIDTH),
                 "b": In(REGISTER_WIDTH),
                 "c": In(REGISTER_WIDTH),

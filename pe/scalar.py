@@ -7,7 +7,7 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from isa.table import BranchOp, Opcode, ScalarOp, Unit
 
-from .decode import decoded
+from .decode import issued
 
 __all__ = ["REGISTER_WIDTH", "Scalar"]
 
@@ -23,7 +23,7 @@ class Scalar(Component):
     One adder serves addition, subtraction and the ordered branches, one rotator all shifts.
 
     Members:
-        decoded: :func:`pe.decode.decoded`, in.
+        decoded: :func:`pe.decode.issued`, in.
         first, second: in, operands; the first two registers of a branch. ``second`` comes inverted
             where ``decoded.inverted`` is 1.
         result: out; value for register A of a scalar instruction that writes.
@@ -40,7 +40,7 @@ class Scalar(Component):
         self.conditions = frozenset(row.branch for row in rows if row.branch is not None)
         super().__init__(
             {
-                "decoded": In(decoded(config)),
+                "decoded": In(issued(config)),
                 "first": In(REGISTER_WIDTH),
                 "second": In(REGISTER_WIDTH),
                 "result": Out(REGISTER_WIDTH),

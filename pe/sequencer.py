@@ -65,7 +65,7 @@ class Sequencer(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        parameters = Signal(REGISTER_WIDTH)
+        parameters = Signal(REGISTER_WIDTH, reset_less=True)
         sources = {
             "pe_index": self.identity.pe_index,
             "vault": self.identity.vault,

@@ -23,8 +23,8 @@ class VectorUnit(Component):
 
     A beat's operands are read in cycle t and its result can be read in cycle t +
     :data:`isa.timing.VECTOR_LATENCY`, whatever the instruction and the configuration: t is address
-    and scratchpad, t + 1 operand latch, t + 2 and t + 3 vertical, t + 4 and t + 5 horizontal, t + 6
-    shift, t + 7 round, saturate and write.
+    and scratchpad, t + 1 operand latch, t + 2 to t + 4 vertical, t + 5 and t + 6 horizontal, t + 7
+    shift, t + 8 round, saturate and write.
 
     Members:
         command: stream of :func:`pe.ports.vector_command`, in. Taken and started as

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -10,25 +10,31 @@ from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
-from isa.table import VerticalOp
+from isa.table import VerticalOp, Width
 
 from .vector_beat import WIDTH_BITS, lanes_of
 from .vector_needs import VectorNeeds
 
-__all__ = ["VectorAlu"]
+__all__ = ["GRANULES", "VectorAlu", "VectorSaturate"]
+
+#: Bits of the flags of a word: one for each of its narrowest elements.
+GRANULES = WORD_BITS // min(Width).bits
 
 
 class VectorAlu(Component):
-    """Saturating add and subtract, minimum, maximum and pass on lanes of any width, combinational.
+    """Add, subtract, minimum, maximum and pass on lanes of any width, combinational.
 
-    Minimum and maximum go by the sign of a difference of their own (see
-    :class:`hdl.simd.LaneReducer`).
+    Sums still wrap; :class:`VectorSaturate` replaces those that are out of range.
+
+    Minimum and maximum go by the sign of the difference.
     Builds only what the configuration needs, of which at least one row does not multiply.
 
     Members:
         a, b: in; the operands' words.
         vertical: in; code of :class:`isa.table.VerticalOp`. width: in; of :class:`isa.table.Width`.
-        value: out.
+        value: out. overflows, negative: out, a bit for each of the configuration's narrowest
+            elements, valid at the last one of a lane: the sum is out of range, the exact one is
+            negative.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -41,6 +47,8 @@ class VectorAlu(Component):
                 "vertical": In(max(VerticalOp).bit_length()),
                 "width": In(WIDTH_BITS),
                 "value": Out(WORD_BITS),
+                "overflows": Out(GRANULES),
+                "negative": Out(GRANULES),
             }
         )
 
@@ -58,15 +66,14 @@ class VectorAlu(Component):
             return one_of(self.vertical, operations, needs.verticals)
 
         adder = LaneAdder(granule, count)
-        less = LaneAdder(granule, count)
-        for name, unit, subtract in (
-            ("adder", adder, is_(VerticalOp.SUB)),
-            ("less", less, Const(1, 1)),
-        ):
-            m.submodules[name] = once(unit, platform)
-            m.d.comb += [unit.a.eq(self.a), unit.b.eq(self.b), unit.subtract.eq(subtract)]
-            if count > 1:
-                m.d.comb += unit.joins.eq(lane_joins(lanes, granule, WORD_BITS))
+        m.submodules.adder = once(adder, platform)
+        m.d.comb += [
+            adder.a.eq(self.a),
+            adder.b.eq(self.b),
+            adder.subtract.eq(is_(VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)),
+        ]
+        if count > 1:
+            m.d.comb += adder.joins.eq(lane_joins(lanes, granule, WORD_BITS))
 
         def spread(flag: Callable[[int], Value]) -> list[Value]:
             return lane_tops([flag(index) for index in range(count)], lanes, granule)
@@ -77,20 +84,58 @@ class VectorAlu(Component):
             select.eq(is_(VerticalOp.MIN, VerticalOp.MAX)),
             keep.eq(is_(VerticalOp.NOP)),
         ]
-        picks_b = spread(lambda index: select & ~keep & ~(less.negative[index] ^ maximum))
-        saturates = spread(lambda index: ~select & ~keep & adder.overflow[index])
-        bounds = lane_bounds(list(adder.negative), lanes, granule)
+        picks_b = spread(lambda index: select & ~keep & ~(adder.negative[index] ^ maximum))
         for index in range(count):
             part = slice(index * granule, (index + 1) * granule)
             m.d.comb += self.value[part].eq(
                 Mux(
-                    saturates[index],
-                    bounds[index],
-                    Mux(
-                        picks_b[index],
-                        self.b[part],
-                        Mux(select | keep, self.a[part], adder.sum[part]),
-                    ),
+                    picks_b[index],
+                    self.b[part],
+                    Mux(select | keep, self.a[part], adder.sum[part]),
                 )
+            )
+        m.d.comb += [
+            self.overflows.eq(adder.overflow & (~select & ~keep).replicate(count)),
+            self.negative.eq(adder.negative),
+        ]
+        return m
+
+
+class VectorSaturate(Component):
+    """Replaces sums of :class:`VectorAlu` that are out of range by their bounds, combinational.
+
+    Members:
+        value, overflows, negative: in; of the unit above. width: in.
+        saturated: out.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        self.needs = VectorNeeds.of(config)
+        super().__init__(
+            {
+                "value": In(WORD_BITS),
+                "overflows": In(GRANULES),
+                "negative": In(GRANULES),
+                "width": In(WIDTH_BITS),
+                "saturated": Out(WORD_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        needs = self.needs.plain
+        if not needs.verticals & {VerticalOp.ADD, VerticalOp.SUB}:
+            m.d.comb += self.saturated.eq(self.value)
+            return m
+        granule = min(needs.widths).bits
+        count = WORD_BITS // granule
+        lanes = lanes_of(m, self.width, needs)
+        saturates = lane_tops([self.overflows[index] for index in range(count)], lanes, granule)
+        bounds = lane_bounds([self.negative[index] for index in range(count)], lanes, granule)
+        for index in range(count):
+            part = slice(index * granule, (index + 1) * granule)
+            m.d.comb += self.saturated[part].eq(
+                Mux(saturates[index], bounds[index], self.value[part])
             )
         return m

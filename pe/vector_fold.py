@@ -10,7 +10,7 @@ from hdl.ports import WORD_BITS
 from hdl.simd import LaneReducer
 from isa.table import Width
 
-from .vector_beat import LIMB_BITS, REDUCTION_BITS, TAIL_BITS, WIDTH_BITS, is_product, is_width
+from .vector_beat import REDUCTION_BITS, TAIL_BITS, WIDTH_BITS, is_width
 from .vector_needs import VectorNeeds
 from .vector_products import PRODUCTS_BITS
 
@@ -18,7 +18,6 @@ __all__ = ["FOLDED", "VectorFold"]
 
 #: Widths that this unit reduces.
 FOLDED = frozenset({Width.W8, Width.W16})
-_BYTE = Width.W8.bits
 _HALF_BYTES = WORD_BITS // 8 // 2
 
 
@@ -30,8 +29,8 @@ class VectorFold(Component):
     word is combined with the lower one; of 8-bit elements, the four results once more.
 
     Members:
-        plain: in; elements that are not products. products: in; elements that are.
-        width, reduction, tail: in, as in :mod:`pe.vector_beat`. product: in; take ``products``.
+        words: in; the elements as :class:`pe.vector_words.VectorWords` arranges them.
+        width, reduction, tail: in, as in :mod:`pe.vector_beat`.
         lower, upper: out, signed; ``upper`` is meaningless when the row's tail does not reach its
             elements.
     """
@@ -42,10 +41,8 @@ class VectorFold(Component):
         self.bits = self.needs.lower_bits
         super().__init__(
             {
-                "plain": In(WORD_BITS),
-                "products": In(PRODUCTS_BITS),
+                "words": In(PRODUCTS_BITS),
                 "width": In(WIDTH_BITS),
-                "product": In(1),
                 "reduction": In(REDUCTION_BITS),
                 "tail": In(TAIL_BITS),
                 "lower": Out(signed(self.bits)),
@@ -53,30 +50,13 @@ class VectorFold(Component):
             }
         )
 
-    def _elements(self) -> Value:
-        """The word's elements, each as wide as a product if there are any products."""
-        needs = self.needs
-        if not needs.products.rows:
-            return self.plain
-        bytewise = is_width(self.width, [Width.W8], needs)
-        places = []
-        for limb in (self.plain[at : at + LIMB_BITS] for at in range(0, WORD_BITS, LIMB_BITS)):
-            low, high = limb[:_BYTE], limb[_BYTE:]
-            places += [
-                low,
-                Mux(bytewise, low[-1].replicate(_BYTE), high),
-                Mux(bytewise, high, high[-1].replicate(_BYTE)),
-                high[-1].replicate(_BYTE),
-            ]
-        return Mux(is_product(self.product, needs), self.products, Cat(places))
-
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         needs = self.needs
         scale = 2 if needs.products.rows else 1
         half = scale * WORD_BITS // 2
         words = Signal(2 * half)
-        m.d.comb += words.eq(self._elements())
+        m.d.comb += words.eq(self.words)
         narrowest = min(needs.widths)
         granule = narrowest.bits * scale
         count = half // granule

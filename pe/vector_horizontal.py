@@ -7,12 +7,10 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
-from hdl.emission import once
-from hdl.simd import LaneReducer
+from hdl.simd import one_of, signed_less
 from isa.table import ReductionOp, Width
 
 from .vector_beat import (
-    BELOW_BITS,
     is_product,
     is_reduced,
     is_width,
@@ -72,65 +70,101 @@ class VectorHorizontal(Component):
             self.total_write.eq(write),
         ]
         m.d.comb += self.total_beat.eq(result)
-        self._combine(m, platform, value)
+        self._combine(m, value)
 
         total = Signal(signed(needs.total_bits), reset_less=True)
         m.d.comb += self.total.eq(total)
         if needs.reductions:
-            row = LaneReducer(needs.total_bits, 1, needs.reductions, [needs.total_bits])
-            m.submodules.row = once(row, platform)
-            m.d.comb += [
-                row.a.eq(total),
-                row.b.eq(value),
-                row.reduction.eq(beat.result.reduction),
-                row.lanes.eq(1),
-                row.use_b.eq(1),
-            ]
-            with m.If(complete):
-                m.d.sync += total.eq(Mux(beat.first, value, row.value.as_signed()))
+            self._accumulate(m, total, value, complete)
         else:
             m.d.sync += total.eq(value)
         return m
 
-    def _combine(self, m: Module, platform: object, value: Signal) -> None:
+    def _accumulate(self, m: Module, total: Signal, value: Signal, complete: Signal) -> None:
+        """Second cycle: combine with the row's earlier beats. What is known of the beat is decoded
+        a cycle ahead, as the comparison leaves no time for it."""
+        needs = self.needs
+        coming = self.pair_beat
+        starts, adds, least = (Signal(name=n, reset_less=True) for n in ("starts", "adds", "least"))
+        m.d.sync += [
+            starts.eq(coming.first),
+            adds.eq(one_of(coming.result.reduction, [ReductionOp.ADD], needs.reductions)),
+            least.eq(self._least(coming.result.reduction, needs.reductions)),
+        ]
+        less = Signal(name="row_less")
+        replaces = Signal()
+        sums = Signal()
+        m.d.comb += [
+            less.eq(signed_less(total, _extended(value, needs.total_bits))),
+            # Of equal numbers it does not matter which one stays.
+            replaces.eq(
+                complete
+                & (
+                    starts
+                    | (~adds & (signed_less(total, _extended(value, needs.total_bits)) ^ least))
+                )
+            ),
+            sums.eq(complete & adds & ~starts),
+        ]
+        m.d.sync += total.eq(
+            _chosen(
+                [(sums, total + value), (replaces, value), (~sums & ~replaces, total)],
+                needs.total_bits,
+            )
+        )
+
+    @staticmethod
+    def _least(code: Value, possible: frozenset[ReductionOp]) -> Value:
+        """Whether a reduction that is no addition is to a minimum."""
+        return one_of(code, [ReductionOp.MIN], possible - {ReductionOp.ADD})
+
+    def _combine(self, m: Module, value: Signal) -> None:
         """First cycle: two values become one."""
         needs = self.needs
         pair = self.pair
         beat = self.pair_beat.result
         pairs = needs.reduced.of_widths(FOLDED | {Width.W32})
+        apart = (Cat(pair.lower, pair.upper) if needs.upper_bits else pair.lower).as_signed()
+        if not pairs.reductions and not needs.has_long_products:
+            m.d.sync += value.eq(apart)
+            return
         long: Value = Const(0, 1)
-        operations = pairs.reductions
-        bits = pairs.lower_bits
+        lower, upper = pair.lower, pair.upper
+        addend: Value = upper
         if needs.has_long_products:
             long = is_product(beat.product, needs) & is_width(beat.width, [Width.W64], needs)
-            operations |= {ReductionOp.ADD}
-            bits = max(bits, len(pair.upper) + BELOW_BITS)
-        if not operations:
-            m.d.sync += value.eq(Cat(pair.lower, pair.upper) if needs.upper_bits else pair.lower)
-            return
-        reducer = LaneReducer(bits, 1, operations, [bits])
-        m.submodules.pair = once(reducer, platform)
-        m.d.comb += [
-            reducer.a.eq(pair.lower),
-            reducer.b.eq(pair.upper),
-            reducer.reduction.eq(beat.reduction),
-            reducer.lanes.eq(1),
-            # A pair's upper value starts with the second element, in a word's third byte or behind.
-            reducer.use_b.eq(
-                Mux(is_width(beat.width, [Width.W32], needs), beat.tail[2], beat.tail[1:].any())
-            ),
-        ]
-        combined = Cat(reducer.value, reducer.sign).as_signed()
-        apart = (Cat(pair.lower, pair.upper) if needs.upper_bits else pair.lower).as_signed()
+            addend = Mux(long, Cat(pair.below_upper, upper).as_signed(), upper)
         reduces = is_reduced(beat.reduction, needs) & is_width(
             beat.width, FOLDED | {Width.W32}, needs
         )
-        result = Mux(reduces, combined, apart)
+        # A pair's upper value starts with the second element, in a word's third byte or behind.
+        both = Mux(is_width(beat.width, [Width.W32], needs), beat.tail[2], beat.tail[1:].any())
+        adds = one_of(beat.reduction, [ReductionOp.ADD], pairs.reductions)
+        least = self._least(beat.reduction, pairs.reductions)
+        compares = reduces & ~adds & ~long
+        takes_upper = Signal()
+        m.d.comb += takes_upper.eq(both & (signed_less(lower, upper) ^ least))
+        total = Signal(signed(max(len(lower), len(addend)) + 1))
+        m.d.comb += total.eq(lower + addend)
+        choices: list[tuple[Value, Value]] = [
+            (reduces & adds & ~long, total),
+            (compares & takes_upper, upper),
+            (compares & ~takes_upper, lower),
+            (~reduces & ~long, apart),
+        ]
         if needs.has_long_products:
-            with m.If(long):
-                m.d.comb += [
-                    reducer.b.eq(Cat(pair.below_upper, pair.upper)),
-                    reducer.reduction.eq(ReductionOp.ADD),
-                ]
-            result = Mux(long, Cat(pair.below_lower, reducer.value).as_signed(), result)
-        m.d.sync += value.eq(result)
+            choices.append((long, Cat(pair.below_lower, total).as_signed()))
+        m.d.sync += value.eq(_chosen(choices, needs.beat_bits))
+
+
+def _chosen(choices: list[tuple[Value, Value]], bits: int) -> Value:
+    """The ``bits`` bits of the signed value whose flag, the only one, is 1."""
+    chosen: Value = Const(0, bits)
+    for flag, value in choices:
+        chosen = chosen | (_extended(value, bits) & flag.replicate(bits))
+    return chosen
+
+
+def _extended(value: Value, bits: int) -> Value:
+    """Signed ``value`` in ``bits`` bits."""
+    return Cat(value, value[-1].replicate(max(0, bits - len(value))))[:bits]

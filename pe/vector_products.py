@@ -12,14 +12,14 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
-from hdl.multiplier import LimbMultiplier
+from hdl.multiplier import LimbMultiplier, ProductSum
 from hdl.ports import WORD_BITS
 from isa.table import Width
 
 from .vector_beat import LIMB_BITS, PASS_BITS, WIDTH_BITS, is_width
 from .vector_needs import VectorNeeds
 
-__all__ = ["LONG", "PRODUCTS_BITS", "LimbProducts", "LimbSelect", "PassSum"]
+__all__ = ["LONG", "PRODUCTS_BITS", "LimbProducts", "LimbSelect", "LimbSums", "PassSum"]
 
 #: Widths whose elements have several limbs.
 LONG = frozenset({Width.W32, Width.W64})
@@ -105,8 +105,7 @@ class LimbProducts(Component):
     Members:
         a, b: in; the operands' words, ``b`` and ``carry`` as arranged by :class:`LimbSelect`.
         carry: in. width: in.
-        products: out; 8 of 16 bits for 8-bit elements, else 4 of 32 bits, lowest limb first; all
-            signed.
+        partial, carries: out; to be added by :class:`LimbSums`.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -118,7 +117,8 @@ class LimbProducts(Component):
                 "b": In(WORD_BITS),
                 "carry": In(_HALVES),
                 "width": In(WIDTH_BITS),
-                "products": Out(PRODUCTS_BITS),
+                "partial": Out(PRODUCTS_BITS),
+                "carries": Out(PRODUCTS_BITS),
             }
         )
 
@@ -146,7 +146,46 @@ class LimbProducts(Component):
                 multiplier.a_signed.eq(is_width(self.width, tops, needs)),
                 multiplier.b_carry.eq(self.carry[index // _HALF_LIMBS]),
                 multiplier.bytes.eq(bytewise),
-                self.products.word_select(index, _LIMB_PRODUCT_BITS).eq(multiplier.product),
+                self.partial.word_select(index, _LIMB_PRODUCT_BITS).eq(multiplier.partial),
+                self.carries.word_select(index, _LIMB_PRODUCT_BITS).eq(multiplier.carry),
+            ]
+        return m
+
+
+class LimbSums(Component):
+    """Completes what :class:`LimbProducts` has begun, combinational.
+
+    Members:
+        partial, carries: in. width: in.
+        products: out; 8 of 16 bits for 8-bit elements, else 4 of 32 bits, lowest limb first; all
+            signed.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        self.needs = VectorNeeds.of(config).products
+        super().__init__(
+            {
+                "partial": In(PRODUCTS_BITS),
+                "carries": In(PRODUCTS_BITS),
+                "width": In(WIDTH_BITS),
+                "products": Out(PRODUCTS_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        needs = self.needs
+        bytewise = Signal()
+        m.d.comb += bytewise.eq(is_width(self.width, [Width.W8], needs))
+        for index in range(_LIMBS):
+            adder = ProductSum(Width.W8 in needs.widths)
+            m.submodules[f"limb_{index}"] = once(adder, platform)
+            m.d.comb += [
+                adder.partial.eq(self.partial.word_select(index, _LIMB_PRODUCT_BITS)),
+                adder.carry.eq(self.carries.word_select(index, _LIMB_PRODUCT_BITS)),
+                adder.bytes.eq(bytewise),
+                self.products.word_select(index, _LIMB_PRODUCT_BITS).eq(adder.product),
             ]
         return m
 
@@ -155,7 +194,7 @@ class PassSum(Component):
     """Adds up the passes of long products, combinational; the user keeps the state.
 
     Members:
-        products: in; of :class:`LimbProducts`, a cycle later.
+        products: in; of :class:`LimbSums`.
         first_pass: in; ignore the state.
         state_lower, state_upper: in; what the last pass gave for each half of the word: 96 bits, or
             64 without 64-bit products.

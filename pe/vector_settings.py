@@ -1,6 +1,6 @@
 """Vector settings: VL, MR and FX, and the sizes that follow from them."""
 
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -24,7 +24,7 @@ class VectorSettings(Component):
         set_vl, set_mr, set_fx: in; take ``value`` from the next cycle on.
         value: in.
         vl, mr, fx: out.
-        elements: out, VL x MR; wrong while ``settling``, one cycle after a change.
+        elements: out, VL x MR; wrong while ``settling``, for a cycle a bit of MR after a change.
         settling: out.
     """
 
@@ -62,9 +62,18 @@ class VectorSettings(Component):
             with m.If(self.set_fx):
                 m.d.sync += self.fx.eq(self.value)
         if any(row.reduction is not None for row in rows):
-            # Multiplied a cycle later, so that the product does not lengthen the issue stage.
-            m.d.sync += self.elements.eq(self.vl * self.mr)
-        changed = Signal()
-        m.d.comb += changed.eq(self.set_vl | self.set_mr)
-        m.d.sync += self.settling.eq(changed)
+            # Multiplied bit by bit: settings change rarely, and a multiplier is large.
+            left = Signal(range(len(self.mr) + 1))
+            bit = Signal()
+            m.d.comb += [
+                self.settling.eq(left != 0),
+                bit.eq((self.mr << 1).bit_select(left, 1)),
+            ]
+            with m.If(left != 0):
+                m.d.sync += [
+                    left.eq(left - 1),
+                    self.elements.eq((self.elements << 1) + Mux(bit, self.vl, 0)),
+                ]
+            with m.If(self.reset | self.set_vl | self.set_mr):
+                m.d.sync += [left.eq(len(self.mr)), self.elements.eq(0)]
         return m

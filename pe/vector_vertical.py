@@ -12,7 +12,7 @@ from hdl.ports import WORD_BITS
 from isa.table import Width
 from isa.timing import WORD_BYTES
 
-from .vector_alu import VectorAlu
+from .vector_alu import GRANULES, VectorAlu, VectorSaturate
 from .vector_beat import (
     BELOW_BITS,
     is_product,
@@ -24,20 +24,22 @@ from .vector_beat import (
 )
 from .vector_fold import FOLDED, VectorFold
 from .vector_needs import VectorNeeds
-from .vector_products import LONG, PRODUCTS_BITS, LimbProducts, LimbSelect, PassSum
+from .vector_products import LONG, PRODUCTS_BITS, LimbProducts, LimbSelect, LimbSums, PassSum
+from .vector_words import VectorWords
 
 __all__ = ["VectorVertical"]
 
 
 class VectorVertical(Component):
-    """Three cycles: latch the operands; operate, or multiply limbs; add up or fold the products.
+    """Four cycles: latch the operands; operate, or multiply limbs; saturate, or complete the
+    products; add up long products, or fold narrow elements.
 
     Needs a configuration with at least one vector instruction.
 
     Members:
         operands, complete, write: in, as in :mod:`pe.vector_beat`.
         first, second: in; the words read, in the same cycle as ``operands``.
-        pair: :func:`pe.vector_beat.value_pair`, out, 3 cycles later.
+        pair: :func:`pe.vector_beat.value_pair`, out, 4 cycles later.
         pair_beat: :func:`pe.vector_beat.value_beat`, out, with ``pair``.
         pair_complete, pair_write: out, with ``pair``.
     """
@@ -62,29 +64,43 @@ class VectorVertical(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         beat_1: Any = Signal(operand_beat(self.config), reset_less=True)
-        beat_2: Any = Signal(value_beat(self.config), reset_less=True)
-        beat_3: Any = Signal(value_beat(self.config), reset_less=True)
-        first_pass = Signal(reset_less=True)
-        complete = Signal(2)
-        write = Signal(2)
+        beats: Any = [
+            Signal(value_beat(self.config), name=f"beat_{number}", reset_less=True)
+            for number in (2, 3, 4)
+        ]
+        first_pass = Signal(2, reset_less=True)
+        complete = Signal(3)
+        write = Signal(3)
         m.d.sync += [
             beat_1.eq(self.operands),
-            beat_2.eq(beat_1.value),
-            beat_3.eq(beat_2),
-            first_pass.eq(beat_1.pass_index == 0),
+            beats[0].eq(beat_1.value),
+            beats[1].eq(beats[0]),
+            beats[2].eq(beats[1]),
+            first_pass.eq(Cat(beat_1.pass_index == 0, first_pass)),
             Cat(complete, self.pair_complete).eq(Cat(self.complete, complete)),
             Cat(write, self.pair_write).eq(Cat(self.write, write)),
         ]
-        m.d.comb += self.pair_beat.eq(beat_3)
+        m.d.comb += self.pair_beat.eq(beats[2])
 
         a = Signal(WORD_BITS, reset_less=True)
         b = Signal(WORD_BITS, reset_less=True)
         carry = Signal(2, reset_less=True)
         self._latch(m, platform, a, b, carry)
-        plain = Signal(WORD_BITS, reset_less=True)
-        products = Signal(PRODUCTS_BITS, reset_less=True)
-        self._operate(m, platform, beat_1, a, b, carry, plain, products)
-        self._pair(m, platform, beat_2, first_pass, plain, products)
+        words = Signal(PRODUCTS_BITS, reset_less=True)
+        arrange = VectorWords(self.config)
+        m.submodules.arrange = once(arrange, platform)
+        result = beats[0].result
+        m.d.comb += [
+            arrange.width.eq(result.width),
+            arrange.reduction.eq(result.reduction),
+            arrange.product.eq(result.product),
+        ]
+        m.d.sync += words.eq(arrange.words)
+        if self.needs.plain.rows:
+            self._operate(m, platform, beat_1, result.width, a, b, arrange.plain)
+        if self.needs.products.rows:
+            self._multiply(m, platform, beat_1, result.width, a, b, carry, arrange.products)
+        self._pair(m, platform, beats[1], first_pass[1], words)
         return m
 
     def _latch(self, m: Module, platform: object, a: Signal, b: Signal, carry: Signal) -> None:
@@ -123,63 +139,81 @@ class VectorVertical(Component):
         m: Module,
         platform: object,
         beat: Any,
+        later_width: Value,
+        a: Signal,
+        b: Signal,
+        plain: Signal,
+    ) -> None:
+        """Second and third cycle: operate on the elements; saturate."""
+        alu = VectorAlu(self.config)
+        saturate = VectorSaturate(self.config)
+        m.submodules.alu = once(alu, platform)
+        m.submodules.saturate = once(saturate, platform)
+        value = Signal(WORD_BITS, reset_less=True)
+        overflows = Signal(GRANULES, reset_less=True)
+        negative = Signal(GRANULES, reset_less=True)
+        m.d.comb += [alu.a.eq(a), alu.b.eq(b)]
+        m.d.comb += [alu.vertical.eq(beat.vertical), alu.width.eq(beat.value.result.width)]
+        m.d.sync += [value.eq(alu.value), overflows.eq(alu.overflows), negative.eq(alu.negative)]
+        m.d.comb += [
+            saturate.value.eq(value),
+            saturate.overflows.eq(overflows),
+            saturate.negative.eq(negative),
+            saturate.width.eq(later_width),
+            plain.eq(saturate.saturated),
+        ]
+
+    def _multiply(
+        self,
+        m: Module,
+        platform: object,
+        beat: Any,
+        later_width: Value,
         a: Signal,
         b: Signal,
         carry: Signal,
-        plain: Signal,
         products: Signal,
     ) -> None:
-        """Second cycle: operate on the elements, or multiply limbs."""
-        width = beat.value.result.width
-        if self.needs.plain.rows:
-            alu = VectorAlu(self.config)
-            m.submodules.alu = once(alu, platform)
-            m.d.comb += [alu.a.eq(a), alu.b.eq(b)]
-            m.d.comb += [alu.vertical.eq(beat.vertical), alu.width.eq(width)]
-            m.d.sync += plain.eq(alu.value)
-        if self.needs.products.rows:
-            multiply = LimbProducts(self.config)
-            m.submodules.multiply = once(multiply, platform)
-            m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
-            m.d.comb += [multiply.width.eq(width), multiply.carry.eq(carry)]
-            m.d.sync += products.eq(multiply.products)
+        """Second and third cycle: multiply limbs; add what their carries were saved in."""
+        multiply = LimbProducts(self.config)
+        sums = LimbSums(self.config)
+        m.submodules.multiply = once(multiply, platform)
+        m.submodules.sums = once(sums, platform)
+        partial = Signal(PRODUCTS_BITS, reset_less=True)
+        carries = Signal(PRODUCTS_BITS, reset_less=True)
+        m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
+        m.d.comb += [multiply.width.eq(beat.value.result.width), multiply.carry.eq(carry)]
+        m.d.sync += [partial.eq(multiply.partial), carries.eq(multiply.carries)]
+        m.d.comb += [
+            sums.partial.eq(partial),
+            sums.carries.eq(carries),
+            sums.width.eq(later_width),
+            products.eq(sums.products),
+        ]
 
     def _pair(
         self,
         m: Module,
         platform: object,
         beat: Any,
-        first_pass: Signal,
-        plain: Signal,
-        products: Signal,
+        first_pass: Value,
+        words: Signal,
     ) -> None:
-        """Third cycle: add up long products, fold narrow lanes, pass on all else."""
+        """Fourth cycle: add up long products, fold narrow lanes, pass on all else."""
         needs = self.needs
         pair: Any = Signal(value_pair(needs), reset_less=True)
         m.d.comb += self.pair.eq(pair)
         width = beat.result.width
         product = is_product(beat.result.product, needs)
         reduced = is_reduced(beat.result.reduction, needs)
-        lower: Value = Mux(product, products[:WORD_BITS], plain)
-        upper: Value = products[WORD_BITS:]
-        spread = needs.plain.reduced
-        if spread.of_widths([Width.W32]).rows:
-            half = WORD_BITS // 2
-            split = reduced & ~product & is_width(width, [Width.W32], needs)
-            sign = plain[half - 1].replicate(half)
-            lower = Cat(lower[:half], Mux(split, sign, lower[half:]))
-            upper = Mux(split, plain[half:].as_signed(), upper.as_signed())
-        if spread.of_widths([Width.W64]).rows:
-            whole = reduced & ~product & is_width(width, [Width.W64], needs)
-            upper = Mux(whole, plain[-1].replicate(WORD_BITS), upper)
+        lower: Value = words[:WORD_BITS]
+        upper: Value = words[WORD_BITS:]
         if needs.reduced.of_widths(FOLDED).rows:
             fold = VectorFold(self.config)
             m.submodules.fold = once(fold, platform)
             m.d.comb += [
-                fold.plain.eq(plain),
-                fold.products.eq(products),
+                fold.words.eq(words),
                 fold.width.eq(width),
-                fold.product.eq(beat.result.product),
                 fold.reduction.eq(beat.result.reduction),
                 fold.tail.eq(beat.result.tail),
             ]
@@ -198,7 +232,7 @@ class VectorVertical(Component):
                     pair.below_upper.eq(total.upper[:BELOW_BITS]),
                 ]
             m.d.comb += [
-                total.products.eq(products),
+                total.products.eq(words),
                 total.first_pass.eq(first_pass),
                 total.state_lower.eq(state_lower),
                 total.state_upper.eq(state_upper),

@@ -32,14 +32,15 @@ class Run:
 
 
 @pytest.mark.parametrize("between", [0, 1, 2])
-def test_a_result_may_be_read_eight_cycles_later(between: int) -> None:
+def test_a_result_may_be_read_after_the_latency(between: int) -> None:
     run = Run().add(0, 100, 200)
     for _ in range(between):
         run.add(300, 100, 200)
     run.add(400, 0, 200)
     distance = 4 * (1 + between)
-    assert VECTOR_LATENCY == 8
-    assert run.found == ([] if between else [(1, "vector read", distance)])
+    late = distance >= VECTOR_LATENCY
+    assert late == (between == 2)
+    assert run.found == ([] if late else [(1 + between, "vector read", distance)])
 
 
 def test_bytes_are_told_apart() -> None:
@@ -60,8 +61,10 @@ def test_the_rows_of_a_matrix_are_produced_one_by_one() -> None:
     run = Run().do("m.v.add.min[16]", 0, 1000, 2000)
     run.add(400, 0, 200)
     assert run.found == [(1, "vector read", 4)]
-    run = Run().do("m.v.add.min[16]", 0, 1000, 2000).add(500, 600, 700).add(400, 0, 200)
-    assert run.found == []
+    run = Run().do("m.v.add.min[16]", 0, 1000, 2000)
+    for _ in range(2):
+        run.add(500, 600, 700)
+    assert run.add(400, 0, 200).found == []
 
 
 def test_one_element_is_read_in_the_first_beat() -> None:
@@ -94,7 +97,7 @@ def test_cycles_of_a_straight_line() -> None:
         run.do("add.imm", 1, 1, 1)
     assert run.model.cycles == 9
     run.do("jmp", 0, taken=True).do("add.imm", 1, 1, 1)
-    assert run.model.cycles == 12
+    assert run.model.cycles == 14
 
 
 def test_vector_instructions_follow_each_other_without_a_gap() -> None:

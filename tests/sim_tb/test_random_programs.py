@@ -59,7 +59,9 @@ def test_missing_basics_are_refused() -> None:
         random_program(1, config)
 
 
-@pytest.mark.parametrize(("vl", "allowed"), [(4 * VECTOR_LATENCY, True), (4 * 7, False)])
+@pytest.mark.parametrize(
+    ("vl", "allowed"), [(4 * VECTOR_LATENCY, True), (4 * VECTOR_LATENCY - 4, False)]
+)
 def test_same_places_follow_after_the_latency(
     hazards: VectorHazards, vl: int, allowed: bool
 ) -> None:
@@ -72,7 +74,7 @@ def test_same_places_follow_after_the_latency(
 
 
 def test_later_elements_read_first_are_not_there(hazards: VectorHazards) -> None:
-    hazards.issued(operation("v.v.add[8]", 0, 1000, 2000, vl=64))
+    hazards.issued(operation("v.v.add[8]", 0, 1000, 2000, vl=8 * VECTOR_LATENCY))
     assert hazards.allows(operation("v.v.add[8]", 3000, 0, 2000, vl=8))
     assert not hazards.allows(operation("v.v.add[8]", 3000, 1, 2000, vl=8))
     assert not hazards.allows(operation("v.s.add[8]", 3000, 2000, 8, vl=8))
