@@ -18,6 +18,7 @@ part and windows overlap; otherwise a slot holds a whole window.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, row_beats
@@ -218,6 +219,7 @@ class ConvPlan:
         return max(vector, bus) * pixels * self.slices * self.groups / _SHARERS
 
 
+@lru_cache(maxsize=1024)
 def plan_conv(
     shape: ConvShape,
     *,
@@ -280,6 +282,7 @@ def plan_conv(
     return min(found, key=lambda plan: (plan.cycles, -plan.slots))
 
 
+@lru_cache(maxsize=64)
 def best_depth(
     shape: ConvShape, *, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 ) -> int:

@@ -3,6 +3,8 @@
 ``python -m kernels.digits_train`` trains both and prints how many digits of the test they know.
 """
 
+from typing import TypedDict
+
 import numpy as np
 
 from .digits import (
@@ -20,8 +22,21 @@ from .digits import (
 )
 from .fixed_point import Elements
 
-__all__ = ["accuracy", "train"]
+__all__ = ["NETWORKS", "Layers", "accuracy", "train"]
 
+
+class Layers(TypedDict):
+    """Parameters of :func:`train` that make a network."""
+
+    convolutions: tuple[int, ...]
+    hidden: tuple[int, ...]
+
+
+#: The networks by name.
+NETWORKS: dict[str, Layers] = {
+    "CNN": {"convolutions": (8, 16), "hidden": ()},
+    "MLP": {"convolutions": (), "hidden": (48,)},
+}
 _EPOCHS = 20
 _BATCH = 32
 _RATE = 3e-3
@@ -130,8 +145,8 @@ def _unpool(slope: Elements, output: Elements) -> Elements:
 def main() -> None:
     """Train both networks; print the share of the test's digits that each knows."""
     digits = load_digits()
-    for name, convolutions, hidden in (("CNN", (8, 16), ()), ("MLP", (), (48,))):
-        network = train(digits, convolutions=convolutions, hidden=hidden)
+    for name, layers in NETWORKS.items():
+        network = train(digits, **layers)
         print(f"{name}: {accuracy(network.scores(digits.test_images), digits.test_labels):.1%}")
 
 

@@ -2,6 +2,7 @@
 
 import typer
 
+from .bench_digits import digits
 from .bench_kernels import kernels
 from .bench_network import network
 from .bench_vault import vault
@@ -15,3 +16,4 @@ app = typer.Typer(
 app.command()(vault)
 app.command()(network)
 app.command()(kernels)
+app.command()(digits)

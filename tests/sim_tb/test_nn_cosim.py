@@ -1,0 +1,167 @@
+"""Kernels of neural networks on Verilog: right to the bit, and as fast as the datapath."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from kernels.conv_shape import ConvShape
+from kernels.dense_shape import DenseShape
+from kernels.digits import load_digits
+from kernels.digits_train import NETWORKS, train
+from kernels.fixed_point import Elements
+from kernels.nn_job import NnJob, conv_job, dense_job, pool_job
+from kernels.pool_shape import PoolShape
+from sim_tb.cosim import CosimError, MemoryBehaviour, PeSimulation
+from sim_tb.digits_cosim import cosim_digits
+from sim_tb.kernel_bench import QUICK, layer_jobs
+from sim_tb.nn_cosim import cosim_nn, cosim_vault_nn
+from sim_tb.vgg import CONVOLUTIONS, LAYERS
+from soc.presets import preset, tile_preset
+
+PE = preset("pe")
+SMALL_VAULT = tile_preset("vault-small")
+HOSTILE = MemoryBehaviour(
+    latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
+)
+
+
+@pytest.fixture(scope="module")
+def simulation() -> Iterator[PeSimulation]:
+    with PeSimulation(PE) as running:
+        yield running
+
+
+def values(*shape: int, limit: int = 1000) -> Elements:
+    rng = np.random.default_rng(sum(shape))
+    return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
+
+
+def conv(shape: ConvShape, *, sharers: int = 1, strips: bool = False, room: int = 4096) -> NnJob:
+    return conv_job(
+        shape,
+        values(shape.height, shape.width, shape.channels),
+        values(shape.filters, shape.kernel, shape.kernel, shape.channels, limit=200),
+        values(shape.filters),
+        fraction=8,
+        strips=strips,
+        out_padding=1,
+        sharers=sharers,
+        scratchpad_bytes=room,
+    )
+
+
+def pooling(shape: PoolShape, *, sharers: int = 1, room: int = 4096) -> NnJob:
+    return pool_job(
+        shape,
+        values(shape.segments, shape.height, shape.width, shape.channels),
+        values(shape.channels),
+        relu=True,
+        sharers=sharers,
+        scratchpad_bytes=room,
+    )
+
+
+def connected(shape: DenseShape, *, others: int = 0, sharers: int = 1, room: int = 4096) -> NnJob:
+    return dense_job(
+        shape,
+        values(shape.batch, shape.inputs),
+        values(shape.outputs, shape.inputs, limit=200),
+        values(shape.outputs),
+        fraction=8,
+        others=values(others, shape.batch, shape.outputs),
+        sharers=sharers,
+        scratchpad_bytes=room,
+    )
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        conv(ConvShape(width=6, height=5, channels=64, filters=8)),
+        conv(ConvShape(width=9, height=5, channels=3, filters=32, padding=1), strips=True),
+        conv(ConvShape(width=9, height=9, channels=3, filters=5, padding=1)),
+        conv(ConvShape(width=11, height=8, channels=30, filters=6, kernel=4, stride=3)),
+        conv(ConvShape(width=11, height=9, channels=20, filters=7, kernel=5, stride=2, padding=2)),
+        conv(ConvShape(width=2, height=1, channels=300, filters=3, kernel=1)),
+        conv(ConvShape(width=1, height=1, channels=1, filters=1, kernel=1)),
+        pooling(PoolShape(width=6, height=6, channels=40)),
+        pooling(PoolShape(width=5, height=3, channels=3, window=1, stride=1, segments=5)),
+        pooling(PoolShape(width=7, height=6, channels=9, window=3, padding=1, mean=True)),
+        connected(DenseShape(inputs=300, outputs=21)),
+        connected(DenseShape(inputs=13, outputs=40, batch=7), others=3),
+        connected(DenseShape(inputs=1, outputs=1)),
+    ],
+    ids=lambda job: job.program.source[0].file,
+)
+def test_layers_are_exact_on_any_memory(job: NnJob, simulation: PeSimulation) -> None:
+    for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
+        outcome = cosim_nn(job, simulation, memory=memory)
+        assert outcome.differing == 0
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        conv(ConvShape(width=7, height=6, channels=40, filters=12), sharers=2, room=2048),
+        pooling(PoolShape(width=6, height=6, channels=40), sharers=2, room=2048),
+        connected(DenseShape(inputs=90, outputs=33, batch=2), others=2, sharers=2, room=2048),
+    ],
+    ids=lambda job: job.program.source[0].file,
+)
+def test_layers_are_exact_on_a_vault(job: NnJob) -> None:
+    assert cosim_vault_nn(job, SMALL_VAULT).match
+
+
+@pytest.mark.parametrize(
+    ("channels", "strips", "products", "overhead"),
+    [(64, False, 1152, 0.035), (3, True, 224, 0.12)],
+)
+def test_vector_unit_hardly_waits(
+    channels: int, strips: bool, products: int, overhead: float, simulation: PeSimulation
+) -> None:
+    """Cycles a pixel of a row once the pipeline is full, additions among them."""
+    filters = 32 if strips else 8
+
+    def cycles(width: int) -> int:
+        shape = ConvShape(width=width + 2, height=3, channels=channels, filters=filters)
+        memory = MemoryBehaviour(latency=60)
+        return cosim_nn(conv(shape, strips=strips), simulation, memory=memory).cycles
+
+    assert 1 <= (cycles(28) - cycles(20)) / 8 / products <= 1 + overhead
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_digits_are_known_as_in_floating_point(name: str) -> None:
+    digits = load_digits()
+    network = train(digits, **NETWORKS[name])
+    outcome = cosim_digits(network, digits, PE, images=8)
+    assert outcome.match
+    assert outcome.engine == outcome.golden
+    assert outcome.all_real > 0.96
+    assert abs(outcome.all_golden - outcome.all_real) <= 0.01
+
+
+def test_tiles_cover_vgg_16() -> None:
+    """32 tiles make all products of the network's convolutions: 15.35 thousand million."""
+    products = sum(32 * layer.conv.macs for layer in CONVOLUTIONS if layer.conv)
+    assert products == 15_346_630_656
+    assert sum(layer.limit_ms for layer in CONVOLUTIONS) == pytest.approx(23.98, abs=0.005)
+    assert set(QUICK) < {layer.name for layer in LAYERS}
+
+
+def test_part_of_a_tile_is_a_share_of_its_rounds() -> None:
+    (layer,) = (layer for layer in CONVOLUTIONS if layer.name == "conv5_1")
+    (part, times), (completion, once) = layer_jobs(layer, rounds=1)
+    assert part.expected.shape == (14, 14, 32)
+    assert (times, once) == (4, 1)
+    assert completion.expected.shape == (14, 14, 16)
+
+
+def test_jobs_that_do_not_fit(simulation: PeSimulation) -> None:
+    two = pooling(PoolShape(width=6, height=6, channels=4), sharers=2)
+    with pytest.raises(CosimError, match="a job of 2 engines can't run on one"):
+        cosim_nn(two, simulation)
+    large = connected(DenseShape(inputs=2000, outputs=500))
+    with pytest.raises(CosimError, match="the vault has 1048576"):
+        cosim_vault_nn(large, SMALL_VAULT)
