@@ -29,7 +29,7 @@ def small(
     columns: int = 2, rows: int = 1, pes: int = 2, vault_address_bits: int = 14, tag_bits: int = 4
 ) -> HostConfig:
     """A configuration with engines as the preset ``pe-small``, but without a vector unit, which has
-    nothing to do with the host and takes most of the time to build."""
+    nothing to do with the host and takes time to build."""
     vault_bits = (columns * rows - 1).bit_length()
     pe = replace(
         preset("pe-small"),
