@@ -1,6 +1,8 @@
 """A small chip in simulation: programs, faults, and what the host reads and writes, over AXI."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from sim_tb.cosim import CosimError
 from soc.host_driver import Host
 from soc.host_transport import Blocking, BusError, run
 from soc.presets import chip_preset
+from vip.cli import main
 
 TINY = chip_preset("tiny")
 VAULT = 1 << TINY.network.address_bits
@@ -203,3 +206,29 @@ def test_belief_propagation_on_all_vaults_equals_the_golden_model() -> None:
 def test_image_of_another_size_is_refused() -> None:
     with DramImage(4096) as image, pytest.raises(CosimError, match="has 4096 bytes, the chip's"):
         ChipSimulation(TINY, image)
+
+
+def test_a_program_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, memory, dump, report = (tmp_path / name for name in ("s.s", "m", "d", "r.json"))
+    source.write_text(f"""
+        sll r8, r2, #{TINY.network.address_bits}
+        add r8, r8, r5
+        ld.reg [64-bit] r9, r8
+        add r9, r9, r4
+        st.reg [64-bit] r8, r9
+        halt
+    """)
+    memory.write_bytes(bytes(64) + (40).to_bytes(8, "little"))
+    arguments = ["cosim", "program", source, "--preset", "tiny", "--parameters", 64]
+    arguments += ["--memory", memory, "--dump", 64, 8, dump, "--json", report]
+    monkeypatch.setattr("sys.argv", ["vip", *map(str, arguments)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code in (None, 0)
+    assert "halted" in capsys.readouterr().out
+    assert word(dump.read_bytes()) == 40 + TINY.pes
+    results = json.loads(report.read_text())["results"]
+    assert results["faults"] == []
+    assert len(results["counters"]) == TINY.pes
