@@ -14,6 +14,7 @@ from hdl.simd import (
     lane_joins,
     one_of,
     rotate_units_right,
+    signed_less,
 )
 from isa.table import ReductionOp
 
@@ -186,5 +187,26 @@ def test_rotation_and_choice() -> None:
         for value, expected in ((0, 0b110), (1, 0b111), (2, 0b111), (5, 0b100)):
             ctx.set(code, value)
             assert ctx.get(chosen) == expected
+
+    _simulate(m, bench)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 7, 8, 137])
+def test_signed_comparison(bits: int) -> None:
+    rng = random.Random(bits)
+    a, b, less = Signal(bits), Signal(bits), Signal()
+    m = Module()
+    m.d.comb += less.eq(signed_less(a, b))
+    ends = [0, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1]
+
+    async def bench(ctx) -> None:
+        for _ in range(300):
+            x, y = (rng.choice([rng.getrandbits(bits), *ends]) for _ in range(2))
+            if rng.random() < 0.3:
+                y = x ^ 1 << rng.randrange(bits)
+            ctx.set(a, x)
+            ctx.set(b, y)
+            left, right = (v - (v >> bits - 1 << bits) for v in (x, y))
+            assert ctx.get(less) == (left < right)
 
     _simulate(m, bench)
