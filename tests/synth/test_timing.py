@@ -175,3 +175,10 @@ def test_unit_in_nangate45(no_results: Path) -> None:
     assert row.values["fmax_mhz"] > 800
     assert row.path[-1][0] == "fetch"
     assert values["area_um2"] > values["sram_um2"] > 0
+
+
+@pytest.mark.slow
+def test_whole_engine_reaches_its_clock_in_nangate45() -> None:
+    report = synthesise(preset("pe"), "nangate45")
+    assert report.total.values["fmax_mhz"] >= 1000
+    assert report.total.path
