@@ -44,6 +44,7 @@ def network_design(config: NetworkConfig) -> Design:
             "network_top.sv": _top(config),
         },
         support=_SUPPORT,
+        blocks=("router",),
     )
 
 
