@@ -9,7 +9,15 @@ and tested against them.
 
 from .table import Instruction, VerticalOp
 
-__all__ = ["VECTOR_HELD", "VECTOR_LATENCY", "WORD_BYTES", "beats", "passes", "row_beats"]
+__all__ = [
+    "RANGE_BYTES",
+    "VECTOR_HELD",
+    "VECTOR_LATENCY",
+    "WORD_BYTES",
+    "beats",
+    "passes",
+    "row_beats",
+]
 
 #: Bytes that the vector datapath handles in a cycle.
 WORD_BYTES = 8
@@ -17,6 +25,10 @@ WORD_BYTES = 8
 #: Cycles from the beat that reads the operands of an element to the first beat that may read the
 #: result of it from the scratchpad.
 VECTOR_LATENCY = 9
+
+#: Scratchpad ranges in transfer are compared in aligned units of so many bytes. What lies in units
+#: of its own never waits for a transfer beside it.
+RANGE_BYTES = 16
 
 #: Instructions that the vector unit holds: the one it works on and one that waits. When it takes
 #: another, the instruction :data:`VECTOR_HELD` places before that one has read its last operands,

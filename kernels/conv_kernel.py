@@ -214,7 +214,7 @@ class _ConvKernel:
         w, plan = self.writer, self.plan
         w.op("and", self.a, self.out[0], self.earlier)
         w.op("add", self.a, self.a, self.earlier_base)
-        w.offset(self.b, self.result[0], plan.parts * plan.sum_bytes)
+        w.offset(self.b, self.result[0], plan.earlier)
         w.load(self.b, self.a, self.filters, note="earlier sums")
 
     def _product(self, part: int) -> None:
@@ -226,7 +226,7 @@ class _ConvKernel:
             w.offset(column, self.window, part * distance)
             if plan.sliding:
                 self._wrap(column)
-        w.offset(self.a, self.result[0], part * plan.sum_bytes)
+        w.offset(self.a, self.result[0], part * plan.group_bytes)
         w.op("li", self.b, part * plan.part_pitch)
         w.op("set.vl", self.length)
         w.vector("m.v.mul.add", self.a, self.b, column, note=f"product of part {part}")
@@ -245,8 +245,10 @@ class _ConvKernel:
         """Addition ``number`` of a pixel: the sums of the parts behind the first one, then the
         earlier sums."""
         w, plan = self.writer, self.plan
-        w.offset(self.a, result, (number + 1) * plan.sum_bytes)
-        what = f"sum of part {number + 1}" if number + 1 < plan.parts else "earlier sums"
+        what, place = "earlier sums", plan.earlier
+        if number + 1 < plan.parts:
+            what, place = f"sum of part {number + 1}", (number + 1) * plan.group_bytes
+        w.offset(self.a, result, place)
         w.vector("v.v.add", result, result, self.a, note=f"add {what}")
 
     def _threshold(self, result: str, limit: str) -> None:
@@ -258,7 +260,7 @@ class _ConvKernel:
         skip = w.new_label("keep")
         w.op("bne", self.pixels, self.one, skip)
         if pad:
-            w.offset(self.a, self.result[-1], self.plan.sum_bytes)
+            w.offset(self.a, self.result[-1], self.plan.group_bytes)
             w.vector("v.s.max", self.a, self.a, self.lowest, note="pad: nobody reads it")
         self._load_weights(part)
         w.label(skip)

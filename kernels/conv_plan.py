@@ -9,8 +9,8 @@ its tile pass by: one *pass*. Filters at once for all slices are a *group*. The 
                  slices before came to
     input        a ring of slots: columns of the window, or whole windows
 
-All begin at multiples of eight bytes: the array range check takes whole words, and what shares a
-word with a load in flight would wait for it.
+What is loaded begins at multiples of :data:`isa.timing.RANGE_BYTES`: what shares a unit of the
+array range check with a load in flight would wait for it.
 
 The window of a slice has one *part* if it fits a vector register's length (256 elements), otherwise
 one a column. Columns are shared by neighbouring windows (``sliding``) when there is more than one
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
-from isa.timing import VECTOR_LATENCY, WORD_BYTES, row_beats
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
 
 from .conv_shape import ConvOrder, ConvShape
 from .errors import KernelError
@@ -137,12 +137,12 @@ class ConvPlan:
     @property
     def column_pitch(self) -> int:
         """Bytes from a column to the next one within a slot; those of a joined window touch."""
-        return self.column_bytes if self.joined else round_up(self.column_bytes, WORD_BYTES)
+        return self.column_bytes if self.joined else round_up(self.column_bytes, RANGE_BYTES)
 
     @property
     def slot_bytes(self) -> int:
         """Bytes of a slot of the input ring."""
-        return round_up(self.slot_columns * self.column_pitch, WORD_BYTES)
+        return round_up(self.slot_columns * self.column_pitch, RANGE_BYTES)
 
     @property
     def group_bytes(self) -> int:
@@ -157,7 +157,7 @@ class ConvPlan:
     @property
     def part_pitch(self) -> int:
         """Bytes from a part's weights to the next part's in the scratchpad."""
-        return round_up(self.part_bytes, WORD_BYTES)
+        return round_up(self.part_bytes, RANGE_BYTES)
 
     @property
     def pass_bytes(self) -> int:
@@ -165,14 +165,15 @@ class ConvPlan:
         return self.parts * self.part_bytes
 
     @property
-    def sum_bytes(self) -> int:
-        """Bytes from a sum to the next one within a slot of the result ring."""
-        return round_up(self.group_bytes, WORD_BYTES)
+    def earlier(self) -> int:
+        """Bytes from a slot of the result ring, where the sums of the parts lie one after the
+        other, to what the slices before came to."""
+        return round_up(self.parts * self.group_bytes, RANGE_BYTES)
 
     @property
     def result_bytes(self) -> int:
-        """Bytes of a slot of the result ring: a sum for each part, then the earlier sums."""
-        return (self.parts + 1) * self.sum_bytes
+        """Bytes of a slot of the result ring."""
+        return self.earlier + round_up(self.group_bytes, RANGE_BYTES)
 
     @property
     def thresholds(self) -> int:
@@ -182,7 +183,7 @@ class ConvPlan:
     @property
     def results(self) -> int:
         """Scratchpad address of the result ring."""
-        return self.thresholds + WORD_BYTES
+        return self.thresholds + RANGE_BYTES
 
     @property
     def ring(self) -> int:

@@ -21,11 +21,12 @@ from functools import lru_cache
 from isa.assembler import assemble
 from isa.program import Program
 from isa.table import MAX_VL
+from isa.timing import RANGE_BYTES
 
 from .barrier import FlagCode
 from .dense_layout import DenseLayout
 from .fixed_point import ELEMENT_BYTES, check_fraction
-from .nn_writer import WORD_BYTES, NnWriter
+from .nn_writer import NnWriter
 
 __all__ = ["dense_program", "dense_source"]
 
@@ -94,7 +95,12 @@ class _DenseKernel:
         self.flags = reg("flags", "first flag of the barrier")
         self.flags_end = reg("flags_end", "end of its flags")
         self.event = reg("event", "number of the next barrier")
-        self.at = [reg(f"at{n}", "for the moment") for n in range(4)]
+        self.at = (
+            reg("at0", "for the moment"),
+            reg("at1", "likewise"),
+            reg("at2", "likewise"),
+            reg("at3", "likewise"),
+        )
         self.count = [reg(f"count{n}", "likewise") for n in range(4)]
         self.left = reg("left", "elements left")
         self.vectors = reg("vectors", "vectors left")
@@ -129,8 +135,8 @@ class _DenseKernel:
     @property
     def _copy_elements(self) -> int:
         """Elements of a piece in the first phase: the pieces fill the second phase's scratchpad."""
-        piece = self.plan.ring_end // _COPIES // ELEMENT_BYTES
-        return max(1, min(MAX_VL, piece // WORD_BYTES * WORD_BYTES or piece))
+        units = self.plan.ring_end // _COPIES // RANGE_BYTES
+        return min(MAX_VL, max(1, units * RANGE_BYTES // ELEMENT_BYTES))
 
     def text(self) -> str:
         """The whole program."""
@@ -347,7 +353,7 @@ class _DenseKernel:
 
     def _complete(self) -> None:
         w, plan, layout = self.writer, self.plan, self.layout
-        limit, total = 0, WORD_BYTES
+        limit, total = 0, RANGE_BYTES
         w.note("Third phase: bias, the sums of all segments, threshold.")
         w.op("beq", self.outputs, w.zero, "complete")
         w.op("li", self.at[0], limit)

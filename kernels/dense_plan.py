@@ -9,13 +9,14 @@ and for each chunk through *blocks* of ``block`` outputs. The scratchpad holds i
     weights      a ring of blocks
 
 and in the last phase, from its beginning on, the thresholds, the bias and then the sums of all
-segments for a piece of the outputs. All begin at multiples of eight bytes.
+segments for a piece of the outputs. What is loaded begins at multiples of
+:data:`isa.timing.RANGE_BYTES`.
 """
 
 from dataclasses import dataclass, replace
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
-from isa.timing import VECTOR_LATENCY, WORD_BYTES, beats
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, beats
 
 from .conv_plan import DEFAULT_SCRATCHPAD
 from .dense_shape import DenseShape
@@ -87,17 +88,17 @@ class DensePlan:
     @property
     def chunk_bytes(self) -> int:
         """Bytes of a chunk of a vector in the scratchpad."""
-        return round_up(self.chunk * ELEMENT_BYTES, WORD_BYTES)
+        return round_up(self.chunk * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def group_bytes(self) -> int:
         """Bytes of a vector's sums of a row group."""
-        return round_up(self.group * ELEMENT_BYTES, WORD_BYTES)
+        return self.group * ELEMENT_BYTES
 
     @property
     def product_bytes(self) -> int:
         """Bytes of a vector's sums of products of a block."""
-        return round_up(self.block * ELEMENT_BYTES, WORD_BYTES)
+        return self.block * ELEMENT_BYTES
 
     @property
     def block_bytes(self) -> int:
@@ -107,17 +108,17 @@ class DensePlan:
     @property
     def slot_bytes(self) -> int:
         """Bytes of a slot of the ring of weights."""
-        return round_up(self.block_bytes, WORD_BYTES)
+        return round_up(self.block_bytes, RANGE_BYTES)
 
     @property
     def products(self) -> int:
         """Scratchpad address of the two sets of products."""
-        return self.shape.batch * self.group_bytes
+        return round_up(self.shape.batch * self.group_bytes, RANGE_BYTES)
 
     @property
     def inputs(self) -> int:
         """Scratchpad address of the two chunks of inputs."""
-        return self.products + 2 * self.shape.batch * self.product_bytes
+        return round_up(self.products + 2 * self.shape.batch * self.product_bytes, RANGE_BYTES)
 
     @property
     def ring(self) -> int:
@@ -132,7 +133,7 @@ class DensePlan:
     @property
     def piece_bytes(self) -> int:
         """Bytes of a piece of the outputs."""
-        return round_up(self.piece * ELEMENT_BYTES, WORD_BYTES)
+        return round_up(self.piece * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def spaced(self) -> bool:
@@ -179,7 +180,12 @@ def plan_dense(
     room = max(1, scratchpad_bytes // _SUM_SHARE // (shape.batch * ELEMENT_BYTES))
     # Row groups of equal size.
     group = -(-each // -(-each // room))
-    pieces = scratchpad_bytes // ((segments + 2) * ELEMENT_BYTES) - _LANES
+    pieces = (scratchpad_bytes - RANGE_BYTES) // (segments + 1) // RANGE_BYTES
+    if pieces < 1:
+        raise KernelError(
+            f"{segments} segments do not fit a scratchpad of {scratchpad_bytes} bytes: at most "
+            f"{scratchpad_bytes // RANGE_BYTES - 2}"
+        )
     bare = DensePlan(
         shape=shape,
         segments=segments,
@@ -188,7 +194,7 @@ def plan_dense(
         block=1,
         blocks=group,
         slots=0,
-        piece=max(1, min(MAX_VL, pieces // _LANES * _LANES, each)),
+        piece=min(MAX_VL, pieces * RANGE_BYTES // ELEMENT_BYTES, each),
     )
     plans = []
     for block in range(1, min(group, MAX_MR) + 1):

@@ -1,7 +1,8 @@
 """Where pooling keeps its data, in the scratchpad and in DRAM, and its parameter block.
 
 The scratchpad holds the threshold and the reciprocal, the bias, two outputs, and a ring of *slots*:
-the windows of one output in all segments, column by column. All begin at multiples of eight bytes.
+the windows of one output in all segments, column by column. All begin at multiples of
+:data:`isa.timing.RANGE_BYTES`.
 
 The work is cut into *lines*: a row of outputs of one slice of the channels. The PEs take the lines
 in turns. A PE's part of the parameter block::
@@ -18,7 +19,7 @@ import numpy as np
 
 from isa.image import DramImage
 from isa.table import MAX_VL
-from isa.timing import WORD_BYTES
+from isa.timing import RANGE_BYTES
 
 from .conv_plan import DEFAULT_SCRATCHPAD
 from .errors import KernelError
@@ -104,12 +105,12 @@ class PoolLayout:
     @property
     def column_bytes(self) -> int:
         """Bytes of a column in the scratchpad."""
-        return round_up(self.column * ELEMENT_BYTES, WORD_BYTES)
+        return round_up(self.column * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def depth_bytes(self) -> int:
         """Bytes of a pixel in the scratchpad."""
-        return round_up(self.source.depth * ELEMENT_BYTES, WORD_BYTES)
+        return round_up(self.source.depth * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def slot_bytes(self) -> int:
@@ -119,7 +120,7 @@ class PoolLayout:
     @property
     def bias_place(self) -> int:
         """Scratchpad address of the bias, behind threshold and reciprocal."""
-        return WORD_BYTES
+        return RANGE_BYTES
 
     @property
     def outputs(self) -> int:

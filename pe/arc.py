@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
-from hdl.ports import COLUMN_BYTES, WORD_BITS
+from hdl.ports import COLUMN_BYTES
+from isa.timing import RANGE_BYTES
 
 __all__ = [
     "RANGES",
@@ -21,7 +22,7 @@ __all__ = [
 #: Ranges that one instruction touches: A, B and C.
 RANGES = 3
 #: Ranges are compared in whole units of so many bytes.
-UNIT_BYTES = 2 * WORD_BITS // 8
+UNIT_BYTES = RANGE_BYTES
 _UNIT_SHIFT = (UNIT_BYTES - 1).bit_length()
 
 

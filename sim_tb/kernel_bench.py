@@ -190,13 +190,12 @@ def _limit(layer: Layer, batch: int) -> float:
 
 
 def _measure(layer: Layer, config: VaultTileConfig, batch: int, rounds: int | None) -> KernelRow:
-    tck_ms = config.vault.timing.tck_ns * 1e-6
-    cycles, time, run, whole, moved, match = 0, 0.0, 0.0, 0.0, 0, True
+    cycles, nanoseconds, run_ns, moved, match = 0, 0.0, 0.0, 0, True
     for job, times in layer_jobs(layer, batch=batch, rounds=rounds, pes=config.pes):
         outcome = cosim_vault_nn(job, config)
         cycles += outcome.cycles
-        time += outcome.cycles * times * tck_ms
-        run, whole = run + outcome.cycles, whole + outcome.cycles * times
+        run_ns += outcome.cycles * outcome.result.tck_ns
+        nanoseconds += outcome.cycles * outcome.result.tck_ns * times
         moved += outcome.result.bytes_moved
         match &= outcome.match
     return KernelRow(
@@ -204,11 +203,11 @@ def _measure(layer: Layer, config: VaultTileConfig, batch: int, rounds: int | No
         batch=batch,
         limit_ms=layer.limit_ms,
         thesis_ms=None,
-        ours_ms=time,
+        ours_ms=nanoseconds * 1e-6,
         match=match,
         cycles=cycles,
-        share=run / whole,
-        gbs=moved / (cycles * config.vault.timing.tck_ns),
+        share=run_ns / nanoseconds,
+        gbs=moved / run_ns,
     )
 
 
