@@ -19,7 +19,7 @@ __all__ = ["SHELL", "UNIT", "Port", "ports_of", "shell_ffs", "shell_verilog"]
 SHELL = "vip_shell"
 UNIT = "unit"
 
-_PORT = re.compile(r"^\s*(input|output)\s+(?:\[(\d+):0\]\s+)?(\w+)\s*;", re.MULTILINE)
+_PORT = re.compile(r"^\s*(input|output)\s+(?:signed\s+)?(?:\[(\d+):0\]\s+)?(\w+)\s*;", re.MULTILINE)
 _CLOCK, _RESET = "clk", "rst"
 
 

@@ -18,7 +18,7 @@ from synth.shell import SHELL, Port, ports_of, shell_ffs, shell_verilog
 
 SMALL = preset("pe-small")
 _MODULE = """module thing(a, b, y, clk, rst);
-  input [7:0] a;
+  input signed [7:0] a;
   input b;
   input clk;
   input rst;
