@@ -36,7 +36,7 @@ _LOG_WORD = 3
 #: Vectors in a slot.
 _SLOT_VECTORS = 4
 #: Most slots: loads of so many blocks are on their way.
-_CONSTRUCT_SLOTS = 4
+_CONSTRUCT_SLOTS = 8
 _COPY_SLOTS = 8
 _START = {what: number for number, what in START_REGISTERS.items()}
 
@@ -143,8 +143,6 @@ class _LevelKernel:
         w.op("mov", "here", "zero")
         w.note("One block.")
         w.label("block")
-        for number, register in enumerate(("second", "third", "fourth"), 1):
-            w.op("add", register, "here", number * self._vector)
         work()
         w.op("add", "target", "target", "target_step")
         self._load(load)
@@ -223,6 +221,8 @@ class _LevelKernel:
     def add_costs(self) -> None:
         """The sum of four pixels' data costs."""
         w, add = self._writer, self._sized("v.v.add")
+        for number, register in enumerate(("second", "third", "fourth"), 1):
+            w.op("add", register, "here", number * self._vector)
         w.op(add, "here", "here", "second", note="top")
         w.op(add, "third", "third", "fourth", note="bottom")
         w.op("v.drain")
@@ -242,6 +242,7 @@ class _LevelKernel:
         """The messages of four pixels."""
         w, store = self._writer, self._sized("st.sram")
         places = (("top left", None), ("top right", self._record), ("bottom right", "pitch"))
+        w.op("add", "third", "here", 2 * self._vector)
         w.op("mov", "scratch", "target")
         for place, move in (*places, ("bottom left", -self._record)):
             if move is not None:

@@ -19,7 +19,7 @@ from .errors import KernelError
 __all__ = ["NOTHING", "START_UPDATES", "Piece", "Share", "share_sweep"]
 
 #: Updates in whose time a PE could begin and end a piece of its own; no line is cut for less.
-START_UPDATES = 4
+START_UPDATES = 8
 
 
 @dataclass(frozen=True)
