@@ -173,3 +173,10 @@ def test_a_memory_of_zeros_is_told(engines):
 def test_versions_need_no_rooms(vip):
     assert vip("--version")[:2] == (0, "vip 0.1.0\n")
     assert vip("nosuch")[0] == 2
+
+
+def test_kernels_that_are_not_measured(vip):
+    _refused(vip("bench", "kernels", "--layer", "conv9_9"), "conv9_9", "conv1_1", "fc8")
+    _refused(vip("bench", "kernels", "--quick", "--whole"), "--quick", "--whole")
+    _refused(vip("bench", "kernels", "--json", "none/x"), "none")
+    _refused(vip("bench", "digits", "--preset", "vault"), "vault", "one engine is needed")
