@@ -25,7 +25,12 @@ __all__ = [
     "Digits",
     "Network",
     "Weights",
+    "batches",
+    "blocks",
+    "convolved",
     "load_digits",
+    "pooled",
+    "windows",
 ]
 
 #: Pixels across and down of a digit, its highest value, and the digits that there are.
