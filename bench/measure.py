@@ -9,8 +9,9 @@ from kernels.bp_kernel import bp_program
 from kernels.stereo import motorcycle
 from sim_tb.bp_cosim import BpJob, cosim_bp
 from sim_tb.cosim import CosimError, MemoryBehaviour
+from sim_tb.kernel_bench import measure_kernels
 from soc.generate import generate
-from soc.presets import preset
+from soc.presets import preset, tile_preset
 from synth.area import synthesise
 from synth.place import place
 from synth.power import THESIS_MHZ
@@ -53,6 +54,14 @@ def _belief_propagation() -> Iterator[Measurement]:
     yield Measurement(
         "pe_simulation_speed", outcome.result.cycles_per_second, "cycles/s", None, True
     )
+
+
+def _kernels() -> Iterator[Measurement]:
+    """Layers of VGG-16 on 32 vaults, from one tile of each."""
+    for row in measure_kernels(tile_preset("vault")):
+        if not row.match:
+            raise CosimError(f"{row.name}: outputs differ from the golden model's")
+        yield Measurement(f"{row.name}_batch_{row.batch}", row.ours_ms, "ms", 0.01)
 
 
 def _generation() -> Iterator[Measurement]:
@@ -124,6 +133,7 @@ def _power() -> Iterator[Measurement]:
 #: Name -> benchmark.
 BENCHMARKS: dict[str, Callable[[], Iterator[Measurement]]] = {
     "bp": _belief_propagation,
+    "kernels": _kernels,
     "generate": _generation,
     "area": _area,
     "standard_cells": _standard_cells,
