@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,8 @@ RATES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.
 #: Cycles of each point, and those of them before measuring.
 _CYCLES = 12_000
 _WARMUP = 2_000
+#: Rates are measured up to so many times that at which the first link or port is full.
+_OVERLOAD = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +160,11 @@ def _stress_row(case: StressCase) -> dict[str, Any]:
     )
 
 
-def _curve_jobs(destinations: Destinations, seed: int) -> list[NetworkJob]:
-    return [
-        NetworkJob(destinations=destinations, cycles=_CYCLES, warmup=_WARMUP, rate=rate, seed=seed)
-        for rate in RATES
-    ]
+def _curve_jobs(config: NetworkConfig, destinations: Destinations, seed: int) -> list[NetworkJob]:
+    """A run for each rate, up to a few times what the network can take: more says no more."""
+    base = NetworkJob(destinations=destinations, cycles=_CYCLES, warmup=_WARMUP, seed=seed)
+    most = _OVERLOAD * port_limit(config, destinations, base.hot)
+    return [replace(base, rate=rate) for rate in RATES if rate <= most]
 
 
 def _curve(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> dict[str, Any]:
@@ -238,7 +240,7 @@ def measure_network(
     found = []
     for number, (config, kind) in enumerate(curves):
         tell(f"{config.columns} x {config.rows}, {kind.name.lower()}", len(cases) + number, total)
-        jobs = _curve_jobs(kind, seed)
+        jobs = _curve_jobs(config, kind, seed)
         row = kept.get(config, jobs, partial(_curve, config, jobs))
         found.append(Curve.from_dict(row))
     return NetworkReport(stress=tuple(stress), curves=tuple(found))

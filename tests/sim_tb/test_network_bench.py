@@ -98,6 +98,8 @@ def test_a_broken_run_goes_on_where_it_was(runs):
     curve = report.curves[0]
     assert curve.saturation == pytest.approx(0.495)
     assert curve.fastest == (0, 4, 6)
+    hot = report.curves[-1]
+    assert hot.points[-1].offered <= 3 * hot.limit < 1
     totals = report.to_dict()
     assert totals["flits"] == 8056
     assert totals["saturation_4x4_uniform"] == curve.saturation
