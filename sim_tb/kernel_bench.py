@@ -1,4 +1,5 @@
-"""How long layers of VGG-16 take: one independent tile of each, in RTL with real DRAM timing.
+"""How long kernels take: one independent tile of each layer of VGG-16, and one of belief
+propagation, in RTL with real DRAM timing.
 
 A tile is what one vault does (:mod:`sim_tb.vgg`); it shares nothing with the other 31, which do the
 same at the same time, so its time is that of the layer (thesis 7.1.1). Data are random, every
@@ -19,17 +20,40 @@ import numpy as np
 from kernels.conv_plan import best_depth, plan_conv
 from kernels.dense_shape import DenseShape
 from kernels.nn_job import DEFAULT_OUT_DEPTH, NnJob, conv_job, dense_job, pool_job
+from kernels.stereo import motorcycle
 from soc.config import VaultTileConfig
 
+from .bp_cosim import BpJob, cosim_vault_bp
 from .nn_cosim import cosim_vault_nn
 from .vgg import CONVOLUTIONS, FULLY_CONNECTED, LAYERS, POOLS, Layer
 
-__all__ = ["BATCHES", "QUICK", "KernelRow", "conv_rounds", "layer_jobs", "measure_kernels"]
+__all__ = [
+    "BATCHES",
+    "BELIEF",
+    "NAMES",
+    "QUICK",
+    "QUICK_ROUNDS",
+    "ROUNDS",
+    "KernelRow",
+    "conv_rounds",
+    "layer_jobs",
+    "measure_kernels",
+]
 
 #: Batches of Table 7.3 that are measured.
 BATCHES = (1, 3)
-#: Layers of the quick measurement.
-QUICK = ("conv1_1", "conv5_1", "pool3", "fc7", "fc8")
+#: An iteration of belief propagation on full HD, 16 labels of 16 bits: 32 x 32 tiles of 60 x 34
+#: pixels, 32 of them a vault. Limit and thesis: design.md, section 4.
+BELIEF = "bp_m"
+_BELIEF_TILE = (60, 34)
+_BELIEF_TILES = 32
+_BELIEF_LABELS = 16
+_BELIEF_LIMIT_MS = 4.15
+_BELIEF_THESIS_MS = 5.1
+#: Whatever can be measured.
+NAMES = (BELIEF, *(layer.name for layer in LAYERS))
+#: What the quick measurement takes.
+QUICK = (BELIEF, "conv1_1", "conv5_1", "pool3", "fc7", "fc8")
 #: Rounds of a convolution that are run.
 ROUNDS = 2
 QUICK_ROUNDS = 1
@@ -145,11 +169,11 @@ def measure_kernels(
     rounds: int | None = ROUNDS,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> list[KernelRow]:
-    """Measure layers of VGG-16, and their totals when all are there.
+    """Measure belief propagation and layers of VGG-16, and their totals when all are there.
 
     Parameters:
         config: of the vault.
-        names: of the layers; none: all.
+        names: of :data:`NAMES`; none: all.
         rounds: of convolutions, at least 1; None: whole tiles.
         progress: called before each layer with its name, how many are done, of how many.
 
@@ -160,9 +184,14 @@ def measure_kernels(
     layers = [layer for layer in LAYERS if not names or layer.name in names]
     tiles: dict[tuple[object, ...], KernelRow] = {}
     rows = []
-    for number, layer in enumerate(layers):
+    before = 1 if not names or BELIEF in names else 0
+    if before:
         if progress is not None:
-            progress(layer.name, number, len(layers))
+            progress(BELIEF, 0, len(layers) + 1)
+        rows.append(_measure_belief(config))
+    for number, layer in enumerate(layers, before):
+        if progress is not None:
+            progress(layer.name, number, len(layers) + before)
         for batch in BATCHES:
             # Layers of the same shape take the same time; images of a batch one after the other.
             run = batch if layer.dense is not None else 1
@@ -182,6 +211,22 @@ def measure_kernels(
                 )
             )
     return rows + ([] if names else _totals(rows))
+
+
+def _measure_belief(config: VaultTileConfig) -> KernelRow:
+    problem = motorcycle(*_BELIEF_TILE, _BELIEF_LABELS).problem
+    outcome = cosim_vault_bp(BpJob(problem=problem, iterations=1), config)
+    nanoseconds = outcome.cycles * outcome.result.tck_ns
+    return KernelRow(
+        name=BELIEF,
+        batch=1,
+        limit_ms=_BELIEF_LIMIT_MS,
+        thesis_ms=_BELIEF_THESIS_MS,
+        ours_ms=nanoseconds * _BELIEF_TILES * 1e-6,
+        match=outcome.match,
+        cycles=outcome.cycles,
+        gbs=outcome.result.gbs,
+    )
 
 
 def _limit(layer: Layer, batch: int) -> float:

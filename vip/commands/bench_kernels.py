@@ -6,8 +6,14 @@ import typer
 from rich import box
 from rich.table import Table
 
-from sim_tb.kernel_bench import QUICK, QUICK_ROUNDS, ROUNDS, KernelRow, measure_kernels
-from sim_tb.vgg import LAYERS
+from sim_tb.kernel_bench import (
+    NAMES,
+    QUICK,
+    QUICK_ROUNDS,
+    ROUNDS,
+    KernelRow,
+    measure_kernels,
+)
 from soc.generate import configuration_json
 from soc.presets import tile_preset
 
@@ -23,7 +29,7 @@ _TILE = "vault"
 
 def _show(rows: list[KernelRow]) -> None:
     table = Table(title="Milliseconds on 32 vaults, from one tile", box=box.SIMPLE)
-    table.add_column("layer")
+    table.add_column("kernel")
     for column in ("batch", "limit", "thesis", "ours", "GB/s a vault", "run"):
         table.add_column(column, justify="right")
     table.add_column("outputs")
@@ -36,7 +42,7 @@ def _show(rows: list[KernelRow]) -> None:
             f"{row.ours_ms:.3f}",
             f"{row.gbs:.2f}" if row.gbs else "",
             f"{row.share:.0%}" if row.cycles else "",
-            "as the golden model" if row.match else "DIFFER",
+            "exact" if row.match else "DIFFER",
         )
     console.print(table)
 
@@ -55,15 +61,14 @@ def kernels(
     ] = False,
     json: JsonOption = None,
 ) -> None:
-    """Layers of VGG-16: one tile of each on a vault with real DRAM timing, outputs checked.
+    """BP-M and the layers of VGG-16: a tile of each on a vault with DRAM timing, outputs checked.
 
     Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
     """
     check_outputs(json)
-    known = [item.name for item in LAYERS]
     for name in layer or ():
-        if name not in known:
-            raise UserError(f"--layer {name}: there are {', '.join(known)}")
+        if name not in NAMES:
+            raise UserError(f"--layer {name}: there are {', '.join(NAMES)}")
     if quick and (whole or layer):
         raise UserError("--quick goes with neither --whole nor --layer")
     names = QUICK if quick else tuple(layer or ())
