@@ -142,8 +142,13 @@ class VectorHorizontal(Component):
         adds = one_of(beat.reduction, [ReductionOp.ADD], pairs.reductions)
         least = self._least(beat.reduction, pairs.reductions)
         compares = reduces & ~adds & ~long
+        compared = max(len(lower), len(upper))
+        less = Signal()
         takes_upper = Signal()
-        m.d.comb += takes_upper.eq(both & (signed_less(lower, upper) ^ least))
+        m.d.comb += [
+            less.eq(signed_less(_extended(lower, compared), _extended(upper, compared))),
+            takes_upper.eq(both & (less ^ least)),
+        ]
         total = Signal(signed(max(len(lower), len(addend)) + 1))
         m.d.comb += total.eq(lower + addend)
         choices: list[tuple[Value, Value]] = [
