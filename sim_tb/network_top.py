@@ -14,7 +14,12 @@ __all__ = ["TOP", "build_network", "network_design"]
 #: Top module, and so the executable's name.
 TOP = "vip_network_top"
 
-_SUPPORT = ("network_traffic.sv", "network_traffic.h", "network_traffic.cpp")
+_SUPPORT = (
+    "network_traffic.sv",
+    "network_packet.h",
+    "network_traffic.h",
+    "network_traffic.cpp",
+)
 _DUT = "network"
 #: Half a clock period in ps.
 _HALF_PERIOD = 400
