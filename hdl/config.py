@@ -10,13 +10,23 @@ from typing import Literal, get_args
 from isa.errors import VipError
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_VL, REGISTERS, Instruction, Unit
 
-__all__ = ["ALL_INSTRUCTIONS", "ConfigurationError", "PeConfig", "SramKind"]
+__all__ = [
+    "ALL_INSTRUCTIONS",
+    "STANDARD_INSTRUCTIONS",
+    "ConfigurationError",
+    "PeConfig",
+    "SramKind",
+]
 
 #: How memories are built: see :mod:`hdl.sram`.
 SramKind = Literal["behavioural", "fpga", "macro"]
 
-#: Keys of every instruction that has hardware.
-ALL_INSTRUCTIONS: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
+#: Keys of every instruction.
+ALL_INSTRUCTIONS: frozenset[str] = frozenset(BY_KEY)
+#: Those that a configuration has if it does not say otherwise.
+STANDARD_INSTRUCTIONS: frozenset[str] = frozenset(
+    row.key for row in INSTRUCTIONS if not row.optional
+)
 
 
 class ConfigurationError(VipError):
@@ -43,7 +53,8 @@ class PeConfig:
 
     Attributes:
         instructions: keys (see :attr:`isa.table.Instruction.key`) that the PE executes; any other
-            word faults. Units build only what these need.
+            word faults. Units build only what these need; the logistic unit, for one, is only
+            there if one of its optional instructions is.
         instruction_words: words of the instruction buffer; power of two, 16..8192.
         registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
             register faults as illegal.
@@ -56,11 +67,10 @@ class PeConfig:
             multipliers from gates instead of operators meant for the multipliers of an FPGA.
 
     Raises:
-        ConfigurationError: a value outside its range, an unknown instruction or one without
-            hardware.
+        ConfigurationError: a value outside its range, or an unknown instruction.
     """
 
-    instructions: frozenset[str] = field(default=ALL_INSTRUCTIONS)
+    instructions: frozenset[str] = field(default=STANDARD_INSTRUCTIONS)
     instruction_words: int = 1024
     registers: int = REGISTERS
     scratchpad_bytes: int = 4096
@@ -77,9 +87,9 @@ class PeConfig:
             )
         unknown = sorted(str(key) for key in self.instructions if key not in ALL_INSTRUCTIONS)
         if unknown:
-            unbuilt = [key for key in unknown if key in BY_KEY]
-            what = "has no hardware yet" if unbuilt else "is not in the instruction table"
-            raise ConfigurationError(f"instructions: {(unbuilt or unknown)[0]!r} {what}")
+            raise ConfigurationError(
+                f"instructions: {unknown[0]!r} is not in the instruction table"
+            )
         if "halt" not in self.instructions:
             raise ConfigurationError("instructions must contain 'halt': no program could end")
         _power_of_two("instruction_words", self.instruction_words, 16, 8192)

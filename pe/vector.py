@@ -13,6 +13,8 @@ from .ports import ScratchpadReadPort, ScratchpadWritePort, vector_command
 from .vector_control import VectorControl
 from .vector_finish import VectorFinish
 from .vector_horizontal import VectorHorizontal
+from .vector_logistic import VectorLogistic
+from .vector_needs import VectorNeeds
 from .vector_vertical import VectorVertical
 
 __all__ = ["VectorUnit"]
@@ -87,4 +89,13 @@ class VectorUnit(Component):
             finish.total_write.eq(horizontal.total_write),
         ]
         wiring.connect(m, finish.port, wiring.flipped(self.write))
+        if VectorNeeds.of(config).logistic.rows:
+            logistic = VectorLogistic(config)
+            m.submodules.logistic = once(logistic, platform)
+            m.d.comb += [
+                logistic.word.eq(first.data),
+                logistic.beat.eq(control.logistic),
+                finish.logistic.eq(logistic.result),
+                finish.logistic_valid.eq(logistic.valid),
+            ]
         return m

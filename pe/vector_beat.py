@@ -12,7 +12,8 @@ from amaranth.lib import data
 
 from hdl.config import PeConfig
 from hdl.simd import one_of
-from isa.table import MAX_FX, ReductionOp, VerticalOp, Width
+from isa.logistic import MOST_FRACTION
+from isa.table import MAX_FX, LogisticOp, ReductionOp, VerticalOp, Width
 from isa.timing import WORD_BYTES
 
 from .vector_needs import VectorNeeds
@@ -28,6 +29,7 @@ __all__ = [
     "is_reduced",
     "is_width",
     "lanes_of",
+    "logistic_beat",
     "operand_beat",
     "result_beat",
     "value_beat",
@@ -99,6 +101,26 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
     )
 
 
+def logistic_beat() -> data.StructLayout:
+    """A beat of a logistic function, which works on one element.
+
+    Members:
+        active: this is such a beat.
+        function: code of :class:`isa.table.LogisticOp`.
+        missing: how many fraction bits elements have less than
+            :data:`isa.logistic.MOST_FRACTION`.
+        lane: which element of the word.
+    """
+    return data.StructLayout(
+        {
+            "active": 1,
+            "function": max(LogisticOp).bit_length(),
+            "missing": MOST_FRACTION.bit_length(),
+            "lane": PASS_BITS,
+        }
+    )
+
+
 def is_width(code: Value, widths: Iterable[Width], needs: VectorNeeds) -> Value:
     """1 when the width of an instruction of ``needs`` is one of ``widths``."""
     return one_of(code, widths, needs.widths)
@@ -124,7 +146,7 @@ def is_reduced(code: Value, needs: VectorNeeds) -> Value:
 
 def is_product(code: Value, needs: VectorNeeds) -> Value:
     """1 when the instruction of ``needs`` with this bit ``product`` multiplies."""
-    possible = [bit for bit, part in enumerate((needs.plain, needs.products)) if part.rows]
+    possible = {int(row.vertical is VerticalOp.MUL) for row in needs.rows}
     return one_of(code, [1], possible)
 
 

@@ -9,11 +9,12 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.simd import one_of
+from isa.logistic import MOST_FRACTION
 from isa.table import MAX_VL, VerticalOp, Width
-from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from isa.timing import VECTOR_LATENCY, WORD_BYTES, passes
 
 from .ports import VectorKind, vector_command
-from .vector_beat import LIMB_BITS, PASS_BITS, TAIL_BITS, is_width, operand_beat
+from .vector_beat import LIMB_BITS, PASS_BITS, TAIL_BITS, is_width, logistic_beat, operand_beat
 from .vector_needs import VectorNeeds
 
 __all__ = ["VectorControl"]
@@ -37,6 +38,8 @@ class VectorControl(Component):
         address_first, address_second: out, scratchpad byte addresses.
         operands, complete, write: out, as in :mod:`pe.vector_beat`, one cycle after the beat,
             together with the data read.
+        logistic: :func:`pe.vector_beat.logistic_beat`, out, with ``operands``; only if the
+            configuration has a logistic instruction.
         beat: out; this cycle is a beat.
         busy: out; from the cycle after a command is accepted to the one in which its last result is
             written, :data:`isa.timing.VECTOR_LATENCY` - 1 cycles after its last beat.
@@ -44,25 +47,27 @@ class VectorControl(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        super().__init__(
-            {
-                "command": In(stream.Signature(vector_command(config))),
-                "read_first": Out(1),
-                "read_second": Out(1),
-                "address_first": Out(config.scratchpad_bits),
-                "address_second": Out(config.scratchpad_bits),
-                "operands": Out(operand_beat(config)),
-                "complete": Out(1),
-                "write": Out(1),
-                "beat": Out(1),
-                "busy": Out(1),
-            }
-        )
+        self.needs = VectorNeeds.of(config)
+        members: dict[str, Any] = {
+            "command": In(stream.Signature(vector_command(config))),
+            "read_first": Out(1),
+            "read_second": Out(1),
+            "address_first": Out(config.scratchpad_bits),
+            "address_second": Out(config.scratchpad_bits),
+            "operands": Out(operand_beat(config)),
+            "complete": Out(1),
+            "write": Out(1),
+            "beat": Out(1),
+            "busy": Out(1),
+        }
+        if self.needs.logistic.rows:
+            members["logistic"] = Out(logistic_beat())
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        needs = VectorNeeds.of(config)
+        needs = self.needs
         now: Any = Signal(vector_command(config), reset_less=True)
         waiting: Any = Signal(vector_command(config), reset_less=True)
         kinds = [kind.value for kind in needs.kinds]
@@ -74,8 +79,13 @@ class VectorControl(Component):
 
         reduces = one_of(now.kind.as_value(), [VectorKind.MATRIX_VECTOR.value], kinds)
         scalar = one_of(now.kind.as_value(), [VectorKind.VECTOR_SCALAR.value], kinds)
+        logistic = one_of(now.kind.as_value(), [VectorKind.LOGISTIC.value], kinds)
         unary = one_of(now.vertical, [VerticalOp.NOP], needs.verticals)
         product = one_of(now.vertical, [VerticalOp.MUL], needs.verticals)
+        if needs.logistic.rows:
+            # Their functions share the bits of the vertical operation.
+            unary = unary | logistic
+            product = product & ~logistic
 
         # Number of the row's last byte; without its low bits, that of the row's last word.
         row_end = Signal(_ROW_BITS)
@@ -88,6 +98,9 @@ class VectorControl(Component):
         for width in needs.products.widths:
             with m.If(product & is_width(now.width, [width], needs)):
                 m.d.comb += final_pass.eq(max(1, width.bits // LIMB_BITS) - 1)
+        if needs.logistic.rows:
+            with m.If(logistic):
+                m.d.comb += final_pass.eq(passes(needs.logistic.rows[0]) - 1)
 
         last_pass = Signal()
         last_word = Signal()
@@ -163,6 +176,16 @@ class VectorControl(Component):
             value.result.fx.eq(Mux(product, now.fx, 0)),
         ]
         m.d.comb += self.operands.eq(operands)
+        if needs.logistic.rows:
+            most = MOST_FRACTION
+            function: Any = Signal(logistic_beat(), reset_less=True)
+            m.d.comb += self.logistic.eq(function)
+            m.d.sync += [
+                function.active.eq(running & logistic),
+                function.function.eq(now.vertical),
+                function.missing.eq(Mux(now.fx > most, 0, most - now.fx)),
+                function.lane.eq(pass_index),
+            ]
         unwritten = Signal(range(VECTOR_LATENCY))
         with m.If(running):
             m.d.sync += unwritten.eq(VECTOR_LATENCY - 1)

@@ -33,6 +33,8 @@ class VectorFinish(Component):
     Members:
         total: in, signed, and total_beat, total_write: in; of
             :class:`pe.vector_horizontal.VectorHorizontal`.
+        logistic, logistic_valid: in, with ``total``; this word is the value instead, of a unit of
+            its own; only if the configuration has a logistic instruction.
         port: :class:`pe.ports.ScratchpadWritePort`, out, one cycle later.
     """
 
@@ -40,14 +42,15 @@ class VectorFinish(Component):
         self.config = config
         self.needs = VectorNeeds.of(config)
         self.granule = min(self.needs.widths).bits
-        super().__init__(
-            {
-                "total": In(signed(self.needs.total_bits)),
-                "total_beat": In(result_beat(config)),
-                "total_write": In(1),
-                "port": Out(ScratchpadWritePort(config)),
-            }
-        )
+        members: dict[str, Any] = {
+            "total": In(signed(self.needs.total_bits)),
+            "total_beat": In(result_beat(config)),
+            "total_write": In(1),
+            "port": Out(ScratchpadWritePort(config)),
+        }
+        if self.needs.logistic.rows:
+            members |= {"logistic": In(WORD_BITS), "logistic_valid": In(1)}
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
@@ -160,6 +163,10 @@ class VectorFinish(Component):
                 value[place : place + size].eq(part),
                 round_up[index].eq(Cat(ups).any()),
             ]
+        if self.needs.logistic.rows:
+            # Such a value is no product and no sum, so nothing behind this changes it.
+            with m.If(self.logistic_valid):
+                m.d.sync += value.eq(self.logistic)
 
     def _compare(
         self,

@@ -76,9 +76,16 @@ class VectorNeeds:
         return VectorNeeds(tuple(row for row in self.rows if _is_product(row)))
 
     @property
+    def logistic(self) -> "VectorNeeds":
+        """Only the rows of logistic functions."""
+        return VectorNeeds(tuple(row for row in self.rows if row.logistic is not None))
+
+    @property
     def plain(self) -> "VectorNeeds":
-        """Only the rows that do not multiply."""
-        return VectorNeeds(tuple(row for row in self.rows if not _is_product(row)))
+        """Only the rows that add, subtract, compare or pass on elements."""
+        return VectorNeeds(
+            tuple(row for row in self.rows if row.vertical is not None and not _is_product(row))
+        )
 
     @property
     def reduced(self) -> "VectorNeeds":

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ALL_INSTRUCTIONS, ConfigurationError, PeConfig
 from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
@@ -15,7 +15,7 @@ __all__ = ["PRESETS", "any_preset", "chip_preset", "preset", "tile_preset"]
 
 _KINDS = {PeConfig: "one engine", VaultTileConfig: "a vault", ChipConfig: "a chip"}
 
-#: Of the chip for tests: every instruction, but small memories and queues.
+#: Of the chip for tests: every standard instruction, but small memories and queues.
 _TINY_TILE = VaultTileConfig(
     pe=PeConfig(
         instruction_words=512,
@@ -42,9 +42,11 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 
 
 #: Name -> configuration. ``pe`` is the thesis's processing engine (chapter 5, section 7.1.3);
-#: ``pe-small`` has every instruction but small memories and queues, for quick looks. ``vault`` is
-#: the thesis's vault, four engines and 256 MiB; ``vault-axi`` has an AXI bus of 256 bits in place
-#: of its DRAM controller, for a board's memory; ``vault-small`` has two small engines and 1 MiB.
+#: ``pe-small`` has every standard instruction but small memories and queues, for quick looks;
+#: ``pe-logistic`` has the optional instructions too, for recurrent networks. ``vault`` is the
+#: thesis's vault, four engines and 256 MiB; ``vault-logistic`` has engines with the optional
+#: instructions; ``vault-axi`` has an AXI bus of 256 bits in place of its DRAM controller, for a
+#: board's memory; ``vault-small`` has two small engines and 1 MiB.
 #: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``small`` is
 #: one of 4 x 2 vaults with two; ``thesis`` is the thesis's chip.
 PRESETS: dict[str, Configuration] = {
@@ -57,7 +59,11 @@ PRESETS: dict[str, Configuration] = {
         load_store_queue=8,
         address_bits=24,
     ),
+    "pe-logistic": PeConfig(instructions=ALL_INSTRUCTIONS),
     "vault": VaultTileConfig(),
+    "vault-logistic": VaultTileConfig(
+        pe=replace(VaultTileConfig().pe, instructions=ALL_INSTRUCTIONS)
+    ),
     "vault-axi": VaultTileConfig(vault=AxiConfig()),
     "vault-small": VaultTileConfig(
         pe=PeConfig(

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hdl.config import ALL_INSTRUCTIONS
 from isa.launch import START_REGISTERS
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, BranchOp, Instruction, Operand, Role, Unit, find
@@ -62,7 +61,7 @@ def needed(program: Program) -> Needs:
     constants, so that no run can reach more. A path that leaves the program ends there, in a fault.
 
     Raises:
-        TrimError: an empty program, or a reachable word that is no instruction with hardware.
+        TrimError: an empty program, or a reachable word that is no instruction.
     """
     if not program.words:
         raise TrimError("the program is empty")
@@ -73,9 +72,8 @@ def needed(program: Program) -> Needs:
         address = pending.pop()
         word = program.words[address]
         row = find(word)
-        if row is None or row.key not in ALL_INSTRUCTIONS:
-            what = "is no instruction" if row is None else f"({row.key}) has no hardware"
-            raise TrimError(f"{_place(program, address)}: {word:#010x} {what}")
+        if row is None:
+            raise TrimError(f"{_place(program, address)}: {word:#010x} is no instruction")
         found.setdefault(row.key, []).append(address)
         registers = [_value(operand, word) for operand in row.operands if operand.is_register]
         highest = max(highest, *registers, 0)

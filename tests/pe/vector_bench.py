@@ -4,9 +4,11 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
 from amaranth.sim import Simulator
 
 from hdl.config import PeConfig
+from isa.logistic import logistic
 from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, passes, row_beats
 from pe.vector import VectorUnit
@@ -92,6 +94,9 @@ def results(command: Command, memory: bytearray) -> list[int]:
             )
             for i in range(command.mr)
         ]
+    if row.logistic is not None:
+        values = np.array(read(command.first, vl), "<i2")
+        return [int(value) for value in logistic(row.logistic, values, command.fx)]
     scalar = row.opcode == Opcode.VECTOR_SCALAR
     second = read(command.second, 1) * vl if scalar else read(command.second, vl)
     pairs = zip(read(command.first, vl), second, strict=True)
@@ -152,7 +157,7 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
                     payload,
                     {
                         "kind": row.opcode - Opcode.MATRIX_VECTOR,
-                        "vertical": row.vertical,
+                        "vertical": row.vertical if row.logistic is None else row.logistic,
                         "reduction": row.reduction or 0,
                         "width": row.width,
                         "result": offered.result,

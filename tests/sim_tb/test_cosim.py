@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdl.config import PeConfig
+from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from hdl.counters import PeCounter
 from hdl.ports import PeState
 from isa.assembler import assemble
@@ -31,8 +31,9 @@ from sim_tb.cosim import (
 from sim_tb.random_check import check_programs
 
 CONFIG = PeConfig()
-#: As small as it gets, so that whatever can fill up does.
+#: As small as it gets, so that whatever can fill up does, with the optional instructions.
 SMALL = PeConfig(
+    instructions=ALL_INSTRUCTIONS,
     registers=16,
     scratchpad_bytes=256,
     address_bits=12,

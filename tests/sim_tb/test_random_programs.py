@@ -26,7 +26,7 @@ def hazards() -> VectorHazards:
 
 
 def test_every_instruction_and_every_fault_occurs() -> None:
-    config = PeConfig()
+    config = PeConfig(instructions=ALL_INSTRUCTIONS)
     used: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     for seed in range(400):

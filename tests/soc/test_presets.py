@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS, ConfigurationError
+from hdl.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, ConfigurationError
 from memory.config import VaultConfig
 from soc.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 
 
 def test_pe_is_the_machine_of_the_thesis() -> None:
     config = preset("pe")
-    assert config.instructions == ALL_INSTRUCTIONS
+    assert config.instructions == STANDARD_INSTRUCTIONS
     assert config.instruction_words == 1024
     assert config.registers == 64
     assert config.scratchpad_bytes == 8 * 512
@@ -29,6 +29,12 @@ def test_vault_is_that_of_the_thesis() -> None:
     assert config.vault.size_bytes == 256 << 20
 
 
+def test_optional_instructions_are_all_that_the_logistic_presets_add() -> None:
+    pe, tile = preset("pe-logistic"), tile_preset("vault-logistic")
+    assert pe == replace(preset("pe"), instructions=ALL_INSTRUCTIONS)
+    assert tile == replace(tile_preset("vault"), pe=replace(pe, address_bits=28))
+
+
 def test_thesis_is_its_chip() -> None:
     config = chip_preset("thesis")
     assert (config.network.columns, config.network.rows) == (8, 4)
@@ -42,14 +48,22 @@ def test_tiny_is_a_torus_of_single_engines() -> None:
     config = chip_preset("tiny")
     assert (config.network.columns, config.network.rows, config.pes) == (2, 2, 4)
     assert config.memory_bytes == 4 << 20
-    assert config.pe.instructions == ALL_INSTRUCTIONS
+    assert config.pe.instructions == STANDARD_INSTRUCTIONS
 
 
 @pytest.mark.parametrize(
     ("find", "name", "message"),
     [
-        (preset, "vault", r"'vault' is a vault; one engine is needed here: pe, pe-small$"),
-        (preset, "tiny", r"'tiny' is a chip; one engine is needed here: pe, pe-small$"),
+        (
+            preset,
+            "vault",
+            r"'vault' is a vault; one engine is needed here: pe, pe-small, pe-logistic$",
+        ),
+        (
+            preset,
+            "tiny",
+            r"'tiny' is a chip; one engine is needed here: pe, pe-small, pe-logistic$",
+        ),
         (tile_preset, "pe", r"'pe' is one engine; a vault is needed here: vault, .*vault-small$"),
         (chip_preset, "vault", r"'vault' is a vault; a chip is needed here: tiny, .*thesis$"),
     ],
