@@ -88,12 +88,12 @@ class FlagTable:
 
     @property
     def before(self) -> tuple[int, int]:
-        """First and end address of the flags written by the vault before this one, with ``ring``."""
+        """First and end address of the flags that the vault before this one writes (``ring``)."""
         return self.base, self.base + self._group_bytes
 
     @property
     def behind(self) -> tuple[int, int]:
-        """First and end address of the flags written by the vault behind this one, with ``ring``."""
+        """First and end address of the flags that the vault behind this one writes (``ring``)."""
         return self.base + self._group_bytes, self._own
 
     @property
