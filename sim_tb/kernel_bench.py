@@ -1,5 +1,5 @@
-"""How long kernels take: one independent tile of each layer of VGG-16, and one of belief
-propagation, in RTL with real DRAM timing.
+"""How long kernels take: one independent tile of each layer of VGG-16, one of belief propagation
+and one of ESE's LSTM, in RTL with real DRAM timing.
 
 A tile is what one vault does (:mod:`sim_tb.vgg`); it shares nothing with the other 31, which do the
 same at the same time, so its time is that of the layer (thesis 7.1.1). Data are random, every
@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from hdl.config import ALL_INSTRUCTIONS
 from kernels.conv_plan import best_depth, plan_conv
 from kernels.dense_shape import DenseShape
 from kernels.nn_job import DEFAULT_OUT_DEPTH, NnJob, conv_job, dense_job, pool_job
@@ -24,12 +25,14 @@ from kernels.stereo import motorcycle
 from soc.config import VaultTileConfig
 
 from .bp_cosim import BpJob, cosim_vault_bp
+from .lstm_ese import ESE, ESE_LIMIT_MS, ESE_THESIS_MS, ese_job
 from .nn_cosim import cosim_vault_nn
 from .vgg import CONVOLUTIONS, FULLY_CONNECTED, LAYERS, POOLS, Layer
 
 __all__ = [
     "BATCHES",
     "BELIEF",
+    "LSTM",
     "NAMES",
     "QUICK",
     "QUICK_ROUNDS",
@@ -50,8 +53,10 @@ _BELIEF_TILES = 32
 _BELIEF_LABELS = 16
 _BELIEF_LIMIT_MS = 4.15
 _BELIEF_THESIS_MS = 5.1
+#: A time step of :mod:`sim_tb.lstm_ese`, batch 32.
+LSTM = "lstm"
 #: Whatever can be measured.
-NAMES = (BELIEF, *(layer.name for layer in LAYERS))
+NAMES = (BELIEF, *(layer.name for layer in LAYERS), LSTM)
 #: What the quick measurement takes.
 QUICK = (BELIEF, "conv1_1", "conv5_1", "pool3", "fc7", "fc8")
 #: Rounds of a convolution that are run.
@@ -67,7 +72,7 @@ class KernelRow:
 
     Attributes:
         name: of the layer or total.
-        batch: images.
+        batch: images, or sequences.
         limit_ms: of datapath or memory. thesis_ms: None: the thesis has no figure.
         ours_ms: from the tile's cycles.
         match: every output of what was run equals the golden model's.
@@ -169,10 +174,10 @@ def measure_kernels(
     rounds: int | None = ROUNDS,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> list[KernelRow]:
-    """Measure belief propagation and layers of VGG-16, and their totals when all are there.
+    """Measure belief propagation, layers of VGG-16, their totals when all are there, and the LSTM.
 
     Parameters:
-        config: of the vault.
+        config: of the vault; for the LSTM its engines get the optional instructions.
         names: of :data:`NAMES`; none: all.
         rounds: of convolutions, at least 1; None: whole tiles.
         progress: called before each layer with its name, how many are done, of how many.
@@ -185,13 +190,15 @@ def measure_kernels(
     tiles: dict[tuple[object, ...], KernelRow] = {}
     rows = []
     before = 1 if not names or BELIEF in names else 0
+    behind = 1 if not names or LSTM in names else 0
+    every = before + len(layers) + behind
     if before:
         if progress is not None:
-            progress(BELIEF, 0, len(layers) + 1)
+            progress(BELIEF, 0, every)
         rows.append(_measure_belief(config))
     for number, layer in enumerate(layers, before):
         if progress is not None:
-            progress(layer.name, number, len(layers) + before)
+            progress(layer.name, number, every)
         for batch in BATCHES:
             # Layers of the same shape take the same time; images of a batch one after the other.
             run = batch if layer.dense is not None else 1
@@ -210,7 +217,29 @@ def measure_kernels(
                     ours_ms=tiles[key].ours_ms * images,
                 )
             )
-    return rows + ([] if names else _totals(rows))
+    if not names:
+        rows += _totals(rows)
+    if behind:
+        if progress is not None:
+            progress(LSTM, every - 1, every)
+        rows.append(_measure_lstm(config))
+    return rows
+
+
+def _measure_lstm(config: VaultTileConfig) -> KernelRow:
+    with_unit = replace(config, pe=replace(config.pe, instructions=ALL_INSTRUCTIONS))
+    outcome = cosim_vault_nn(ese_job(config.pes), with_unit)
+    nanoseconds = outcome.cycles * outcome.result.tck_ns
+    return KernelRow(
+        name=LSTM,
+        batch=ESE.batch,
+        limit_ms=ESE_LIMIT_MS,
+        thesis_ms=ESE_THESIS_MS,
+        ours_ms=nanoseconds * 1e-6,
+        match=outcome.match,
+        cycles=outcome.cycles,
+        gbs=outcome.result.bytes_moved / nanoseconds,
+    )
 
 
 def _measure_belief(config: VaultTileConfig) -> KernelRow:

@@ -61,7 +61,7 @@ def kernels(
     ] = False,
     json: JsonOption = None,
 ) -> None:
-    """BP-M and the layers of VGG-16: a tile of each on a vault with DRAM timing, outputs checked.
+    """BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs checked.
 
     Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
     """

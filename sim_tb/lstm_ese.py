@@ -1,0 +1,58 @@
+"""The LSTM of ESE on 32 vaults (thesis 6.4, 7.2.2): a time step of what one vault does of it."""
+
+import numpy as np
+
+from kernels.fixed_point import Elements, to_fixed
+from kernels.lstm_job import lstm_job
+from kernels.lstm_shape import GATES, LstmShape, LstmState, LstmWeights
+from kernels.nn_job import NnJob
+
+__all__ = ["ESE", "ESE_LIMIT_MS", "ESE_THESIS_MS", "ese_job"]
+
+ESE = LstmShape(inputs=153, cells=1024, outputs=512, batch=32)
+#: Milliseconds: of the datapath, and what the thesis's simulator showed (design.md, section 4).
+ESE_LIMIT_MS = 0.162
+ESE_THESIS_MS = 0.514
+_VAULTS = 32
+#: One in the middle, whose lists of chunks go round.
+_VAULT = 5
+_FRACTION = 11
+_SEED = 1
+
+
+def ese_job(sharers: int) -> NnJob:
+    """A vault's part of a time step with random weights, inputs and state of usual size.
+
+    Parameters:
+        sharers: engines of the vault, at least 1.
+
+    Raises:
+        KernelError: the batch does not fit so few engines.
+    """
+    rng = np.random.default_rng(_SEED)
+
+    def values(scale: float, *size: int) -> Elements:
+        return to_fixed(rng.normal(0, scale, size), _FRACTION)
+
+    width = ESE.outputs + ESE.inputs
+    weights = LstmWeights(
+        gates=values(1.5 / np.sqrt(width), GATES, ESE.cells, width),
+        bias=values(0.5, GATES, ESE.cells),
+        peepholes=values(0.3, 3, ESE.cells),
+        projection=values(1.5 / np.sqrt(ESE.cells), ESE.outputs, ESE.cells),
+    )
+    state = LstmState(
+        c=values(0.7, ESE.batch, ESE.cells),
+        y=values(0.5, ESE.batch, ESE.outputs),
+        m=np.zeros((ESE.batch, ESE.cells), np.int16),
+    )
+    return lstm_job(
+        ESE,
+        weights,
+        values(1.0, ESE.batch, ESE.inputs),
+        state,
+        fraction=_FRACTION,
+        vaults=_VAULTS,
+        vault=_VAULT,
+        sharers=sharers,
+    )
