@@ -1,6 +1,5 @@
 """Logistic functions of 16-bit elements, one element a cycle (optional; :mod:`isa.logistic`)."""
 
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -127,8 +126,13 @@ class VectorLogistic(Component):
             for number, region in enumerate(REGIONS):
                 end = len(SEGMENTS) if number == last else REGIONS[number + 1].first
                 for index in range(region.first, end):
+                    found = SEGMENTS[index]
                     with m.Case(_pattern(region, index)):
-                        m.d.comb += segment.eq(_SEGMENT.const(asdict(SEGMENTS[index])))
+                        m.d.comb += [
+                            segment.constant.eq(found.constant),
+                            segment.slope.eq(found.slope),
+                            segment.curve.eq(found.curve),
+                        ]
         for region in REGIONS:
             # Regions but the first begin at a power of two, and end at twice that.
             above = u >= region.start if region.start else Const(1, 1)
