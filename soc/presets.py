@@ -29,6 +29,13 @@ _TINY_TILE = VaultTileConfig(
     extra_ports=CHIP_PORTS,
 )
 _SMALL_TILE = replace(_TINY_TILE, pes=2)
+#: Of the chip for an FPGA. A vault's port moves 8 bytes a cycle; a wider bus would bring nothing.
+_FPGA_TILE = VaultTileConfig(
+    pe=PeConfig(address_bits=28, sram="fpga"),
+    vault=AxiConfig(address_bits=28, tag_bits=8, data_bits=64, sram="fpga"),
+    pes=2,
+    extra_ports=CHIP_PORTS,
+)
 
 
 def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
@@ -38,6 +45,7 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
         rows=rows,
         address_bits=tile.vault.address_bits,
         tag_bits=tile.pe.tag_bits,
+        sram=tile.vault.sram,
     )
 
 
@@ -48,7 +56,8 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 #: instructions; ``vault-axi`` has an AXI bus of 256 bits in place of its DRAM controller, for a
 #: board's memory; ``vault-small`` has two small engines and 1 MiB.
 #: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``small`` is
-#: one of 4 x 2 vaults with two; ``thesis`` is the thesis's chip.
+#: one of 4 x 2 vaults with two; ``fpga`` fills two thirds of a Kintex-7 325T; ``thesis`` is the
+#: thesis's chip.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
@@ -79,6 +88,7 @@ PRESETS: dict[str, Configuration] = {
     ),
     "tiny": ChipConfig(tile=_TINY_TILE, network=_network(_TINY_TILE, columns=2, rows=2)),
     "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
+    "fpga": ChipConfig(tile=_FPGA_TILE, network=_network(_FPGA_TILE, columns=2, rows=2)),
     "thesis": ChipConfig(),
 }
 
