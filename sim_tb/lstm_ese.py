@@ -1,5 +1,7 @@
 """The LSTM of ESE on 32 vaults (thesis 6.4, 7.2.2): a time step of what one vault does of it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kernels.fixed_point import Elements, to_fixed
@@ -20,11 +22,12 @@ _FRACTION = 11
 _SEED = 1
 
 
-def ese_job(sharers: int) -> NnJob:
+def ese_job(sharers: int, *, batch: int = ESE.batch) -> NnJob:
     """A vault's part of a time step with random weights, inputs and state of usual size.
 
     Parameters:
         sharers: engines of the vault, at least 1.
+        batch: sequences that they share.
 
     Raises:
         KernelError: the batch does not fit so few engines.
@@ -34,22 +37,23 @@ def ese_job(sharers: int) -> NnJob:
     def values(scale: float, *size: int) -> Elements:
         return to_fixed(rng.normal(0, scale, size), _FRACTION)
 
-    width = ESE.outputs + ESE.inputs
+    shape = replace(ESE, batch=batch)
+    width = shape.outputs + shape.inputs
     weights = LstmWeights(
-        gates=values(1.5 / np.sqrt(width), GATES, ESE.cells, width),
-        bias=values(0.5, GATES, ESE.cells),
-        peepholes=values(0.3, 3, ESE.cells),
-        projection=values(1.5 / np.sqrt(ESE.cells), ESE.outputs, ESE.cells),
+        gates=values(1.5 / np.sqrt(width), GATES, shape.cells, width),
+        bias=values(0.5, GATES, shape.cells),
+        peepholes=values(0.3, 3, shape.cells),
+        projection=values(1.5 / np.sqrt(shape.cells), shape.outputs, shape.cells),
     )
     state = LstmState(
-        c=values(0.7, ESE.batch, ESE.cells),
-        y=values(0.5, ESE.batch, ESE.outputs),
-        m=np.zeros((ESE.batch, ESE.cells), np.int16),
+        c=values(0.7, batch, shape.cells),
+        y=values(0.5, batch, shape.outputs),
+        m=np.zeros((batch, shape.cells), np.int16),
     )
     return lstm_job(
-        ESE,
+        shape,
         weights,
-        values(1.0, ESE.batch, ESE.inputs),
+        values(1.0, batch, shape.inputs),
         state,
         fraction=_FRACTION,
         vaults=_VAULTS,

@@ -1,0 +1,75 @@
+"""LSTM on the Verilog of an engine with the logistic unit: every bit, and the time of ESE's."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from kernels.lstm_job import lstm_job
+from kernels.lstm_shape import LstmShape, LstmState, LstmWeights
+from kernels.nn_job import NnJob
+from sim_tb.cosim import MemoryBehaviour, PeSimulation
+from sim_tb.lstm_ese import ESE, ese_job
+from sim_tb.nn_cosim import cosim_nn
+from soc.presets import preset
+
+#: Engines of a vault (design.md, section 1), which share a batch and the memory's 8 bytes a cycle.
+SHARERS = 4
+HOSTILE = MemoryBehaviour(
+    latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
+)
+
+
+@pytest.fixture(scope="module")
+def simulation() -> Iterator[PeSimulation]:
+    with PeSimulation(preset("pe-logistic")) as running:
+        yield running
+
+
+def random_job(shape: LstmShape, seed: int, vaults: int) -> NnJob:
+    rng = np.random.default_rng(seed)
+
+    def values(*size: int) -> np.ndarray:
+        return rng.integers(-4000, 4000, size, np.int16, endpoint=True)
+
+    weights = LstmWeights(
+        gates=values(4, shape.cells, shape.outputs + shape.inputs),
+        bias=values(4, shape.cells),
+        peepholes=values(3, shape.cells),
+        projection=values(shape.outputs, shape.cells),
+    )
+    state = LstmState(
+        c=values(shape.batch, shape.cells),
+        y=values(shape.batch, shape.outputs),
+        m=np.zeros((shape.batch, shape.cells), np.int16),
+    )
+    x = values(shape.batch, shape.inputs)
+    return lstm_job(shape, weights, x, state, fraction=11, vaults=vaults, vault=vaults - 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "vaults"),
+    [
+        (LstmShape(inputs=1, cells=1, outputs=1), 1),
+        (LstmShape(inputs=13, cells=11, outputs=7, batch=5), 1),
+        (LstmShape(inputs=21, cells=40, outputs=24, batch=8), 2),
+        (LstmShape(inputs=3, cells=10, outputs=5, batch=33), 1),
+    ],
+    ids=str,
+)
+def test_every_bit_whatever_the_memory(
+    simulation: PeSimulation, shape: LstmShape, vaults: int
+) -> None:
+    job = random_job(shape, shape.batch, vaults)
+    for memory in (MemoryBehaviour(), HOSTILE):
+        assert cosim_nn(job, simulation, memory=memory).match
+
+
+def test_an_engine_s_share_of_a_step_of_ese_takes_less_than_180_us(
+    simulation: PeSimulation,
+) -> None:
+    """The limit of the datapath is 162 us, 202,500 cycles."""
+    job = ese_job(1, batch=ESE.batch // SHARERS)
+    outcome = cosim_nn(job, simulation, memory=MemoryBehaviour(latency=100))
+    assert outcome.match
+    assert outcome.cycles * 0.8e-3 < 180
