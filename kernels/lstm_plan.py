@@ -13,7 +13,7 @@ gates' sums stay in the scratchpad until the cells are done. The scratchpad hold
 from dataclasses import dataclass, replace
 
 from isa.table import BY_KEY, MAX_VL
-from isa.timing import VECTOR_LATENCY, beats
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, beats
 
 from .conv_plan import DEFAULT_SCRATCHPAD
 from .errors import KernelError
@@ -87,7 +87,7 @@ class LstmPlan:
     @property
     def product_bytes(self) -> int:
         """Bytes of a set of products."""
-        return round_up(self.cut.block * ELEMENT_BYTES, 8)
+        return round_up(self.cut.block * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def chunk_bytes(self) -> int:
@@ -107,7 +107,7 @@ class LstmPlan:
     @property
     def products(self) -> int:
         """Scratchpad address of the products."""
-        return GATES * round_up(self.group_bytes, 8)
+        return round_up(GATES * self.group_bytes, RANGE_BYTES)
 
     @property
     def work(self) -> int:
@@ -118,7 +118,8 @@ class LstmPlan:
     def ring(self) -> int:
         """Scratchpad address of the ring of weights."""
         inputs = 2 * self.vectors * self.chunk_bytes
-        return round_up(self.work + max(inputs, _WORK_VECTORS * self.group_bytes), 8)
+        size = max(inputs, _WORK_VECTORS * self.group_bytes)
+        return round_up(self.work + size, RANGE_BYTES)
 
     @property
     def ring_end(self) -> int:
