@@ -98,7 +98,7 @@ class _Bench:
 
     async def _outer(self, operation: Operation) -> Result:
         """By cocotbext-axi's managers, whose clock runs only as long as that takes."""
-        await FallingEdge(self.dut.clk)
+        await RisingEdge(self.dut.clk)
         self.dut.external.value = 1
         if self.managers is None:
             clock = self.dut.external_clk
@@ -119,7 +119,7 @@ class _Bench:
             response, content = int(answer.resp), bytes(getattr(answer, "data", b""))
         except SimTimeoutError:
             outcome = Outcome.LATE
-        await FallingEdge(self.dut.clk)
+        await RisingEdge(self.dut.clk)
         self.dut.external.value = 0
         now = self.host.result()
         return Result(

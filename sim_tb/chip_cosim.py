@@ -109,10 +109,15 @@ def run_program(
     started = chip.cycles
     run(host.launch(chosen, parameters=parameters))
     late = ""
-    try:
-        run(host.wait(chosen, timeout=max_cycles * period))
-    except HostTimeout as error:
-        late = str(error)
+    running = True
+    while running and not late:
+        left = started + max_cycles - chip.cycles
+        try:
+            run(host.wait(chosen, timeout=left * period))
+            running = False
+        except HostTimeout as error:
+            # An interrupt, of a fault perhaps, lets the host give up before.
+            late = str(error) if chip.cycles >= started + max_cycles else ""
     cycles = chip.cycles - started
     faults = run(host.faults())
     if late:

@@ -107,21 +107,22 @@ def _device(config: ChipConfig, vault: int) -> str:
 
 def _top(config: ChipConfig) -> str:
     signals = list(_signals(config))
-    driven = [signal for signal in signals if signal.driven]
     declared = "\n".join(
         f"  logic [{signal.width - 1}:0] {signal.name}"
         f" /* verilator {'public_flat_rw' if signal.driven else 'public_flat_rd'} */"
         f"{' = 0' if signal.driven else ''};"
         for signal in signals
     )
-    models = "\n".join(f"  logic [{s.width - 1}:0] model_{s.name}, pin_{s.name};" for s in driven)
-    chosen = "\n".join(
-        f"  assign pin_{s.name} = external ? {s.name} : model_{s.name};" for s in driven
+    pins = "\n".join(f"  logic [{s.width - 1}:0] pin_{s.name};" for s in signals)
+    models = "\n".join(
+        f"  logic [{s.width - 1}:0] model_{s.name};\n"
+        f"  assign pin_{s.name} = external ? {s.name} : model_{s.name};"
+        for s in signals
+        if s.driven
     )
-    host = ", ".join(f".{s.name}({'model_' if s.driven else ''}{s.name})" for s in signals)
-    pins = ", ".join(
-        f".{s.name.replace('_', '__')}({'pin_' if s.driven else ''}{s.name})" for s in signals
-    )
+    sampled = "\n".join(f"    {s.name} <= pin_{s.name};" for s in signals if not s.driven)
+    host = ", ".join(f".{s.name}({'model' if s.driven else 'pin'}_{s.name})" for s in signals)
+    chip = ", ".join(f".{s.name.replace('_', '__')}(pin_{s.name})" for s in signals)
     devices = "".join(_device(config, vault) for vault in range(config.vaults))
     dram = ",\n      ".join(
         f".dram__{vault}__{name}(dram_{vault}_{name})"
@@ -136,18 +137,24 @@ module {TOP};
   logic clk /* verilator public_flat_rd */ = 1'b0;
   always #{_HALF_PERIOD} clk = ~clk;
 
-  // The outer host drives the buses, and its clock runs: to be changed while the clock is 0.
+  // The outer host drives the buses, and its clock runs: to be changed while the clock is 1.
   logic external /* verilator public_flat_rw */ = 1'b0;
   logic external_clk /* verilator public_flat_rd */;
-  assign external_clk = clk & external;
+  assign external_clk = ~clk & external;
 
   logic rst;
   logic idle /* verilator public_flat_rd */;
   logic host_interrupt;
   logic [{config.vaults - 1}:0] failed;
 {declared}
+{pins}
 {models}
-{chosen}
+
+  // The outer host looks and drives between two edges, and has to see what went with what it drove
+  // at the edge before.
+  always_ff @(posedge clk) begin
+{sampled}
+  end
 {devices}
   vip_chip_host #(
       .CONTROL_ADDRESS_BITS({MAP_ADDRESS_BITS}),
@@ -166,7 +173,7 @@ module {TOP};
       .clk,
       .rst,
       .host_interrupt,
-      {pins},
+      {chip},
       {dram}
   );
 endmodule

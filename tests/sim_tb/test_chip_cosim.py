@@ -200,7 +200,8 @@ def test_belief_propagation_on_all_vaults_equals_the_golden_model() -> None:
     outcome = cosim_chip_bp(scene.problem, 2, TINY)
     assert outcome.match
     assert outcome.updates == 2 * scene.problem.updates
-    assert 0 < outcome.remote_bytes < outcome.result.remote_share < 0.5
+    # Engines that wait read flags in their own vault, which are not among the bytes.
+    assert 0 < outcome.result.remote_share < outcome.remote_bytes < 0.5
 
 
 def test_image_of_another_size_is_refused() -> None:
@@ -229,6 +230,6 @@ def test_a_program_from_the_command_line(
     assert end.value.code in (None, 0)
     assert "halted" in capsys.readouterr().out
     assert word(dump.read_bytes()) == 40 + TINY.pes
-    results = json.loads(report.read_text())["results"]
+    results = json.loads(report.read_text())
     assert results["faults"] == []
     assert len(results["counters"]) == TINY.pes
