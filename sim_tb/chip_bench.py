@@ -14,12 +14,6 @@ from typing import Any
 
 import cocotb
 from cocotb.triggers import FallingEdge, First, RisingEdge, SimTimeoutError, Timer, with_timeout
-from cocotbext.axi import (  # type: ignore[import-untyped]
-    AxiBus,
-    AxiLiteBus,
-    AxiLiteMaster,
-    AxiMaster,
-)
 
 from memory.device_model import DeviceModel, DeviceSetup
 
@@ -101,11 +95,7 @@ class _Bench:
         await RisingEdge(self.dut.clk)
         self.dut.external.value = 1
         if self.managers is None:
-            clock = self.dut.external_clk
-            self.managers = (
-                AxiLiteMaster(AxiLiteBus.from_prefix(self.dut, "control"), clock),
-                AxiMaster(AxiBus.from_prefix(self.dut, "data"), clock),
-            )
+            self.managers = _managers(self.dut)
         registers = operation.kind in (Kind.READ_REGISTER, Kind.WRITE_REGISTERS)
         manager = self.managers[0 if registers else 1]
         outcome, response, content = Outcome.DONE, 0, b""
@@ -129,3 +119,20 @@ class _Bench:
             interrupt=now.interrupt,
             data=content,
         )
+
+
+def _managers(dut: Any) -> tuple[Any, Any]:
+    """cocotbext-axi's managers of the control and the data bus."""
+    # Not needed, and perhaps not installed, where the model in C++ is the host.
+    from cocotbext.axi import (  # type: ignore[import-untyped]
+        AxiBus,
+        AxiLiteBus,
+        AxiLiteMaster,
+        AxiMaster,
+    )
+
+    clock = dut.external_clk
+    return (
+        AxiLiteMaster(AxiLiteBus.from_prefix(dut, "control"), clock),
+        AxiMaster(AxiBus.from_prefix(dut, "data"), clock),
+    )

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
@@ -48,8 +49,8 @@ class ChipSimulation:
         cycles: since reset. seconds: that the simulation took on this machine.
 
     Raises:
-        CosimError: by each method, when the image is not of the chip's size, an access is not
-            answered, or a controller breaks a rule of the DRAM.
+        CosimError: the image is not of the chip's size, or cocotbext-axi is wanted and missing; by
+            each method, when an access is not answered, or a controller breaks a rule of the DRAM.
         sim_tb.build.BuildError: the simulator can't be built.
         sim_tb.session.SessionError: the simulator ended by itself.
     """
@@ -67,6 +68,8 @@ class ChipSimulation:
             raise CosimError(
                 f"the image has {image.size} bytes, the chip's DRAM {config.memory_bytes}"
             )
+        if outer and find_spec("cocotbext") is None:
+            raise CosimError("cocotbext-axi is not installed; it comes with the extra 'dev'")
         self.config = config
         self.image = image
         self.outer = outer

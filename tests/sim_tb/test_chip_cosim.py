@@ -209,6 +209,12 @@ def test_image_of_another_size_is_refused() -> None:
         ChipSimulation(TINY, image)
 
 
+def test_missing_cocotbext_axi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim_tb.chip_session.find_spec", lambda name: None)
+    with DramImage(TINY.memory_bytes) as image, pytest.raises(CosimError, match=r"extra 'dev'$"):
+        ChipSimulation(TINY, image, outer=True)
+
+
 def test_a_program_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
