@@ -1,16 +1,13 @@
 """Cosimulation of a chip: one program on all engines, driven through the AXI ports alone."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from hdl.counters import PeCounter
 from hdl.ports import COLUMN_BYTES
-from isa.image import DramImage
 from isa.program import Program
 from memory.counters import VaultCounter
 from noc.counters import NetworkCounter
-from soc.chip_config import ChipConfig
 from soc.host_driver import Host, HostTimeout
 from soc.host_reports import FaultReport
 from soc.host_transport import Blocking, run
@@ -18,7 +15,7 @@ from soc.host_transport import Blocking, run
 from .chip_session import ChipSimulation
 from .cosim import CosimError
 
-__all__ = ["ChipResult", "run_chip", "run_program"]
+__all__ = ["ChipResult", "run_program"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,35 +131,6 @@ def run_program(
         simulated_cycles=chip.cycles,
         seconds=chip.seconds,
     )
-
-
-def run_chip(
-    program: Program,
-    image: DramImage,
-    *,
-    config: ChipConfig,
-    max_cycles: int,
-    parameters: int = 0,
-    counters: bool = True,
-    outer: bool = False,
-    trace: Path | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> ChipResult:
-    """Run one program on all PEs of a chip, fresh from reset, and return what it left.
-
-    Parameters:
-        image: the memory, of the chip's size; the PEs change it.
-        config, outer, trace, progress: as for :class:`sim_tb.chip_session.ChipSimulation`.
-        max_cycles, parameters, counters: as for :func:`run_program`.
-
-    Raises:
-        as :class:`sim_tb.chip_session.ChipSimulation` and :func:`run_program`.
-    """
-    with ChipSimulation(config, image, outer=outer, trace=trace, progress=progress) as chip:
-        result = run_program(
-            chip, program, max_cycles=max_cycles, parameters=parameters, counters=counters
-        )
-    return result
 
 
 _Counts = tuple[Mapping[str, int], ...]

@@ -75,7 +75,6 @@ class Result:
         interrupt: whether the interrupt is raised.
         data: bytes read.
         violations: by vault, the rule of the DRAM that its controller broke first, if one did.
-        commands: by vault, commands given to the DRAM since reset; after a RUN alone.
         seconds: that the operation took on this machine.
     """
 
@@ -85,7 +84,6 @@ class Result:
     interrupt: bool
     data: bytes = b""
     violations: Mapping[str, str] = field(default_factory=dict)
-    commands: tuple[Mapping[str, int], ...] = ()
     seconds: float = 0.0
 
     def to_json(self) -> bytes:
@@ -96,11 +94,7 @@ class Result:
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any]) -> "Result":
         """The result from what was within ``result`` of the JSON."""
-        decoded = {
-            "outcome": Outcome(raw["outcome"]),
-            "data": b64decode(raw["data"]),
-            "commands": tuple(raw["commands"]),
-        }
+        decoded = {"outcome": Outcome(raw["outcome"]), "data": b64decode(raw["data"])}
         return cls(**(dict(raw) | decoded))
 
 
