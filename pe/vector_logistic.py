@@ -41,8 +41,8 @@ class VectorLogistic(Component):
     """Looks each element up in the table of :mod:`isa.logistic`, and gathers the results of a word.
 
     The names of signals are those of that module. Six cycles: take the element; make ``u`` of it;
-    look up its segment; the two steps of the parabola; put the sign back. The element is rounded
-    behind them. Needs a configuration with at least one logistic instruction.
+    look up its segment; the two multiplications of the parabola; the last addition, with the sign.
+    The element is rounded behind them. Needs a configuration with at least one logistic instruction.
 
     Members:
         word: in; the word read. beat: :func:`pe.vector_beat.logistic_beat`, in, with ``word``.
@@ -75,13 +75,25 @@ class VectorLogistic(Component):
             x.eq(self.word.word_select(self.beat.lane, _ELEMENT)),
             negative.eq(Cat(x[-1], negative)),
         ]
-        y = self._table(m, x, beats[0])
+        constant, bend = self._table(m, x, beats[0])
 
+        # The sign is put to the constant and to the rest of the value apart, so that no cycle has
+        # to multiply and add.
+        base = Signal(signed(_VALUE_BITS + 2), reset_less=True)
         twice = Signal(signed(_VALUE_BITS + 2), reset_less=True)
-        value = Signal(signed(_VALUE_BITS + 1))
-        m.d.comb += value.eq(Mux(negative[-1], -y, y))
-        halved = self._halves(beats[4])
-        m.d.sync += twice.eq(Mux(halved, value + (1 << VALUE_FRACTION), value << 1))
+        start = Signal(signed(_VALUE_BITS + 1))
+        rest = Signal(signed(_SLOPE_BITS + 2))
+        sign = negative[3]
+        m.d.comb += [
+            start.eq(Mux(negative[2], -constant, constant)),
+            rest.eq(Mux(self._halves(beats[4]), bend, bend << 1)),
+        ]
+        m.d.sync += [
+            base.eq(
+                Mux(self._halves(beats[3]), start + (1 << VALUE_FRACTION), start << 1),
+            ),
+            twice.eq(base + (rest.as_unsigned() ^ sign.replicate(len(rest))).as_signed() + sign),
+        ]
 
         last = beats[5]
         # With one bit more than the element, by which it is rounded.
@@ -104,8 +116,9 @@ class VectorLogistic(Component):
         possible = {row.logistic for row in rows if row.logistic is not None}
         return one_of(beat.function, [LogisticOp.SIGMOID], possible)
 
-    def _table(self, m: Module, x: Signal, beat: Any) -> Signal:
-        """``y`` of an element, without its sign, four cycles later."""
+    def _table(self, m: Module, x: Signal, beat: Any) -> tuple[Value, Signal]:
+        """The two parts of ``y`` of an element, without its sign: the constant three cycles later,
+        the rest four."""
         magnitude = Signal(_ELEMENT)
         scaled = Signal(_ELEMENT + MOST_FRACTION + 1)
         u = Signal(LIMIT_BITS, reset_less=True)
@@ -144,22 +157,16 @@ class VectorLogistic(Component):
         place_2 = Signal(PLACE_BITS, reset_less=True)
         constant = Signal(_VALUE_BITS, reset_less=True)
         bent = Signal(_SLOPE_BITS, reset_less=True)
-        y = Signal(_VALUE_BITS, reset_less=True)
+        bend = Signal(_SLOPE_BITS, reset_less=True)
         m.d.sync += [
             looked_up.eq(segment),
             place_1.eq(place),
             place_2.eq(place_1),
             constant.eq(looked_up.constant),
             bent.eq(looked_up.slope - (looked_up.curve * place_1 >> PLACE_BITS)),
-            y.eq(
-                Mux(
-                    beyond[-1],
-                    1 << VALUE_FRACTION,
-                    constant + (bent * place_2 >> PLACE_BITS),
-                )
-            ),
+            bend.eq(Mux(beyond[-1], 0, bent * place_2 >> PLACE_BITS)),
         ]
-        return y
+        return Mux(beyond[-1], 1 << VALUE_FRACTION, constant), bend
 
 
 def _pattern(region: Region, index: int) -> str:
