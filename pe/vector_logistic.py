@@ -42,7 +42,7 @@ class VectorLogistic(Component):
 
     The names of signals are those of that module. Six cycles: take the element; make ``u`` of it;
     look up its segment; the two multiplications of the parabola; the last addition, with the sign.
-    The element is rounded behind them. Needs a configuration with at least one logistic instruction.
+    Behind them the element is rounded. Needs a configuration with a logistic instruction.
 
     Members:
         word: in; the word read. beat: :func:`pe.vector_beat.logistic_beat`, in, with ``word``.
