@@ -234,7 +234,7 @@ class _DenseKernel:
         w.op("mov", self.copy_from, self.copied)
         w.op("li", self.chunks_ahead, plan.chunks)
         self._load_chunk("first_chunk")
-        self._swap(self.now, self.then)
+        self.writer.swap(self.now, self.then, self.at[0])
         w.op("set.mr", self.block)
         w.op("li", self.groups, plan.groups)
         w.note("A row group: sums and products are 0.")
@@ -251,7 +251,7 @@ class _DenseKernel:
         w.label("turn")
         self._turn()
         w.op("bne", self.blocks, w.zero, "turn")
-        self._swap(self.now, self.then)
+        self.writer.swap(self.now, self.then, self.at[0])
         w.op("sub", self.chunks, self.chunks, 1)
         w.op("bne", self.chunks, w.zero, "chunks_loop")
         self._end_group()
@@ -296,16 +296,10 @@ class _DenseKernel:
         w.op("bne", self.use, self.ring_end, "use_inside")
         w.op("mov", self.use, self.ring)
         w.label("use_inside")
-        self._swap(self.made, self.ready)
+        self.writer.swap(self.made, self.ready, self.at[0])
         w.op("mov", self.total, self.next_total)
         w.offset(self.next_total, self.next_total, plan.block * ELEMENT_BYTES)
         w.op("sub", self.blocks, self.blocks, 1)
-
-    def _swap(self, first: str, second: str) -> None:
-        w = self.writer
-        w.op("mov", self.at[0], first)
-        w.op("mov", first, second)
-        w.op("mov", second, self.at[0])
 
     def _load_block(self) -> None:
         w, plan = self.writer, self.plan

@@ -212,7 +212,7 @@ class _Lstm:
         if not plan.spaced_products:
             w.op("v.drain")
         w.vector("v.v.add", self.previous, self.previous, self.ready, note="add the one before")
-        self._swap(self.made, self.ready)
+        self.writer.swap(self.made, self.ready, self.at[0])
         w.op("mov", self.previous, self.total)
         w.offset(self.total, self.total, plan.cut.block * ELEMENT_BYTES)
         w.offset(self.vector, self.vector, plan.chunk_bytes)
@@ -232,7 +232,7 @@ class _Lstm:
         w.label(there)
         w.op("sub", self.blocks, self.blocks, 1)
         w.op("bne", self.blocks, w.zero, turn)
-        self._swap(self.now, self.then)
+        self.writer.swap(self.now, self.then, self.at[0])
         w.op("sub", self.chunks, self.chunks, 1)
         w.op("bne", self.chunks, w.zero, loop)
         w.op("v.drain")
@@ -300,12 +300,6 @@ class _Lstm:
         w.op("bne", self.vectors, w.zero, f"{name}_vector")
         w.op("sub", self.blocks, self.blocks, 1)
         w.op("bne", self.blocks, w.zero, f"{name}_block")
-
-    def _swap(self, first: str, second: str) -> None:
-        w = self.writer
-        w.op("mov", self.at[0], first)
-        w.op("mov", first, second)
-        w.op("mov", second, self.at[0])
 
     def _load_block(self) -> None:
         w, plan = self.writer, self.plan

@@ -87,6 +87,12 @@ class NnWriter(AssemblyWriter):
             self.op("li", self._far, distance)
             self.op("add", result, base, self._far, note=note)
 
+    def swap(self, first: str, second: str, between: str) -> None:
+        """Exchange two registers by way of a third."""
+        self.op("mov", between, first)
+        self.op("mov", first, second)
+        self.op("mov", second, between)
+
     def vector(self, mnemonic: str, *operands: str, note: str = "") -> None:
         """A vector instruction, load or store on elements."""
         self.op(f"{mnemonic} {_ELEMENTS}", *operands, note=note)

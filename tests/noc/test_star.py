@@ -7,66 +7,16 @@ import pytest
 
 from hdl.config import ConfigurationError
 from noc.star import Star
+from tests.memory.port_play import play_memory, play_requester
 from tests.memory.port_traffic import PortMemory, Requester
 
 COLUMNS = 16
 
 
-def fields(payload):
-    return {name: getattr(payload, name) for name in ("tag", "data", "last", "error")}
-
-
-def request_fields(payload):
-    names = ("address", "tag", "write", "words", "data", "strobe", "last")
-    return {name: getattr(payload, name) for name in names}
-
-
-def drive(requester, port):
-    """A testbench that plays ``requester`` on ``port``."""
-
-    async def testbench(ctx):
-        while not requester.done:
-            beat, ready = requester.plan()
-            ctx.set(port.request.valid, beat is not None)
-            if beat is not None:
-                ctx.set(port.request.payload, beat)
-            ctx.set(port.response.ready, ready)
-            seen = await ctx.tick().sample(
-                port.request.ready, port.response.valid, port.response.payload
-            )
-            _, _, taken, valid, payload = seen
-            requester.step(taken, fields(payload) if valid else None)
-            assert requester.cycle < 50_000
-        ctx.set(port.request.valid, 0)
-
-    return testbench
-
-
-def serve(memory, port, requesters):
-    """A testbench that plays ``memory`` until all ``requesters`` are done."""
-
-    async def testbench(ctx):
-        while not all(requester.done for requester in requesters):
-            ready, beat = memory.plan()
-            ctx.set(port.request.ready, ready)
-            ctx.set(port.response.valid, beat is not None)
-            if beat is not None:
-                ctx.set(port.response.payload, beat)
-            seen = await ctx.tick().sample(
-                port.request.valid, port.request.payload, port.response.ready
-            )
-            _, _, valid, payload, taken = seen
-            memory.step(request_fields(payload) if valid else None, taken)
-        assert memory.open is None
-        assert not memory.tags
-
-    return testbench
-
-
 def run(simulate, star, memory, requesters):
     pairs = zip(requesters, star.ports, strict=True)
-    benches = [drive(requester, port) for requester, port in pairs]
-    simulate(star, serve(memory, star.memory, requesters), *benches)
+    benches = [play_requester(requester, port) for requester, port in pairs]
+    simulate(star, play_memory(memory, star.memory, requesters), *benches)
 
 
 def setup(seed, count, tag_bits=3, memory=(), **options):

@@ -7,6 +7,7 @@ from hdl.component import Component
 from hdl.emission import once
 from noc.node import Node
 from noc.topology import join_nodes
+from tests.memory.port_play import play_memory, play_requester
 from tests.memory.port_traffic import PortMemory, Requester
 
 COLUMN_BYTES = 32
@@ -27,50 +28,6 @@ class Torus(Component):
             m.submodules[f"node_{vault}"] = once(node, platform)
         join_nodes(m, self.config, self.nodes)
         return m
-
-
-def fields(payload):
-    return {name: getattr(payload, name) for name, _ in payload.shape()}
-
-
-def play_requester(requester, port):
-    """A testbench that plays ``requester`` on ``port``."""
-
-    async def testbench(ctx):
-        while not requester.done:
-            beat, ready = requester.plan()
-            ctx.set(port.request.valid, beat is not None)
-            if beat is not None:
-                ctx.set(port.request.payload, beat)
-            ctx.set(port.response.ready, ready)
-            seen = await ctx.tick().sample(
-                port.request.ready, port.response.valid, port.response.payload
-            )
-            _, _, taken, valid, payload = seen
-            requester.step(taken, fields(payload) if valid else None)
-            assert requester.cycle < 20_000
-        ctx.set(port.request.valid, 0)
-
-    return testbench
-
-
-def play_memory(memory, port, requesters):
-    """A testbench that plays ``memory`` on ``port`` until all ``requesters`` are done."""
-
-    async def testbench(ctx):
-        while not all(requester.done for requester in requesters):
-            ready, beat = memory.plan()
-            ctx.set(port.request.ready, ready)
-            ctx.set(port.response.valid, beat is not None)
-            if beat is not None:
-                ctx.set(port.response.payload, beat)
-            seen = await ctx.tick().sample(
-                port.request.valid, port.request.payload, port.response.ready
-            )
-            _, _, valid, payload, taken = seen
-            memory.step(fields(payload) if valid else None, taken)
-
-    return testbench
 
 
 class Traffic:
