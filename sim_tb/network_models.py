@@ -8,9 +8,17 @@ from dataclasses import asdict, dataclass, fields
 from enum import IntEnum
 from typing import Any
 
+from isa.errors import VipError
 from noc.config import NetworkConfig
 
-__all__ = ["Destinations", "NetworkJob", "NetworkModel", "NetworkOutcome", "NetworkResult"]
+__all__ = [
+    "Destinations",
+    "NetworkError",
+    "NetworkJob",
+    "NetworkModel",
+    "NetworkOutcome",
+    "NetworkResult",
+]
 
 _CERTAIN = 65536
 _CLASSES = 2
@@ -18,6 +26,10 @@ _LATENCIES = 4096
 _HOPS = 32
 #: A number that no run reaches.
 _NEVER = 2**62
+
+
+class NetworkError(VipError):
+    """A run in which the network did not do as it must, or that can't be made; says why."""
 
 
 class Destinations(IntEnum):

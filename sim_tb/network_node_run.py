@@ -12,9 +12,10 @@ from noc.config import NetworkConfig
 from noc.counters import INDEX_BITS, LAG_CYCLES
 
 from .build import build
+from .jobs import perform_jobs
 from .models import MemoryBehaviour
+from .network_models import NetworkError
 from .network_node_top import COUNTED_NODES, TOP, nodes_design, ports_of
-from .network_simulate import NetworkError, simulate
 from .vault_models import Pattern, TrafficJob, TrafficOutcome, TrafficResult
 
 __all__ = ["NodesJob", "run_nodes"]
@@ -73,7 +74,9 @@ def run_nodes(
         }
         (work / "jobs").write_text(json.dumps(raw))
         with DramImage(size, work / "image"):
-            simulate(folder, TOP, serving="sim_tb.network_node_serve", work=work)
+            perform_jobs(
+                folder, TOP, serving="sim_tb.network_node_serve", work=work, error=NetworkError
+            )
         results = [
             TrafficResult.from_json(line) for line in (work / "results").read_text().splitlines()
         ]

@@ -10,8 +10,8 @@ from typing import Any
 import cocotb
 from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
 
+from .jobs import JOBS_VARIABLE
 from .models import MemoryBehaviour, MemoryModel
-from .network_simulate import JOBS_VARIABLE
 from .vault_models import TrafficJob, TrafficModel, TrafficResult
 
 __all__ = ["serve"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from noc.config import NetworkConfig
 
-from .network_models import NetworkJob, NetworkOutcome, NetworkResult
-from .network_simulate import NetworkError, simulate
+from .jobs import perform_jobs
+from .network_models import NetworkError, NetworkJob, NetworkOutcome, NetworkResult
 from .network_top import TOP, build_network
 
 __all__ = ["run_network"]
@@ -42,7 +42,7 @@ def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[Netwo
         work = Path(name)
         raw = {"config": asdict(config), "jobs": [job.to_dict() for job in jobs]}
         (work / "jobs").write_text(json.dumps(raw))
-        simulate(folder, TOP, serving="sim_tb.network_serve", work=work)
+        perform_jobs(folder, TOP, serving="sim_tb.network_serve", work=work, error=NetworkError)
         results = [
             NetworkResult.from_json(line) for line in (work / "results").read_text().splitlines()
         ]

@@ -16,8 +16,8 @@ from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
 
 from noc.config import NetworkConfig
 
+from .jobs import JOBS_VARIABLE
 from .network_models import NetworkJob, NetworkModel, NetworkResult
-from .network_simulate import JOBS_VARIABLE
 
 __all__ = ["serve"]
 

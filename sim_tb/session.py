@@ -17,6 +17,7 @@ from cocotb_tools.runner import get_runner
 from isa.errors import VipError
 
 from .bench import ADDRESS_VARIABLE
+from .jobs import failure_reason
 from .models import HostJob, HostResult
 
 __all__ = ["Session", "SessionError"]
@@ -154,7 +155,7 @@ class Session:
                 log_file=log,
             )
         except (SystemExit, RuntimeError, OSError) as error:
-            self._failure = _reason(log) or str(error)
+            self._failure = failure_reason(log) or str(error)
         finally:
             # The session may still wait for the simulator to call.
             if not self.process:
@@ -175,12 +176,3 @@ class Session:
             partial.write_bytes(wave.read_bytes())
             partial.replace(self.trace)
         self._files.cleanup()
-
-
-def _reason(log: Path) -> str:
-    """The line of the simulator's output that says what went wrong."""
-    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    for line in reversed(lines):
-        if "Error" in line or "ERROR" in line:
-            return line.strip()
-    return lines[-1].strip() if lines else ""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cocotb_tools.runner import get_runner
-
 from isa.errors import VipError
 from isa.image import DramImage
 from memory.config import VaultConfig
@@ -15,8 +13,8 @@ from memory.counters import LAG_CYCLES, VaultCounter
 from memory.device_model import DeviceSetup, device_setup
 from memory.timing import DramTiming
 
+from .jobs import perform_jobs
 from .vault_models import Pattern, TrafficJob, TrafficOutcome, TrafficResult, Walk
-from .vault_serve import JOBS_VARIABLE
 from .vault_top import TOP, build_vault, ports_of
 
 __all__ = [
@@ -78,7 +76,7 @@ def run_traffic(
         work = Path(name)
         (work / "jobs").write_text("".join(_line(config, setup, job) + "\n" for job in jobs))
         with DramImage(config.size_bytes, work / "image"):
-            _simulate(folder, work)
+            perform_jobs(folder, TOP, serving="sim_tb.vault_serve", work=work, error=TrafficError)
         lines = (work / "results").read_text().splitlines()
     results = [TrafficResult.from_json(line) for line in lines]
     for number, result in enumerate(results):
@@ -104,31 +102,3 @@ def _line(config: VaultConfig, setup: DeviceSetup, job: TrafficJob) -> str:
             "settle": max(_SETTLE, LAG_CYCLES),
         }
     )
-
-
-def _simulate(folder: Path, work: Path) -> None:
-    log = work / "log"
-    try:
-        get_runner("verilator").test(
-            test_module="sim_tb.vault_serve",
-            hdl_toplevel=TOP,
-            hdl_toplevel_lang="verilog",
-            build_dir=folder,
-            test_dir=work,
-            results_xml=str(work / "results.xml"),
-            extra_env={JOBS_VARIABLE: str(work)},
-            log_file=log,
-        )
-    except (SystemExit, RuntimeError, OSError) as error:
-        raise TrafficError(f"simulator failed: {_reason(log) or error}") from None
-    if "<failure" in (work / "results.xml").read_text():
-        raise TrafficError(f"simulator failed: {_reason(log)}")
-
-
-def _reason(log: Path) -> str:
-    """The line of the simulator's output that says what went wrong."""
-    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    for line in reversed(lines):
-        if "Error" in line or "ERROR" in line:
-            return line.strip()
-    return lines[-1].strip() if lines else ""

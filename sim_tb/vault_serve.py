@@ -16,12 +16,10 @@ from cocotb.triggers import FallingEdge, First, RisingEdge, Timer
 
 from memory.device_model import DeviceModel, DeviceSetup
 
+from .jobs import JOBS_VARIABLE
 from .vault_models import TrafficJob, TrafficModel, TrafficResult
 
-__all__ = ["JOBS_VARIABLE", "serve"]
-
-#: Names the folder of the files ``jobs`` and ``results``.
-JOBS_VARIABLE = "VIP_VAULT_JOBS"
+__all__ = ["serve"]
 
 _PERIOD_PS = 800
 _BLOCK_CYCLES = 100_000

@@ -10,8 +10,8 @@ from memory.axi_layout import AxiConfig
 from memory.counters import LAG_CYCLES, VaultCounter
 from memory.errors import MemoryConfigError
 from tests.memory.axi_memory import AxiMemory, payload
+from tests.memory.port_play import play_requester
 from tests.memory.port_traffic import Requester
-from tests.noc.test_star import drive
 
 COLUMNS = 24
 
@@ -63,7 +63,7 @@ def run(simulate, config, seed, *, accesses, columns=COLUMNS, memory=None, **opt
         **options,
     )
     dut = AxiBackend(config)
-    simulate(dut, drive(requester, dut.port), serve(model, dut.axi, requester))
+    simulate(dut, play_requester(requester, dut.port), serve(model, dut.axi, requester))
     assert not model.ids["aw"] | model.ids["ar"]
     assert model.memory == requester.memory
     return model, requester
@@ -110,7 +110,7 @@ def test_counters_tell_what_was_done(simulate, data_bits):
             await ctx.tick().repeat(LAG_CYCLES)
             counters[counter.name] = ctx.get(dut.counter_value)
 
-    simulate(dut, drive(requester, dut.port), serve(memory, dut.axi, requester), read)
+    simulate(dut, play_requester(requester, dut.port), serve(memory, dut.axi, requester), read)
     writes = sum(access.write for access in requester.finished)
     assert (counters["READS"], counters["WRITES"]) == (120 - writes, writes)
     # Whole columns: so many beats each, and a beat of either direction may share a cycle.

@@ -6,10 +6,9 @@ from noc.config import NetworkConfig
 from noc.counters import INDEX_BITS, NetworkCounter
 from noc.router import HOP_CYCLES
 from sim_tb.models import MemoryBehaviour
-from sim_tb.network_models import Destinations, NetworkJob
+from sim_tb.network_models import Destinations, NetworkError, NetworkJob
 from sim_tb.network_node_run import NodesJob, run_nodes
 from sim_tb.network_run import run_network
-from sim_tb.network_simulate import NetworkError
 from sim_tb.vault_models import Pattern
 
 

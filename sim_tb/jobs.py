@@ -1,4 +1,4 @@
-"""A simulator of a network, started on a folder of jobs."""
+"""A simulator that performs a file of jobs."""
 
 from pathlib import Path
 
@@ -6,25 +6,21 @@ from cocotb_tools.runner import get_runner
 
 from isa.errors import VipError
 
-__all__ = ["JOBS_VARIABLE", "NetworkError", "simulate"]
+__all__ = ["JOBS_VARIABLE", "failure_reason", "perform_jobs"]
 
 #: Environment variable that names the folder of the files ``jobs`` and ``results``.
-JOBS_VARIABLE = "VIP_NETWORK_JOBS"
+JOBS_VARIABLE = "VIP_JOBS"
 
 
-class NetworkError(VipError):
-    """A run in which the network did not do as it must, or that can't be made; says why."""
-
-
-def simulate(folder: Path, top: str, *, serving: str, work: Path) -> None:
+def perform_jobs(
+    folder: Path, top: str, *, serving: str, work: Path, error: type[VipError]
+) -> None:
     """Let a simulator read ``jobs`` in the folder ``work`` and write ``results`` there.
 
     Parameters:
         folder: of the simulator (:func:`sim_tb.build.build`). top: its top module.
         serving: the module with the cocotb test that performs the jobs.
-
-    Raises:
-        NetworkError: the simulator failed.
+        error: what to raise when the simulator failed.
     """
     log = work / "log"
     try:
@@ -38,14 +34,14 @@ def simulate(folder: Path, top: str, *, serving: str, work: Path) -> None:
             extra_env={JOBS_VARIABLE: str(work)},
             log_file=log,
         )
-    except (SystemExit, RuntimeError, OSError) as error:
-        raise NetworkError(f"simulator failed: {_reason(log) or error}") from None
+    except (SystemExit, RuntimeError, OSError) as cause:
+        raise error(f"simulator failed: {failure_reason(log) or cause}") from None
     if "<failure" in (work / "results.xml").read_text():
-        raise NetworkError(f"simulator failed: {_reason(log)}")
+        raise error(f"simulator failed: {failure_reason(log)}")
 
 
-def _reason(log: Path) -> str:
-    """The line of the simulator's output that says what went wrong."""
+def failure_reason(log: Path) -> str:
+    """The line of a simulator's output that says what went wrong; "" without output."""
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for line in reversed(lines):
         if "Error" in line or "ERROR" in line:
