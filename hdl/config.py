@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from isa.errors import VipError
-from isa.table import BY_KEY, INSTRUCTIONS, MAX_VL, REGISTERS, Instruction, Unit
+from isa.table import (
+    BY_KEY,
+    INSTRUCTIONS,
+    MAX_MR,
+    MAX_VL,
+    MIN_REGISTER_WIDTH,
+    REGISTER_WIDTH,
+    REGISTERS,
+    Instruction,
+    Unit,
+)
 
 __all__ = [
     "ALL_INSTRUCTIONS",
@@ -58,7 +68,14 @@ class PeConfig:
         instruction_words: words of the instruction buffer; power of two, 16..8192.
         registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
             register faults as illegal.
-        scratchpad_bytes: power of two, 256..65536.
+        register_width: bits of a scalar register and of all that works on its value; 24..64, more
+            than ``address_bits``. Below 64 the engine behaves as with 64 or stops with
+            ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
+        max_vl, max_mr: largest VL and MR; 1..256. ``set.vl`` and ``set.mr`` fault beyond them.
+        program: words of the one program that the engine can run, 1..``instruction_words`` of them,
+            kept in a ROM: what the host loads is dropped, and the length that a launch names
+            ignored. None: an instruction buffer that the host loads.
+        scratchpad_bytes: power of two, 64..65536.
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
         address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
@@ -73,6 +90,10 @@ class PeConfig:
     instructions: frozenset[str] = field(default=STANDARD_INSTRUCTIONS)
     instruction_words: int = 1024
     registers: int = REGISTERS
+    register_width: int = REGISTER_WIDTH
+    max_vl: int = MAX_VL
+    max_mr: int = MAX_MR
+    program: tuple[int, ...] | None = None
     scratchpad_bytes: int = 4096
     arc_entries: int = 20
     load_store_queue: int = 64
@@ -94,16 +115,33 @@ class PeConfig:
             raise ConfigurationError("instructions must contain 'halt': no program could end")
         _power_of_two("instruction_words", self.instruction_words, 16, 8192)
         _power_of_two("registers", self.registers, 8, REGISTERS)
-        _power_of_two("scratchpad_bytes", self.scratchpad_bytes, 256, 65536)
+        _power_of_two("scratchpad_bytes", self.scratchpad_bytes, 64, 65536)
         _within("arc_entries", self.arc_entries, 1, 64)
         _power_of_two("load_store_queue", self.load_store_queue, 2, 64)
         _within("address_bits", self.address_bits, 12, 40)
+        least = max(MIN_REGISTER_WIDTH, self.address_bits + 1)
+        _within("register_width", self.register_width, least, REGISTER_WIDTH)
+        _within("max_vl", self.max_vl, 1, MAX_VL)
+        _within("max_mr", self.max_mr, 1, MAX_MR)
+        if self.program is not None:
+            self._check_program(self.program)
         if not isinstance(self.counters, bool):
             raise ConfigurationError(f"counters must be True or False, not {self.counters!r}")
         if self.sram not in get_args(SramKind):
             raise ConfigurationError(
                 f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
             )
+
+    def _check_program(self, program: object) -> None:
+        if not isinstance(program, tuple):
+            raise ConfigurationError("program must be a tuple of instruction words, or None")
+        if not 1 <= len(program) <= self.instruction_words:
+            raise ConfigurationError(
+                f"program must have 1 to {self.instruction_words} words (instruction_words), "
+                f"not {len(program)}"
+            )
+        for address, word in enumerate(program):
+            _within(f"word {address} of program", word, 0, (1 << 32) - 1)
 
     @property
     def rows(self) -> tuple[Instruction, ...]:

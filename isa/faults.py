@@ -16,7 +16,8 @@ class FaultCause(IntEnum):
     PC_OUT_OF_PROGRAM = 1
     #: No instruction has this encoding, or this processing engine was built without it.
     ILLEGAL_INSTRUCTION = 2
-    #: ``set.vl`` or ``set.mr`` outside 1..256, or ``set.fx`` outside 0..63.
+    #: ``set.vl`` or ``set.mr`` outside 1..256 (an engine may have lower limits), or ``set.fx``
+    #: outside 0..63.
     VECTOR_SETTING = 3
     #: A byte of an operand, result, load or store lies outside the scratchpad.
     SCRATCHPAD_RANGE = 4
@@ -28,3 +29,8 @@ class FaultCause(IntEnum):
     #: Reported with the program counter of the oldest instruction that waited when the answer
     #: arrived (of the last one issued, if none did), not of the one that asked.
     MEMORY_ERROR = 7
+    #: A processing engine with registers below 64 bits met a value that needs more of them: the
+    #: result of a scalar instruction, the parameter of a launch (reported at word 0, before any
+    #: instruction), or a value loaded by ``ld.reg`` (reported like :attr:`MEMORY_ERROR`). Nothing
+    #: is written. ``srl`` of a negative value counts as one, and ``sll`` if bits are lost.
+    REGISTER_RANGE = 8

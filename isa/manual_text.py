@@ -4,7 +4,7 @@ from .faults import FaultCause
 from .load_constant import CONSTANT_RANGE
 from .logistic import ERROR_BOUND, LIMIT_BITS, MOST_FRACTION, REGIONS, SEGMENTS, U_FRACTION
 from .operands import LOAD_IMMEDIATE
-from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTERS
+from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_WIDTH, REGISTERS
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 
 __all__ = [
@@ -147,7 +147,8 @@ FAULTS = {
     ),
     FaultCause.VECTOR_SETTING: (
         f"`set.vl` outside 1 to {MAX_VL}, `set.mr` outside 1 to {MAX_MR}, `set.fx` outside 0 to "
-        f"{MAX_FX}, as unsigned 64-bit numbers"
+        f"{MAX_FX}, as unsigned 64-bit numbers; an engine may be built with lower limits for the "
+        "first two"
     ),
     FaultCause.SCRATCHPAD_RANGE: (
         "a byte of an operand or result lies outside the scratchpad; `m.v.nop` does not look at "
@@ -158,6 +159,12 @@ FAULTS = {
     FaultCause.MEMORY_ERROR: (
         "the memory answered a request with an error; the address reported is that of the "
         "oldest instruction that waited at that time, and nothing that waited is done"
+    ),
+    FaultCause.REGISTER_RANGE: (
+        f"only on engines built with registers of fewer than {REGISTER_WIDTH} bits, which hold "
+        "signed numbers: a scalar result does not fit, `srl` has a negative operand, `sll` loses "
+        "bits; the parameter of the launch is no memory address (reported at word 0, nothing is "
+        "executed); a loaded value does not fit (reported like `MEMORY_ERROR`, at a later word)"
     ),
 }
 

@@ -12,6 +12,7 @@ import numpy as np
 from .faults import FaultCause
 from .image import DramImage
 from .logistic import logistic
+from .operators import fits
 from .table import (
     FIELD_A,
     FIELD_B,
@@ -21,8 +22,10 @@ from .table import (
     MAX_FX,
     MAX_MR,
     MAX_VL,
+    REGISTER_WIDTH,
     Instruction,
     Opcode,
+    ScalarOp,
     VerticalOp,
 )
 from .vector_semantics import element_type, element_wise, matrix_vector
@@ -56,7 +59,8 @@ class ProcessorState:
         scratchpad: its bytes.
         memory: the DRAM.
         memory_bytes: how much of it can be reached.
-        vl, mr, fx: the vector settings.
+        vl, mr, fx: the vector settings. max_vl, max_mr: the largest that can be set.
+        register_width: bits that a register can hold.
     """
 
     registers: list[int]
@@ -66,6 +70,9 @@ class ProcessorState:
     vl: int
     mr: int
     fx: int
+    max_vl: int = MAX_VL
+    max_mr: int = MAX_MR
+    register_width: int = REGISTER_WIDTH
 
 
 _Binder = Callable[[ProcessorState, Instruction, int, int], Operation]
@@ -111,11 +118,26 @@ def _wait(state: ProcessorState, row: Instruction, word: int, address: int) -> O
     return lambda: following
 
 
+def _evaluation(state: ProcessorState, op: ScalarOp) -> Callable[[int, int], int]:
+    """What ``op`` makes of two registers, or its fault."""
+    width = state.register_width
+    if width == REGISTER_WIDTH:
+        return op.evaluate
+
+    def evaluate(b: int, c: int) -> int:
+        result = op.evaluate_narrow(b, c, width)
+        if result is None:
+            raise ProcessorFault(FaultCause.REGISTER_RANGE)
+        return result
+
+    return evaluate
+
+
 def _scalar_registers(
     state: ProcessorState, row: Instruction, word: int, address: int
 ) -> Operation:
     assert row.scalar is not None
-    registers, following, evaluate = state.registers, address + 1, row.scalar.evaluate
+    registers, following, evaluate = state.registers, address + 1, _evaluation(state, row.scalar)
     a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
 
     def operation() -> int:
@@ -127,7 +149,7 @@ def _scalar_registers(
 
 def _scalar_constant(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
     assert row.scalar is not None
-    registers, following, evaluate = state.registers, address + 1, row.scalar.evaluate
+    registers, following, evaluate = state.registers, address + 1, _evaluation(state, row.scalar)
     a, b, constant = FIELD_A.extract(word), FIELD_B.extract(word), IMM14.extract(word) & _M64
 
     def operation() -> int:
@@ -169,9 +191,10 @@ def _branch(state: ProcessorState, row: Instruction, word: int, address: int) ->
     return lambda: target if taken(registers[a], registers[b]) else following
 
 
-def _setting(name: str, low: int, high: int) -> _Binder:
+def _setting(name: str, low: int, most: Callable[[ProcessorState], int]) -> _Binder:
     def bind_setting(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
         registers, following, a = state.registers, address + 1, FIELD_A.extract(word)
+        high = most(state)
 
         def operation() -> int:
             value = registers[a]
@@ -301,7 +324,7 @@ def _transfer_register(
     a, b = FIELD_A.extract(word), FIELD_B.extract(word)
     address_register, data_register = (b, a) if load else (a, b)
     width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
-    mask = (1 << row.width.bits) - 1
+    mask, register_width = (1 << row.width.bits) - 1, state.register_width
 
     def operation() -> int:
         far = registers[address_register]
@@ -310,8 +333,10 @@ def _transfer_register(
         if far + width > memory_bytes:
             raise ProcessorFault(FaultCause.DRAM_RANGE)
         if load:
-            data = memory.read(far, width)
-            registers[data_register] = int.from_bytes(data, "little", signed=True) & _M64
+            value = int.from_bytes(memory.read(far, width), "little", signed=True)
+            if not fits(value, register_width):
+                raise ProcessorFault(FaultCause.REGISTER_RANGE)
+            registers[data_register] = value & _M64
         else:
             memory.write(far, (registers[data_register] & mask).to_bytes(width, "little"))
         return following
@@ -331,9 +356,9 @@ _BY_OPCODE: dict[Opcode, _Binder] = {
     Opcode.VECTOR_VECTOR: _element_wise,
     Opcode.VECTOR_SCALAR: _element_wise,
     Opcode.LOGISTIC: _logistic,
-    Opcode.SET_VL: _setting("vl", 1, MAX_VL),
-    Opcode.SET_MR: _setting("mr", 1, MAX_MR),
-    Opcode.SET_FX: _setting("fx", 0, MAX_FX),
+    Opcode.SET_VL: _setting("vl", 1, lambda state: state.max_vl),
+    Opcode.SET_MR: _setting("mr", 1, lambda state: state.max_mr),
+    Opcode.SET_FX: _setting("fx", 0, lambda state: MAX_FX),
     Opcode.DRAIN: _wait,
     Opcode.LD_SRAM: _transfer,
     Opcode.ST_SRAM: _transfer,

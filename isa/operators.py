@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from enum import IntEnum
 
-__all__ = ["BranchOp", "LogisticOp", "ReductionOp", "ScalarOp", "VerticalOp", "Width"]
+__all__ = [
+    "BranchOp",
+    "LogisticOp",
+    "ReductionOp",
+    "ScalarOp",
+    "VerticalOp",
+    "Width",
+    "fits",
+]
 
 
 class Width(IntEnum):
@@ -77,6 +85,29 @@ class ScalarOp(IntEnum):
         Arithmetic wraps; shifts use the low six bits of ``c``.
         """
         return _SCALAR[self](b, c) & _M64
+
+    def evaluate_narrow(self, b: int, c: int, bits: int) -> int | None:
+        """:meth:`evaluate` on an engine whose registers have ``bits`` bits, 24..63.
+
+        Parameters:
+            b, c: 64-bit patterns that ``bits`` bits sign-extended can hold.
+
+        Returns:
+            The same result, or None where the engine faults instead: where ``bits`` bits can't hold
+            it, where ``srl`` has a negative ``b``, and where ``sll`` loses bits even if what is
+            left would fit.
+        """
+        if self is ScalarOp.SRL and b >> 63:
+            return None
+        exact = _signed64(b) << (c & 63) if self is ScalarOp.SLL else None
+        result = self.evaluate(b, c)
+        value = _signed64(result) if exact is None else exact
+        return result if fits(value, bits) else None
+
+
+def fits(value: int, bits: int) -> bool:
+    """Whether ``bits`` bits in two's complement can hold ``value``."""
+    return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
 
 _SCALAR: dict[ScalarOp, Callable[[int, int], int]] = {

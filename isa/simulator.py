@@ -20,7 +20,16 @@ from .image import DramImage
 from .launch import START_FX, START_MR, START_REGISTERS, START_VL
 from .operations import Halt, Operation, ProcessorFault, ProcessorState, bind
 from .program import Program
-from .table import BY_KEY, INSTRUCTIONS, REGISTERS, find
+from .table import (
+    BY_KEY,
+    INSTRUCTIONS,
+    MAX_MR,
+    MAX_VL,
+    MIN_REGISTER_WIDTH,
+    REGISTER_WIDTH,
+    REGISTERS,
+    find,
+)
 
 __all__ = ["Outcome", "Simulator", "SimulatorError"]
 
@@ -59,12 +68,15 @@ class Simulator:
         program: a program, or its words (0..2**32 - 1).
         memory: the DRAM; the program changes it.
         pe_index, vault, slot, pe_count, parameters: values of the start registers
-            (:data:`isa.launch.START_REGISTERS`), 0..2**64 - 1.
-        scratchpad_bytes: 256..65536.
+            (:data:`isa.launch.START_REGISTERS`), 0..2**64 - 1. With ``register_width`` below 64,
+            the first four are below 2**16, and ``parameters`` that is no DRAM address faults.
+        scratchpad_bytes: 64..65536.
         registers: 8..64; an instruction that names a higher one is illegal.
         address_bits: 12..40; a DRAM byte beyond them, or beyond ``memory``, faults.
         instructions: keys of the instructions that the PE has; None: all that are built.
         instruction_words: 16..8192; the program must fit.
+        register_width: 24..64, above ``address_bits``; what does not fit faults.
+        max_vl, max_mr: 1..256; ``set.vl`` and ``set.mr`` beyond them fault.
         scratchpad: contents at the start, ``scratchpad_bytes`` bytes; None: zeros.
 
     Attributes:
@@ -92,12 +104,19 @@ class Simulator:
         address_bits: int = 33,
         instructions: frozenset[str] | None = None,
         instruction_words: int = 1024,
+        register_width: int = REGISTER_WIDTH,
+        max_vl: int = MAX_VL,
+        max_mr: int = MAX_MR,
         scratchpad: bytes | None = None,
     ) -> None:
-        _within("scratchpad_bytes", scratchpad_bytes, 256, 65536)
+        _within("scratchpad_bytes", scratchpad_bytes, 64, 65536)
         _within("registers", registers, 8, REGISTERS)
         _within("address_bits", address_bits, 12, 40)
         _within("instruction_words", instruction_words, 16, 8192)
+        least = max(MIN_REGISTER_WIDTH, address_bits + 1)
+        _within("register_width", register_width, least, REGISTER_WIDTH)
+        _within("max_vl", max_vl, 1, MAX_VL)
+        _within("max_mr", max_mr, 1, MAX_MR)
         start = {
             "pe_index": pe_index,
             "vault": vault,
@@ -106,7 +125,8 @@ class Simulator:
             "parameters": parameters,
         }
         for name, value in start.items():
-            _within(name, value, 0, (1 << 64) - 1)
+            wide = name == "parameters" or register_width == REGISTER_WIDTH
+            _within(name, value, 0, (1 << (64 if wide else 16)) - 1)
         words = tuple(program.words if isinstance(program, Program) else program)
         if len(words) > instruction_words:
             raise SimulatorError(
@@ -135,6 +155,9 @@ class Simulator:
             vl=START_VL,
             mr=START_MR,
             fx=START_FX,
+            max_vl=max_vl,
+            max_mr=max_mr,
+            register_width=register_width,
         )
         self.registers = state.registers
         self.scratchpad = np.frombuffer(state.scratchpad, np.uint8)
@@ -151,6 +174,8 @@ class Simulator:
             self._operations.append(bind(state, row, word, address))
         self._counts = [0] * len(words)
         self._end: Outcome | None = None
+        if register_width < REGISTER_WIDTH and parameters >> address_bits:
+            self._end = Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0)
 
     @property
     def vl(self) -> int:

@@ -29,7 +29,15 @@ from .instruction import (
     Role,
     Unit,
 )
-from .limits import ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTERS
+from .limits import (
+    ISA_VERSION,
+    MAX_FX,
+    MAX_MR,
+    MAX_VL,
+    MIN_REGISTER_WIDTH,
+    REGISTER_WIDTH,
+    REGISTERS,
+)
 from .load_store_table import load_store_rows
 from .operators import BranchOp, LogisticOp, ReductionOp, ScalarOp, VerticalOp, Width
 from .scalar_table import scalar_rows
@@ -47,9 +55,11 @@ __all__ = [
     "MAX_FX",
     "MAX_MR",
     "MAX_VL",
+    "MIN_REGISTER_WIDTH",
     "OPCODE",
     "REDUCTION",
     "REGISTERS",
+    "REGISTER_WIDTH",
     "VERTICAL",
     "WIDTH",
     "BitField",

@@ -16,7 +16,8 @@ from .vector_settings import element_bits
 
 __all__ = ["CAUSE_BITS", "RangeCheck", "byte_bits"]
 
-CAUSE_BITS = max(FaultCause).bit_length()
+#: Bits of the causes that an instruction and its operands' values can have.
+CAUSE_BITS = FaultCause.DRAM_RANGE.bit_length()
 
 
 def byte_bits(config: PeConfig) -> int:

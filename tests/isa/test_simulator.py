@@ -233,11 +233,19 @@ def test_takes_a_program_object_and_changes_by_the_host(memory: DramImage) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scratchpad_bytes": 255}, "scratchpad_bytes must be .* from 256 to 65536, not 255"),
+        ({"scratchpad_bytes": 63}, "scratchpad_bytes must be .* from 64 to 65536, not 63"),
         ({"registers": 65}, "registers must be .* from 8 to 64, not 65"),
         ({"registers": 7}, "registers must be .* not 7"),
         ({"address_bits": 41}, "address_bits must be .* from 12 to 40, not 41"),
         ({"instruction_words": 15}, "instruction_words must be .* from 16 to 8192, not 15"),
+        ({"register_width": 33}, "register_width must be .* from 34 to 64, not 33"),
+        (
+            {"register_width": 23, "address_bits": 12},
+            "register_width must be .* from 24 to 64, not 23",
+        ),
+        ({"max_vl": 0}, "max_vl must be .* from 1 to 256, not 0"),
+        ({"max_mr": 257}, "max_mr must be .* from 1 to 256, not 257"),
+        ({"register_width": 40, "pe_index": 1 << 16}, "pe_index must be .* to 65535, not 65536"),
         ({"pe_index": -1}, "pe_index must be .* not -1"),
         ({"parameters": 2**64}, "parameters must be .* not 18446744073709551616"),
         ({"instructions": frozenset({"halt", "jump"})}, "'jump' is not in the instruction table"),
