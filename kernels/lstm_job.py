@@ -60,4 +60,5 @@ def lstm_job(
         prepare=prepare,
         outputs=layout.state,
         expected=layout.own(after),
+        operations=shape.operations // vaults,
     )

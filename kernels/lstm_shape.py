@@ -27,6 +27,9 @@ __all__ = ["GATES", "LstmCut", "LstmShape", "LstmState", "LstmWeights", "lstm_st
 GATES = 4
 #: Peepholes: f, i, o.
 _PEEPHOLES = 3
+#: Operations for a cell beside the products with its gates' weights: with three peepholes and
+#: biases ten, five functions of them, and four products and sums of their results.
+_CELL_OPERATIONS = 19
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,12 @@ class LstmShape:
         for name in ("inputs", "cells", "outputs", "batch"):
             if getattr(self, name) < 1:
                 raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    @property
+    def operations(self) -> int:
+        """Of a time step: two for each weight, and those of the cells; a function counts as one."""
+        products = GATES * self.cells * (self.outputs + self.inputs) + self.outputs * self.cells
+        return self.batch * (2 * products + _CELL_OPERATIONS * self.cells)
 
 
 @dataclass(frozen=True, kw_only=True)

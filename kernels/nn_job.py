@@ -49,6 +49,8 @@ class NnJob:
         prepare: puts inputs and all else into a memory.
         outputs: reads the outputs from a memory.
         expected: what they must be.
+        operations: additions, multiplications and comparisons of elements that the layer asks for,
+            whatever the program makes of them.
     """
 
     name: str
@@ -59,6 +61,7 @@ class NnJob:
     prepare: Callable[[DramImage], None]
     outputs: Callable[[DramImage], Elements]
     expected: Elements
+    operations: int
 
     def differing(self, memory: DramImage) -> int:
         """Output elements in ``memory`` that are not as expected."""
@@ -144,6 +147,7 @@ def conv_job(
         prepare=prepare,
         outputs=target.load,
         expected=expected,
+        operations=2 * shape.macs,
     )
 
 
@@ -198,6 +202,8 @@ def pool_job(
         scratchpad_bytes=scratchpad_bytes,
     )
     expected = pool(shape, maps, bias, relu=relu)
+    each_output = shape.window**2 - 1 + shape.scaled + (bias is not None) + relu
+    added = shape.width * shape.height * shape.channels * (shape.segments - 1)
 
     def prepare(memory: DramImage) -> None:
         for number, segment in enumerate(maps):
@@ -214,6 +220,7 @@ def pool_job(
         prepare=prepare,
         outputs=target.load,
         expected=expected,
+        operations=added + expected.size * each_output,
     )
 
 
@@ -285,6 +292,7 @@ def dense_job(
         prepare=prepare,
         outputs=target.load if completes else layout.sums(0).load,
         expected=dense(every, bias, relu=relu) if completes else sums,
+        operations=2 * shape.inputs * sums.size + completes * found.size,
     )
 
 

@@ -1,5 +1,5 @@
-"""How long kernels take: one independent tile of each layer of VGG-16, one of belief propagation
-and one of ESE's LSTM, in RTL with real DRAM timing.
+"""How long kernels take: one independent tile of each layer of VGG-16, one of each kernel of belief
+propagation and one of ESE's LSTM, in RTL with real DRAM timing.
 
 A tile is what one vault does (:mod:`sim_tb.vgg`); it shares nothing with the other 31, which do the
 same at the same time, so its time is that of the layer (thesis 7.1.1). Data are random, every
@@ -13,7 +13,8 @@ happens once a tile is counted more than once.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -21,23 +22,23 @@ from hdl.config import ALL_INSTRUCTIONS
 from kernels.conv_plan import best_depth, plan_conv
 from kernels.dense_shape import DenseShape
 from kernels.nn_job import DEFAULT_OUT_DEPTH, NnJob, conv_job, dense_job, pool_job
-from kernels.stereo import motorcycle
 from soc.config import VaultTileConfig
 
-from .bp_cosim import BpJob, cosim_vault_bp
+from .belief_bench import BELIEF, belief_key, measure_belief
+from .kept import Kept, fingerprint
+from .kernel_rows import KernelRow, VaultWork, row_of
 from .lstm_ese import ESE, ESE_LIMIT_MS, ESE_THESIS_MS, ese_job
-from .nn_cosim import cosim_vault_nn
+from .nn_cosim import cosim_vault_nn, job_key
+from .tile_top import tile_design
 from .vgg import CONVOLUTIONS, FULLY_CONNECTED, LAYERS, POOLS, Layer
 
 __all__ = [
     "BATCHES",
-    "BELIEF",
     "LSTM",
     "NAMES",
     "QUICK",
     "QUICK_ROUNDS",
     "ROUNDS",
-    "KernelRow",
     "conv_rounds",
     "layer_jobs",
     "measure_kernels",
@@ -45,55 +46,17 @@ __all__ = [
 
 #: Batches of Table 7.3 that are measured.
 BATCHES = (1, 3)
-#: An iteration of belief propagation on full HD, 16 labels of 16 bits: 32 x 32 tiles of 60 x 34
-#: pixels, 32 of them a vault. Limit and thesis: design.md, section 4.
-BELIEF = "bp_m"
-_BELIEF_TILE = (60, 34)
-_BELIEF_TILES = 32
-_BELIEF_LABELS = 16
-_BELIEF_LIMIT_MS = 4.15
-_BELIEF_THESIS_MS = 5.1
 #: A time step of :mod:`sim_tb.lstm_ese`, batch 32.
 LSTM = "lstm"
 #: Whatever can be measured.
-NAMES = (BELIEF, *(layer.name for layer in LAYERS), LSTM)
+NAMES = (*BELIEF, *(layer.name for layer in LAYERS), LSTM)
 #: What the quick measurement takes.
-QUICK = (BELIEF, "conv1_1", "conv5_1", "pool3", "fc7", "fc8")
+QUICK = ("bp_m", "conv1_1", "conv5_1", "pool3", "fc7", "fc8")
 #: Rounds of a convolution that are run.
 ROUNDS = 2
 QUICK_ROUNDS = 1
 _FRACTION = 10
 _SEED = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelRow:
-    """A line of the report.
-
-    Attributes:
-        name: of the layer or total.
-        batch: images, or sequences.
-        limit_ms: of datapath or memory. thesis_ms: None: the thesis has no figure.
-        ours_ms: from the tile's cycles.
-        match: every output of what was run equals the golden model's.
-        cycles: that were run; 0: a sum of others, or a multiple of batch 1.
-        share: of the tile that was run.
-        gbs: bandwidth of the vault's memory meanwhile, GB/s; 0 where nothing was run.
-    """
-
-    name: str
-    batch: int
-    limit_ms: float
-    thesis_ms: float | None
-    ours_ms: float
-    match: bool
-    cycles: int = 0
-    share: float = 1.0
-    gbs: float = 0.0
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return asdict(self)
 
 
 def conv_rounds(layer: Layer, pes: int) -> int:
@@ -176,113 +139,114 @@ def measure_kernels(
 ) -> list[KernelRow]:
     """Measure belief propagation, layers of VGG-16, their totals when all are there, and the LSTM.
 
+    Rows are kept in the build folder, so that a broken measurement goes on.
+
     Parameters:
         config: of the vault; for the LSTM its engines get the optional instructions.
         names: of :data:`NAMES`; none: all.
         rounds: of convolutions, at least 1; None: whole tiles.
-        progress: called before each layer with its name, how many are done, of how many.
+        progress: called before each kernel with its name, how many are done, of how many.
 
     Raises:
         CosimError: a kernel faulted.
         sim_tb.build.BuildError: the simulator can't be built.
     """
-    layers = [layer for layer in LAYERS if not names or layer.name in names]
-    tiles: dict[tuple[object, ...], KernelRow] = {}
-    rows = []
-    before = 1 if not names or BELIEF in names else 0
-    behind = 1 if not names or LSTM in names else 0
-    every = before + len(layers) + behind
-    if before:
+    chosen = [name for name in NAMES if not names or name in names]
+    layers = {layer.name: layer for layer in LAYERS}
+    bench = _Bench(config, rounds)
+    rows: list[KernelRow] = []
+    for number, name in enumerate(chosen):
         if progress is not None:
-            progress(BELIEF, 0, every)
-        rows.append(_measure_belief(config))
-    for number, layer in enumerate(layers, before):
-        if progress is not None:
-            progress(layer.name, number, every)
-        for batch in BATCHES:
-            # Layers of the same shape take the same time; images of a batch one after the other.
-            run = batch if layer.dense is not None else 1
-            key = (layer.conv, layer.pool, layer.dense, layer.first, run)
-            if key not in tiles:
-                tiles[key] = _measure(layer, config, run, rounds)
-            images = batch // run
-            thesis = dict(zip(BATCHES, layer.thesis_ms, strict=False)).get(batch)
-            rows.append(
-                replace(
-                    tiles[key],
-                    name=layer.name,
-                    batch=batch,
-                    limit_ms=_limit(layer, batch),
-                    thesis_ms=thesis,
-                    ours_ms=tiles[key].ours_ms * images,
-                )
-            )
+            progress(name, number, len(chosen))
+        if name in BELIEF:
+            rows.append(bench.belief(name))
+        elif name in layers:
+            rows += [bench.layer(layers[name], batch) for batch in BATCHES]
+        else:
+            rows.append(bench.lstm())
     if not names:
         rows += _totals(rows)
-    if behind:
-        if progress is not None:
-            progress(LSTM, every - 1, every)
-        rows.append(_measure_lstm(config))
     return rows
 
 
-def _measure_lstm(config: VaultTileConfig) -> KernelRow:
-    with_unit = replace(config, pe=replace(config.pe, instructions=ALL_INSTRUCTIONS))
-    outcome = cosim_vault_nn(ese_job(config.pes), with_unit)
-    nanoseconds = outcome.cycles * outcome.result.tck_ns
-    return KernelRow(
-        name=LSTM,
-        batch=ESE.batch,
-        limit_ms=ESE_LIMIT_MS,
-        thesis_ms=ESE_THESIS_MS,
-        ours_ms=nanoseconds * 1e-6,
-        match=outcome.match,
-        cycles=outcome.cycles,
-        gbs=outcome.result.bytes_moved / nanoseconds,
-    )
+class _Bench:
+    """Rows of kernels on a vault of ``config``, made now or kept."""
 
+    def __init__(self, config: VaultTileConfig, rounds: int | None) -> None:
+        self._config = config
+        self._with_unit = replace(config, pe=replace(config.pe, instructions=ALL_INSTRUCTIONS))
+        self._rounds = rounds
+        self._kept = Kept("kernel_rows")
+        self._designs: dict[VaultTileConfig, str] = {}
 
-def _measure_belief(config: VaultTileConfig) -> KernelRow:
-    problem = motorcycle(*_BELIEF_TILE, _BELIEF_LABELS).problem
-    outcome = cosim_vault_bp(BpJob(problem=problem, iterations=1), config)
-    nanoseconds = outcome.cycles * outcome.result.tck_ns
-    return KernelRow(
-        name=BELIEF,
-        batch=1,
-        limit_ms=_BELIEF_LIMIT_MS,
-        thesis_ms=_BELIEF_THESIS_MS,
-        ours_ms=nanoseconds * _BELIEF_TILES * 1e-6,
-        match=outcome.match,
-        cycles=outcome.cycles,
-        gbs=outcome.result.gbs,
-    )
+    def belief(self, name: str) -> KernelRow:
+        """A kernel of belief propagation."""
+        key = belief_key(name, self._config)
+        return self._row(self._config, key, partial(measure_belief, name, self._config))
 
+    def lstm(self) -> KernelRow:
+        """A time step."""
+        return self._jobs(
+            LSTM,
+            [(ese_job(self._config.pes), 1.0)],
+            self._with_unit,
+            limit_ms=ESE_LIMIT_MS,
+            thesis_ms=ESE_THESIS_MS,
+            batch=ESE.batch,
+        )
 
-def _limit(layer: Layer, batch: int) -> float:
-    """Milliseconds; the weights of a fully connected layer are read once for a batch."""
-    return layer.limit_ms if layer.dense is not None else layer.limit_ms * batch
+    def layer(self, layer: Layer, batch: int) -> KernelRow:
+        """A layer. The weights of a fully connected one are read once for a batch; of others
+        images are run one after the other."""
+        run = batch if layer.dense is not None else 1
+        jobs = layer_jobs(layer, batch=run, rounds=self._rounds, pes=self._config.pes)
+        row = self._jobs(layer.name, jobs, self._config, limit_ms=layer.limit_ms, batch=batch)
+        images = batch // run
+        thesis = dict(zip(BATCHES, layer.thesis_ms, strict=False)).get(batch)
+        return replace(
+            row,
+            thesis_ms=thesis,
+            limit_ms=row.limit_ms * images,
+            ours_ms=row.ours_ms * images,
+        )
 
+    def _jobs(
+        self,
+        name: str,
+        jobs: list[tuple[NnJob, float]],
+        config: VaultTileConfig,
+        *,
+        limit_ms: float,
+        thesis_ms: float | None = None,
+        batch: int,
+    ) -> KernelRow:
+        """Layers of the same shape, and images of a batch, are the same run."""
+        key = fingerprint(*(part for job, times in jobs for part in (str(times), job_key(job))))
 
-def _measure(layer: Layer, config: VaultTileConfig, batch: int, rounds: int | None) -> KernelRow:
-    cycles, nanoseconds, run_ns, moved, match = 0, 0.0, 0.0, 0, True
-    for job, times in layer_jobs(layer, batch=batch, rounds=rounds, pes=config.pes):
-        outcome = cosim_vault_nn(job, config)
-        cycles += outcome.cycles
-        run_ns += outcome.cycles * outcome.result.tck_ns
-        nanoseconds += outcome.cycles * outcome.result.tck_ns * times
-        moved += outcome.result.bytes_moved
-        match &= outcome.match
-    return KernelRow(
-        name=layer.name,
-        batch=batch,
-        limit_ms=layer.limit_ms,
-        thesis_ms=None,
-        ours_ms=nanoseconds * 1e-6,
-        match=match,
-        cycles=cycles,
-        share=run_ns / nanoseconds,
-        gbs=moved / run_ns,
-    )
+        def measure() -> KernelRow:
+            works = []
+            for job, times in jobs:
+                outcome = cosim_vault_nn(job, config)
+                works.append(
+                    VaultWork(
+                        result=outcome.result,
+                        operations=job.operations,
+                        match=outcome.match,
+                        times=times,
+                    )
+                )
+            return row_of(name, works, limit_ms=limit_ms)
+
+        row = self._row(config, key, measure)
+        return replace(row, name=name, limit_ms=limit_ms, thesis_ms=thesis_ms, batch=batch)
+
+    def _row(
+        self, config: VaultTileConfig, key: str, measure: Callable[[], KernelRow]
+    ) -> KernelRow:
+        if config not in self._designs:
+            self._designs[config] = tile_design(config).key
+        kept = self._kept.get(f"{self._designs[config]} {key}", lambda: measure().to_dict())
+        return KernelRow.from_dict(kept)
 
 
 def _totals(rows: list[KernelRow]) -> list[KernelRow]:

@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from isa.files import write_atomically
 from noc.config import NetworkConfig
 
-from .build import build_folder
+from .kept import Kept
 from .network_cases import (
     CURVE_SIZES,
     SIZES,
@@ -122,28 +121,9 @@ class NetworkReport:
         }
 
 
-class _Kept:
-    """Rows of cases that were run, in a file, so that a broken run goes on where it was.
-
-    A row counts only for the very simulator and job that made it.
-    """
-
-    def __init__(self) -> None:
-        self.path = build_folder() / "network_rows.json"
-        self.rows: dict[str, Any] = {}
-        if self.path.is_file():
-            self.rows = json.loads(self.path.read_text())
-
-    def get(
-        self, config: NetworkConfig, jobs: Sequence[NetworkJob], make: Callable[[], Any]
-    ) -> Any:
-        """The row of ``jobs`` on a network of ``config``: kept, or made by ``make`` now."""
-        key = f"{network_design(config).key} {json.dumps([job.to_dict() for job in jobs])}"
-        if key not in self.rows:
-            self.rows[key] = make()
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.path, json.dumps(self.rows).encode())
-        return self.rows[key]
+def _key(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> str:
+    """A row counts only for the very simulator and jobs that made it."""
+    return f"{network_design(config).key} {json.dumps([job.to_dict() for job in jobs])}"
 
 
 def _stress_row(case: StressCase) -> dict[str, Any]:
@@ -223,7 +203,7 @@ def measure_network(
         NetworkError: the network did something wrong.
         sim_tb.build.BuildError: a simulator can't be built.
     """
-    kept = _Kept()
+    kept = Kept("network_rows")
     cases = stress_cases(sizes, flits=flits, seed=seed)
     curves = [
         (NetworkConfig(columns=columns, rows=rows), kind)
@@ -235,12 +215,12 @@ def measure_network(
     stress = []
     for number, case in enumerate(cases):
         tell(case.name, number, total)
-        row = kept.get(case.config, [case.job], partial(_stress_row, case))
+        row = kept.get(_key(case.config, [case.job]), partial(_stress_row, case))
         stress.append(StressRow(**row))
     found = []
     for number, (config, kind) in enumerate(curves):
         tell(f"{config.columns} x {config.rows}, {kind.name.lower()}", len(cases) + number, total)
         jobs = _curve_jobs(config, kind, seed)
-        row = kept.get(config, jobs, partial(_curve, config, jobs))
+        row = kept.get(_key(config, jobs), partial(_curve, config, jobs))
         found.append(Curve.from_dict(row))
     return NetworkReport(stress=tuple(stress), curves=tuple(found))

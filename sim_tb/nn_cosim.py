@@ -12,9 +12,10 @@ from kernels.nn_job import NnJob
 from soc.config import VaultTileConfig
 
 from .cosim import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from .kept import fingerprint
 from .vault_cosim import VaultResult, run_vault
 
-__all__ = ["NnOutcome", "cosim_nn", "cosim_vault_nn"]
+__all__ = ["NnOutcome", "cosim_nn", "cosim_vault_nn", "job_key"]
 
 ResultT = TypeVar("ResultT", CosimResult, VaultResult)
 
@@ -42,6 +43,14 @@ class NnOutcome(Generic[ResultT]):
     def match(self) -> bool:
         """Every output equals the golden model's."""
         return self.differing == 0
+
+
+def job_key(job: NnJob) -> str:
+    """Tells jobs apart, by program, data and expected outputs."""
+    start = repr((job.name, job.program.words, job.parameters, job.sharers))
+    with DramImage(job.end) as image:
+        job.prepare(image)
+        return fingerprint(start, image.read(0, job.end), job.expected.tobytes())
 
 
 def cosim_nn(

@@ -13,7 +13,7 @@ from soc.config import VaultTileConfig
 from .build import Design, build
 from .engine import check_trace, configuration_verilog
 
-__all__ = ["TOP", "build_tile"]
+__all__ = ["TOP", "build_tile", "tile_design"]
 
 #: Top module, and so the executable's name.
 TOP = "vip_tile_top"
@@ -43,13 +43,16 @@ def build_tile(config: VaultTileConfig, trace: str = "") -> Path:
         BuildError: as :func:`sim_tb.build.build`, or no such format.
     """
     check_trace(trace)
-    return build(
-        Design(
-            top=TOP,
-            verilog={"vault_tile.v": configuration_verilog(config), "tile_top.sv": _top(config)},
-            support=_SUPPORT,
-            trace=trace,
-        )
+    return build(tile_design(config, trace))
+
+
+def tile_design(config: VaultTileConfig, trace: str = "") -> Design:
+    """What :func:`build_tile` builds."""
+    return Design(
+        top=TOP,
+        verilog={"vault_tile.v": configuration_verilog(config), "tile_top.sv": _top(config)},
+        support=_SUPPORT,
+        trace=trace,
     )
 
 

@@ -11,9 +11,9 @@ from sim_tb.kernel_bench import (
     QUICK,
     QUICK_ROUNDS,
     ROUNDS,
-    KernelRow,
     measure_kernels,
 )
+from sim_tb.kernel_rows import KernelRow
 from soc.generate import configuration_json
 from soc.presets import tile_preset
 

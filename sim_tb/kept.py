@@ -1,0 +1,56 @@
+"""Results of long runs, kept in the build folder."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from isa.files import write_atomically
+
+from .build import build_folder
+
+__all__ = ["Kept", "fingerprint"]
+
+
+def fingerprint(*parts: bytes | str) -> str:
+    """A short name, 20 characters, that differs where any of ``parts`` does."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()[:20]
+
+
+class Kept:
+    """Results in a file, so that a broken series of runs goes on where it was.
+
+    Parameters:
+        name: of the file in the build folder (:func:`sim_tb.build.build_folder`). What is no JSON
+            there is taken for an empty one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._path = build_folder() / f"{name}.json"
+        self._results: dict[str, Any] = {}
+        if self._path.is_file():
+            try:
+                self._results = json.loads(self._path.read_text())
+            except ValueError:
+                self._results = {}
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:
+        """The result of ``key``: kept, or made by ``make`` now.
+
+        Parameters:
+            key: must tell apart whatever decides the result: simulator, program and data.
+            make: returns plain data.
+
+        Raises:
+            OSError: the file can't be written.
+        """
+        if key not in self._results:
+            self._results[key] = make()
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps(self._results).encode())
+        return self._results[key]
