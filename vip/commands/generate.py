@@ -1,28 +1,42 @@
 """``vip generate``."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hdl.config import SramKind
+from soc.configuration_file import read_configuration
 from soc.designs import with_sram
 from soc.generate import configuration_json
 from soc.generate import generate as write_verilog
 from soc.presets import any_preset
 
 from ..console import console, steps
+from ..errors import UserError
 from ..output import check_outputs, write_json
-from .options import JsonOption, OutputDirectory, PresetOption
+from .options import JsonOption, OutputDirectory
 
 __all__ = ["generate"]
 
 
 def generate(
     output: OutputDirectory,
-    preset_name: PresetOption = "pe",
+    preset_name: Annotated[
+        str | None,
+        typer.Option("--preset", metavar="NAME", help="Named configuration.", show_default="pe"),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Configuration as JSON, as vip trim --fit writes it (instead of --preset).",
+        ),
+    ] = None,
     memories: Annotated[
         SramKind | None,
-        typer.Option(help="How memories are built (default: the preset's).", show_default=False),
+        typer.Option(help="How memories are built (default: as configured).", show_default=False),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -31,11 +45,14 @@ def generate(
     Example: vip generate --preset pe --memories macro -o build/pe
     """
     check_outputs(json)
-    config = any_preset(preset_name)
+    if file is not None and preset_name is not None:
+        raise UserError("--config and --preset exclude each other")
+    name = preset_name or "pe"
+    config = any_preset(name) if file is None else read_configuration(file)
     if memories is not None:
         config = with_sram(config, memories)
     with steps("generate") as step:
-        step(preset_name)
+        step(name if file is None else str(file))
         report = write_verilog(config, output)
     write_json(
         json,

@@ -1,0 +1,35 @@
+"""``vip generate --config``: a configuration from a file."""
+
+import json
+from dataclasses import replace
+
+from soc.configuration_file import write_configuration
+from soc.presets import preset
+
+
+def test_a_file_makes_what_it_says(vip, tmp_path):
+    config = replace(preset("pe-small"), instructions=frozenset({"halt"}))
+    write_configuration(config, tmp_path / "engine.json")
+    code, _, _ = vip("generate", "--config", "engine.json", "-o", "out", "--json", "out.json")
+    assert code == 0
+    made = json.loads((tmp_path / "out.json").read_text())["configuration"]
+    assert made == json.loads((tmp_path / "engine.json").read_text())
+    assert vip("generate", "--config", "out/vip.json", "-o", "again")[0] == 0
+    first, second = (tmp_path / name / "rtl" / "pe.v" for name in ("out", "again"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_what_can_not_be_used(vip, tmp_path):
+    (tmp_path / "bad.json").write_text('{"registers": 9}')
+    for arguments, text in (
+        (("--config", "bad.json"), "bad.json: registers must be a power of two from 8 to 64"),
+        (("--config", "none.json"), "none.json: No such file"),
+        (("--config", "bad.json", "--preset", "pe"), "--config and --preset exclude"),
+        (("--preset", "none"), "unknown preset 'none'"),
+    ):
+        code, _, error = vip("generate", *arguments, "-o", "out")
+        assert code == 2
+        assert error.startswith("vip: ")
+        assert text in error
+        assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
