@@ -1,4 +1,4 @@
-"""What the generators of neural network kernels share: constants, and the parameter block.
+"""What the generators of neural network kernels share: the parameter block.
 
 The parameter block begins with one 64-bit word for each PE of the vault, the address of that PE's
 part; what the part holds is the kernel's business.
@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from isa.launch import START_REGISTERS
-from isa.table import IMM14
 
-from .assembly import AssemblyWriter
+from .kernel_writer import KernelWriter
 
 __all__ = ["WORD_BYTES", "NnWriter", "block_bytes", "block_size"]
 
@@ -20,7 +19,6 @@ WORD_BYTES = 8
 _LOG_WORD = 3
 _START = {name: number for number, name in START_REGISTERS.items()}
 _WIDE = "[64-bit]"
-_ELEMENTS = "[16-bit]"
 
 
 def block_size(parts: Sequence[int]) -> int:
@@ -35,7 +33,7 @@ def block_bytes(base: int, parts: Sequence[Sequence[int]]) -> bytes:
     return np.array([*table, *(word for part in parts for word in part)], "<i8").tobytes()
 
 
-class NnWriter(AssemblyWriter):
+class NnWriter(KernelWriter):
     """Assembly of a kernel on 16-bit elements.
 
     Parameters:
@@ -46,16 +44,8 @@ class NnWriter(AssemblyWriter):
 
     def __init__(self, *title: str) -> None:
         super().__init__(*title)
-        self.zero = self.fixed_register("zero", 0, "0, as the launch leaves it")
         self.slot = self.fixed_register("slot", _START["slot"], "this PE's place in its vault")
         self.block = self.fixed_register("block", _START["parameters"], "parameter block")
-        self._far = self.register("far", "distance that no immediate holds")
-        self._constants: list[tuple[str, int]] = []
-
-    def constant(self, name: str, value: int, purpose: str) -> str:
-        """Name a register that :meth:`start` gives ``value`` and that never changes."""
-        self._constants.append((self.register(name, f"constant {value}: {purpose}"), value))
-        return name
 
     def start(self, words: Sequence[str], pointer: str) -> None:
         """Set all constants, find this PE's part of the parameter block, and read its first words.
@@ -64,9 +54,7 @@ class NnWriter(AssemblyWriter):
             words: registers to read, in the order of the part.
             pointer: register that is left with the address of the word behind them.
         """
-        self.note("Constants.")
-        for name, value in self._constants:
-            self.op("li", name, value)
+        self.set_constants()
         self.note("This PE's part of the parameter block.")
         self.op("sll", pointer, self.slot, _LOG_WORD)
         self.op("add", pointer, self.block, pointer)
@@ -78,29 +66,3 @@ class NnWriter(AssemblyWriter):
         """Read a word of the parameter block into a register, and move on to the next one."""
         self.op(f"ld.reg {_WIDE}", word, pointer)
         self.op("add", pointer, pointer, WORD_BYTES)
-
-    def offset(self, result: str, base: str, distance: int, note: str = "") -> None:
-        """``result = base + distance`` for any distance."""
-        if distance in IMM14.range:
-            self.op("add", result, base, distance, note=note)
-        else:
-            self.op("li", self._far, distance)
-            self.op("add", result, base, self._far, note=note)
-
-    def swap(self, first: str, second: str, between: str) -> None:
-        """Exchange two registers by way of a third."""
-        self.op("mov", between, first)
-        self.op("mov", first, second)
-        self.op("mov", second, between)
-
-    def vector(self, mnemonic: str, *operands: str, note: str = "") -> None:
-        """A vector instruction, load or store on elements."""
-        self.op(f"{mnemonic} {_ELEMENTS}", *operands, note=note)
-
-    def load(self, scratchpad: str, memory: str, elements: str, note: str = "") -> None:
-        """Load elements from memory into the scratchpad."""
-        self.vector("ld.sram", scratchpad, memory, elements, note=note)
-
-    def store(self, memory: str, scratchpad: str, elements: str, note: str = "") -> None:
-        """Store elements from the scratchpad into memory."""
-        self.vector("st.sram", memory, scratchpad, elements, note=note)
