@@ -24,6 +24,7 @@ __all__ = [
     "dot",
     "from_fixed",
     "multiply",
+    "subtract",
     "to_fixed",
 ]
 
@@ -80,6 +81,11 @@ def check_elements(name: str, values: Elements, shape: tuple[int, ...]) -> Eleme
 def add(first: Elements, second: Elements) -> Elements:
     """Element-wise saturated sums: ``v.v.add`` and ``v.s.add``."""
     return _saturate(first.astype(np.int32) + second.astype(np.int32))
+
+
+def subtract(first: Elements, second: Elements) -> Elements:
+    """Element-wise saturated differences: ``v.v.sub`` and ``v.s.sub``."""
+    return _saturate(first.astype(np.int32) - second.astype(np.int32))
 
 
 def multiply(first: Elements, second: Elements, fraction: int) -> Elements:

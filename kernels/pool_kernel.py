@@ -11,12 +11,13 @@ from functools import lru_cache
 
 from isa.assembler import assemble
 from isa.program import Program
-from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from isa.timing import WORD_BYTES
 
 from .fixed_point import ELEMENT_BYTES
 from .nn_writer import NnWriter
 from .pool_layout import PoolLayout
 from .pool_shape import MEAN_FRACTION
+from .spacing import Spacing, Span
 
 __all__ = ["pool_program", "pool_source"]
 
@@ -32,32 +33,6 @@ def pool_program(layout: PoolLayout) -> Program:
 def pool_source(layout: PoolLayout) -> str:
     """Assembly of a pooling layer with these sizes and addresses."""
     return _PoolKernel(layout).text()
-
-
-class _Spacing:
-    """Tells which vector instructions of a straight run need a ``v.drain`` before them.
-
-    Places are bytes from the beginning of a slot; beats count from the run's beginning.
-    """
-
-    def __init__(self) -> None:
-        self._now = 0
-        self._written: list[tuple[int, int, int]] = []
-
-    def needs_drain(self, reads: list[int], result: int, length: int) -> bool:
-        """Whether an instruction that reads and writes ``length`` bytes at these places, and is
-        next, comes too early without one."""
-        drain = any(
-            self._now - when + (place - read) // WORD_BYTES < VECTOR_LATENCY
-            for place, size, when in self._written
-            for read in reads
-            if place < read + length and read < place + size
-        )
-        if drain:
-            self._written.clear()
-        self._written.append((result, length, self._now))
-        self._now += -(-length // WORD_BYTES)
-        return drain
 
 
 class _PoolKernel:
@@ -191,7 +166,7 @@ class _PoolKernel:
 
     def _output(self) -> None:
         w, layout, shape = self.writer, self.layout, self.layout.shape
-        self._spacing = _Spacing()
+        self._spacing = Spacing()
         columns = [
             [
                 (across * shape.segments + segment) * layout.column_bytes
@@ -246,5 +221,6 @@ class _PoolKernel:
         w.vector(mnemonic, first, first, self.b)
 
     def _drain(self, reads: list[int], result: int, length: int) -> None:
-        if self._spacing.needs_drain(reads, result, length):
+        operands = [Span(place, length) for place in reads]
+        if self._spacing.needs_drain(operands, Span(result, length)):
             self.writer.op("v.drain")
