@@ -55,12 +55,19 @@ def accuracy(scores: Elements, labels: Elements) -> float:
     return float(np.mean(scores.argmax(axis=1) == labels))
 
 
-def train(digits: Digits, *, convolutions: tuple[int, ...], hidden: tuple[int, ...]) -> Network:
+def train(
+    digits: Digits,
+    *,
+    convolutions: tuple[int, ...],
+    hidden: tuple[int, ...],
+    epochs: int = _EPOCHS,
+) -> Network:
     """A trained network.
 
     Parameters:
         convolutions: filters of each convolution, 0 to 3 of them.
         hidden: outputs of each fully connected layer before the last.
+        epochs: how often it sees each digit, at least 0.
 
     Raises:
         KernelError: more convolutions than the pictures can be halved.
@@ -83,7 +90,7 @@ def train(digits: Digits, *, convolutions: tuple[int, ...], hidden: tuple[int, .
     ]
     moments = [(np.zeros_like(array), np.zeros_like(array)) for array in arrays]
     step = 0
-    for _ in range(_EPOCHS):
+    for _ in range(epochs):
         for chosen in batches(len(digits.train_labels), _BATCH, rng):
             step += 1
             slopes = _gradient(network, digits.train_images[chosen], digits.train_labels[chosen])

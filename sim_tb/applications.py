@@ -79,6 +79,61 @@ _APPLICATIONS = (
         make=suite.matrix_addition,
     ),
     Application(
+        name="matrix-multiplication",
+        summary="32 x 64 by 64 x 40, fixed point",
+        make=suite.matrix_multiplication,
+    ),
+    Application(
+        name="matrix-transposition",
+        summary="a photograph of 100 x 60 pixels",
+        make=suite.matrix_transposition,
+    ),
+    Application(
+        name="image-convolution",
+        summary="binomial filter of 3 x 3 on a photograph of 40 x 96 pixels",
+        make=suite.image_convolution,
+    ),
+    Application(
+        name="bitonic-sort",
+        summary="two rows of 256 pixels",
+        make=suite.bitonic_sort,
+    ),
+    Application(
+        name="max-pooling",
+        summary="2 x 2 pixels, 32 digits",
+        make=suite.max_pooling,
+    ),
+    Application(
+        name="average-pooling",
+        summary="2 x 2 pixels, 32 digits",
+        make=suite.average_pooling,
+    ),
+    Application(
+        name="median-pooling",
+        summary="3 x 3 pixels, two apart, of a noisy photograph of 8-bit pixels",
+        make=suite.median_pooling,
+    ),
+    Application(
+        name="k-means",
+        summary="48 digits, ten centres that the host moves",
+        make=suite.kmeans,
+    ),
+    Application(
+        name="gaussian-elimination",
+        summary="four systems of 16 equations, 32-bit fixed point",
+        make=suite.gaussian_elimination,
+    ),
+    Application(
+        name="cnn",
+        summary="a digit through two convolutions and a fully connected layer",
+        make=suite.convolutional_network,
+    ),
+    Application(
+        name="network-in-network",
+        summary="a digit through convolutions of 3 x 3 and 1 x 1",
+        make=suite.network_in_network,
+    ),
+    Application(
         name="bp",
         summary="an iteration of belief propagation, 16 labels",
         make=suite.belief_propagation,
