@@ -7,7 +7,7 @@ breaks the timing rules of :mod:`isa.timing`, hardware may leave other bytes tha
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Literal
@@ -28,10 +28,15 @@ from .table import (
     MIN_REGISTER_WIDTH,
     REGISTER_WIDTH,
     REGISTERS,
+    Instruction,
     find,
 )
 
-__all__ = ["Outcome", "Simulator", "SimulatorError"]
+__all__ = ["Observer", "Outcome", "Simulator", "SimulatorError"]
+
+#: Given the state of the engine, an instruction, its word and address, and the operation that
+#: executes it: the operation to execute instead. It may look at the state before and after.
+Observer = Callable[[ProcessorState, Instruction, int, int, Operation], Operation]
 
 
 class SimulatorError(VipError):
@@ -78,6 +83,7 @@ class Simulator:
         register_width: 24..64, above ``address_bits``; what does not fit faults.
         max_vl, max_mr: 1..256; ``set.vl`` and ``set.mr`` beyond them fault.
         scratchpad: contents at the start, ``scratchpad_bytes`` bytes; None: zeros.
+        observer: asked once for each word that is an instruction of the PE.
 
     Attributes:
         registers: 64-bit patterns, 0..2**64 - 1; change items in place.
@@ -108,6 +114,7 @@ class Simulator:
         max_vl: int = MAX_VL,
         max_mr: int = MAX_MR,
         scratchpad: bytes | None = None,
+        observer: Observer | None = None,
     ) -> None:
         _within("scratchpad_bytes", scratchpad_bytes, 64, 65536)
         _within("registers", registers, 8, REGISTERS)
@@ -171,7 +178,10 @@ class Simulator:
             if row is not None and row.key not in instructions:
                 row = None
             self._keys.append(None if row is None else row.key)
-            self._operations.append(bind(state, row, word, address))
+            operation = bind(state, row, word, address)
+            if observer is not None and row is not None:
+                operation = observer(state, row, word, address, operation)
+            self._operations.append(operation)
         self._counts = [0] * len(words)
         self._end: Outcome | None = None
         if register_width < REGISTER_WIDTH and parameters >> address_bits:
@@ -191,6 +201,11 @@ class Simulator:
     def fx(self) -> int:
         """Fraction bits."""
         return self._state.fx
+
+    @property
+    def visits(self) -> tuple[int, ...]:
+        """How often each word was executed since the launch."""
+        return tuple(self._counts)
 
     @property
     def executed(self) -> Counter[str]:
