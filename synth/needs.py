@@ -1,34 +1,89 @@
-"""What a program needs of a processing engine: analysis of its reachable instructions."""
+"""What a program needs of a processing engine: its instructions, by unit, width and type."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from isa.launch import START_REGISTERS
 from isa.program import Program
-from isa.table import BY_KEY, INSTRUCTIONS, BranchOp, Instruction, Operand, Role, Unit, find
+from isa.table import (
+    BY_KEY,
+    INSTRUCTIONS,
+    Instruction,
+    Opcode,
+    Role,
+    ScalarOp,
+    Unit,
+    VerticalOp,
+)
 
-from .errors import TrimError
+from .reach import flow, place
 
-__all__ = ["Needs", "needed"]
+__all__ = ["Needs", "instruction_type", "needed", "union"]
+
+_VERTICAL_TYPES = {
+    VerticalOp.NOP: "reduce",
+    VerticalOp.ADD: "add",
+    VerticalOp.SUB: "add",
+    VerticalOp.MIN: "compare",
+    VerticalOp.MAX: "compare",
+    VerticalOp.MUL: "multiply",
+}
+_SCALAR_TYPES = {
+    ScalarOp.ADD: "add",
+    ScalarOp.SUB: "add",
+    ScalarOp.SLL: "shift",
+    ScalarOp.SRL: "shift",
+    ScalarOp.SRA: "shift",
+    ScalarOp.AND: "logic",
+    ScalarOp.OR: "logic",
+    ScalarOp.XOR: "logic",
+}
+_OPCODE_TYPES = {
+    Opcode.LD_SRAM: "load",
+    Opcode.LD_REG: "load",
+    Opcode.ST_SRAM: "store",
+    Opcode.ST_REG: "store",
+    Opcode.DRAIN: "wait",
+    Opcode.MEMFENCE: "wait",
+    Opcode.HALT: "end",
+}
+
+
+def instruction_type(row: Instruction) -> str:
+    """What kind of work an instruction does, one word, as in SCRATCH's Figure 4."""
+    if row.logistic is not None:
+        return "logistic"
+    if row.vertical is not None:
+        return _VERTICAL_TYPES[row.vertical]
+    if row.scalar is not None:
+        return _SCALAR_TYPES[row.scalar]
+    if row.branch is not None:
+        return "branch"
+    if row.unit is Unit.SCALAR:
+        return "move"
+    return _OPCODE_TYPES.get(Opcode(row.opcode), "set")
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a program needs.
+    """What one program needs, or several.
 
     Attributes:
-        uses: key of each instruction that can be reached -> word addresses, ascending; in the
-            table's order.
-        words: length of the program in words.
-        reachable: how many of those can be reached.
+        uses: key of each instruction that can be reached -> where, one line a word (address, source
+            line if known, program if there are several); in the table's order.
+        words: length of the program in words; of the longest.
+        reachable: how many words can be reached, in all programs.
         highest_register: highest register that a reachable instruction names or the launch sets.
+        immediates: smallest and largest constant by field (``imm14``, ``imm20``, ``distance`` of
+            branches), of those that are used.
     """
 
-    uses: Mapping[str, tuple[int, ...]]
+    uses: Mapping[str, tuple[str, ...]]
     words: int
     reachable: int
     highest_register: int
+    immediates: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def instructions(self) -> frozenset[str]:
@@ -37,69 +92,97 @@ class Needs:
 
     def histogram(self) -> dict[Unit, dict[str, int]]:
         """Reachable words by functional unit and element width (``-`` where there is none)."""
-        counts: dict[Unit, Counter[str]] = {unit: Counter() for unit in Unit}
-        for key, addresses in self.uses.items():
+        return self._counts(lambda row: "-" if row.width is None else str(row.width.bits))
+
+    def types(self) -> dict[Unit, dict[str, int]]:
+        """Reachable words by functional unit and type (:func:`instruction_type`)."""
+        return self._counts(instruction_type)
+
+    def pairs(self) -> dict[str, dict[str, int]]:
+        """Reachable ``m.v`` words by element-wise operation and reduction (``mul.add``), then by
+        element width."""
+        found: dict[str, Counter[str]] = {}
+        for key, places in self.uses.items():
             row = BY_KEY[key]
-            counts[row.unit]["-" if row.width is None else str(row.width.bits)] += len(addresses)
+            if row.vertical is not None and row.reduction is not None and row.width is not None:
+                pair = f"{row.vertical.name}.{row.reduction.name}".lower()
+                found.setdefault(pair, Counter())[str(row.width.bits)] += len(places)
+        return {pair: dict(counts) for pair, counts in found.items()}
+
+    def _counts(self, kind: Callable[[Instruction], str]) -> dict[Unit, dict[str, int]]:
+        counts: dict[Unit, Counter[str]] = {unit: Counter() for unit in Unit}
+        for key, places in self.uses.items():
+            row = BY_KEY[key]
+            counts[row.unit][kind(row)] += len(places)
         return {unit: dict(sorted(found.items())) for unit, found in counts.items() if found}
 
     def to_json(self) -> dict[str, object]:
-        """The needs as plain JSON data; ``uses`` gives the number of words."""
+        """The needs as plain JSON data."""
         return {
             "words": self.words,
             "reachable": self.reachable,
             "highest_register": self.highest_register,
-            "uses": {key: len(addresses) for key, addresses in self.uses.items()},
+            "uses": {key: len(places) for key, places in self.uses.items()},
+            "places": {key: list(places) for key, places in self.uses.items()},
             "histogram": {unit.value: found for unit, found in self.histogram().items()},
+            "types": {unit.value: found for unit, found in self.types().items()},
+            "pairs": self.pairs(),
+            "immediates": {name: list(ends) for name, ends in self.immediates.items()},
         }
 
 
-def needed(program: Program) -> Needs:
-    """Analyse ``program``.
+def needed(program: Program, executed: Collection[int] | None = None, name: str = "") -> Needs:
+    """What ``program`` needs.
 
-    Control flow is followed from word 0 along both sides of every branch, whose targets are all
-    constants, so that no run can reach more. A path that leaves the program ends there, in a fault.
+    Parameters:
+        executed: addresses of the words that count; None: all that control flow can reach from word
+            0 along both sides of every branch.
+        name: put before the places of words; "" for none.
 
     Raises:
         TrimError: an empty program, or a reachable word that is no instruction.
     """
-    if not program.words:
-        raise TrimError("the program is empty")
-    found: dict[str, list[int]] = {}
+    rows = flow(program).rows
+    if executed is not None:
+        rows = {address: row for address, row in rows.items() if address in executed}
+    prefix = f"{name}: " if name else ""
+    found: dict[str, list[str]] = {}
+    constants: dict[str, list[int]] = {}
     highest = max(START_REGISTERS)
-    pending, seen = [0], {0}
-    while pending:
-        address = pending.pop()
-        word = program.words[address]
-        row = find(word)
-        if row is None:
-            raise TrimError(f"{_place(program, address)}: {word:#010x} is no instruction")
-        found.setdefault(row.key, []).append(address)
-        registers = [_value(operand, word) for operand in row.operands if operand.is_register]
-        highest = max(highest, *registers, 0)
-        for following in _following(row, word, address):
-            if 0 <= following < len(program.words) and following not in seen:
-                seen.add(following)
-                pending.append(following)
-    uses = {row.key: tuple(sorted(found[row.key])) for row in INSTRUCTIONS if row.key in found}
-    return Needs(uses=uses, words=len(program.words), reachable=len(seen), highest_register=highest)
+    for address, row in rows.items():
+        found.setdefault(row.key, []).append(prefix + place(program, address))
+        for operand in row.operands:
+            value = operand.field.extract(program.words[address])
+            if operand.is_register:
+                highest = max(highest, value)
+            else:
+                kind = "distance" if operand.role is Role.TARGET else operand.field.name
+                constants.setdefault(kind, []).append(value)
+    return Needs(
+        uses={row.key: tuple(found[row.key]) for row in INSTRUCTIONS if row.key in found},
+        words=len(program.words),
+        reachable=len(rows),
+        highest_register=highest,
+        immediates={kind: (min(held), max(held)) for kind, held in sorted(constants.items())},
+    )
 
 
-def _value(operand: Operand, word: int) -> int:
-    return operand.field.extract(word)
-
-
-def _following(row: Instruction, word: int, address: int) -> list[int]:
-    """Addresses at which execution can go on after ``row``."""
-    if row.key == "halt":
-        return []
-    following = [] if row.branch is BranchOp.JMP else [address + 1]
-    for operand in row.operands:
-        if operand.role is Role.TARGET:
-            following.append(address + _value(operand, word))
-    return following
-
-
-def _place(program: Program, address: int) -> str:
-    line = program.source.get(address)
-    return f"word {address}" if line is None else f"word {address} ({line.file}:{line.line})"
+def union(parts: Iterable[Needs]) -> Needs:
+    """What several programs need that run one after the other; ``parts`` has at least one."""
+    all_parts = list(parts)
+    uses = {
+        row.key: places
+        for row in INSTRUCTIONS
+        if (places := tuple(p for part in all_parts for p in part.uses.get(row.key, ())))
+    }
+    constants: dict[str, list[int]] = {}
+    for part in all_parts:
+        for kind, ends in part.immediates.items():
+            constants.setdefault(kind, []).extend(ends)
+    return Needs(
+        uses=uses,
+        words=max(part.words for part in all_parts),
+        reachable=sum(part.reachable for part in all_parts),
+        highest_register=max(part.highest_register for part in all_parts),
+        immediates={kind: (min(held), max(held)) for kind, held in sorted(constants.items())},
+    )

@@ -1,23 +1,28 @@
-"""Trimming: the smaller processing engine that runs a program with the same answer and cycles.
+"""Trimming: the smaller processing engine that runs some programs with the same answer and cycles.
 
-Trimming turns one configuration into another and never touches Verilog. It takes away what a
-program provably can't use: instructions, registers, words of the instruction buffer. None of these
-changes when anything happens in the rest; only the launch, which clears a register a cycle before
-the program begins, gets shorter. What depends on data or decides about cycles (scratchpad,
-array range check, load-store queue, address bits, counters) stays. A word that was trimmed away
-faults as an illegal instruction. Source: SCRATCH, section 3; design decision 6.
+Trimming turns one configuration into another and never touches Verilog. Instructions, registers and
+words that no run can use are proved away. Sizes that depend on data are proved where constants
+decide about them (:mod:`synth.values`); else they are those of profiled runs, and a run that needs
+more faults. Either way the engine does what the full one does or stops. Source: SCRATCH, section 3;
+design decision 6.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hdl.config import PeConfig
+from isa.faults import FaultCause
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 
 from .area import AreaReport, AreaRow, synthesise
+from .bounds import Bound, Study, bounds_of, check_covered
 from .errors import TrimError
 from .mapping import Progress
-from .needs import Needs, needed
+from .needs import Needs, needed, union
+from .profile import Profile, program_digest
+from .values import Launch, analyse
 
 __all__ = ["AreaComparison", "TrimReport", "compare_area", "report", "trim"]
 
@@ -25,22 +30,127 @@ _MIN_REGISTERS = 8
 _MIN_WORDS = 16
 
 
-def trim(program: Program, config: PeConfig) -> PeConfig:
-    """The smallest configuration within ``config`` that runs ``program`` as ``config`` does.
+def trim(
+    programs: Program | Sequence[Program],
+    config: PeConfig,
+    profiles: Sequence[Profile] = (),
+    *,
+    keep_counters: bool = False,
+    rom: bool = False,
+    allow_uncovered: bool = False,
+    tight: bool = False,
+    address_bits: int | None = None,
+) -> PeConfig:
+    """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does.
 
-    Its instructions are those that the program can reach and ``halt``, by which the host's stop
-    ends a program too; registers and instruction buffer are the next allowed size.
+    Its instructions are those that a run can reach and ``halt``, by which the host's stop ends a
+    program too. A run that needs more than a profile shows faults.
+
+    Parameters:
+        profiles: of any of the programs. Those without one get what is proved for all runs.
+        keep_counters: the performance counters stay.
+        rom: the program, of which there must be one, is baked in.
+        allow_uncovered: take profiles that do not go wherever the program can go.
+        tight: sizes of the profile also where a larger one is proved to be enough for all runs.
+        address_bits: of the memory; None: as many as the programs need.
 
     Raises:
-        TrimError: the program does not run on ``config``, or holds words that are no instructions.
+        TrimError: a program that does not run on ``config`` or holds words that are no
+            instructions; a profile of another program; one that does not cover its program where a
+            size depends on it.
     """
-    return _trimmed(needed(program), config)
+    return report(
+        programs,
+        config,
+        profiles,
+        keep_counters=keep_counters,
+        rom=rom,
+        allow_uncovered=allow_uncovered,
+        tight=tight,
+        address_bits=address_bits,
+    ).trimmed
 
 
-def _trimmed(needs: Needs, config: PeConfig) -> PeConfig:
-    for key, addresses in needs.uses.items():
+def report(
+    programs: Program | Sequence[Program],
+    config: PeConfig,
+    profiles: Sequence[Profile] = (),
+    *,
+    names: Sequence[str] = (),
+    keep_counters: bool = False,
+    rom: bool = False,
+    allow_uncovered: bool = False,
+    tight: bool = False,
+    address_bits: int | None = None,
+) -> "TrimReport":
+    """:func:`trim` with its reasons.
+
+    Parameters:
+        names: of the programs, for messages.
+    """
+    listed = [programs] if isinstance(programs, Program) else list(programs)
+    if not listed:
+        raise TrimError("there is no program to trim to")
+    if rom and len(listed) > 1:
+        raise TrimError(f"a ROM holds one program, not {len(listed)}")
+    if address_bits is not None and address_bits > config.address_bits:
+        raise TrimError(
+            f"address_bits must be at most the configuration's {config.address_bits}, "
+            f"not {address_bits}"
+        )
+    shown = list(names) if names else [f"program {n}" for n in range(1, len(listed) + 1)]
+    if len(listed) == 1:
+        shown = [""]
+    found = _by_program(listed, profiles)
+    launch = Launch(parameters=(0, (1 << config.address_bits) - 1))
+    studies = [
+        Study(program=program, name=name, values=analyse(program, config, launch), profile=profile)
+        for program, name, profile in zip(listed, shown, found, strict=True)
+    ]
+    needs = union(
+        needed(study.program, study.values.facts.executed, study.name) for study in studies
+    )
+    _check(needs, config)
+    sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
+    if not allow_uncovered and any(
+        bound.basis == "profiled" and bound.guard in FaultCause.__members__ for bound in sizes
+    ):
+        check_covered(studies)
+    bounds = (*_fixed(needs, config), *sizes)
+    given: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
+    trimmed = replace(
+        config,
+        instructions=needs.instructions | {"halt"},
+        counters=config.counters and keep_counters,
+        program=listed[0].words if rom else None,
+        **given,
+    )
+    return TrimReport(
+        needs=needs,
+        full=config,
+        trimmed=trimmed,
+        bounds=bounds,
+        exact=all(study.values.exact for study in studies),
+    )
+
+
+def _by_program(programs: Sequence[Program], profiles: Sequence[Profile]) -> list[Profile | None]:
+    """For each program the profile of all its runs."""
+    joined: dict[str, Profile] = {}
+    for profile in profiles:
+        held = joined.get(profile.digest)
+        joined[profile.digest] = profile if held is None else held | profile
+    digests = [program_digest(program) for program in programs]
+    if joined.keys() - set(digests):
+        raise TrimError("a profile belongs to none of the programs: it was made with other words")
+    return [joined.get(digest) for digest in digests]
+
+
+def _check(needs: Needs, config: PeConfig) -> None:
+    """Refuse programs that the configuration can't run."""
+    for key, places in needs.uses.items():
         if key not in config.instructions:
-            raise TrimError(f"word {addresses[0]}: the configuration has no {key}")
+            raise TrimError(f"{places[0]}: the configuration has no {key}")
     if needs.highest_register >= config.registers:
         raise TrimError(
             f"the program uses r{needs.highest_register}, the configuration ends at "
@@ -51,16 +161,36 @@ def _trimmed(needs: Needs, config: PeConfig) -> PeConfig:
             f"the program has {needs.words} words, the instruction buffer "
             f"{config.instruction_words}"
         )
-    return replace(
-        config,
-        instructions=needs.instructions | {"halt"},
-        registers=_power_of_two(needs.highest_register + 1, _MIN_REGISTERS),
-        instruction_words=_power_of_two(needs.words, _MIN_WORDS),
+
+
+def _fixed(needs: Needs, config: PeConfig) -> tuple[Bound, ...]:
+    """Sizes that the words themselves decide about."""
+    return tuple(
+        Bound(
+            name=name,
+            value=value,
+            size=min(max(least, 1 << (value - 1).bit_length()), full),
+            full=full,
+            basis="proved",
+            why=why,
+        )
+        for name, value, least, full, why in (
+            (
+                "registers",
+                needs.highest_register + 1,
+                _MIN_REGISTERS,
+                config.registers,
+                f"r{needs.highest_register} is named or set by the launch",
+            ),
+            (
+                "instruction_words",
+                needs.words,
+                _MIN_WORDS,
+                config.instruction_words,
+                "length of the program",
+            ),
+        )
     )
-
-
-def _power_of_two(value: int, least: int) -> int:
-    return max(least, 1 << (value - 1).bit_length())
 
 
 @dataclass(frozen=True)
@@ -68,12 +198,17 @@ class TrimReport:
     """What trimming took away, and why the rest is still there.
 
     Attributes:
-        needs: of the program. full, trimmed: configurations before and after.
+        needs: of the programs. full, trimmed: configurations before and after.
+        bounds: sizes, with how each is known.
+        exact: every state that the analysis found belongs to a run with some data; else it joined
+            states, and what it proves may be more than any run needs.
     """
 
     needs: Needs
     full: PeConfig
     trimmed: PeConfig
+    bounds: tuple[Bound, ...]
+    exact: bool
 
     @property
     def removed(self) -> dict[Unit, tuple[str, ...]]:
@@ -100,12 +235,25 @@ class TrimReport:
         """
         if key not in BY_KEY:
             raise TrimError(f"there is no instruction {key!r}")
-        addresses = self.needs.uses.get(key)
-        if addresses:
-            return f"{key} is needed by {len(addresses)} words, the first at {addresses[0]}"
+        places = self.needs.uses.get(key)
+        if places:
+            count = f"{len(places)} words, the first is" if len(places) > 1 else "one word,"
+            return f"{key} is needed by {count} {places[0]}"
         if key in self.trimmed.instructions:
             return f"{key} is in every engine: without it no program could end"
         return f"{key} is gone: no word that can be reached needs it"
+
+    def why_unit(self, unit: Unit) -> str:
+        """Why functional unit ``unit`` is still there, or that nothing needs it; one sentence."""
+        kept = [key for key in self.kept[unit] if key in self.needs.uses]
+        if not kept:
+            return f"{unit.value}: no word that can be reached needs it"
+        words = sum(len(self.needs.uses[key]) for key in kept)
+        rarest = min(kept, key=lambda key: len(self.needs.uses[key]))
+        return (
+            f"{unit.value}: {words} words of {len(kept)} instructions; rarest {rarest}, at "
+            f"{self.needs.uses[rarest][0]}"
+        )
 
     def to_json(self) -> dict[str, object]:
         """The report as plain JSON data."""
@@ -113,15 +261,9 @@ class TrimReport:
             "needs": self.needs.to_json(),
             "removed": {unit.value: list(keys) for unit, keys in self.removed.items()},
             "kept": {unit.value: list(keys) for unit, keys in self.kept.items()},
-            "registers": [self.full.registers, self.trimmed.registers],
-            "instruction_words": [self.full.instruction_words, self.trimmed.instruction_words],
+            "bounds": {bound.name: bound.to_json() for bound in self.bounds},
+            "exact": self.exact,
         }
-
-
-def report(program: Program, config: PeConfig) -> TrimReport:
-    """:func:`trim` with its reasons."""
-    needs = needed(program)
-    return TrimReport(needs=needs, full=config, trimmed=_trimmed(needs, config))
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,22 @@ from isa.assembler import assemble
 from isa.program import Program
 from isa.table import BY_KEY, FIELD_A, INSTRUCTIONS, Unit
 from synth.errors import TrimError
-from synth.needs import needed
+from synth.needs import Needs, instruction_type, needed, union
+
+
+def addresses(needs: Needs) -> dict[str, tuple[int, ...]]:
+    """Key -> word addresses, out of the places that are told."""
+    return {
+        key: tuple(int(place.removeprefix("word ").split()[0]) for place in places)
+        for key, places in needs.uses.items()
+    }
 
 
 def test_straight_code() -> None:
-    needs = needed(assemble("mov.imm r7, #3\nadd r8, r7, r7\nadd r9, r8, r7\nhalt\n"))
-    assert needs.uses == {"add": (1, 2), "mov.imm": (0,), "halt": (3,)}
+    text = "mov.imm r7, #3\nadd r8, r7, r7\nadd r9, r8, r7\nhalt\n"
+    needs = needed(assemble(text, name="a.s"))
+    assert addresses(needs) == {"add": (1, 2), "mov.imm": (0,), "halt": (3,)}
+    assert needs.uses["add"] == ("word 1 (a.s:2)", "word 2 (a.s:3)")
     assert needs.words == needs.reachable == 4
     assert needs.highest_register == 9
 
@@ -29,7 +39,7 @@ def test_both_sides_of_a_branch_and_loops() -> None:
             """
         )
     )
-    assert needs.uses == {
+    assert addresses(needs) == {
         "sub": (1,),
         "xor": (3,),
         "blt": (0,),
@@ -87,6 +97,47 @@ def test_histogram_counts_by_unit_and_width() -> None:
         Unit.ISSUE: {"-": 1},
     }
     assert needs.to_json()["uses"]["v.v.min[8]"] == 1
+    assert needs.types() == {
+        Unit.SCALAR: {"add": 1},
+        Unit.VECTOR: {"add": 1, "compare": 1, "multiply": 1},
+        Unit.LOAD_STORE: {"load": 1},
+        Unit.ISSUE: {"end": 1},
+    }
+
+
+@pytest.mark.parametrize("row", INSTRUCTIONS, ids=lambda row: row.key)
+def test_every_instruction_has_a_type(row) -> None:
+    assert instruction_type(row).isalpha()
+
+
+def test_pairs_and_constants() -> None:
+    needs = needed(
+        assemble(
+            "m.v.mul.add [16-bit] r6, r7, r8\nm.v.mul.add [8-bit] r6, r7, r8\n"
+            "m.v.nop.max [16-bit] r6, r7, r8\nadd r6, r6, #-5\nadd r6, r6, #9\n"
+            "mov.imm r6, #700\nbeq r1, r2, end\nend: halt\n"
+        )
+    )
+    assert needs.pairs() == {"nop.max": {"16": 1}, "mul.add": {"8": 1, "16": 1}}
+    assert needs.immediates == {"imm14": (-5, 9), "imm20": (700, 700), "distance": (1, 1)}
+
+
+def test_words_that_never_run_can_be_left_out() -> None:
+    program = assemble("mov.imm r6, #1\nsub r40, r6, r6\nhalt\n")
+    needs = needed(program, {0, 2})
+    assert needs.instructions == {"mov.imm", "halt"}
+    assert (needs.reachable, needs.highest_register) == (2, 6)
+
+
+def test_union_has_what_any_program_needs() -> None:
+    one = needed(assemble("add r6, r20, #3\nhalt\n", name="one.s"), name="one")
+    other = needed(assemble("sub r6, r6, r6\nadd r6, r6, #-7\nhalt\n"), name="other")
+    both = union([one, other])
+    assert both.uses["add.imm"][0] == "one: word 0 (one.s:1)"
+    assert both.uses["add.imm"][1].startswith("other: word 1")
+    assert both.instructions == {"add.imm", "sub", "halt"}
+    assert (both.words, both.reachable, both.highest_register) == (3, 5, 20)
+    assert both.immediates["imm14"] == (-7, 3)
 
 
 @pytest.mark.parametrize(

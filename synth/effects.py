@@ -1,0 +1,237 @@
+"""Effects of single instructions on states of the analysis: one closure a word, made once."""
+
+from collections.abc import Callable
+
+from hdl.config import PeConfig
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    IMM14,
+    IMM20,
+    MAX_FX,
+    Instruction,
+    Opcode,
+    ScalarOp,
+    Unit,
+    VerticalOp,
+)
+
+from .facts import Facts
+from .interval import ANY, Interval, Value, bounds, clip, evaluate
+from .reach import FX, MR, VL
+
+__all__ = ["Effects", "Registers", "held_range"]
+
+#: Values of all registers, then of VL, MR and FX.
+Registers = list[Value]
+
+#: Changes the registers; whether a run can go on behind the word.
+Effect = Callable[[Registers], bool]
+
+
+def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[int, int]:
+    """Numbers that an engine must be able to hold to execute a scalar instruction without a fault.
+
+    Mostly its ``result``; ``sll`` that loses bits and ``srl`` of a negative number need all bits
+    that there are (:meth:`isa.table.ScalarOp.evaluate_narrow`).
+    """
+    low, high = bounds(b)
+    if operation is ScalarOp.SRL and low < 0:
+        return ANY
+    if operation is ScalarOp.SLL:
+        least, most = (0, 63) if isinstance(c, Interval) else (c & 63, c & 63)
+        reached = [end << amount for end in (low, high) for amount in (least, most)]
+        return max(min(*reached, ANY.high), ANY.low), min(max(*reached, ANY.low), ANY.high)
+    return bounds(result)
+
+
+class Effects:
+    """Makes the effects of words on an engine of ``config``, which note in ``facts`` what they do.
+
+    A word that faults for sure ends the run; where it only may, what is left of its operands'
+    values is that with which it does not.
+    """
+
+    def __init__(self, config: PeConfig, facts: Facts) -> None:
+        self.facts = facts
+        self.pad = config.scratchpad_bytes
+        self.memory = 1 << config.address_bits
+        self.low = -(1 << (config.register_width - 1))
+        self.high = -1 - self.low
+        self.settings = {
+            Opcode.SET_VL: (VL, 1, config.max_vl),
+            Opcode.SET_MR: (MR, 1, config.max_mr),
+            Opcode.SET_FX: (FX, 0, MAX_FX),
+        }
+
+    def of(self, row: Instruction, word: int, address: int) -> Effect:
+        """The effect of ``word``, which encodes ``row`` and is no branch and no ``halt``."""
+        opcode = Opcode.ALU_REG if row.scalar is not None else Opcode(row.opcode)
+        if row.scalar is not None:
+            return self._scalar(row, word, address)
+        if opcode is Opcode.MOV:
+            return self._move(word, address)
+        if opcode is Opcode.MOV_IMM:
+            return self._move_constant(word, address)
+        if opcode in self.settings:
+            return self._setting(opcode, word, address)
+        if row.unit is Unit.VECTOR:
+            return self._vector(row, word, address)
+        if opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
+            return self._transfer(row, word, address)
+        if opcode in (Opcode.LD_REG, Opcode.ST_REG):
+            return self._register(row, word, address)
+        return lambda registers: True
+
+    def _scalar(self, row: Instruction, word: int, address: int) -> Effect:
+        operation = row.scalar
+        assert operation is not None
+        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+        constant = IMM14.extract(word) if row.operands[2].field is IMM14 else None
+        facts, low_limit, high_limit = self.facts, self.low, self.high
+
+        def effect(registers: Registers) -> bool:
+            first = registers[b]
+            second = registers[c] if constant is None else constant
+            result = evaluate(operation, first, second)
+            low, high = held_range(operation, first, second, result)
+            if low > high_limit or high < low_limit:
+                return False
+            facts.writes(address, max(low, low_limit), min(high, high_limit))
+            kept = clip(result, low_limit, high_limit)
+            if kept is None:
+                return False
+            registers[a] = kept
+            return True
+
+        return effect
+
+    def _move(self, word: int, address: int) -> Effect:
+        a, b, facts = FIELD_A.extract(word), FIELD_B.extract(word), self.facts
+
+        def effect(registers: Registers) -> bool:
+            registers[a] = registers[b]
+            facts.writes(address, *bounds(registers[b]))
+            return True
+
+        return effect
+
+    def _move_constant(self, word: int, address: int) -> Effect:
+        a, constant = FIELD_A.extract(word), IMM20.extract(word)
+        self_facts = self.facts
+
+        def effect(registers: Registers) -> bool:
+            registers[a] = constant
+            self_facts.writes(address, constant, constant)
+            return True
+
+        return effect
+
+    def _setting(self, opcode: Opcode, word: int, address: int) -> Effect:
+        slot, least, most = self.settings[opcode]
+        a, facts = FIELD_A.extract(word), self.facts
+
+        def effect(registers: Registers) -> bool:
+            kept = clip(registers[a], least, most)
+            if kept is None:
+                return False
+            facts.sets(address, *bounds(kept))
+            registers[a] = registers[slot] = kept
+            return True
+
+        return effect
+
+    def _vector(self, row: Instruction, word: int, address: int) -> Effect:
+        assert row.width is not None
+        width, matrix = row.width.bytes, row.reduction is not None
+        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+        third = row.logistic is None and not (matrix and row.vertical is VerticalOp.NOP)
+        element = row.opcode == Opcode.VECTOR_SCALAR
+        facts, inside = self.facts, self._inside
+
+        def effect(registers: Registers) -> bool:
+            vl, mr = registers[VL], registers[MR]
+            (vl_low, vl_high), (mr_low, mr_high) = bounds(vl), bounds(mr)
+            row_bytes = vl_low * width, vl_high * width
+            spans = [
+                (a, (mr_low * width, mr_high * width) if matrix else row_bytes),
+                (b, (mr_low * row_bytes[0], mr_high * row_bytes[1]) if matrix else row_bytes),
+            ]
+            if third:
+                spans.append((c, (width, width) if element else row_bytes))
+            ends = []
+            for register, (least, most) in spans:
+                end = inside(registers, register, least, most)
+                if end is None:
+                    return False
+                ends.append(end)
+            facts.touches(address, max(ends))
+            return True
+
+        return effect
+
+    def _inside(self, registers: Registers, register: int, least: int, most: int) -> int | None:
+        """End of what a word touches in the scratchpad from the address in ``register`` on.
+
+        Parameters:
+            least, most: bytes.
+
+        Returns:
+            None if it faults for sure.
+        """
+        kept = clip(registers[register], 0, self.pad - least)
+        if kept is None:
+            return None
+        registers[register] = kept
+        return min(bounds(kept)[1] + most, self.pad)
+
+    def _transfer(self, row: Instruction, word: int, address: int) -> Effect:
+        assert row.width is not None
+        width = row.width.bytes
+        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+        near, far = (a, b) if row.opcode == Opcode.LD_SRAM else (b, a)
+        facts, inside, pad, memory = self.facts, self._inside, self.pad, self.memory
+
+        def effect(registers: Registers) -> bool:
+            count = clip(registers[c], 0, min(pad, memory) // width)
+            if count is None:
+                return False
+            registers[c] = count
+            least, most = (end * width for end in bounds(count))
+            end = inside(registers, near, least, most)
+            place = clip(registers[far], 0, memory - least)
+            if end is None or place is None:
+                return False
+            registers[far] = place
+            facts.touches(address, end)
+            facts.reaches(address, min(bounds(place)[1] + most, memory))
+            return True
+
+        return effect
+
+    def _register(self, row: Instruction, word: int, address: int) -> Effect:
+        assert row.width is not None
+        width, bits = row.width.bytes, row.width.bits
+        a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+        load = row.opcode == Opcode.LD_REG
+        far = b if load else a
+        facts, memory = self.facts, self.memory
+        low = max(-(1 << (bits - 1)), self.low)
+        loaded = Interval(low, -1 - low)
+
+        def effect(registers: Registers) -> bool:
+            value = registers[far]
+            if isinstance(value, int) and value % width:
+                return False
+            place = clip(value, 0, memory - width)
+            if place is None:
+                return False
+            registers[far] = place
+            facts.reaches(address, bounds(place)[1] + width)
+            if load:
+                registers[a] = loaded
+                facts.writes(address, *loaded)
+            return True
+
+        return effect

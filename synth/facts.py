@@ -1,0 +1,112 @@
+"""What the words of a program do: proved for all runs, or seen in some of them.
+
+Both kinds have the same form, so that they can be compared word by word.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Facts"]
+
+Range = tuple[int, int]
+
+
+def _add_range(held: dict[int, Range], address: int, low: int, high: int) -> None:
+    before = held.get(address)
+    if before is None:
+        held[address] = low, high
+    elif low < before[0] or high > before[1]:
+        held[address] = min(low, before[0]), max(high, before[1])
+
+
+@dataclass
+class Facts:
+    """By word address.
+
+    Attributes:
+        executed: words that were executed without a fault, or may be.
+        taken, passed: branches that were taken and not taken, or may be.
+        written: lowest and highest number, signed, written to a register.
+        settings: lowest and highest number given to VL, MR or FX.
+        scratchpad: end (the byte behind the last) of what is touched in the scratchpad; 0: nothing.
+        dram: end of what is touched in the memory.
+    """
+
+    executed: set[int] = field(default_factory=set)
+    taken: set[int] = field(default_factory=set)
+    passed: set[int] = field(default_factory=set)
+    written: dict[int, Range] = field(default_factory=dict)
+    settings: dict[int, Range] = field(default_factory=dict)
+    scratchpad: dict[int, int] = field(default_factory=dict)
+    dram: dict[int, int] = field(default_factory=dict)
+
+    def writes(self, address: int, low: int, high: int) -> None:
+        """A register gets a number from ``low`` to ``high``."""
+        _add_range(self.written, address, low, high)
+
+    def sets(self, address: int, low: int, high: int) -> None:
+        """VL, MR or FX gets a number from ``low`` to ``high``."""
+        _add_range(self.settings, address, low, high)
+
+    def touches(self, address: int, end: int) -> None:
+        """Scratchpad bytes below ``end`` are touched."""
+        self.scratchpad[address] = max(end, self.scratchpad.get(address, 0))
+
+    def reaches(self, address: int, end: int) -> None:
+        """Memory bytes below ``end`` are touched."""
+        self.dram[address] = max(end, self.dram.get(address, 0))
+
+    def include(self, other: "Facts") -> None:
+        """Add all that ``other`` holds."""
+        self.executed |= other.executed
+        self.taken |= other.taken
+        self.passed |= other.passed
+        for address, (low, high) in other.written.items():
+            self.writes(address, low, high)
+        for address, (low, high) in other.settings.items():
+            self.sets(address, low, high)
+        for address, end in other.scratchpad.items():
+            self.touches(address, end)
+        for address, end in other.dram.items():
+            self.reaches(address, end)
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts as plain JSON data."""
+        return {
+            "executed": sorted(self.executed),
+            "taken": sorted(self.taken),
+            "passed": sorted(self.passed),
+            **{
+                name: {str(address): held[address] for address in sorted(held)}
+                for name, held in self._tables().items()
+            },
+        }
+
+    def _tables(self) -> dict[str, Mapping[int, Any]]:
+        return {
+            "written": self.written,
+            "settings": self.settings,
+            "scratchpad": self.scratchpad,
+            "dram": self.dram,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Facts":
+        """The facts that :meth:`to_json` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``content`` is something else.
+        """
+        facts = cls(
+            executed={int(address) for address in content["executed"]},
+            taken={int(address) for address in content["taken"]},
+            passed={int(address) for address in content["passed"]},
+        )
+        for add, name in ((facts.writes, "written"), (facts.sets, "settings")):
+            for address, (low, high) in content[name].items():
+                add(int(address), int(low), int(high))
+        for put, name in ((facts.touches, "scratchpad"), (facts.reaches, "dram")):
+            for address, end in content[name].items():
+                put(int(address), int(end))
+        return facts

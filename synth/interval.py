@@ -1,0 +1,129 @@
+"""Intervals of signed 64-bit numbers, and what scalar instructions and branches do to them.
+
+A value is a plain number where it is known, else an :class:`Interval`. All functions are sound:
+whatever numbers the operands are, the result lies in the interval returned.
+"""
+
+from typing import NamedTuple
+
+from isa.table import BranchOp, ScalarOp
+
+__all__ = ["ANY", "Interval", "Value", "bounds", "clip", "evaluate", "join", "refine", "signed"]
+
+_HIGH = (1 << 63) - 1
+_LOW = -(1 << 63)
+_M64 = (1 << 64) - 1
+
+
+class Interval(NamedTuple):
+    """All numbers from ``low`` to ``high``, both included; there are at least two."""
+
+    low: int
+    high: int
+
+
+#: A number, or an interval.
+Value = int | Interval
+
+#: Every number that a register can hold.
+ANY = Interval(_LOW, _HIGH)
+
+
+def signed(pattern: int) -> int:
+    """The number that the 64-bit ``pattern`` (0..2**64 - 1) stands for."""
+    return pattern - (1 << 64) if pattern >> 63 else pattern
+
+
+def bounds(value: Value) -> tuple[int, int]:
+    """The lowest and the highest number that ``value`` can be."""
+    return (value, value) if isinstance(value, int) else value
+
+
+def _value(low: int, high: int) -> Value:
+    return low if low == high else Interval(low, high)
+
+
+def _fitting(low: int, high: int) -> Value:
+    """``low``..``high``, or anything where that can wrap."""
+    return _value(low, high) if low >= _LOW and high <= _HIGH else ANY
+
+
+def join(one: Value, other: Value) -> Value:
+    """The least interval that holds both."""
+    (a, b), (c, d) = bounds(one), bounds(other)
+    return _value(min(a, c), max(b, d))
+
+
+def clip(value: Value, low: int, high: int) -> Value | None:
+    """What of ``value`` lies in ``low``..``high``; None if nothing does."""
+    a, b = bounds(value)
+    a, b = max(a, low), min(b, high)
+    return _value(a, b) if a <= b else None
+
+
+def evaluate(operation: ScalarOp, b: Value, c: Value) -> Value:
+    """Result of a scalar instruction."""
+    if isinstance(b, int) and isinstance(c, int):
+        return signed(operation.evaluate(b & _M64, c & _M64))
+    (b_low, b_high), (c_low, c_high) = bounds(b), bounds(c)
+    if operation is ScalarOp.ADD:
+        return _fitting(b_low + c_low, b_high + c_high)
+    if operation is ScalarOp.SUB:
+        return _fitting(b_low - c_high, b_high - c_low)
+    if operation in (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA):
+        return _shift(operation, b_low, b_high, c)
+    return _bitwise(operation, (b_low, b_high), (c_low, c_high))
+
+
+def _shift(operation: ScalarOp, low: int, high: int, amount: Value) -> Value:
+    if isinstance(amount, int):
+        amount &= 63
+        if operation is ScalarOp.SLL:
+            return _fitting(low << amount, high << amount)
+        if operation is ScalarOp.SRA or low >= 0 or amount == 0:
+            return _value(low >> amount, high >> amount)
+        return _value(0, _M64 >> amount)
+    if operation is ScalarOp.SLL or (operation is ScalarOp.SRL and low < 0):
+        return ANY
+    # Towards 0, or towards -1.
+    return _value(min(low, 0), max(high, -1))
+
+
+def _bitwise(operation: ScalarOp, b: tuple[int, int], c: tuple[int, int]) -> Value:
+    if operation is ScalarOp.AND and (b[0] >= 0 or c[0] >= 0):
+        return _value(0, min(high for low, high in (b, c) if low >= 0))
+    bits = max(
+        number.bit_length() if number >= 0 else (~number).bit_length() for number in (*b, *c)
+    )
+    low = 0 if b[0] >= 0 and c[0] >= 0 else -(1 << bits)
+    return _value(low, (1 << bits) - 1)
+
+
+def refine(branch: BranchOp, taken: bool, a: Value, b: Value) -> tuple[Value, Value] | None:
+    """What ``a`` and ``b`` can be when a branch on them is taken, or is not; None if it can't."""
+    if branch is BranchOp.JMP:
+        return (a, b) if taken else None
+    if branch in (BranchOp.BGE, BranchOp.BNE):
+        # The opposite of another.
+        branch = BranchOp.BLT if branch is BranchOp.BGE else BranchOp.BEQ
+        taken = not taken
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    new_a: Value | None
+    new_b: Value | None
+    if branch is BranchOp.BLT and taken:
+        new_a, new_b = clip(a, _LOW, b_high - 1), clip(b, a_low + 1, _HIGH)
+    elif branch is BranchOp.BLT:
+        new_a, new_b = clip(a, b_low, _HIGH), clip(b, _LOW, a_high)
+    elif taken:
+        new_a, new_b = clip(a, b_low, b_high), clip(b, a_low, a_high)
+    else:
+        new_a, new_b = _without(a, b), _without(b, a)
+    return None if new_a is None or new_b is None else (new_a, new_b)
+
+
+def _without(value: Value, other: Value) -> Value | None:
+    """``value``, which is not ``other``."""
+    if not isinstance(other, int):
+        return value
+    low, high = bounds(value)
+    return clip(value, low + (low == other), high - (high == other))

@@ -1,0 +1,298 @@
+"""What a program can do, whatever its data: abstract interpretation from the launch.
+
+Programs mostly compute with constants, so states with known registers are followed one by one. A
+branch on data that is not known goes both ways. Where that never ends, states that meet there are
+joined into intervals, so that the analysis always ends. What it says holds for every run: of any
+memory contents, and of any launch within :class:`Launch`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hdl.config import PeConfig
+from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
+from isa.program import Program
+from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Role
+
+from .effects import Effects, Registers
+from .facts import Facts
+from .interval import ANY, Value, bounds, join, refine
+from .reach import FX, MR, SLOTS, VL, Flow, flow
+
+__all__ = ["Launch", "Values", "analyse"]
+
+_IDENTITY = (0, (1 << 16) - 1)
+#: Steps in one attempt. Beyond, the branch that forked most is joined.
+_STEPS = 250_000
+#: Forks of one branch in one attempt.
+_FORKS = 2_000
+#: Attempts before all places where ways meet are joined.
+_ATTEMPTS = 6
+#: Changes of the joined state of one place after which what still grows can be anything.
+_CHANGES = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """Lowest and highest value of each start register (:data:`isa.launch.START_REGISTERS`)."""
+
+    pe_index: tuple[int, int] = _IDENTITY
+    vault: tuple[int, int] = _IDENTITY
+    slot: tuple[int, int] = _IDENTITY
+    pe_count: tuple[int, int] = _IDENTITY
+    parameters: tuple[int, int] = (0, (1 << 40) - 1)
+
+
+@dataclass(frozen=True)
+class Values:
+    """What :func:`analyse` found.
+
+    Attributes:
+        flow: control flow of the program. facts: what it can do, at most.
+        exact: no states were joined: every fact belongs to a run with some memory contents.
+        reads_parameters: some run can read the register of the parameter block.
+    """
+
+    flow: Flow
+    facts: Facts
+    exact: bool
+    reads_parameters: bool
+
+
+class _TooManyError(Exception):
+    """An attempt that does not end soon."""
+
+
+def analyse(program: Program, config: PeConfig, launch: Launch) -> Values:
+    """All that runs of ``program`` on an engine of ``config`` can do.
+
+    A run that faults does so on this engine; what it would have done then does not count.
+
+    Raises:
+        TrimError: an empty program, or a reachable word that is no instruction.
+    """
+    control = flow(program)
+    widened: set[int] = set()
+    thresholds = _constants(program, control)
+    attempt = None
+    for _ in range(_ATTEMPTS):
+        attempt = _Attempt(program, config, control, frozenset(widened), thresholds)
+        try:
+            attempt.run(launch)
+            break
+        except _TooManyError:
+            thresholds |= attempt.compared
+            candidates = [a for a, _ in attempt.forks.most_common() if a not in widened]
+            if not candidates:
+                attempt = None
+                break
+            widened.add(candidates[0])
+            attempt = None
+    if attempt is None:
+        everywhere = frozenset(control.rows)
+        attempt = _Attempt(program, config, control, everywhere, thresholds, limited=False)
+        attempt.run(launch)
+    parameters = next(slot for slot, name in START_REGISTERS.items() if name == "parameters")
+    return Values(
+        flow=control,
+        facts=attempt.facts,
+        exact=not attempt.joined,
+        reads_parameters=parameters in control.live[0],
+    )
+
+
+def _constants(program: Program, control: Flow) -> frozenset[int]:
+    """Numbers at which growing intervals stop for a while: constants of the program."""
+    found = {0, 1}
+    for address, row in control.rows.items():
+        for operand in row.operands:
+            if operand.role is Role.IMMEDIATE and operand.field in (IMM14, IMM20):
+                found.add(operand.field.extract(program.words[address]))
+    return frozenset(found)
+
+
+class _Attempt:
+    """One analysis, which joins states behind branches in ``widened`` and where ways meet there."""
+
+    def __init__(
+        self,
+        program: Program,
+        config: PeConfig,
+        control: Flow,
+        widened: frozenset[int],
+        thresholds: frozenset[int],
+        *,
+        limited: bool = True,
+    ) -> None:
+        self.size = len(program.words)
+        self.control = control
+        self.widened = widened
+        self.limited = limited
+        around = {near for number in thresholds for near in (number - 1, number, number + 1)}
+        powers = {sign << bit for bit in range(8, 63) for sign in (1, -1)}
+        self.stops = sorted(around | powers)
+        self.facts = Facts()
+        self.forks: Counter[int] = Counter()
+        #: Constants that unknown values were compared with.
+        self.compared: frozenset[int] = frozenset()
+        self.joined: dict[tuple[int, int], tuple[Value, ...]] = {}
+        self._changes: Counter[tuple[int, int]] = Counter()
+        self._seen: dict[int, set[tuple[Value, ...]]] = {place: set() for place in control.joins}
+        self._work: list[tuple[int, Registers]] = []
+        effects = Effects(config, self.facts)
+        self._steps: dict[int, Callable[[Registers], bool]] = {}
+        self._branches = {}
+        for address, row in control.rows.items():
+            word = program.words[address]
+            if row.branch is not None:
+                condition = len(row.reads) > 0
+                self._branches[address] = (
+                    row.branch,
+                    condition,
+                    FIELD_A.extract(word),
+                    (FIELD_B.extract(word)),
+                )
+            elif row.key != "halt":
+                self._steps[address] = effects.of(row, word, address)
+
+    def run(self, launch: Launch) -> None:
+        """Follow all runs.
+
+        Raises:
+            _TooManyError: they are too many, and the attempt is limited.
+        """
+        start: Registers = [0] * SLOTS
+        for register, name in START_REGISTERS.items():
+            low, high = getattr(launch, name)
+            start[register] = join(low, high)
+        start[VL], start[MR], start[FX] = START_VL, START_MR, START_FX
+        self._work = [(0, start)]
+        steps = 0
+        while self._work:
+            pc, registers = self._work.pop()
+            steps += self._follow(pc, registers)
+            if self.limited and steps > _STEPS:
+                raise _TooManyError
+
+    def _follow(self, pc: int, registers: Registers) -> int:
+        """Follow one state until it ends or forks; the number of steps."""
+        executed, branches, steps = self.facts.executed, self._branches, self._steps
+        count = 0
+        while 0 <= pc < self.size:
+            if pc in self._seen and not self._is_new(pc, registers):
+                break
+            count += 1
+            if self.limited and count > _STEPS:
+                break
+            branch = branches.get(pc)
+            if branch is not None:
+                executed.add(pc)
+                following = self._branch(pc, registers)
+                if following is None:
+                    break
+                pc = following
+                continue
+            step = steps.get(pc)
+            if step is None:
+                executed.add(pc)
+                break
+            if not step(registers):
+                break
+            executed.add(pc)
+            pc += 1
+        return count
+
+    def _is_new(self, pc: int, registers: Registers) -> bool:
+        """Whether a state at a place where ways meet has not been there; joins it if asked."""
+        if not self.limited and not self._join(pc, 0, registers):
+            return False
+        key = tuple(registers[slot] for slot in self.control.live[pc])
+        seen = self._seen[pc]
+        if key in seen:
+            return False
+        seen.add(key)
+        return True
+
+    def _branch(self, pc: int, registers: Registers) -> int | None:
+        """Where a branch leads; None when it forks, or can't go on."""
+        operation, conditional, a, b = self._branches[pc]
+        facts = self.facts
+        target = self.control.following[pc][-1]
+        if not conditional or target == pc + 1:
+            # Both sides of a branch to the next word are the same.
+            facts.taken.add(pc)
+            facts.passed.add(pc)
+            return target
+        ways = []
+        for taken, after, record in (
+            (False, pc + 1, facts.passed),
+            (True, target, facts.taken),
+        ):
+            narrowed = _narrowed(operation, taken, a, b, registers)
+            if narrowed is not None:
+                record.add(pc)
+                ways.append((taken, after, narrowed))
+        if len(ways) == 1:
+            _, after, (registers[a], registers[b]) = ways[0]
+            return after
+        self.forks[pc] += 1
+        if self.limited and self.forks[pc] > _FORKS and pc not in self.widened:
+            raise _TooManyError
+        for value in (registers[a], registers[b]):
+            if isinstance(value, int) and len(self.compared) < 1000:
+                self.compared |= {value}
+        for taken, after, (new_a, new_b) in ways:
+            copy = list(registers)
+            copy[a], copy[b] = new_a, new_b
+            if self.limited and pc in self.widened and not self._join(pc, 1 + taken, copy, after):
+                continue
+            self._work.append((after, copy))
+        return None
+
+    def _join(self, pc: int, way: int, registers: Registers, after: int | None = None) -> bool:
+        """Widen the state held for a place by ``registers``, and put the result there.
+
+        Returns:
+            Whether there was anything new.
+        """
+        key = pc, way
+        place = pc if after is None else after
+        live = self.control.live.get(place, ())
+        held = self.joined.get(key)
+        found = tuple(registers[slot] for slot in live)
+        if held is not None:
+            self._changes[key] += 1
+            patience = self._changes[key] < _CHANGES
+            found = tuple(self._wider(h, f, patience) for h, f in zip(held, found, strict=True))
+            if found == held:
+                return False
+        self.joined[key] = found
+        registers[:] = [0] * SLOTS
+        for slot, value in zip(live, found, strict=True):
+            registers[slot] = value
+        return True
+
+    def _wider(self, held: Value, found: Value, patience: bool) -> Value:
+        """An interval with both that does not grow for ever."""
+        if held == found:
+            return held
+        (low, high), (new_low, new_high) = bounds(held), bounds(found)
+        if new_low >= low and new_high <= high:
+            return held
+        bottom, top = ANY
+        if new_low < low and patience:
+            bottom = max((stop for stop in self.stops if stop <= new_low), default=bottom)
+        if new_high > high and patience:
+            top = min((stop for stop in self.stops if stop >= new_high), default=top)
+        return join(bottom if new_low < low else low, top if new_high > high else high)
+
+
+def _narrowed(
+    operation: BranchOp, taken: bool, a: int, b: int, registers: Sequence[Value]
+) -> tuple[Value, Value] | None:
+    """Values of registers ``a`` and ``b`` behind a branch on them; None if it can't go there."""
+    if a == b:
+        always = operation in (BranchOp.BGE, BranchOp.BEQ)
+        return (registers[a], registers[b]) if taken == always else None
+    return refine(operation, taken, registers[a], registers[b])
