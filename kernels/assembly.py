@@ -16,14 +16,16 @@ class AssemblyWriter:
 
     Parameters:
         title: lines of text for the head of the program.
+        first: number of the first register to hand out; by default those that the launch sets are
+            left as they are.
     """
 
-    def __init__(self, *title: str) -> None:
+    def __init__(self, *title: str, first: int = max(START_REGISTERS) + 1) -> None:
         self._head = [f"; {line}".rstrip() for line in title]
         self._registers: list[tuple[str, int, str]] = []
         self._body: list[str] = []
         self._labels = 0
-        self._next = max(START_REGISTERS) + 1
+        self._next = first
 
     def fixed_register(self, name: str, number: int, purpose: str) -> str:
         """Name the register ``number``, whose contents come from elsewhere; returns ``name``."""

@@ -1,5 +1,6 @@
 """What the generators of kernels share beside :mod:`kernels.assembly`: constants, element width."""
 
+from isa.launch import START_REGISTERS
 from isa.table import IMM14, Width
 
 from .assembly import AssemblyWriter
@@ -13,13 +14,15 @@ class KernelWriter(AssemblyWriter):
     Parameters:
         title: lines of text for the head of the program.
         width: of the elements.
+        uses_launch: the program reads registers that the launch sets; otherwise they are handed out
+            like all others, and a trimmed engine needs fewer.
 
     Attributes:
         zero: name of the register that holds 0.
     """
 
-    def __init__(self, *title: str, width: Width = Width.W16) -> None:
-        super().__init__(*title)
+    def __init__(self, *title: str, width: Width = Width.W16, uses_launch: bool = False) -> None:
+        super().__init__(*title, first=max(START_REGISTERS) + 1 if uses_launch else 1)
         self.zero = self.fixed_register("zero", 0, "0, as the launch leaves it")
         self._elements = f"[{width.bits}-bit]"
         self._far = ""

@@ -242,7 +242,7 @@ def kmeans_source(shape: KmeansShape) -> str:
     kept = w.variable("kept", held.results + held.result_bytes, "the other ones")
     point = w.register("point", "point of the group; its least cost")
     cost = w.register("cost", "its costs; for the moment")
-    final = w.register("final", "1 if the group in use is the last")
+    final = w.variable("final", 0, "1 if the group in use is the last")
 
     w.set_constants()
     w.op("li", point, matrix)

@@ -103,7 +103,7 @@ class _Transpose:
         self.out_ahead = w.variable("out_ahead", target, "where its transpose goes")
         self.strip_end = w.register("strip_end", "address of the strip's last tile")
         self.out = w.register("out", "where the transpose of the tile in use goes")
-        self.final = w.register("final", "1 if that is the last tile")
+        self.final = w.variable("final", 0, "1 if that is the last tile")
         self.use = w.variable("use", tiles, "tile in use")
         self.fill = w.variable("fill", tiles + tile_bytes, "tile on its way")
         self.made = w.variable("made", results, "columns being made")

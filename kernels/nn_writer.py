@@ -43,7 +43,7 @@ class NnWriter(KernelWriter):
     """
 
     def __init__(self, *title: str) -> None:
-        super().__init__(*title)
+        super().__init__(*title, uses_launch=True)
         self.slot = self.fixed_register("slot", _START["slot"], "this PE's place in its vault")
         self.block = self.fixed_register("block", _START["parameters"], "parameter block")
 
