@@ -173,6 +173,26 @@ class PeConfig:
         return (self.instruction_words - 1).bit_length()
 
     @property
-    def length_bits(self) -> int:
-        """Bits of a vector length or row count, which reach :data:`isa.table.MAX_VL` itself."""
-        return MAX_VL.bit_length()
+    def vl_limit(self) -> int:
+        """Largest VL that a program can reach."""
+        return self.max_vl if "set.vl" in self.instructions else 1
+
+    @property
+    def mr_limit(self) -> int:
+        """Largest MR that a program can reach."""
+        return self.max_mr if "set.mr" in self.instructions else 1
+
+    @property
+    def vl_bits(self) -> int:
+        """Bits of a vector length, which reaches :attr:`vl_limit` itself."""
+        return self.vl_limit.bit_length()
+
+    @property
+    def mr_bits(self) -> int:
+        """Bits of a row count, which reaches :attr:`mr_limit` itself."""
+        return self.mr_limit.bit_length()
+
+    @property
+    def narrow(self) -> bool:
+        """Whether registers have fewer bits than the instruction set's."""
+        return self.register_width < REGISTER_WIDTH

@@ -4,7 +4,7 @@ The memory port is made to suit a vault's star, a torus packet and an AXI master
 touches one 32-byte column, moves whole 64-bit words, and is named by a tag.
 """
 
-from amaranth.hdl import signed
+from amaranth.hdl import Shape, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,6 +17,7 @@ from .counters import COUNTER_BITS
 __all__ = [
     "COLUMN_BYTES",
     "COLUMN_WORDS",
+    "EXACT_PC_WORDS",
     "PC_BITS",
     "WORD_BITS",
     "ControlPort",
@@ -27,6 +28,7 @@ __all__ = [
     "load_word",
     "memory_request",
     "memory_response",
+    "pc_shape",
     "status_layout",
 ]
 
@@ -36,6 +38,8 @@ COLUMN_BYTES = 32
 WORD_BITS = 64
 #: Signed width of a program counter: the largest instruction buffer and a branch out of it.
 PC_BITS = IMM14.bits + 1
+#: Engines with fewer words of program keep program counters short; see :func:`pc_shape`.
+EXACT_PC_WORDS = 1024
 #: Words in a column.
 COLUMN_WORDS = COLUMN_BYTES * 8 // WORD_BITS
 
@@ -119,6 +123,18 @@ class PeState(enum.Enum, shape=2):
     FAULTED = 3
 
 
+def pc_shape(config: PeConfig) -> Shape:
+    """A program counter within the engine.
+
+    From :data:`EXACT_PC_WORDS` words of instruction buffer on it holds every place that a branch
+    can reach. Smaller engines keep the address within the buffer and, as sign, whether it lies
+    outside; so the address reported with ``PC_OUT_OF_PROGRAM`` is right modulo the buffer's words.
+    """
+    if config.instruction_words >= EXACT_PC_WORDS:
+        return signed(PC_BITS)
+    return signed(config.pc_bits + 1)
+
+
 def load_word(config: PeConfig) -> data.StructLayout:
     """One word for the instruction buffer: ``address`` (words) and ``word``."""
     return data.StructLayout({"address": config.pc_bits, "word": 32})
@@ -132,7 +148,8 @@ def launch_command(config: PeConfig) -> data.StructLayout:
 def status_layout() -> data.StructLayout:
     """Status: ``state``, and after a fault its ``cause`` (see :class:`isa.faults.FaultCause`) and
     ``pc``, the address of the faulting instruction (signed, and wide enough for every place that a
-    branch can reach, as it may leave the program on either side)."""
+    branch can reach, as it may leave the program on either side; :func:`pc_shape` has the
+    exception)."""
     return data.StructLayout(
         {
             "state": PeState,

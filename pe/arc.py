@@ -1,6 +1,6 @@
 """Array range check (ARC): scratchpad ranges that a load or store still needs."""
 
-from amaranth.hdl import Cat, Elaboratable, Module, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
@@ -8,6 +8,8 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
 from isa.timing import RANGE_BYTES
+
+from .features import Features
 
 __all__ = [
     "RANGES",
@@ -57,6 +59,8 @@ class Arc(Component):
     read its source: it may sit in the load-store unit for as long as the memory pleases, so no
     schedule could keep clear of it.
 
+    Without ``ld.sram`` and ``st.sram`` nothing is ever in transfer.
+
     Ranges that touch the same unit of :data:`UNIT_BYTES` aligned bytes count as overlapping.
 
     Members:
@@ -96,6 +100,9 @@ class Arc(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
+        features = Features.of(config)
+        if not features.transfers:
+            return m
         bits = end_unit_bits(config)
         conflicts = Signal(config.arc_entries)
         taken = Signal(config.arc_entries)
@@ -111,12 +118,15 @@ class Arc(Component):
             released.eq(self.released),
             released_entry.eq(self.released_entry),
         ]
+        both = features.load_scratchpad and features.store_scratchpad
+        most = column_count_bits(config) if features.load_scratchpad else 1
         for number in range(config.arc_entries):
             # Of a free entry these mean nothing.
             start = Signal(bits - 1, name=f"start_{number}", reset_less=True)
             end = Signal(bits, name=f"end_{number}", reset_less=True)
-            store = Signal(name=f"store_{number}", reset_less=True)
-            columns = Signal(column_count_bits(config), name=f"columns_{number}")
+            store = Signal(int(both), name=f"store_{number}", reset_less=True)
+            columns = Signal(most, name=f"columns_{number}")
+            stores = store if both else Const(int(features.store_scratchpad), 1)
             leaves = Signal(name=f"leaves_{number}")
             m.d.comb += [
                 taken[number].eq(columns != 0),
@@ -127,7 +137,7 @@ class Arc(Component):
                     taken[number]
                     & Cat(
                         r.used
-                        & (r.writes | ~store)
+                        & (r.writes | ~stores)
                         & (r.start[_UNIT_SHIFT:] < end)
                         & (start < r.end)
                         for r in self.ranges

@@ -126,6 +126,7 @@ class Pe(Component):
             sequencer.waiting_pc.eq(issue.waiting_pc),
             sequencer.done.eq(dispatch.empty & ~vector.busy & load_store.idle),
             sequencer.error.eq(load_store.error),
+            sequencer.unfit.eq(load_store.unfit),
         ]
 
         connect(m, operands.offer, issue.next)
@@ -186,6 +187,7 @@ class Pe(Component):
             scalar.first.eq(issue.first),
             scalar.second.eq(issue.second),
             issue.taken.eq(scalar.taken),
+            issue.unfit.eq(scalar.unfit),
             issue.vector_busy.eq(vector.busy),
             issue.load_store_idle.eq(load_store.idle),
         ]

@@ -1,7 +1,7 @@
 """Decode: from an instruction word to what the issue stage needs, built from the ISA table."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, enum
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -17,7 +17,6 @@ from isa.table import (
     VERTICAL,
     WIDTH,
     BitField,
-    BranchOp,
     Format,
     Instruction,
     Opcode,
@@ -25,48 +24,15 @@ from isa.table import (
     Unit,
 )
 
+from .encodings import CLASSES, CONTROL, Encodings
 from .fetch import WORD_BITS
 
-__all__ = ["ControlOp", "Decode", "IssueClass", "decoded", "issued", "register_operands"]
+__all__ = ["Decode", "decoded", "issued", "register_operands"]
 
 _FUNCTION = BitField("function", 7, 0)
 
 
-class IssueClass(enum.Enum, shape=2):
-    """Which unit an instruction goes to."""
-
-    SCALAR = 0
-    VECTOR = 1
-    LOAD_STORE = 2
-    CONTROL = 3
-
-
-class ControlOp(enum.Enum, shape=3):
-    """Instructions that the issue stage executes itself."""
-
-    SET_VL = 0
-    SET_MR = 1
-    SET_FX = 2
-    DRAIN = 3
-    MEMFENCE = 4
-    HALT = 5
-
-
 _OPERANDS = frozenset({"b", "c", "reads_a", "reads_b", "immediate", "zero", "value"})
-_CONTROL = {
-    Opcode.SET_VL: ControlOp.SET_VL,
-    Opcode.SET_MR: ControlOp.SET_MR,
-    Opcode.SET_FX: ControlOp.SET_FX,
-    Opcode.DRAIN: ControlOp.DRAIN,
-    Opcode.MEMFENCE: ControlOp.MEMFENCE,
-    Opcode.HALT: ControlOp.HALT,
-}
-_CLASS = {
-    Unit.SCALAR: IssueClass.SCALAR,
-    Unit.VECTOR: IssueClass.VECTOR,
-    Unit.LOAD_STORE: IssueClass.LOAD_STORE,
-    Unit.ISSUE: IssueClass.CONTROL,
-}
 
 
 def decoded(config: PeConfig) -> data.StructLayout:
@@ -77,20 +43,19 @@ def decoded(config: PeConfig) -> data.StructLayout:
         unit: where it goes.
         a, b, c: register numbers. reads_a, reads_b, reads_c: those registers are read.
         writes: register ``a`` is written.
-        width, vertical, reduction: encodings of :mod:`isa.table`.
-        kind: low bits of the opcode: operand form of a vector instruction; of a load or store
-            bit 0 is set for a store and bit 1 for a register.
-        scalar: :class:`isa.table.ScalarOp`. immediate: its second operand is ``value``.
+        width, vertical, reduction, kind, scalar, condition, control: as kept by
+            :class:`pe.encodings.Encodings`, like ``unit``.
+        immediate: the second operand of a scalar instruction is ``value``.
             zero: its first operand is 0, not register ``b``. inverted: its second operand is to be
             inverted, as it subtracts: a branch, or a subtraction.
-        branch: it is a branch. condition: :class:`isa.table.BranchOp`.
-        control: :class:`ControlOp`.
+        branch: it is a branch.
         value: immediate, sign-extended.
     """
+    fields = Encodings.of(config)
     return data.StructLayout(
         {
             "legal": 1,
-            "unit": IssueClass,
+            "unit": fields.unit.shape,
             "a": config.register_bits,
             "b": config.register_bits,
             "c": config.register_bits,
@@ -98,17 +63,17 @@ def decoded(config: PeConfig) -> data.StructLayout:
             "reads_b": 1,
             "reads_c": 1,
             "writes": 1,
-            "width": WIDTH.bits,
-            "vertical": VERTICAL.bits,
-            "reduction": REDUCTION.bits,
-            "kind": 2,
-            "scalar": max(ScalarOp).bit_length(),
+            "width": fields.width.shape,
+            "vertical": fields.vertical.shape,
+            "reduction": fields.reduction.shape,
+            "kind": fields.kind.shape,
+            "scalar": fields.scalar.shape,
             "immediate": 1,
             "zero": 1,
             "inverted": 1,
             "branch": 1,
-            "condition": max(BranchOp).bit_length(),
-            "control": ControlOp,
+            "condition": fields.condition.shape,
+            "control": fields.control.shape,
             "value": signed(IMM20.bits),
         }
     )
@@ -147,6 +112,7 @@ class Decode(Component):
         m = Module()
         config = self.config
         word, out = self.word, self.out
+        fields = Encodings.of(config)
         opcode = word[OPCODE.low : OPCODE.high + 1]
         a, b, c = register_operands(config, word)
         wide = Signal()
@@ -154,12 +120,12 @@ class Decode(Component):
             out.a.eq(a),
             out.b.eq(b),
             out.c.eq(c),
-            out.width.eq(word[WIDTH.low : WIDTH.high + 1]),
-            out.vertical.eq(word[VERTICAL.low : VERTICAL.high + 1]),
-            out.reduction.eq(word[REDUCTION.low : REDUCTION.high + 1]),
-            out.kind.eq(opcode[:2]),
-            out.scalar.eq(opcode[:3]),
-            out.condition.eq(opcode[:3]),
+            out.width.eq(fields.width.pack(word[WIDTH.low : WIDTH.high + 1])),
+            out.vertical.eq(fields.vertical.pack(word[VERTICAL.low : VERTICAL.high + 1])),
+            out.reduction.eq(fields.reduction.pack(word[REDUCTION.low : REDUCTION.high + 1])),
+            out.kind.eq(fields.kind.pack(opcode[:2])),
+            out.scalar.eq(fields.scalar.pack(opcode[:3])),
+            out.condition.eq(fields.condition.pack(opcode[:3])),
             out.value.eq(
                 Mux(
                     wide,
@@ -180,10 +146,11 @@ class Decode(Component):
     def _group(self, m: Module, rows: list[Instruction], wide: Signal) -> None:
         """Outputs for the rows that share one opcode."""
         out = self.out
+        fields = Encodings.of(self.config)
         first = rows[0]
         m.d.comb += [
             out.legal.eq(self._legal(m, rows)),
-            out.unit.eq(_CLASS[first.unit]),
+            out.unit.eq(fields.unit.code(CLASSES[first.unit].value)),
             out.reads_a.eq(_reads(first, FIELD_A)),
             out.reads_b.eq(_reads(first, FIELD_B)),
             out.writes.eq(first.writes is not None),
@@ -195,22 +162,24 @@ class Decode(Component):
         if readers:
             reads_c = Signal(name=f"reads_c_{first.opcode}")
             m.d.comb += out.reads_c.eq(reads_c)
-            verticals = {row.vertical for row in rows if row not in readers}
+            verticals = {row.vertical or 0 for row in rows if row not in readers}
             if verticals:
                 (ignoring,) = verticals
-                m.d.comb += reads_c.eq(out.vertical != ignoring)
+                ignores = fields.vertical.is_one_of(out.vertical, [ignoring])
+                m.d.comb += reads_c.eq(~ignores)
             else:
                 m.d.comb += reads_c.eq(1)
         if first.unit is Unit.SCALAR and first.branch is None:
             m.d.comb += out.immediate.eq(FIELD_C not in first.format.value)
         if first.opcode in (Opcode.MOV, Opcode.MOV_IMM):
-            m.d.comb += out.scalar.eq(ScalarOp.OR)
+            m.d.comb += out.scalar.eq(fields.scalar.code(ScalarOp.OR))
         if first.opcode == Opcode.MOV:
             m.d.comb += out.value.eq(0)
         if first.opcode == Opcode.MOV_IMM:
             m.d.comb += out.zero.eq(1)
-        if first.opcode in _CONTROL:
-            m.d.comb += out.control.eq(_CONTROL[Opcode(first.opcode)])
+        if first.unit is Unit.ISSUE:
+            control = CONTROL[Opcode(first.opcode)]
+            m.d.comb += out.control.eq(fields.control.code(control.value))
 
     def _legal(self, m: Module, rows: list[Instruction]) -> Value:
         """Whether the word is one of ``rows``, given that the opcode is theirs."""

@@ -2,19 +2,20 @@
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, signed
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.counters import PeCounter
-from hdl.ports import PC_BITS, WORD_BITS
 from isa.faults import FaultCause
-from isa.table import MAX_FX, REDUCTION, VERTICAL, WIDTH
+from isa.table import Unit
 
 from .arc import RANGES, column_count_bits, end_unit_bits, entry_bits, scratchpad_range
-from .load_store_ports import load_store_command
+from .encodings import Encodings
+from .features import Features
+from .load_store_ports import COLUMN_BITS, load_store_command, register_encodings
 from .ports import vector_command
 from .range_check import CAUSE_BITS, byte_bits
 
@@ -33,30 +34,40 @@ def dispatched(config: PeConfig) -> data.StructLayout:
         operands: ``places``, where those start and end (as in :func:`pe.arc.scratchpad_range`), or
             ``value``, of a register to store.
         settings: ``vector``, vector settings, or ``dram``, the address of a load or store.
-        bytes, columns: of a load or store. index: register to load.
+        bytes: of a load or store; without counters only the bits that a place in a column has.
+        columns: of a load or store. nothing: it has no bytes. index: register to load.
         cause: fault of its operands' values, or ``NONE``. pc: its address.
+
+    What no instruction of ``config`` needs has no bits.
     """
+    features = Features.of(config)
+    fields = Encodings.of(config)
+    command = vector_command(config)
     place = data.StructLayout({"start": config.scratchpad_bits, "end": end_unit_bits(config)})
-    settings = data.StructLayout(
-        {"vl": config.length_bits, "mr": config.length_bits, "fx": MAX_FX.bit_length()}
-    )
+    settings = data.StructLayout({name: command[name].shape for name in ("vl", "mr", "fx")})
     return data.StructLayout(
         {
-            "vector": 1,
-            "kind": 2,
-            "vertical": VERTICAL.bits,
-            "reduction": REDUCTION.bits,
-            "width": WIDTH.bits,
+            "vector": int(features.vector and features.memory),
+            "kind": fields.kind.shape,
+            "vertical": fields.vertical.shape,
+            "reduction": fields.reduction.shape,
+            "width": fields.width.shape,
             "used": RANGES,
             "operands": data.UnionLayout(
-                {"places": data.ArrayLayout(place, RANGES), "value": WORD_BITS}
+                {
+                    "places": data.ArrayLayout(place, RANGES),
+                    "value": config.register_width if features.store_register else 0,
+                }
             ),
-            "settings": data.UnionLayout({"vector": settings, "dram": config.address_bits}),
-            "bytes": byte_bits(config),
-            "columns": column_count_bits(config),
-            "index": config.register_bits,
+            "settings": data.UnionLayout(
+                {"vector": settings, "dram": config.address_bits if features.memory else 0}
+            ),
+            "bytes": (byte_bits(config) if config.counters else COLUMN_BITS) * features.memory,
+            "columns": column_count_bits(config) if features.transfers else 0,
+            "nothing": int(features.transfers),
+            "index": config.register_bits if features.load_register else 0,
             "cause": CAUSE_BITS,
-            "pc": signed(PC_BITS),
+            "pc": config.pc_bits,
         }
     )
 
@@ -79,8 +90,8 @@ class Dispatch(Component):
             out; see :class:`pe.arc.Arc`.
         vector: stream of :func:`pe.ports.vector_command`, out.
         load_store: stream of :func:`pe.load_store_ports.load_store_command`, out.
-        stall: out; :class:`hdl.counters.PeCounter` for which what is held waits.
-        loaded, stored: out; bytes that the load or store dispatched in this cycle moves.
+        stall: out; :class:`hdl.counters.PeCounter` for which what is held waits. loaded, stored:
+            out; bytes that the load or store dispatched in this cycle moves. Only with counters.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -92,7 +103,7 @@ class Dispatch(Component):
                 "drop": In(1),
                 "empty": Out(1),
                 "cause": Out(CAUSE_BITS),
-                "pc": Out(signed(PC_BITS)),
+                "pc": Out(config.pc_bits),
                 "ranges": Out(scratchpad_range(config)).array(RANGES),
                 "conflict": In(1),
                 "full": In(1),
@@ -114,11 +125,11 @@ class Dispatch(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
+        features = Features.of(config)
+        fields = Encodings.of(config)
         held = Signal()
         now: Any = Signal(dispatched(config), reset_less=True)
         faulty = Signal(reset_less=True)
-        # Nothing to transfer: done without the unit.
-        nothing = Signal(reset_less=True)
         # Decided a cycle ahead: until this instruction goes, nothing new is in transfer, and a unit
         # that is ready stays so.
         leaves = Signal()
@@ -127,15 +138,16 @@ class Dispatch(Component):
         entry = Signal.like(self.entry, name="free_entry", reset_less=True)
         m.d.sync += entry.eq(self.entry)
         given: Any = self.offer.payload
-        register = now.kind[1]
+        is_vector: Value = now.vector if features.memory else Const(1, 1)
+        if not features.vector:
+            is_vector = Const(0, 1)
+        store, register = fields.is_store(now.kind), fields.is_register(now.kind)
+        # Nothing to transfer: done without the unit.
+        nothing: Value = now.nothing if features.transfers else Const(0, 1)
         with m.If(leaves | self.drop | (faulty & ~self.run)):
             m.d.sync += held.eq(0)
         with m.If(self.offer.ready):
-            m.d.sync += [
-                now.eq(given),
-                faulty.eq(given.cause != FaultCause.NONE),
-                nothing.eq(~given.vector & ~given.kind[1] & (given.bytes == 0)),
-            ]
+            m.d.sync += [now.eq(given), faulty.eq(given.cause != FaultCause.NONE)]
             with m.If(self.offer.valid):
                 m.d.sync += held.eq(1)
         m.d.comb += [
@@ -147,33 +159,35 @@ class Dispatch(Component):
         for number, r in enumerate(self.ranges):
             place = now.operands.places[number]
             m.d.comb += [r.used.eq(now.used[number]), r.start.eq(place.start), r.end.eq(place.end)]
-        m.d.comb += self.ranges[0].writes.eq(now.vector)
+        m.d.comb += self.ranges[0].writes.eq(is_vector)
 
         waits = Signal()
         goes = Signal()
         done = Signal()
         target, source, second = (now.operands.places[number] for number in range(RANGES))
         vector, transfer = self.vector.payload, self.load_store.payload
-        store = now.kind[0]
+        of_vector = Encodings.of_rows(config.rows_of(Unit.VECTOR))
+        of_register = register_encodings(config)
+        width = fields.width.unpack(now.width)
         m.d.comb += [
             waits.eq(held & ~leaves),
             goes.eq(leaves & ~self.drop),
-            self.vector.valid.eq(goes & now.vector),
-            vector.kind.eq(now.kind),
+            self.vector.valid.eq(goes & is_vector),
+            vector.kind.eq(of_vector.kind.pack(fields.kind.unpack(now.kind))),
             vector.vertical.eq(now.vertical),
             vector.reduction.eq(now.reduction),
-            vector.width.eq(now.width),
+            vector.width.eq(of_vector.width.pack(width)),
             vector.result.eq(target.start),
             vector.first.eq(source.start),
             vector.second.eq(second.start),
             vector.vl.eq(now.settings.vector.vl),
             vector.mr.eq(now.settings.vector.mr),
             vector.fx.eq(now.settings.vector.fx),
-            done.eq(goes & ~now.vector),
+            done.eq(goes & ~is_vector),
             self.load_store.valid.eq(done & ~nothing),
             transfer.store.eq(store),
             transfer.register.eq(register),
-            transfer.width.eq(now.width),
+            transfer.width.eq(of_register.width.pack(width)),
             transfer.dram.eq(now.settings.dram),
             transfer.columns.eq(now.columns),
             transfer.last.eq(now.settings.dram + now.bytes - 1),
@@ -196,22 +210,24 @@ class Dispatch(Component):
                 & ~faulty
                 & ~self.drop
                 & Mux(
-                    now.vector,
+                    is_vector,
                     self.vector.ready & ~self.conflict,
                     (register | ~(self.conflict | self.full)) & (nothing | self.load_store.ready),
                 )
             ),
         ]
+        if not config.counters:
+            return m
         with m.If(done):
             with m.If(store):
                 m.d.comb += self.stored.eq(now.bytes)
             with m.Else():
                 m.d.comb += self.loaded.eq(now.bytes)
 
-        ranged = now.vector | ~register
+        ranged = is_vector | ~register
         with m.If(ranged & conflict):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_CONFLICT)
-        with m.Elif(now.vector):
+        with m.Elif(is_vector):
             m.d.comb += self.stall.eq(PeCounter.STALL_VECTOR)
         with m.Elif(~register & full):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_FULL)

@@ -1,13 +1,13 @@
 """Fetch: the instruction buffer and the program counter."""
 
-from amaranth.hdl import Elaboratable, Module, Signal, signed
+from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
-from hdl.ports import PC_BITS, load_word
+from hdl.ports import load_word, pc_shape
 from hdl.sram import Sram
 
 __all__ = ["WORD_BITS", "Fetch"]
@@ -43,10 +43,10 @@ class Fetch(Component):
                 "start": In(1),
                 "words": In(config.pc_bits + 1),
                 "redirect": In(1),
-                "target": In(signed(PC_BITS)),
+                "target": In(pc_shape(config)),
                 "ready": In(1),
                 "valid": Out(1),
-                "pc": Out(signed(PC_BITS)),
+                "pc": Out(pc_shape(config)),
                 "word": Out(WORD_BITS),
                 "outside": Out(1),
             }
@@ -66,8 +66,8 @@ class Fetch(Component):
         (read,) = buffer.read
         (write,) = buffer.write
 
-        following = Signal(signed(PC_BITS))
-        address = Signal(signed(PC_BITS))
+        following = Signal(pc_shape(config))
+        address = Signal(pc_shape(config))
         advance = Signal()
         m.d.comb += [
             self.load.ready.eq(~self.run),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -10,15 +10,16 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from hdl.emission import once
-from hdl.ports import PC_BITS
+from hdl.ports import pc_shape
 from isa.faults import FaultCause
+from isa.table import Opcode
 
-from .decode import ControlOp, IssueClass, issued
+from .decode import issued
 from .dispatch import EVENT_BITS, dispatched
+from .encodings import ControlOp, Encodings, IssueClass
+from .features import Features
 from .operands import with_operands
-from .ports import VectorKind
-from .range_check import CAUSE_BITS, RangeCheck
-from .scalar import REGISTER_WIDTH
+from .range_check import CAUSE_BITS, RangeCheck, cause_bits
 from .vector_settings import VectorSettings
 
 __all__ = ["Issue"]
@@ -42,6 +43,7 @@ class Issue(Component):
         invalidate: out; that load goes on to dispatch.
         decoded, first, second: out; instruction at issue and its operands.
         write: out; a scalar instruction executes and writes. taken: in; its branch is taken.
+            unfit: in; registers can't hold its result.
         redirect, target: out; in the cycle after a taken branch: continue at ``target``. After
             ``halt``, ``redirect`` too.
         offer: stream of :func:`pe.dispatch.dispatched`, out. dispatch_empty, dispatch_cause,
@@ -50,7 +52,7 @@ class Issue(Component):
         halt: out; ``halt`` executes. cause: out; fault of the instruction at dispatch, or else of
             that at issue, or ``NONE``. fault_pc: out; its address, without one that at issue.
             waiting_pc: out; address of the oldest instruction that waits, else of the last one.
-        event: out; :class:`hdl.counters.PeCounter` of this cycle.
+        event: out; :class:`hdl.counters.PeCounter` of this cycle; only with counters.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -61,28 +63,29 @@ class Issue(Component):
                 "reset": In(1),
                 "next": In(stream.Signature(with_operands(config))),
                 "next_waits": In(1),
-                "next_pc": In(signed(PC_BITS)),
+                "next_pc": In(pc_shape(config)),
                 "writes": Out(1),
                 "loads": Out(1),
                 "invalidate": Out(1),
                 "decoded": Out(issued(config)),
-                "first": Out(REGISTER_WIDTH),
-                "second": Out(REGISTER_WIDTH),
+                "first": Out(config.register_width),
+                "second": Out(config.register_width),
                 "write": Out(1),
                 "taken": In(1),
+                "unfit": In(1),
                 "redirect": Out(1),
-                "target": Out(signed(PC_BITS)),
+                "target": Out(pc_shape(config)),
                 "offer": Out(stream.Signature(dispatched(config))),
                 "dispatch_empty": In(1),
                 "dispatch_cause": In(CAUSE_BITS),
-                "dispatch_pc": In(signed(PC_BITS)),
+                "dispatch_pc": In(config.pc_bits),
                 "dispatch_stall": In(EVENT_BITS),
                 "vector_busy": In(1),
                 "load_store_idle": In(1),
                 "halt": Out(1),
-                "cause": Out(CAUSE_BITS),
-                "fault_pc": Out(signed(PC_BITS)),
-                "waiting_pc": Out(signed(PC_BITS)),
+                "cause": Out(cause_bits(config)),
+                "fault_pc": Out(pc_shape(config)),
+                "waiting_pc": Out(pc_shape(config)),
                 "event": Out(EVENT_BITS),
             }
         )
@@ -91,6 +94,7 @@ class Issue(Component):
         m = Module()
         config = self.config
         d = self.decoded
+        fields = Encodings.of(config)
         held = Signal()
         fire = Signal()
         scalar = Signal()
@@ -105,7 +109,7 @@ class Issue(Component):
             self.second.eq(now.second),
         ]
         m.d.sync += [self.redirect.eq(leads_away), self.target.eq(now.target)]
-        last_pc = Signal(signed(PC_BITS), reset_less=True)
+        last_pc = Signal(pc_shape(config), reset_less=True)
         with m.If(held):
             m.d.sync += last_pc.eq(now.pc)
         with m.If(~self.run | fire):
@@ -130,7 +134,7 @@ class Issue(Component):
         ]
         present = Signal()
         sound = Signal()
-        own_cause = Signal(CAUSE_BITS)
+        own_cause = Signal(cause_bits(config))
         dispatch_fault = Signal()
         m.d.comb += [
             present.eq(self.run & held),
@@ -152,18 +156,25 @@ class Issue(Component):
             m.d.comb += own_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
         with m.Elif(present & check.bad_setting):
             m.d.comb += own_cause.eq(FaultCause.VECTOR_SETTING)
+        is_scalar = fields.is_unit(d.unit, IssueClass.SCALAR)
+        unfit: Value = Const(0, 1)
+        if config.narrow:
+            unfit = is_scalar & d.writes & self.unfit
+            with m.Elif(present & unfit):
+                m.d.comb += own_cause.eq(FaultCause.REGISTER_RANGE)
 
         moves = self._offer(m, settings, check, now, sound)
         control = self._control(m, settings, sound & ~check.bad_setting)
         m.d.comb += [
-            scalar.eq(sound & (d.unit == IssueClass.SCALAR)),
+            scalar.eq(sound & is_scalar),
             fire.eq(scalar | moves | control),
-            self.write.eq(scalar & d.writes),
-            self.writes.eq(held & (d.unit == IssueClass.SCALAR) & d.writes),
-            self.loads.eq(held & (d.unit == IssueClass.LOAD_STORE) & d.writes),
+            self.write.eq(scalar & d.writes & ~unfit),
+            self.writes.eq(held & is_scalar & d.writes),
+            self.loads.eq(held & fields.is_unit(d.unit, IssueClass.LOAD_STORE) & d.writes),
             leads_away.eq((scalar & d.branch & self.taken) | self.halt),
         ]
-        self._count(m, check, present, fire)
+        if config.counters:
+            self._count(m, check, present, fire)
         return m
 
     def _offer(
@@ -171,14 +182,17 @@ class Issue(Component):
     ) -> Value:
         """Pass on to dispatch; the result says that it happens now."""
         d = self.decoded
+        config = self.config
+        fields = Encodings.of(config)
+        features = Features.of(config)
         offer: Any = self.offer.payload
-        vector = d.unit == IssueClass.VECTOR
-        transfer = d.unit == IssueClass.LOAD_STORE
+        vector = fields.is_unit(d.unit, IssueClass.VECTOR)
+        transfer = fields.is_unit(d.unit, IssueClass.LOAD_STORE)
         moves = Signal()
         sized = Signal()
         m.d.comb += [
             # The size of a matrix follows its settings late; until then its range is wrong.
-            sized.eq(~settings.settling | (d.kind != VectorKind.MATRIX_VECTOR.value)),
+            sized.eq(~settings.settling | ~fields.is_form(d.kind, Opcode.MATRIX_VECTOR)),
             self.offer.valid.eq(sound & ((vector & sized) | transfer)),
             offer.vector.eq(vector),
             offer.kind.eq(d.kind),
@@ -187,6 +201,7 @@ class Issue(Component):
             offer.width.eq(d.width),
             offer.bytes.eq(check.bytes),
             offer.columns.eq(check.columns),
+            offer.nothing.eq(check.nothing),
             offer.index.eq(d.a),
             offer.cause.eq(check.cause),
             offer.pc.eq(now.pc),
@@ -195,7 +210,8 @@ class Issue(Component):
         ]
         places = offer.operands.places
         m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
-        with m.If(transfer & d.kind[1]):
+        value = transfer & fields.is_register(d.kind)
+        with m.If(value if features.store_register else Const(0, 1)):
             m.d.comb += offer.operands.value.eq(now.first)
         with m.Else():
             for number, r in enumerate(check.ranges):
@@ -213,29 +229,29 @@ class Issue(Component):
     def _control(self, m: Module, settings: VectorSettings, sound: Value) -> Signal:
         """Instructions of the issue stage itself; the result says that one executes now."""
         d = self.decoded
+        fields = Encodings.of(self.config)
         done = Signal()
         # As it was in the cycle before; what has gone to dispatch since is still there.
         quiet = Signal()
         m.d.sync += quiet.eq(self.dispatch_empty & self.load_store_idle)
-        with m.If(sound & (d.unit == IssueClass.CONTROL)):
-            with m.Switch(d.control):
-                with m.Case(ControlOp.SET_VL):
-                    m.d.comb += [settings.set_vl.eq(1), done.eq(1)]
-                with m.Case(ControlOp.SET_MR):
-                    m.d.comb += [settings.set_mr.eq(1), done.eq(1)]
-                with m.Case(ControlOp.SET_FX):
-                    m.d.comb += [settings.set_fx.eq(1), done.eq(1)]
-                with m.Case(ControlOp.DRAIN):
-                    m.d.comb += done.eq(self.dispatch_empty & ~self.vector_busy)
-                with m.Case(ControlOp.MEMFENCE):
-                    m.d.comb += done.eq(self.dispatch_empty & quiet)
-                with m.Case(ControlOp.HALT):
-                    m.d.comb += [self.halt.eq(1), done.eq(1)]
+        ready: dict[ControlOp, tuple[Value | int, list[Any]]] = {
+            ControlOp.SET_VL: (1, [settings.set_vl.eq(1)]),
+            ControlOp.SET_MR: (1, [settings.set_mr.eq(1)]),
+            ControlOp.SET_FX: (1, [settings.set_fx.eq(1)]),
+            ControlOp.DRAIN: (self.dispatch_empty & ~self.vector_busy, []),
+            ControlOp.MEMFENCE: (self.dispatch_empty & quiet, []),
+            ControlOp.HALT: (1, [self.halt.eq(1)]),
+        }
+        with m.If(sound & fields.is_unit(d.unit, IssueClass.CONTROL)):
+            for op, (ends, effects) in ready.items():
+                with m.If(fields.control.is_one_of(d.control, [op.value])):
+                    m.d.comb += [done.eq(ends), *effects]
         return done
 
     def _count(self, m: Module, check: RangeCheck, present: Signal, fire: Signal) -> None:
         """What this cycle counts as."""
         d = self.decoded
+        fields = Encodings.of(self.config)
         event = self.event
         issued = {
             IssueClass.SCALAR: PeCounter.ISSUED_SCALAR,
@@ -243,7 +259,8 @@ class Issue(Component):
             IssueClass.LOAD_STORE: PeCounter.ISSUED_LOAD_STORE,
             IssueClass.CONTROL: PeCounter.ISSUED_CONTROL,
         }
-        passed_on = (d.unit == IssueClass.VECTOR) | (d.unit == IssueClass.LOAD_STORE)
+        vector = fields.is_unit(d.unit, IssueClass.VECTOR)
+        passed_on = vector | fields.is_unit(d.unit, IssueClass.LOAD_STORE)
         with m.If(~present):
             m.d.comb += event.eq(PeCounter.STALL_FETCH)
             with m.If(self.next_waits):
@@ -251,18 +268,17 @@ class Issue(Component):
         with m.Elif(self.cause != FaultCause.NONE):
             m.d.comb += event.eq(PeCounter.STALL_FENCE)
         with m.Elif(fire):
-            with m.Switch(d.unit):
-                for unit, counter in issued.items():
-                    with m.Case(unit):
-                        m.d.comb += event.eq(counter)
+            for unit, counter in issued.items():
+                with m.If(fields.is_unit(d.unit, unit)):
+                    m.d.comb += event.eq(counter)
             # It stops at dispatch.
             with m.If(passed_on & (check.cause != FaultCause.NONE)):
                 m.d.comb += event.eq(PeCounter.STALL_FENCE)
         with m.Elif(passed_on & ~self.offer.ready):
             m.d.comb += event.eq(self.dispatch_stall)
-        with m.Elif(d.unit == IssueClass.VECTOR):
+        with m.Elif(vector):
             m.d.comb += event.eq(PeCounter.STALL_VECTOR)
-        with m.Elif(d.control == ControlOp.DRAIN):
+        with m.Elif(fields.control.is_one_of(d.control, [ControlOp.DRAIN.value])):
             m.d.comb += event.eq(PeCounter.STALL_DRAIN)
         with m.Else():
             m.d.comb += event.eq(PeCounter.STALL_FENCE)

@@ -7,10 +7,11 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
-from hdl.ports import WORD_BITS, MemoryPort
+from hdl.ports import MemoryPort
 from hdl.sram import Sram
 
 from .arc import entry_bits
+from .features import Features
 from .load_store_ports import load_store_command, load_table_entry
 from .load_store_request import LoadStoreRequest
 from .load_store_response import LoadStoreResponse
@@ -34,7 +35,8 @@ class LoadStore(Component):
         read, write: scratchpad ports, out.
         arrived, arrived_entry, released, released_entry: out, for :class:`pe.arc.Arc`.
         result_valid, result_index, result: out; value for a register. result_ready: in.
-        error: out; the memory answered with an error.
+        error: out; the memory answered with an error. unfit: out; a value loaded is too large for
+            its register, which does not get it.
         idle: out; every accepted command is complete, writes acknowledged.
     """
 
@@ -54,9 +56,10 @@ class LoadStore(Component):
                 "released_entry": Out(entry_bits(config)),
                 "result_valid": Out(1),
                 "result_index": Out(config.register_bits),
-                "result": Out(WORD_BITS),
+                "result": Out(config.register_width),
                 "result_ready": In(1),
                 "error": Out(1),
+                "unfit": Out(1),
                 "idle": Out(1),
             }
         )
@@ -64,11 +67,15 @@ class LoadStore(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
+        if not Features.of(config).memory:
+            m.d.comb += self.idle.eq(1)
+            return m
         request = LoadStoreRequest(config)
         response = LoadStoreResponse(config)
         layout = load_table_entry(config)
         table = Sram(
-            width=layout.size,
+            # Without loads there is nothing to know of a response but its tag.
+            width=max(1, layout.size),
             depth=config.load_store_queue,
             read_ports=1,
             write_ports=1,
@@ -90,7 +97,7 @@ class LoadStore(Component):
             table_write.data.eq(request.table_entry),
             table_read.enable.eq(response.lookup),
             table_read.address.eq(response.lookup_tag),
-            response.entry.eq(table_read.data),
+            response.entry.eq(table_read.data[: layout.size]),
             self.arrived.eq(response.arrived),
             self.arrived_entry.eq(response.arrived_entry),
             self.released.eq(request.released),
@@ -100,6 +107,7 @@ class LoadStore(Component):
             self.result.eq(response.result),
             response.result_ready.eq(self.result_ready),
             self.error.eq(response.error),
+            self.unfit.eq(response.unfit),
         ]
 
         # Free tags; the next one to hand out is chosen a cycle ahead.

@@ -1,18 +1,27 @@
 """Layouts inside the load-store unit and between it and the issue stage."""
 
+from functools import cache
+from typing import Any
+
+from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES, WORD_BITS
-from isa.table import WIDTH, Opcode, Width
+from isa.table import Opcode, Width
 
 from .arc import column_count_bits, entry_bits
+from .encodings import Encodings
+from .features import Features
 
 __all__ = [
     "BYTE_BITS",
     "COLUMN_BITS",
+    "is_register",
+    "is_store",
     "load_store_command",
     "load_table_entry",
+    "register_encodings",
     "register_widths",
     "transfer_layout",
 ]
@@ -33,8 +42,11 @@ def load_store_command(config: PeConfig) -> data.StructLayout:
             last byte within its column.
         scratchpad: first byte in the scratchpad. entry: the transfer's entry in the ARC.
         index: register to load. value: value to store from a register.
+
+    What no instruction of ``config`` needs has no bits.
     """
-    return data.StructLayout({**_transfer(config), "value": WORD_BITS})
+    value = config.register_width if Features.of(config).store_register else 0
+    return data.StructLayout({**_transfer(config), "value": value})
 
 
 def transfer_layout(config: PeConfig) -> data.StructLayout:
@@ -42,17 +54,19 @@ def transfer_layout(config: PeConfig) -> data.StructLayout:
     return data.StructLayout(_transfer(config))
 
 
-def _transfer(config: PeConfig) -> dict[str, int]:
+def _transfer(config: PeConfig) -> dict[str, Any]:
+    features = Features.of(config)
+    memory, transfers = int(features.memory), int(features.transfers)
     return {
-        "store": 1,
-        "register": 1,
-        "width": WIDTH.bits,
-        "dram": config.address_bits,
-        "columns": column_count_bits(config),
-        "last": COLUMN_BITS,
-        "scratchpad": config.scratchpad_bits,
-        "entry": entry_bits(config),
-        "index": config.register_bits,
+        "store": int(features.loads and features.stores),
+        "register": int(features.transfers and features.registers),
+        "width": register_encodings(config).width.shape,
+        "dram": config.address_bits * memory,
+        "columns": column_count_bits(config) * transfers,
+        "last": COLUMN_BITS * memory,
+        "scratchpad": config.scratchpad_bits * transfers,
+        "entry": entry_bits(config) * transfers,
+        "index": config.register_bits if features.load_register else 0,
     }
 
 
@@ -66,28 +80,52 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
         first: place of the first byte wanted within the first word.
         last: place of the last byte wanted within the last word.
         entry: the transfer's entry in the ARC.
+
+    What no instruction of ``config`` needs has no bits.
     """
+    features = Features.of(config)
+    scratchpad = data.StructLayout(
+        {"address": config.scratchpad_bits, "last": BYTE_BITS, "entry": entry_bits(config)}
+    )
+    register = data.StructLayout(
+        {"index": config.register_bits, "width": register_encodings(config).width.shape}
+    )
     return data.StructLayout(
         {
-            "store": 1,
-            "register": 1,
-            "first": BYTE_BITS,
+            "store": int(features.loads and features.stores),
+            "register": int(features.load_scratchpad and features.load_register),
+            "first": BYTE_BITS * features.loads,
             "target": data.UnionLayout(
                 {
-                    "scratchpad": data.StructLayout(
-                        {
-                            "address": config.scratchpad_bits,
-                            "last": BYTE_BITS,
-                            "entry": entry_bits(config),
-                        }
-                    ),
-                    "register": data.StructLayout(
-                        {"index": config.register_bits, "width": WIDTH.bits}
-                    ),
+                    "scratchpad": scratchpad if features.load_scratchpad else 0,
+                    "register": register if features.load_register else 0,
                 }
             ),
         }
     )
+
+
+def is_store(config: PeConfig, what: Any) -> Value:
+    """Whether ``what``, of one of these layouts, is a store; constant if there is no choice."""
+    features = Features.of(config)
+    if features.loads and features.stores:
+        return Value.cast(what.store)
+    return Const(int(features.stores), 1)
+
+
+def is_register(config: PeConfig, what: Any) -> Value:
+    """Whether ``what``, of the first two of these layouts, moves a register; likewise."""
+    features = Features.of(config)
+    if features.transfers and features.registers:
+        return Value.cast(what.register)
+    return Const(int(features.registers), 1)
+
+
+@cache
+def register_encodings(config: PeConfig) -> Encodings:
+    """For ``ld.reg`` and ``st.reg`` in the widths that ``config`` has."""
+    opcodes = (Opcode.LD_REG, Opcode.ST_REG)
+    return Encodings.of_rows(tuple(row for row in config.rows if row.opcode in opcodes))
 
 
 def register_widths(config: PeConfig, opcode: Opcode) -> tuple[Width, ...]:

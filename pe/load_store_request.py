@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -12,11 +12,15 @@ from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
 from isa.table import Opcode
 
 from .arc import entry_bits
+from .features import Features
 from .load_store_ports import (
     BYTE_BITS,
     COLUMN_BITS,
+    is_register,
+    is_store,
     load_store_command,
     load_table_entry,
+    register_encodings,
     register_widths,
     transfer_layout,
 )
@@ -67,7 +71,9 @@ class LoadStoreRequest(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
+        features = Features.of(config)
         work: Any = Signal(transfer_layout(config), reset_less=True)
+        store, register = is_store(config, work), is_register(config, work)
         working = Signal()
         done = Signal()
         waiting: Any = Signal(transfer_layout(config), reset_less=True)
@@ -76,9 +82,9 @@ class LoadStoreRequest(Component):
         value = Signal(WORD_BITS, reset_less=True)
         value_held = Signal()
         stores_register = Signal()
-        if register_widths(config, Opcode.ST_REG):
+        if features.store_register:
             payload = self.command.payload
-            m.d.comb += stores_register.eq(payload.store & payload.register)
+            m.d.comb += stores_register.eq(is_store(config, payload) & is_register(config, payload))
         m.d.comb += self.command.ready.eq(~waits & ~(stores_register & value_held))
         accepted = Signal()
         m.d.comb += accepted.eq(self.command.valid & self.command.ready)
@@ -104,7 +110,8 @@ class LoadStoreRequest(Component):
         end = Signal(COLUMN_BITS)
         words = Signal(range(COLUMN_WORDS))
         m.d.comb += [
-            final.eq(work.columns == 1),
+            # A register lies in one column.
+            final.eq((work.columns == 1) if features.transfers else 1),
             end.eq(Mux(final, work.last, COLUMN_BYTES - 1)),
             words.eq(end[BYTE_BITS:] - word),
         ]
@@ -117,7 +124,7 @@ class LoadStoreRequest(Component):
         space = Signal()
         m.d.comb += [
             tag.eq(Mux(opened, kept, self.tag)),
-            last.eq(~work.store | (words == 0)),
+            last.eq(~store | (words == 0)),
             go.eq(working & space & (opened | self.tag_ready)),
             self.tag_taken.eq(go & ~opened),
             done.eq(go & last & final),
@@ -128,7 +135,7 @@ class LoadStoreRequest(Component):
                 kept.eq(tag),
             ]
         with m.If(go & ~done):
-            with m.If(work.store):
+            with m.If(store):
                 m.d.sync += [
                     work.dram.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:] + 1)),
                     work.scratchpad.eq(work.scratchpad + _WORD_BYTES),
@@ -147,25 +154,28 @@ class LoadStoreRequest(Component):
         m.d.comb += [
             self.table_write.eq(self.tag_taken),
             self.table_tag.eq(self.tag),
-            entry.store.eq(work.store),
-            entry.register.eq(work.register),
+            entry.store.eq(store),
+            entry.register.eq(register),
             entry.first.eq(place),
         ]
-        with m.If(work.register):
-            m.d.comb += [
-                entry.target.register.index.eq(work.index),
-                entry.target.register.width.eq(work.width),
-            ]
-        with m.Else():
-            m.d.comb += [
-                entry.target.scratchpad.address.eq(work.scratchpad),
-                entry.target.scratchpad.last.eq(end[:BYTE_BITS]),
-                entry.target.scratchpad.entry.eq(work.entry),
-            ]
+        loads_register = register if features.load_register else Const(0, 1)
+        if features.load_register:
+            with m.If(loads_register):
+                m.d.comb += [
+                    entry.target.register.index.eq(work.index),
+                    entry.target.register.width.eq(work.width),
+                ]
+        if features.load_scratchpad:
+            with m.If(~loads_register):
+                m.d.comb += [
+                    entry.target.scratchpad.address.eq(work.scratchpad),
+                    entry.target.scratchpad.last.eq(end[:BYTE_BITS]),
+                    entry.target.scratchpad.entry.eq(work.entry),
+                ]
         m.d.comb += [
-            self.read.enable.eq(go & work.store & ~work.register),
+            self.read.enable.eq(go & store & ~register),
             self.read.address.eq(work.scratchpad),
-            self.released.eq(done & work.store & ~work.register),
+            self.released.eq(done & store & ~register),
             self.released_entry.eq(work.entry),
         ]
 
@@ -176,10 +186,10 @@ class LoadStoreRequest(Component):
         m.d.comb += [
             beat.address.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:])),
             beat.tag.eq(tag),
-            beat.write.eq(work.store),
+            beat.write.eq(store),
             beat.words.eq(words),
             beat.last.eq(last),
-            beat.strobe.eq(Mux(work.store, first_byte & last_byte, -1)),
+            beat.strobe.eq(Mux(store, first_byte & last_byte, -1)),
         ]
         # Second stage: the word of a store arrives from the scratchpad, which holds it.
         formed: Any = Signal.like(beat, name="formed", reset_less=True)
@@ -195,28 +205,41 @@ class LoadStoreRequest(Component):
         with m.If(space):
             m.d.sync += formed_valid.eq(go)
         with m.If(go):
-            m.d.sync += [formed.eq(beat), from_register.eq(work.register)]
+            m.d.sync += [formed.eq(beat), from_register.eq(register)]
         # Third stage: the port.
         with m.If(move):
             m.d.sync += [
                 self.request.valid.eq(formed_valid),
                 out.eq(formed),
-                out.data.eq(Mux(from_register, value, self.read.data)),
+                out.data.eq(self._word(from_register, value)),
             ]
-        with m.If(move & formed_valid & from_register & formed.write):
-            m.d.sync += value_held.eq(0)
-        with m.If(accepted & stores_register):
-            m.d.sync += [value_held.eq(1), value.eq(self._lanes(m))]
+        if features.store_register:
+            with m.If(move & formed_valid & from_register & formed.write):
+                m.d.sync += value_held.eq(0)
+            with m.If(accepted & stores_register):
+                m.d.sync += [value_held.eq(1), value.eq(self._lanes(m))]
         m.d.comb += self.idle.eq(~working & ~waits & ~formed_valid & ~self.request.valid)
         return m
+
+    def _word(self, from_register: Value, value: Value) -> Value:
+        """The word of a store."""
+        features = Features.of(self.config)
+        if not features.store_register:
+            return self.read.data if features.store_scratchpad else Const(0, WORD_BITS)
+        if not features.store_scratchpad:
+            return value
+        return Mux(from_register, value, self.read.data)
 
     def _lanes(self, m: Module) -> Signal:
         """The value to store, repeated so that every naturally aligned place of it is served."""
         payload = self.command.payload
         lanes = Signal(WORD_BITS)
+        fields = register_encodings(self.config)
+        value = Signal(WORD_BITS)
+        m.d.comb += value.eq(payload.value.as_signed())
         with m.Switch(payload.width):
             for width in register_widths(self.config, Opcode.ST_REG):
-                with m.Case(width):
+                with m.Case(fields.width.code(width)):
                     copies = WORD_BITS // width.bits
-                    m.d.comb += lanes.eq(payload.value[: width.bits].replicate(copies))
+                    m.d.comb += lanes.eq(value[: width.bits].replicate(copies))
         return lanes

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
@@ -12,7 +12,8 @@ from hdl.ports import WORD_BITS, memory_response
 from isa.table import Opcode
 
 from .arc import entry_bits
-from .load_store_ports import load_table_entry, register_widths
+from .features import Features
+from .load_store_ports import is_store, load_table_entry, register_encodings, register_widths
 from .ports import ScratchpadWritePort
 
 __all__ = ["LoadStoreResponse"]
@@ -35,7 +36,8 @@ class LoadStoreResponse(Component):
             cycle.
         freed, freed_tag: out; the request is complete.
         result_valid, result_index, result: out; value for a register. result_ready: in.
-        error: out; the memory answered with an error.
+        error: out; the memory answered with an error. unfit: out; a value is too large for its
+            register, which does not get it.
         idle: out; no beat and no value is left here.
     """
 
@@ -54,9 +56,10 @@ class LoadStoreResponse(Component):
                 "freed_tag": Out(config.tag_bits),
                 "result_valid": Out(1),
                 "result_index": Out(config.register_bits),
-                "result": Out(WORD_BITS),
+                "result": Out(config.register_width),
                 "result_ready": In(1),
                 "error": Out(1),
+                "unfit": Out(1),
                 "idle": Out(1),
             }
         )
@@ -68,10 +71,17 @@ class LoadStoreResponse(Component):
         valid = Signal()
         go = Signal()
         entry = self.entry
+        features = Features.of(config)
+        store = is_store(config, entry)
         loads_register = Signal()
-        widths = register_widths(config, Opcode.LD_REG)
-        if widths:
-            m.d.comb += loads_register.eq(valid & entry.register & ~entry.store)
+        loads = Signal()
+        register: Value = Const(int(features.load_register), 1)
+        if features.load_register and features.load_scratchpad:
+            register = entry.register
+        m.d.comb += [
+            loads_register.eq(valid & register & ~store),
+            loads.eq(valid & ~register & ~store),
+        ]
         m.d.comb += [
             go.eq(~loads_register | ~self.result_valid | self.result_ready),
             self.response.ready.eq(~valid | go),
@@ -83,6 +93,22 @@ class LoadStoreResponse(Component):
         with m.If(self.lookup):
             m.d.sync += beat.eq(self.response.payload)
 
+        if features.load_scratchpad:
+            self._to_scratchpad(m, beat, loads, valid & go)
+        if features.load_register:
+            self._to_register(m, beat, loads_register, go)
+        m.d.comb += [
+            self.freed.eq(valid & go & beat.last),
+            self.freed_tag.eq(beat.tag),
+            self.error.eq(valid & beat.last & beat.error),
+            self.idle.eq(~valid & ~self.result_valid),
+        ]
+        return m
+
+    def _to_scratchpad(self, m: Module, beat: Any, loads: Value, moves: Value) -> None:
+        """Write what ``loads`` for the scratchpad; ``moves`` tells that the beat is done with."""
+        config = self.config
+        entry = self.entry
         # Words of one response follow each other in the scratchpad.
         following = Signal()
         address = Signal(config.scratchpad_bits)
@@ -90,9 +116,7 @@ class LoadStoreResponse(Component):
         place = entry.target.scratchpad
         first_byte = Mux(following, 0, entry.first)
         last_byte = Mux(beat.last, place.last, _WORD_BYTES - 1)
-        loads = Signal()
         m.d.comb += [
-            loads.eq(valid & ~entry.store & ~entry.register),
             address.eq(Mux(following, behind, place.address)),
             self.write.address.eq(address),
             self.write.data.eq(beat.data),
@@ -104,30 +128,40 @@ class LoadStoreResponse(Component):
             ),
             self.arrived.eq(loads & beat.last),
             self.arrived_entry.eq(place.entry),
-            self.freed.eq(valid & go & beat.last),
-            self.freed_tag.eq(beat.tag),
-            self.error.eq(valid & beat.last & beat.error),
-            self.idle.eq(~valid & ~self.result_valid),
         ]
-        with m.If(valid & go):
+        with m.If(moves):
             m.d.sync += [following.eq(~beat.last), behind.eq(address + _WORD_BYTES)]
 
+    def _to_register(self, m: Module, beat: Any, loads: Value, go: Value) -> None:
+        """Hold what ``loads`` for a register; ``go`` tells that there is room."""
+        config = self.config
+        bits = config.register_width
+        entry = self.entry
+        fields = register_encodings(config)
         target = entry.target.register
         index = Signal(config.register_bits, reset_less=True)
-        result = Signal(WORD_BITS, name="held_result", reset_less=True)
+        result = Signal(bits, name="held_result", reset_less=True)
         shifted = beat.data >> Cat(Const(0, 3), entry.first)
-        extended = Signal(WORD_BITS)
+        extended = Signal(bits)
+        unfit = Signal()
         with m.Switch(target.width):
-            for width in widths:
-                with m.Case(width):
-                    m.d.comb += extended.eq(shifted[: width.bits].as_signed())
+            for width in register_widths(config, Opcode.LD_REG):
+                with m.Case(fields.width.code(width)):
+                    value = shifted[: width.bits]
+                    m.d.comb += extended.eq(value.as_signed())
+                    if width.bits > bits:
+                        upper = value[bits - 1 :]
+                        m.d.comb += unfit.eq(upper.any() & ~upper.all())
         with m.If(self.result_ready):
             m.d.sync += self.result_valid.eq(0)
-        with m.If(loads_register & go):
+        with m.If(loads & go):
             m.d.sync += [
-                self.result_valid.eq(1),
+                self.result_valid.eq(~unfit),
                 index.eq(target.index),
                 result.eq(extended),
             ]
-        m.d.comb += [self.result_index.eq(index), self.result.eq(result)]
-        return m
+        m.d.comb += [
+            self.unfit.eq(loads & unfit),
+            self.result_index.eq(index),
+            self.result.eq(result),
+        ]

@@ -2,18 +2,17 @@
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
-from hdl.ports import PC_BITS
+from hdl.ports import PC_BITS, pc_shape
 
 from .decode import decoded, issued, register_operands
 from .fetch import WORD_BITS
 from .register_file import READ_PORTS
-from .scalar import REGISTER_WIDTH
 
 __all__ = ["Operands", "with_operands"]
 
@@ -27,15 +26,16 @@ def with_operands(config: PeConfig) -> data.StructLayout:
         a: register A. first, second: what a scalar instruction works on, ``second`` inverted where
             ``decoded`` says so; registers B and C of an instruction that is not scalar.
     """
+    width = config.register_width
     return data.StructLayout(
         {
             "decoded": issued(config),
-            "pc": signed(PC_BITS),
+            "pc": pc_shape(config),
             "outside": 1,
-            "target": signed(PC_BITS),
-            "a": REGISTER_WIDTH,
-            "first": REGISTER_WIDTH,
-            "second": REGISTER_WIDTH,
+            "target": pc_shape(config),
+            "a": width,
+            "first": width,
+            "second": width,
         }
     )
 
@@ -67,7 +67,7 @@ class Operands(Component):
                 "run": In(1),
                 "redirect": In(1),
                 "next_valid": In(1),
-                "next_pc": In(signed(PC_BITS)),
+                "next_pc": In(pc_shape(config)),
                 "next_outside": In(1),
                 "next_word": In(WORD_BITS),
                 "ready": Out(1),
@@ -75,15 +75,15 @@ class Operands(Component):
                 "decoded": In(decoded(config)),
                 "index": Out(config.register_bits).array(READ_PORTS),
                 "read": Out(1),
-                "value": In(REGISTER_WIDTH).array(READ_PORTS),
+                "value": In(config.register_width).array(READ_PORTS),
                 "valid": In(config.registers),
                 "ahead": In(config.register_bits),
                 "writes": In(1),
                 "loads": In(1),
-                "result": In(REGISTER_WIDTH),
+                "result": In(config.register_width),
                 "offer": Out(stream.Signature(with_operands(config))),
                 "waits": Out(1),
-                "pc": Out(signed(PC_BITS)),
+                "pc": Out(pc_shape(config)),
             }
         )
 
@@ -92,7 +92,7 @@ class Operands(Component):
         d = self.decoded
         held = Signal()
         word = Signal(WORD_BITS, name="held_word", reset_less=True)
-        pc = Signal(signed(PC_BITS), name="held_pc", reset_less=True)
+        pc = Signal(pc_shape(self.config), name="held_pc", reset_less=True)
         outside = Signal(reset_less=True)
         leaves = Signal()
         take = Signal()
@@ -148,15 +148,17 @@ class Operands(Component):
             return Mux(self.writes & flag, self.result, otherwise)
 
         a, b, c = self.value
-        immediate = Signal(REGISTER_WIDTH)
-        m.d.comb += immediate.eq(d.value)
+        width = self.config.register_width
+        immediate = Signal(width)
+        target = Signal(signed(PC_BITS))
+        m.d.comb += [immediate.eq(d.value), target.eq(pc + d.value)]
         offer: Any = self.offer.payload
         m.d.comb += [
             self.offer.valid.eq(held & ~waits),
             *(offer.decoded[name].eq(d[name]) for name, _ in issued(self.config)),
             offer.pc.eq(pc),
             offer.outside.eq(outside),
-            offer.target.eq(pc + d.value),
+            offer.target.eq(self._kept(target)),
             offer.a.eq(passed(same[0], a)),
             offer.first.eq(
                 passed(
@@ -169,7 +171,14 @@ class Operands(Component):
                     Mux(d.branch, same[1], same[2] & ~d.immediate),
                     Mux(d.branch, b, Mux(d.immediate, immediate, c)),
                 )
-                ^ d.inverted.replicate(REGISTER_WIDTH)
+                ^ d.inverted.replicate(width)
             ),
         ]
         return m
+
+    def _kept(self, target: Signal) -> Value:
+        """What :func:`hdl.ports.pc_shape` keeps of the place where a branch goes."""
+        bits = self.config.pc_bits
+        if len(target) == pc_shape(self.config).width:
+            return target
+        return Cat(target[:bits], target[bits:].any())

@@ -4,7 +4,10 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.config import PeConfig
-from isa.table import MAX_FX, ReductionOp, VerticalOp, Width
+from isa.table import MAX_FX, Unit
+
+from .encodings import Encodings
+from .features import Features
 
 __all__ = ["ScratchpadReadPort", "ScratchpadWritePort", "VectorKind", "vector_command"]
 
@@ -54,18 +57,24 @@ def vector_command(config: PeConfig) -> data.StructLayout:
         vertical, reduction, width: encodings of :mod:`isa.table`; ``reduction`` is 0 without one.
         result, first, second: scratchpad byte addresses of A, B and C (C unused with ``nop``).
         vl: elements, 1..256. mr: rows, 1..256 (used with a reduction only). fx: 0..63.
+
+    Fields are kept as :class:`pe.encodings.Encodings` of the vector instructions says; what none of
+    them uses has no bits.
     """
+    features = Features.of(config)
+    fields = Encodings.of_rows(config.rows_of(Unit.VECTOR))
+    address = config.scratchpad_bits if features.vector else 0
     return data.StructLayout(
         {
-            "kind": VectorKind,
-            "vertical": max(VerticalOp).bit_length(),
-            "reduction": max(ReductionOp).bit_length(),
-            "width": max(Width).bit_length(),
-            "result": config.scratchpad_bits,
-            "first": config.scratchpad_bits,
-            "second": config.scratchpad_bits,
-            "vl": config.length_bits,
-            "mr": config.length_bits,
-            "fx": MAX_FX.bit_length(),
+            "kind": fields.kind.shape,
+            "vertical": fields.vertical.shape,
+            "reduction": fields.reduction.shape,
+            "width": fields.width.shape,
+            "result": address,
+            "first": address,
+            "second": address if features.second else 0,
+            "vl": config.vl_bits if features.vector else 0,
+            "mr": config.mr_bits if features.matrices else 0,
+            "fx": MAX_FX.bit_length() if features.fractions else 0,
         }
     )

@@ -7,17 +7,23 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
-from isa.table import MAX_FX, MAX_MR, MAX_VL, Opcode, Unit, Width
+from isa.table import MAX_FX, Opcode, Width
 
 from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
-from .decode import ControlOp, IssueClass, issued
-from .scalar import REGISTER_WIDTH
+from .decode import issued
+from .encodings import ControlOp, Encodings, IssueClass
+from .features import Features
 from .vector_settings import element_bits
 
-__all__ = ["CAUSE_BITS", "RangeCheck", "byte_bits"]
+__all__ = ["CAUSE_BITS", "RangeCheck", "byte_bits", "cause_bits"]
 
-#: Bits of the causes that an instruction and its operands' values can have.
+#: Bits of the causes that an instruction and its operands' values can have on a full engine.
 CAUSE_BITS = FaultCause.DRAM_RANGE.bit_length()
+
+
+def cause_bits(config: PeConfig) -> int:
+    """Bits of the causes that an instruction can have on an engine of ``config``."""
+    return FaultCause.REGISTER_RANGE.bit_length() if config.narrow else CAUSE_BITS
 
 
 def byte_bits(config: PeConfig) -> int:
@@ -33,26 +39,27 @@ class RangeCheck(Component):
         vl, mr, elements: in, vector settings.
         ranges: array of :func:`pe.arc.scratchpad_range`, out: where A, B and C point.
         bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
-        dram: out; its DRAM address.
+        nothing: out; it is a load or store of no bytes. dram: out; its DRAM address.
         cause: out; the fault of a vector or load-store instruction's values, or ``NONE``.
         bad_setting: out; the instruction sets VL, MR or FX to what they can't be.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        length = config.length_bits
+        width = config.register_width
         super().__init__(
             {
                 "decoded": In(issued(config)),
-                "a": In(REGISTER_WIDTH),
-                "b": In(REGISTER_WIDTH),
-                "c": In(REGISTER_WIDTH),
-                "vl": In(length),
-                "mr": In(length),
+                "a": In(width),
+                "b": In(width),
+                "c": In(width),
+                "vl": In(config.vl_bits),
+                "mr": In(config.mr_bits),
                 "elements": In(element_bits(config)),
                 "ranges": Out(scratchpad_range(config)).array(RANGES),
                 "bytes": Out(byte_bits(config)),
                 "columns": Out(column_count_bits(config)),
+                "nothing": Out(1),
                 "dram": Out(config.address_bits),
                 "cause": Out(CAUSE_BITS),
                 "bad_setting": Out(1),
@@ -63,47 +70,49 @@ class RangeCheck(Component):
         m = Module()
         config = self.config
         d = self.decoded
+        fields = Encodings.of(config)
+        features = Features.of(config)
+        kind, width = d.kind, fields.width.unpack(d.width)
         values = (self.a, self.b, self.c)
         vector = Signal()
         transfer = Signal()
-        store = d.kind[0]
+        memory = fields.is_unit(d.unit, IssueClass.LOAD_STORE)
+        store, register = fields.is_store(kind), fields.is_register(kind)
         m.d.comb += [
-            vector.eq(d.unit == IssueClass.VECTOR),
-            transfer.eq((d.unit == IssueClass.LOAD_STORE) & ~d.kind[1]),
+            vector.eq(fields.is_unit(d.unit, IssueClass.VECTOR)),
+            transfer.eq(memory & ~register),
         ]
         matrix = Signal()
         element = Signal()
         m.d.comb += [
-            matrix.eq(d.kind == Opcode.MATRIX_VECTOR & 3),
-            element.eq(d.kind == Opcode.VECTOR_SCALAR & 3),
+            matrix.eq(fields.is_form(kind, Opcode.MATRIX_VECTOR)),
+            element.eq(fields.is_form(kind, Opcode.VECTOR_SCALAR)),
         ]
-        rows = config.rows_of(Unit.VECTOR)
-        matrices = any(row.reduction is not None for row in rows)
 
         # Lengths in elements, as wide as the largest that is not refused by its upper bits.
         length = self.c[: byte_bits(config)]
         long = self.c[byte_bits(config) :].any() & transfer
         counts: list[Value] = [self.vl, self.vl, Mux(element, 1, self.vl)]
-        if matrices:
+        if features.matrices:
             counts[0] = Mux(matrix, self.mr, self.vl)
             counts[1] = Mux(matrix, self.elements, self.vl)
         used = (
             vector | (transfer & ~store),
             vector | (transfer & store),
-            vector & d.reads_c,
+            (vector & d.reads_c) if features.second else Const(0, 1),
         )
         outside = Signal(RANGES)
         unit_shift = (UNIT_BYTES - 1).bit_length()
         for number, (r, value) in enumerate(zip(self.ranges, values, strict=True)):
             count: Value = counts[number]
-            if number < 2:
-                count = Mux(transfer, length, count)
+            if number < 2 and features.transfers:
+                count = Mux(transfer, length, count) if features.vector else length
             size = Signal(len(count) + max(Width), name=f"size_{number}")
             end = Signal(max(len(size), byte_bits(config)) + 1, name=f"range_end_{number}")
             # The scratchpad ends with a unit: what is rounded up leaves it if the range does.
             end_unit = end[unit_shift:]
             m.d.comb += [
-                size.eq(count << d.width),
+                size.eq(count << width),
                 end.eq(value[: byte_bits(config)] + size + (UNIT_BYTES - 1)),
                 r.used.eq(used[number] & (size != 0)),
                 r.start.eq(value),
@@ -123,21 +132,24 @@ class RangeCheck(Component):
         low = config.address_bits + 1
         end = Signal(low + 1)
         misaligned = Signal()
-        ones = (Const(1, max(Width) + 1) << d.width) - 1
+        ones = (Const(1, max(Width) + 1) << width) - 1
         column_bits = (COLUMN_BYTES - 1).bit_length()
         m.d.comb += [
-            size.eq(Mux(d.kind[1], 1, length) << d.width),
+            size.eq(Mux(register, 1, length) << width),
             end.eq(address[:low] + size),
             misaligned.eq((address[: max(Width)] & ones[: max(Width)]).any()),
             self.bytes.eq(size),
+            self.nothing.eq(transfer & (size == 0)),
             self.dram.eq(address),
             self.columns.eq((address[:column_bits] + size + COLUMN_BYTES - 1) >> column_bits),
         ]
         # The lowest cause is assigned last.
-        with m.If(d.unit == IssueClass.LOAD_STORE):
-            with m.If(address[low:].any() | (end > 1 << config.address_bits)):
+        with m.If(memory):
+            # The sign is among the upper bits even where it is the only one.
+            upper = address[min(low, len(address) - 1) :]
+            with m.If(upper.any() | (end > 1 << config.address_bits)):
                 m.d.comb += self.cause.eq(FaultCause.DRAM_RANGE)
-            with m.If(d.kind[1] & misaligned):
+            with m.If(register & misaligned):
                 m.d.comb += self.cause.eq(FaultCause.MISALIGNED)
         with m.If(outside.any() | long):
             m.d.comb += self.cause.eq(FaultCause.SCRATCHPAD_RANGE)
@@ -146,11 +158,21 @@ class RangeCheck(Component):
 
     def _bad_setting(self) -> Value:
         """Whether the instruction sets VL, MR or FX to what they can't be."""
+        fields = Encodings.of(self.config)
         control = self.decoded.control
-        assert MAX_VL == MAX_MR
-        is_control = self.decoded.unit == IssueClass.CONTROL
-        is_length = (control == ControlOp.SET_VL) | (control == ControlOp.SET_MR)
-        bad_length = (self.a == 0) | (self.a > MAX_VL)
-        is_fraction = control == ControlOp.SET_FX
-        bad_fraction = self.a > MAX_FX
-        return is_control & ((is_length & bad_length) | (is_fraction & bad_fraction))
+        limits = {
+            ControlOp.SET_VL: self.config.max_vl,
+            ControlOp.SET_MR: self.config.max_mr,
+        }
+        is_length = {
+            most: fields.control.is_one_of(
+                control, [op.value for op, limit in limits.items() if limit == most]
+            )
+            for most in sorted(set(limits.values()))
+        }
+        bad: Value = Const(0, 1)
+        for most, wanted in is_length.items():
+            bad = bad | (wanted & ((self.a == 0) | (self.a > most)))
+        is_fraction = fields.control.is_one_of(control, [ControlOp.SET_FX.value])
+        bad = bad | (is_fraction & (self.a > MAX_FX))
+        return fields.is_unit(self.decoded.unit, IssueClass.CONTROL) & bad

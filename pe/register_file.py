@@ -1,4 +1,4 @@
-"""Register file: 64-bit scalar registers with a valid bit each."""
+"""Register file: scalar registers with a valid bit each."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
@@ -7,8 +7,6 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.sram import Sram
-
-from .scalar import REGISTER_WIDTH
 
 __all__ = ["READ_PORTS", "RegisterFile"]
 
@@ -39,10 +37,10 @@ class RegisterFile(Component):
             {
                 "read": In(1),
                 "index": In(config.register_bits).array(READ_PORTS),
-                "value": Out(REGISTER_WIDTH).array(READ_PORTS),
+                "value": Out(config.register_width).array(READ_PORTS),
                 "write": In(1),
                 "target": In(config.register_bits),
-                "data": In(REGISTER_WIDTH),
+                "data": In(config.register_width),
                 "invalidate": In(1),
                 "pending": In(config.register_bits),
                 "valid": Out(config.registers, init=-1),  # type: ignore[call-arg]
@@ -53,7 +51,7 @@ class RegisterFile(Component):
         m = Module()
         config = self.config
         registers = Sram(
-            width=REGISTER_WIDTH,
+            width=config.register_width,
             depth=config.registers,
             read_ports=READ_PORTS,
             write_ports=1,
@@ -61,7 +59,7 @@ class RegisterFile(Component):
         )
         m.submodules.registers = once(registers, platform)
         (write,) = registers.write
-        written = Signal(REGISTER_WIDTH, reset_less=True)
+        written = Signal(config.register_width, reset_less=True)
         m.d.comb += [
             write.enable.eq(self.write),
             write.address.eq(self.target),

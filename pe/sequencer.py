@@ -1,21 +1,26 @@
 """Sequencer: launch, end and fault of a program."""
 
-from amaranth.hdl import Elaboratable, Module, Signal, signed
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
-from hdl.ports import PC_BITS, IdentityPort, PeState, launch_command, status_layout
+from hdl.ports import IdentityPort, PeState, launch_command, pc_shape, status_layout
 from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 
 from .counters import FLUSH_CYCLES
 from .dispatch import EVENT_BITS
-from .range_check import CAUSE_BITS
-from .scalar import REGISTER_WIDTH
+from .range_check import cause_bits
 
 __all__ = ["Sequencer"]
+
+
+def _index_bits(config: PeConfig) -> int:
+    """Bits of what counts the cycles of a launch's start."""
+    # The counters are cleared meanwhile, and take a cycle each.
+    return max(config.register_bits, EVENT_BITS) if config.counters else config.register_bits
 
 
 class Sequencer(Component):
@@ -36,6 +41,7 @@ class Sequencer(Component):
         drop: out; memory answered with an error: what waits must not be done.
         halt, cause, pc, waiting_pc: in, from :class:`pe.issue.Issue`; ``pc`` belongs to ``cause``.
         done: in; vector and load-store unit are idle. error: in; memory answered with an error.
+        unfit: in; a loaded value is too large for its register.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -51,21 +57,25 @@ class Sequencer(Component):
                 "run": Out(1),
                 "active": Out(1),
                 "clear": Out(1),
-                "index": Out(max(config.register_bits, EVENT_BITS)),
-                "value": Out(REGISTER_WIDTH),
+                "index": Out(_index_bits(config)),
+                "value": Out(config.register_width),
                 "halt": In(1),
-                "cause": In(CAUSE_BITS),
-                "pc": In(signed(PC_BITS)),
-                "waiting_pc": In(signed(PC_BITS)),
+                "cause": In(cause_bits(config)),
+                "pc": In(pc_shape(config)),
+                "waiting_pc": In(pc_shape(config)),
                 "drop": Out(1),
                 "done": In(1),
                 "error": In(1),
+                "unfit": In(1),
             }
         )
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        parameters = Signal(REGISTER_WIDTH, reset_less=True)
+        config = self.config
+        # Narrow registers are sure to hold an address, and a parameter that is none faults.
+        parameters = Signal(config.address_bits if config.narrow else 64, reset_less=True)
+        unfit_parameters = Signal(reset_less=True)
         sources = {
             "pe_index": self.identity.pe_index,
             "vault": self.identity.vault,
@@ -74,15 +84,28 @@ class Sequencer(Component):
             "parameters": parameters,
         }
         last = (1 << len(self.index)) - 1
-        flush = Signal(range(FLUSH_CYCLES))
+        flush_cycles = FLUSH_CYCLES if config.counters else 1
+        flush = Signal(range(flush_cycles))
         failed = Signal()
         going = Signal()
         stop = Signal(name="late_stop")
         m.d.sync += stop.eq(self.stop)
         # Nothing may issue on the data of a failed load.
         m.d.comb += [self.drop.eq(failed), self.run.eq(going & ~stop & ~failed)]
-        with m.If(self.error):
+        late = Signal()
+        m.d.comb += late.eq(self.error)
+        with m.If(late):
             m.d.sync += failed.eq(1)
+        late_cause: Value = Const(FaultCause.MEMORY_ERROR)
+        if config.narrow:
+            broken = Signal(reset_less=True)
+            with m.If(self.error):
+                m.d.sync += broken.eq(1)
+            with m.If(self.unfit):
+                m.d.comb += late.eq(1)
+            with m.If(self.start):
+                m.d.sync += broken.eq(0)
+            late_cause = Mux(broken, FaultCause.MEMORY_ERROR, FaultCause.REGISTER_RANGE)
 
         with m.FSM():
             with m.State("REST"):
@@ -94,13 +117,16 @@ class Sequencer(Component):
                         self.status.state.eq(PeState.RUNNING),
                         self.status.cause.eq(FaultCause.NONE),
                         self.index.eq(0),
+                        unfit_parameters.eq(
+                            self.launch.payload.parameters[len(parameters) :].any()
+                        ),
                         failed.eq(0),
                     ]
                     m.next = "CLEAR"
             with m.State("CLEAR"):
                 m.d.comb += self.clear.eq(1)
                 # More words are cleared than a small engine has registers.
-                with m.Switch(self.index[: self.config.register_bits]):
+                with m.Switch(self.index[: config.register_bits]):
                     for number, name in START_REGISTERS.items():
                         with m.Case(number):
                             m.d.comb += self.value.eq(sources[name])
@@ -109,6 +135,14 @@ class Sequencer(Component):
                     m.d.comb += self.start.eq(1)
                     m.d.sync += going.eq(1)
                     m.next = "RUN"
+                    if config.narrow:
+                        with m.If(unfit_parameters):
+                            m.d.sync += [
+                                going.eq(0),
+                                self.status.pc.eq(0),
+                                self.status.cause.eq(FaultCause.REGISTER_RANGE),
+                            ]
+                            m.next = "DRAIN"
             with m.State("RUN"):
                 m.d.comb += self.active.eq(1)
                 m.d.sync += self.status.pc.eq(self.pc)
@@ -124,13 +158,14 @@ class Sequencer(Component):
                     m.d.sync += going.eq(0)
             with m.State("DRAIN"):
                 m.d.comb += self.active.eq(1)
-                m.d.sync += flush.eq(FLUSH_CYCLES - 1)
+                m.d.sync += flush.eq(flush_cycles - 1)
                 # Instructions before a halt may still wait for what now fails to come.
-                with m.If(self.error & ~failed & (self.status.cause == FaultCause.NONE)):
+                with m.If(late & ~failed & (self.status.cause == FaultCause.NONE)):
                     m.d.sync += self.status.pc.eq(self.waiting_pc)
                 with m.If(self.done):
                     m.next = "FLUSH"
             with m.State("FLUSH"):
+                # Without counters this state is left at once.
                 m.d.sync += flush.eq(flush - 1)
                 with m.If(flush == 0):
                     m.d.sync += self.status.state.eq(PeState.HALTED)
@@ -138,7 +173,7 @@ class Sequencer(Component):
                         m.d.sync += self.status.state.eq(PeState.FAULTED)
                     with m.Elif(failed):
                         m.d.sync += [
-                            self.status.cause.eq(FaultCause.MEMORY_ERROR),
+                            self.status.cause.eq(late_cause),
                             self.status.state.eq(PeState.FAULTED),
                         ]
                     m.next = "REST"

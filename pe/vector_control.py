@@ -10,17 +10,22 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.simd import one_of
 from isa.logistic import MOST_FRACTION
-from isa.table import MAX_VL, VerticalOp, Width
+from isa.table import Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, WORD_BYTES, passes
 
+from .encodings import Encodings
+from .features import Features
 from .ports import VectorKind, vector_command
 from .vector_beat import LIMB_BITS, PASS_BITS, TAIL_BITS, is_width, logistic_beat, operand_beat
 from .vector_needs import VectorNeeds
 
 __all__ = ["VectorControl"]
 
-#: Bits of the number of a byte within the longest row.
-_ROW_BITS = (MAX_VL * max(width.bytes for width in Width) - 1).bit_length()
+
+def _row_bits(config: PeConfig) -> int:
+    """Bits of the number of a byte within the longest row, and one more than within a word."""
+    widest = max(width.bytes for width in VectorNeeds.of(config).widths)
+    return max((config.vl_limit * widest - 1).bit_length(), TAIL_BITS + 1)
 
 
 class VectorControl(Component):
@@ -71,44 +76,50 @@ class VectorControl(Component):
         now: Any = Signal(vector_command(config), reset_less=True)
         waiting: Any = Signal(vector_command(config), reset_less=True)
         kinds = [kind.value for kind in needs.kinds]
+        fields = Encodings.of_rows(config.rows_of(Unit.VECTOR))
+        features = Features.of(config)
+        kind, width = fields.kind.unpack(now.kind), fields.width.unpack(now.width)
+        vertical = fields.vertical.unpack(now.vertical)
         running = Signal()
         is_waiting = Signal()
-        second = Signal(config.scratchpad_bits, reset_less=True)
-        word = Signal(_ROW_BITS - TAIL_BITS)
+        # Where the second operand goes on; a row of a matrix starts it anew.
+        second = Signal(len(now.second), reset_less=True)
+        word = Signal(_row_bits(config) - TAIL_BITS)
         pass_index = Signal(PASS_BITS)
 
-        reduces = one_of(now.kind.as_value(), [VectorKind.MATRIX_VECTOR.value], kinds)
-        scalar = one_of(now.kind.as_value(), [VectorKind.VECTOR_SCALAR.value], kinds)
-        logistic = one_of(now.kind.as_value(), [VectorKind.LOGISTIC.value], kinds)
-        unary = one_of(now.vertical, [VerticalOp.NOP], needs.verticals)
-        product = one_of(now.vertical, [VerticalOp.MUL], needs.verticals)
+        reduces = one_of(kind, [VectorKind.MATRIX_VECTOR.value], kinds)
+        scalar = one_of(kind, [VectorKind.VECTOR_SCALAR.value], kinds)
+        logistic = one_of(kind, [VectorKind.LOGISTIC.value], kinds)
+        unary = one_of(vertical, [VerticalOp.NOP], needs.verticals)
+        product = one_of(vertical, [VerticalOp.MUL], needs.verticals)
         if needs.logistic.rows:
             # Their functions share the bits of the vertical operation.
             unary = unary | logistic
             product = product & ~logistic
 
         # Number of the row's last byte; without its low bits, that of the row's last word.
-        row_end = Signal(_ROW_BITS)
-        last_element = Signal(config.length_bits - 1)
+        row_end = Signal(_row_bits(config))
+        last_element = Signal((config.vl_limit - 1).bit_length())
         m.d.comb += last_element.eq(now.vl - 1)
-        for width in needs.widths:
-            with m.If(is_width(now.width, [width], needs)):
-                m.d.comb += row_end.eq(Cat(Const(width.bytes - 1, width.value), last_element))
+        for each in needs.widths:
+            with m.If(is_width(width, [each], needs)):
+                m.d.comb += row_end.eq(Cat(Const(each.bytes - 1, each.value), last_element))
         final_pass = Signal(PASS_BITS)
-        for width in needs.products.widths:
-            with m.If(product & is_width(now.width, [width], needs)):
-                m.d.comb += final_pass.eq(max(1, width.bits // LIMB_BITS) - 1)
+        for each in needs.products.widths:
+            with m.If(product & is_width(width, [each], needs)):
+                m.d.comb += final_pass.eq(max(1, each.bits // LIMB_BITS) - 1)
         if needs.logistic.rows:
             with m.If(logistic):
                 m.d.comb += final_pass.eq(passes(needs.logistic.rows[0]) - 1)
 
+        last_row = ~reduces | (now.mr == 1) if features.matrices else Const(1, 1)
         last_pass = Signal()
         last_word = Signal()
         last = Signal()
         m.d.comb += [
             last_pass.eq(pass_index == final_pass),
             last_word.eq(word == row_end[TAIL_BITS:]),
-            last.eq(last_pass & last_word & (~reduces | (now.mr == 1))),
+            last.eq(last_pass & last_word & last_row),
         ]
         tail = Signal(TAIL_BITS)
         m.d.comb += tail.eq(Mux(last_word, row_end[:TAIL_BITS], WORD_BYTES - 1))
@@ -134,7 +145,7 @@ class VectorControl(Component):
                         word.eq(0),
                         second.eq(now.second),
                         now.mr.eq(now.mr - 1),
-                        now.result.eq(now.result + (Const(1, 1) << now.width)),
+                        now.result.eq(now.result + (Const(1, 1) << width)),
                     ]
             with m.Else():
                 m.d.sync += pass_index.eq(pass_index + 1)
@@ -162,15 +173,15 @@ class VectorControl(Component):
         operands: Any = Signal(operand_beat(config), reset_less=True)
         value = operands.value
         m.d.sync += [
-            operands.vertical.eq(now.vertical),
+            operands.vertical.eq(vertical),
             operands.broadcast.eq(scalar),
             operands.pass_index.eq(pass_index),
             self.complete.eq(running & last_pass),
             self.write.eq(running & last_pass & (last_word | ~reduces)),
             value.first.eq((word == 0) | ~reduces),
-            value.result.width.eq(now.width),
+            value.result.width.eq(width),
             value.result.product.eq(product),
-            value.result.reduction.eq(now.reduction),
+            value.result.reduction.eq(fields.reduction.unpack(now.reduction)),
             value.result.tail.eq(tail),
             value.result.address.eq(now.result),
             value.result.fx.eq(Mux(product, now.fx, 0)),
@@ -182,7 +193,7 @@ class VectorControl(Component):
             m.d.comb += self.logistic.eq(function)
             m.d.sync += [
                 function.active.eq(running & logistic),
-                function.function.eq(now.vertical),
+                function.function.eq(vertical),
                 function.missing.eq(Mux(now.fx > most, 0, most - now.fx)),
                 function.lane.eq(pass_index),
             ]

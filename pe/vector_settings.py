@@ -6,40 +6,54 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.config import PeConfig
 from isa.launch import START_FX, START_MR, START_VL
-from isa.table import MAX_FX, Unit
+from isa.table import MAX_FX, MAX_MR
 
-__all__ = ["VectorSettings", "element_bits"]
+from .features import Features
+
+__all__ = ["VectorSettings", "element_bits", "setting_bits"]
+
+#: Cycles that the product of VL and MR takes after a change, whatever the limits.
+_SETTLING = MAX_MR.bit_length()
 
 
 def element_bits(config: PeConfig) -> int:
     """Bits of the number of elements in a matrix of the largest VL and MR."""
-    return 2 * config.length_bits - 1
+    if not Features.of(config).matrices:
+        return 1
+    return (config.vl_limit * config.mr_limit).bit_length()
+
+
+def setting_bits(config: PeConfig) -> int:
+    """Bits of the largest value that a setting can take."""
+    return max(config.vl_bits, config.mr_bits, MAX_FX.bit_length())
 
 
 class VectorSettings(Component):
     """Registers for ``set.vl``, ``set.mr`` and ``set.fx``.
+
+    A setting that no vector instruction uses is not kept; one that nothing sets stays as a launch
+    leaves it.
 
     Members:
         reset: in; back to the values of a launch.
         set_vl, set_mr, set_fx: in; take ``value`` from the next cycle on.
         value: in.
         vl, mr, fx: out.
-        elements: out, VL x MR; wrong while ``settling``, for a cycle a bit of MR after a change.
+        elements: out, VL x MR for matrices; wrong while ``settling``, for 9 cycles after a change.
         settling: out.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        length = config.length_bits
         super().__init__(
             {
                 "reset": In(1),
                 "set_vl": In(1),
                 "set_mr": In(1),
                 "set_fx": In(1),
-                "value": In(length),
-                "vl": Out(length, init=START_VL),  # type: ignore[call-arg]
-                "mr": Out(length, init=START_MR),  # type: ignore[call-arg]
+                "value": In(setting_bits(config)),
+                "vl": Out(config.vl_bits, init=START_VL),  # type: ignore[call-arg]
+                "mr": Out(config.mr_bits, init=START_MR),  # type: ignore[call-arg]
                 "fx": Out(MAX_FX.bit_length(), init=START_FX),  # type: ignore[call-arg]
                 "elements": Out(element_bits(config), init=START_VL * START_MR),  # type: ignore[call-arg]
                 "settling": Out(1),
@@ -48,22 +62,24 @@ class VectorSettings(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        rows = self.config.rows_of(Unit.VECTOR)
         keys = self.config.instructions
-        with m.If(self.reset):
-            m.d.sync += [self.vl.eq(START_VL), self.mr.eq(START_MR), self.fx.eq(START_FX)]
-        if "set.vl" in keys:
-            with m.If(self.set_vl):
-                m.d.sync += self.vl.eq(self.value)
-        if "set.mr" in keys:
-            with m.If(self.set_mr):
-                m.d.sync += self.mr.eq(self.value)
-        if "set.fx" in keys:
-            with m.If(self.set_fx):
-                m.d.sync += self.fx.eq(self.value)
-        if any(row.reduction is not None for row in rows):
+        features = Features.of(self.config)
+        settings = (
+            ("set.vl", features.vector, self.vl, self.set_vl, START_VL),
+            ("set.mr", features.matrices, self.mr, self.set_mr, START_MR),
+            ("set.fx", features.fractions, self.fx, self.set_fx, START_FX),
+        )
+        for key, used, setting, changes, start in settings:
+            if key in keys and used:
+                with m.If(self.reset):
+                    m.d.sync += setting.eq(start)
+                with m.If(changes):
+                    m.d.sync += setting.eq(self.value)
+            else:
+                m.d.comb += setting.eq(start)
+        if features.matrices:
             # Multiplied bit by bit: settings change rarely, and a multiplier is large.
-            left = Signal(range(len(self.mr) + 1))
+            left = Signal(range(_SETTLING + 1))
             bit = Signal()
             m.d.comb += [
                 self.settling.eq(left != 0),
@@ -75,5 +91,5 @@ class VectorSettings(Component):
                     self.elements.eq((self.elements << 1) + Mux(bit, self.vl, 0)),
                 ]
             with m.If(self.reset | self.set_vl | self.set_mr):
-                m.d.sync += [left.eq(len(self.mr)), self.elements.eq(0)]
+                m.d.sync += [left.eq(_SETTLING), self.elements.eq(0)]
         return m

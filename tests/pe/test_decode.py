@@ -16,7 +16,8 @@ from isa.table import (
     Unit,
     find,
 )
-from pe.decode import ControlOp, Decode, IssueClass
+from pe.decode import Decode
+from pe.encodings import ControlOp, IssueClass
 
 CLASS = {
     Unit.SCALAR: IssueClass.SCALAR,

@@ -6,7 +6,7 @@ from hdl.config import PeConfig
 from isa.faults import FaultCause
 from isa.table import BY_KEY, FIELD_C, MAX_VL, Unit
 from pe.arc import UNIT_BYTES
-from pe.decode import ControlOp, IssueClass
+from pe.encodings import ControlOp, IssueClass
 from pe.range_check import RangeCheck
 
 M64 = (1 << 64) - 1

@@ -20,7 +20,9 @@ HALF = 1024
 
 
 def config(keys: list[str]) -> PeConfig:
-    return PeConfig(instructions=frozenset({*keys, "halt"}), scratchpad_bytes=2 * HALF)
+    return PeConfig(
+        instructions=frozenset({*keys, "set.vl", "set.mr", "halt"}), scratchpad_bytes=2 * HALF
+    )
 
 
 @pytest.mark.parametrize("keys", [LOGISTIC, LOGISTIC[:1], LOGISTIC[1:]], ids="-".join)

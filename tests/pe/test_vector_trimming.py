@@ -31,7 +31,9 @@ GROUPS = {
 
 
 def _config(keys: set[str]) -> PeConfig:
-    return PeConfig(instructions=frozenset(keys | {"halt"}), scratchpad_bytes=2 * HALF)
+    return PeConfig(
+        instructions=frozenset({*keys, "set.vl", "set.mr", "halt"}), scratchpad_bytes=2 * HALF
+    )
 
 
 def _run(keys: set[str], seed: int, repeat: int) -> None:

@@ -9,8 +9,10 @@ from amaranth.sim import Simulator
 
 from hdl.config import PeConfig
 from isa.logistic import logistic
-from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, VerticalOp
+from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, passes, row_beats
+from pe.encodings import Encodings
+from pe.ports import vector_command
 from pe.vector import VectorUnit
 
 WORD = 8
@@ -130,6 +132,7 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
     Checked: when a command is accepted, beats, busy, and address, data and cycle of every write.
     """
     dut = VectorUnit(config)
+    fields = Encodings.of_rows(config.rows_of(Unit.VECTOR))
     accepted: list[int] = []
 
     async def bench(ctx) -> None:
@@ -153,21 +156,23 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
             if offered is not None:
                 row = offered.row
                 payload = dut.command.payload
-                ctx.set(
-                    payload,
-                    {
-                        "kind": row.opcode - Opcode.MATRIX_VECTOR,
-                        "vertical": row.vertical if row.logistic is None else row.logistic,
-                        "reduction": row.reduction or 0,
-                        "width": row.width,
-                        "result": offered.result,
-                        "first": offered.first,
-                        "second": offered.second,
-                        "vl": offered.vl,
-                        "mr": offered.mr,
-                        "fx": offered.fx,
-                    },
-                )
+                members = {
+                    "kind": fields.kind.code(row.opcode - Opcode.MATRIX_VECTOR),
+                    "vertical": fields.vertical.code(
+                        row.vertical if row.logistic is None else row.logistic
+                    ),
+                    "reduction": fields.reduction.code(row.reduction or 0),
+                    "width": fields.width.code(row.width),
+                    "result": offered.result,
+                    "first": offered.first,
+                    "second": offered.second,
+                    "vl": offered.vl,
+                    "mr": offered.mr,
+                    "fx": offered.fx,
+                }
+                layout = vector_command(config)
+                kept = {name: value for name, value in members.items() if layout[name].width}
+                ctx.set(payload, kept)
             for port, word in zip(dut.read, data, strict=True):
                 ctx.set(port.data, word)
             assert ctx.get(dut.beat) == (cycle in beat_cycles), f"beat, cycle {cycle}"
