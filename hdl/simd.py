@@ -93,9 +93,12 @@ def rotate_units_right(word: Value, amount: Value, unit: int) -> Value:
     return word
 
 
-def signed_less(a: Value, b: Value) -> Value:
+def signed_less(a: Value, b: Value, *, chained: bool = False) -> Value:
     """1 when signed ``a`` is less than signed ``b``, of equal width: as a tree over the bits, which
-    tools make of a subtraction only with the carries in a row."""
+    tools make of a subtraction only with the carries in a row, or with ``chained`` as such, which
+    FPGAs have fast carries for."""
+    if chained:
+        return a.as_signed() < b.as_signed()
     # From the lowest bits on: a is less, and a is equal, as far as a group of bits tells.
     groups = [(~x & y, ~(x ^ y)) for x, y in zip(a, b, strict=True)]
     groups[-1] = (a[-1] & ~b[-1], groups[-1][1])
@@ -253,29 +256,33 @@ class LaneShifter(Component):
         granule: bits of a granule; the last granule also takes the bits that are left over.
         widths: lane widths that occur (bits); multiples of ``granule``. A lane takes the bits left
             over where it is the last one.
-        amount_bits: at least 1.
+        steps: powers of two by which it shifts, ascending.
 
     Members:
         data: in.
         lanes: in; a bit for each of ``widths`` in ascending order, of which one is 1.
-        amount: in.
+        amount: in; a bit for each of ``steps``.
+        earlier: in, as ``dropped``, of a shift before this one; 0 if there was none.
         shifted: out.
         dropped: out, a bit a granule, valid at the first granule of a lane: the last bit shifted
-            out (0 without a shift).
+            out; ``earlier`` without a shift.
         sign: out, a bit a granule: its lane's sign.
     """
 
-    def __init__(self, bits: int, granule: int, widths: Sequence[int], amount_bits: int) -> None:
+    def __init__(
+        self, bits: int, granule: int, widths: Sequence[int], steps: Sequence[int]
+    ) -> None:
         self.bits = bits
         self.granule = granule
         self.granules = max(1, bits // granule)
         self.widths = tuple(sorted(widths))
-        self.amount_bits = amount_bits
+        self.steps = tuple(steps)
         super().__init__(
             {
                 "data": In(bits),
                 "lanes": In(len(self.widths)),
-                "amount": In(amount_bits),
+                "amount": In(len(self.steps)),
+                "earlier": In(self.granules),
                 "shifted": Out(bits),
                 "dropped": Out(self.granules),
                 "sign": Out(self.granules),
@@ -310,9 +317,8 @@ class LaneShifter(Component):
             joined.append(reach)
 
         word: Value = self.data
-        dropped: Value = Const(0, self.granules)
-        for level in reversed(range(self.amount_bits)):
-            step = 1 << level
+        dropped: Value = self.earlier
+        for level, step in reversed(list(enumerate(self.steps))):
             after = Signal(self.bits, name=f"shifted_by_{step}")
             out = Signal(self.granules, name=f"dropped_by_{step}")
             last = Signal(self.granules, name=f"last_of_{step}")

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from .component import Component
 from .config import ConfigurationError, SramKind
-from .sram_fpga import elaborate_fpga
+from .sram_fpga import DISTRIBUTED_DEPTH, elaborate_fpga
 from .sram_macro import SramGeometry
 
 __all__ = ["Sram", "SramReadPort", "SramWritePort"]
@@ -43,7 +43,8 @@ class Sram(Component):
     Parameters:
         width: bits of a word, at least 1.
         depth: words; a power of two, at least 2.
-        read_ports, write_ports: at least 1 each.
+        read_ports, write_ports: at least 1 each; for an FPGA, 1 write port in memories deeper than
+            :data:`hdl.sram_fpga.DISTRIBUTED_DEPTH`.
         kind: ``behavioural`` for simulation, ``fpga`` for block or LUT RAM
             (:mod:`hdl.sram_fpga`), ``macro`` for a black box (:mod:`hdl.sram_macro`), which
             Amaranth's simulator can't run. The first two start with all bits 0.
@@ -63,6 +64,11 @@ class Sram(Component):
             raise ConfigurationError("an SRAM needs a width and ports of at least 1")
         if depth < 2 or depth & (depth - 1):
             raise ConfigurationError(f"SRAM depth must be a power of two, not {depth}")
+        if kind == "fpga" and depth > DISTRIBUTED_DEPTH and write_ports > 1:
+            raise ConfigurationError(
+                f"an SRAM for an FPGA deeper than {DISTRIBUTED_DEPTH} has 1 write port, "
+                f"not {write_ports}; hdl.coded_ram has more"
+            )
         if kind not in get_args(SramKind):
             raise ConfigurationError(
                 f"SRAM kind must be one of {', '.join(get_args(SramKind))}, not {kind!r}"

@@ -1,16 +1,11 @@
 """Multi-port memories out of the simple dual-port RAMs (one write, one read port) of an FPGA.
 
-A RAM is copied for each port that reads it. Several write ports are built by XOR coding: write port
-``w`` owns RAM ``w``, the word is the XOR of all RAMs, and a write stores its data XORed with what
-the other RAMs hold at that address. Unlike a table of the port that wrote last, this needs no
-storage of its own that would itself have several write ports.
-
-Shallow memories use distributed (LUT) RAM, which is read in the same cycle; others use block RAM,
-whose reads take a cycle: there a write is performed one cycle late, and a read that meets a late
-write is given its data. All RAMs start with 0, so that all copies agree.
+A RAM is copied for each port that reads it. Shallow memories use distributed (LUT) RAM, which is
+read in the same cycle, so that several write ports can be built by XOR coding as in
+:mod:`hdl.coded_ram`. Others use block RAM and have one write port.
 """
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.memory import Memory, ReadPort, WritePort
 
 __all__ = ["DISTRIBUTED_DEPTH", "PortSignals", "elaborate_fpga"]
@@ -30,7 +25,8 @@ def elaborate_fpga(
 
     Parameters:
         width, depth: bits of a word, words.
-        reads, writes: signals of the ports; ``data`` of a read port is driven.
+        reads, writes: signals of the ports; ``data`` of a read port is driven. One write port only
+            if ``depth`` is above :data:`DISTRIBUTED_DEPTH`.
     """
     if depth <= DISTRIBUTED_DEPTH:
         return _Distributed(width, depth, reads, writes).build()
@@ -115,13 +111,6 @@ class _Block(_Builder):
     read_domain = "sync"
 
     def build(self) -> Module:
-        if len(self.writes) == 1:
-            self.single()
-        else:
-            self.several()
-        return self.m
-
-    def single(self) -> None:
         m = self.m
         ((write_enable, write_address, write_data),) = self.writes
         for port, (enable, address, data) in enumerate(self.reads):
@@ -134,57 +123,4 @@ class _Block(_Builder):
                 read.addr.eq(address),
                 data.eq(read.data),
             ]
-
-    def several(self) -> None:
-        m = self.m
-        address_bits = (self.depth - 1).bit_length()
-        owners = range(len(self.writes))
-        # What each port performs in this cycle: the write asked for in the one before.
-        late = [Signal(name=f"late_{port}") for port in owners]
-        late_address = [self.register(f"late_address_{port}", address_bits) for port in owners]
-        late_data = [self.register(f"late_data_{port}", self.width) for port in owners]
-        coded = [Signal(self.width, name=f"coded_{port}") for port in owners]
-        for port, (enable, address, data) in enumerate(self.writes):
-            m.d.sync += late[port].eq(enable)
-            with m.If(enable):
-                m.d.sync += [late_address[port].eq(address), late_data[port].eq(data)]
-
-        def performed(reader: str, owner: int, enable: Value, address: Value) -> Value:
-            """Output of a copy of RAM ``owner``, one cycle after ``enable``."""
-            read, write = self.copy(owner, reader)
-            m.d.comb += [
-                write.en.eq(late[owner]),
-                write.addr.eq(late_address[owner]),
-                write.data.eq(coded[owner]),
-                read.en.eq(enable),
-                read.addr.eq(address),
-            ]
-            return read.data
-
-        def meets(owner: int, address: Value) -> Value:
-            return late[owner] & (late_address[owner] == address)
-
-        for port, (enable, address, _) in enumerate(self.writes):
-            parts: list[Value] = [late_data[port]]
-            for owner in owners:
-                if owner == port:
-                    continue
-                name = f"write_{port}_{owner}"
-                stored = performed(f"write_{port}", owner, enable, address)
-                met = self.register(f"met_{name}", 1)
-                newer = self.register(f"newer_{name}", self.width)
-                with m.If(enable):
-                    m.d.sync += [met.eq(meets(owner, address)), newer.eq(coded[owner])]
-                parts.append(Mux(met, newer, stored))
-            m.d.comb += coded[port].eq(_xor(parts))
-
-        for port, (enable, address, data) in enumerate(self.reads):
-            stored = _xor([performed(f"read_{port}", owner, enable, address) for owner in owners])
-            met = self.register(f"met_read_{port}", 1)
-            newer = self.register(f"newer_read_{port}", self.width)
-            with m.If(enable):
-                m.d.sync += met.eq(0)
-                for owner in owners:
-                    with m.If(meets(owner, address)):
-                        m.d.sync += [met.eq(1), newer.eq(late_data[owner])]
-            m.d.comb += data.eq(Mux(met, newer, stored))
+        return m

@@ -24,7 +24,7 @@ WORD_BYTES = 8
 
 #: Cycles from the beat that reads the operands of an element to the first beat that may read the
 #: result of it from the scratchpad.
-VECTOR_LATENCY = 9
+VECTOR_LATENCY = 12
 
 #: Scratchpad ranges in transfer are compared in aligned units of so many bytes. What lies in units
 #: of its own never waits for a transfer beside it.

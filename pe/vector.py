@@ -24,9 +24,10 @@ class VectorUnit(Component):
     """Executes vector instructions on the scratchpad, a 64-bit word a cycle (thesis 5.1).
 
     A beat's operands are read in cycle t and its result can be read in cycle t +
-    :data:`isa.timing.VECTOR_LATENCY`, whatever the instruction and the configuration: t is address
-    and scratchpad, t + 1 operand latch, t + 2 to t + 4 vertical, t + 5 and t + 6 horizontal, t + 7
-    shift, t + 8 round, saturate and write.
+    :data:`isa.timing.VECTOR_LATENCY`, whatever the instruction and the configuration. In what is
+    made for FPGAs t is the address, t + 1 the block RAMs, t + 2 rotation and operand latch, t + 3
+    to t + 5 vertical, t + 6 and t + 7 horizontal, t + 8 and t + 9 shift, t + 10 round and saturate,
+    t + 11 rotation and write. What lacks some of these stages (:mod:`pe.stages`) writes earlier.
 
     Members:
         command: stream of :func:`pe.ports.vector_command`, in. Taken and started as

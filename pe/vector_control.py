@@ -1,5 +1,6 @@
 """Vector control: takes commands and turns them into beats."""
 
+from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
@@ -16,6 +17,7 @@ from isa.timing import VECTOR_LATENCY, WORD_BYTES, passes
 from .encodings import Encodings
 from .features import Features
 from .ports import VectorKind, vector_command
+from .stages import read_cycles
 from .vector_beat import LIMB_BITS, PASS_BITS, TAIL_BITS, is_width, logistic_beat, operand_beat
 from .vector_needs import VectorNeeds
 
@@ -41,8 +43,8 @@ class VectorControl(Component):
         read_first, read_second: out; read the operand at ``address_first``, ``address_second`` in
             this cycle.
         address_first, address_second: out, scratchpad byte addresses.
-        operands, complete, write: out, as in :mod:`pe.vector_beat`, one cycle after the beat,
-            together with the data read.
+        operands, complete, write: out, as in :mod:`pe.vector_beat`, together with the data read:
+            :func:`pe.stages.read_cycles` after the beat.
         logistic: :func:`pe.vector_beat.logistic_beat`, out, with ``operands``; only if the
             configuration has a logistic instruction.
         beat: out; this cycle is a beat.
@@ -170,14 +172,18 @@ class VectorControl(Component):
             self.address_second.eq(second),
             self.beat.eq(running),
         ]
-        operands: Any = Signal(operand_beat(config), reset_less=True)
-        value = operands.value
+        cycles = range(1, read_cycles(config) + 1)
+        operands: list[Any] = [
+            Signal(operand_beat(config), name=f"operands_{cycle}", reset_less=True)
+            for cycle in cycles
+        ]
+        complete = Signal(len(cycles) - 1, name="early_complete")
+        write = Signal(len(cycles) - 1, name="early_write")
+        value = operands[0].value
         m.d.sync += [
-            operands.vertical.eq(vertical),
-            operands.broadcast.eq(scalar),
-            operands.pass_index.eq(pass_index),
-            self.complete.eq(running & last_pass),
-            self.write.eq(running & last_pass & (last_word | ~reduces)),
+            operands[0].vertical.eq(vertical),
+            operands[0].broadcast.eq(scalar),
+            operands[0].pass_index.eq(pass_index),
             value.first.eq((word == 0) | ~reduces),
             value.result.width.eq(width),
             value.result.product.eq(product),
@@ -185,17 +191,24 @@ class VectorControl(Component):
             value.result.tail.eq(tail),
             value.result.address.eq(now.result),
             value.result.fx.eq(Mux(product, now.fx, 0)),
+            *(later.eq(beat) for beat, later in pairwise(operands)),
+            Cat(complete, self.complete).eq(Cat(running & last_pass, complete)),
+            Cat(write, self.write).eq(Cat(running & last_pass & (last_word | ~reduces), write)),
         ]
-        m.d.comb += self.operands.eq(operands)
+        m.d.comb += self.operands.eq(operands[-1])
         if needs.logistic.rows:
             most = MOST_FRACTION
-            function: Any = Signal(logistic_beat(), reset_less=True)
-            m.d.comb += self.logistic.eq(function)
+            functions: list[Any] = [
+                Signal(logistic_beat(), name=f"function_{cycle}", reset_less=True)
+                for cycle in cycles
+            ]
+            m.d.comb += self.logistic.eq(functions[-1])
             m.d.sync += [
-                function.active.eq(running & logistic),
-                function.function.eq(vertical),
-                function.missing.eq(Mux(now.fx > most, 0, most - now.fx)),
-                function.lane.eq(pass_index),
+                functions[0].active.eq(running & logistic),
+                functions[0].function.eq(vertical),
+                functions[0].missing.eq(Mux(now.fx > most, 0, most - now.fx)),
+                functions[0].lane.eq(pass_index),
+                *(later.eq(beat) for beat, later in pairwise(functions)),
             ]
         unwritten = Signal(range(VECTOR_LATENCY))
         with m.If(running):

@@ -1,6 +1,6 @@
 """The last two cycles of a result: scale, round, saturate, place and write."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
@@ -14,6 +14,7 @@ from isa.table import MAX_FX, ReductionOp, Width
 from isa.timing import WORD_BYTES
 
 from .ports import ScratchpadWritePort
+from .stages import shift_cycles
 from .vector_beat import is_product, is_reduced, is_width, lanes_of, result_beat
 from .vector_needs import VectorNeeds
 
@@ -21,6 +22,33 @@ __all__ = ["VectorFinish"]
 
 #: Width of the shifter's lane when there is only one.
 _WHOLE_BITS = 2 * WORD_BITS
+#: Low bits of FX that the second cycle shifts by, where there are two.
+_FINE_STEPS = 3
+
+
+class _Scaled(NamedTuple):
+    """A shifted result.
+
+    Attributes:
+        beat, write: beside it. split, whole: its lanes. granule: bits of the narrowest of them.
+        shifted, dropped, signs: as of :class:`hdl.simd.LaneShifter`.
+    """
+
+    beat: Any
+    write: Value
+    split: list[tuple[Width, Value]]
+    whole: Value
+    granule: int
+    shifted: Value
+    dropped: Value
+    signs: list[Value]
+
+
+def _registered(m: Module, signal: Signal) -> Signal:
+    """``signal`` a cycle later."""
+    later = Signal(len(signal), name=f"{signal.name}_later", reset_less=True)
+    m.d.sync += later.eq(signal)
+    return later
 
 
 class VectorFinish(Component):
@@ -28,19 +56,21 @@ class VectorFinish(Component):
 
     Two cycles: shift, and see whether the result is out of range; round, saturate and write. What
     is out of range before rounding is so after it, and rounding alone can only turn the largest
-    number into a negative one.
+    number into a negative one. With two of :func:`pe.stages.shift_cycles` the first is in two, and
+    its comparison with the range ends in the last cycle.
 
     Members:
         total: in, signed, and total_beat, total_write: in; of
             :class:`pe.vector_horizontal.VectorHorizontal`.
         logistic, logistic_valid: in, with ``total``; this word is the value instead, of a unit of
             its own; only if the configuration has a logistic instruction.
-        port: :class:`pe.ports.ScratchpadWritePort`, out, one cycle later.
+        port: :class:`pe.ports.ScratchpadWritePort`, out, :func:`pe.stages.shift_cycles` later.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         self.needs = VectorNeeds.of(config)
+        self.cycles = shift_cycles(config)
         self.granule = min(self.needs.widths).bits
         members: dict[str, Any] = {
             "total": In(signed(self.needs.total_bits)),
@@ -56,14 +86,14 @@ class VectorFinish(Component):
         m = Module()
         needs = self.needs
         count = WORD_BITS // self.granule
-        value = Signal(WORD_BITS, reset_less=True)
-        round_up = Signal(count, reset_less=True)
-        out_of_range = Signal(count, reset_less=True)
-        negative = Signal(count, reset_less=True)
         beat: Any = Signal(result_beat(self.config), reset_less=True)
         write = Signal()
-        m.d.sync += [beat.eq(self.total_beat), write.eq(self.total_write)]
-        self._scale(m, platform, value, round_up, out_of_range, negative)
+        value = Signal(WORD_BITS, reset_less=True)
+        round_up = Signal(count, reset_less=True)
+        scaled = self._scale(m, platform)
+        m.d.sync += [beat.eq(scaled.beat), write.eq(scaled.write)]
+        self._narrow(m, scaled, value, round_up)
+        out_of_range, negative = self._compare(m, scaled, beat)
 
         lanes = lanes_of(m, beat.width, needs)
         rounded: Value = value
@@ -94,109 +124,127 @@ class VectorFinish(Component):
         ]
         return m
 
-    def _scale(
-        self,
-        m: Module,
-        platform: object,
-        value: Signal,
-        round_up: Signal,
-        out_of_range: Signal,
-        negative: Signal,
-    ) -> None:
-        """First cycle: shift, narrow to the element width, compare with its range."""
+    def _split(self, m: Module, beat: Any) -> tuple[list[tuple[Width, Value]], Value]:
+        """Width of an element and 1 while there are several lanes of twice as many bits, for each
+        that occurs; 1 while there are no such lanes."""
         needs = self.needs
-        beat = self.total_beat
-        lanewise = needs.elementwise.products
-        bits = needs.total_bits
-        # (lane bits of the element, 1 while there are several lanes of twice as many).
         split: list[tuple[Width, Value]] = []
         lanes = is_product(beat.product, needs) & ~is_reduced(beat.reduction, needs)
-        for width in sorted(lanewise.widths - {Width.W64}):
+        for width in sorted(needs.elementwise.products.widths - {Width.W64}):
             active = Signal(name=f"split_{width.bits}")
             m.d.comb += active.eq(lanes & is_width(beat.width, [width], needs))
             split.append((width, active))
         whole = Signal()
         m.d.comb += whole.eq(~Cat(active for _, active in split).any())
-        shifted: Value = self.total
-        dropped: Value = Const(0, 1)
-        granule = _WHOLE_BITS
-        signs: list[Value] = [self.total[-1]]
-        if needs.products.rows:
-            widths = [2 * width.bits for width, _ in split] + [_WHOLE_BITS]
-            granule = widths[0]
-            shifter = LaneShifter(bits, granule, widths, MAX_FX.bit_length())
-            m.submodules.shifter = once(shifter, platform)
-            m.d.comb += [
-                shifter.data.eq(self.total),
-                shifter.amount.eq(beat.fx),
-                shifter.lanes.eq(Cat(*(active for _, active in split), whole)),
-            ]
-            shifted, dropped, signs = shifter.shifted, shifter.dropped, list(shifter.sign)
-        self._narrow(m, value, round_up, shifted, dropped, split, granule)
-        self._compare(m, out_of_range, negative, shifted, signs, split, whole, granule)
+        return split, whole
 
-    def _narrow(
-        self,
-        m: Module,
-        value: Signal,
-        round_up: Signal,
-        shifted: Value,
-        dropped: Value,
-        split: list[tuple[Width, Value]],
-        granule: int,
-    ) -> None:
+    def _scale(self, m: Module, platform: object) -> "_Scaled":
+        """First cycle, or first two: shift."""
+        needs = self.needs
+        bits = needs.total_bits
+        beat: Any = self.total_beat
+        write: Value = self.total_write
+        split, whole = self._split(m, beat)
+        if not needs.products.rows:
+            return _Scaled(
+                beat, write, split, whole, _WHOLE_BITS, self.total, Const(0, 1), [self.total[-1]]
+            )
+        widths = [2 * width.bits for width, _ in split] + [_WHOLE_BITS]
+        steps = [1 << level for level in range(MAX_FX.bit_length())]
+        coarse = LaneShifter(bits, widths[0], widths, steps[_FINE_STEPS:])
+        fine = LaneShifter(bits, widths[0], widths, steps[:_FINE_STEPS])
+        m.submodules.coarse = once(coarse, platform)
+        m.submodules.fine = once(fine, platform)
+        m.d.comb += [
+            coarse.data.eq(self.total),
+            coarse.amount.eq(beat.fx[_FINE_STEPS:]),
+            coarse.lanes.eq(Cat(*(active for _, active in split), whole)),
+        ]
+        shifted, dropped = coarse.shifted, coarse.dropped
+        if self.cycles > 1:
+            beat = Signal(result_beat(self.config), name="coarse_beat", reset_less=True)
+            write = Signal(name="coarse_write")
+            shifted = Signal(bits, name="coarse_shifted", reset_less=True)
+            dropped = Signal.like(coarse.dropped, name="coarse_dropped", reset_less=True)
+            m.d.sync += [
+                beat.eq(self.total_beat),
+                write.eq(self.total_write),
+                shifted.eq(coarse.shifted),
+                dropped.eq(coarse.dropped),
+            ]
+            self._insert_logistic(m, shifted)
+            split, whole = self._split(m, beat)
+        m.d.comb += [
+            fine.data.eq(shifted),
+            fine.earlier.eq(dropped),
+            fine.amount.eq(beat.fx[:_FINE_STEPS]),
+            fine.lanes.eq(Cat(*(active for _, active in split), whole)),
+        ]
+        return _Scaled(
+            beat, write, split, whole, widths[0], fine.shifted, fine.dropped, list(fine.sign)
+        )
+
+    def _insert_logistic(self, m: Module, register: Signal) -> None:
+        """Such a value is no product and no sum, so nothing behind this changes it."""
+        if self.needs.logistic.rows:
+            with m.If(self.logistic_valid):
+                m.d.sync += register[:WORD_BITS].eq(self.logistic)
+
+    def _narrow(self, m: Module, scaled: "_Scaled", value: Signal, round_up: Signal) -> None:
         """The low half of each lane, and the bit below it."""
         size = self.granule
+        shifted, dropped = scaled.shifted, scaled.dropped
         padded = Cat(shifted, Const(0, max(0, WORD_BITS - len(shifted))))
         for index in range(WORD_BITS // size):
             place = index * size
             part = padded[place : place + size]
             ups = [dropped[0]] if index == 0 else []
-            for width, active in split:
+            for width, active in scaled.split:
                 base = place // width.bits * 2 * width.bits
                 if base:
                     start = base + place % width.bits
                     part = Mux(active, padded[start : start + size], part)
                     if place % width.bits == 0:
-                        ups.append(active & dropped[base // granule])
+                        ups.append(active & dropped[base // scaled.granule])
             m.d.sync += [
                 value[place : place + size].eq(part),
                 round_up[index].eq(Cat(ups).any()),
             ]
-        if self.needs.logistic.rows:
-            # Such a value is no product and no sum, so nothing behind this changes it.
-            with m.If(self.logistic_valid):
-                m.d.sync += value.eq(self.logistic)
+        if self.cycles == 1:
+            self._insert_logistic(m, value)
 
-    def _compare(
-        self,
-        m: Module,
-        out_of_range: Signal,
-        negative: Signal,
-        shifted: Value,
-        signs: list[Value],
-        split: list[tuple[Width, Value]],
-        whole: Value,
-        granule: int,
-    ) -> None:
-        """For the last granule of each lane of the result: whether it saturates, and its sign."""
+    def _compare(self, m: Module, scaled: "_Scaled", later_beat: Any) -> tuple[Signal, Signal]:
+        """For the last granule of each lane of the result, in the last cycle: whether it
+        saturates, and its sign (otherwise 1)."""
         needs = self.needs
-        beat = self.total_beat
+        beat, split, whole = scaled.beat, scaled.split, scaled.whole
         bits = needs.total_bits
-        scaled = Signal()
-        m.d.comb += scaled.eq(
+        # Bits that differ from the sign of their lane, and bytes with such.
+        differ = Signal(bits)
+        bytes_ = Signal(-(-bits // 8))
+        signs = Signal(len(scaled.signs))
+        m.d.comb += [
+            signs.eq(Cat(scaled.signs)),
+            differ.eq(
+                Cat(
+                    bit ^ signs[min(place // scaled.granule, len(signs) - 1)]
+                    for place, bit in enumerate(scaled.shifted)
+                )
+            ),
+            bytes_.eq(Cat(differ[at : at + 8].any() for at in range(0, bits, 8))),
+        ]
+        if self.cycles > 1:
+            differ, bytes_, signs = (_registered(m, signal) for signal in (differ, bytes_, signs))
+            beat = later_beat
+            split, whole = self._split(m, beat)
+        sums = Signal()
+        m.d.comb += sums.eq(
             is_product(beat.product, needs)
             | one_of(beat.reduction, [ReductionOp.ADD], self._reduction_codes())
         )
-        differ = Signal(bits)
-        m.d.comb += differ.eq(
-            Cat(shifted[bit] ^ signs[min(bit // granule, len(signs) - 1)] for bit in range(bits))
-        )
-        differing_bytes = [differ[at : at + 8].any() for at in range(0, bits, 8)]
 
         def exceeds(base: int, width: int, end: int) -> Value:
-            upper = differing_bytes[(base + width) // 8 : end // 8]
-            return Cat(differ[base + width - 1], *upper).any()
+            return Cat(differ[base + width - 1], bytes_[(base + width) // 8 : end // 8]).any()
 
         bad: dict[int, list[Value]] = {}
         sign: dict[int, list[Value]] = {}
@@ -206,19 +254,25 @@ class VectorFinish(Component):
                 top = (lane + 1) * width.bits // self.granule - 1
                 over = exceeds(base, width.bits, base + 2 * width.bits)
                 bad.setdefault(top, []).append(active & over)
-                sign.setdefault(top, []).append(active & signs[base // granule])
+                sign.setdefault(top, []).append(active & signs[base // scaled.granule])
         for width in needs.widths:
             top = width.bits // self.granule - 1
             here = whole & is_width(beat.width, [width], needs)
             if width.bits <= bits:
                 bad.setdefault(top, []).append(here & exceeds(0, width.bits, bits))
             sign.setdefault(top, []).append(here & signs[0])
-        for top in range(WORD_BITS // self.granule):
-            m.d.sync += [
-                out_of_range[top].eq(scaled & Cat(bad.get(top, [])).any()),
+        count = WORD_BITS // self.granule
+        out_of_range = Signal(count)
+        negative = Signal(count)
+        for top in range(count):
+            m.d.comb += [
+                out_of_range[top].eq(sums & Cat(bad.get(top, [])).any()),
                 # So marked, a value that is in range as it is can't seem to wrap.
-                negative[top].eq(~scaled | Cat(sign.get(top, [])).any()),
+                negative[top].eq(~sums | Cat(sign.get(top, [])).any()),
             ]
+        if self.cycles > 1:
+            return out_of_range, negative
+        return _registered(m, out_of_range), _registered(m, negative)
 
     def _reduction_codes(self) -> set[int]:
         codes = {int(reduction) for reduction in self.needs.reductions}

@@ -95,15 +95,9 @@ class VectorHorizontal(Component):
         replaces = Signal()
         sums = Signal()
         m.d.comb += [
-            less.eq(signed_less(total, _extended(value, needs.total_bits))),
+            less.eq(self._less(total, _extended(value, needs.total_bits))),
             # Of equal numbers it does not matter which one stays.
-            replaces.eq(
-                complete
-                & (
-                    starts
-                    | (~adds & (signed_less(total, _extended(value, needs.total_bits)) ^ least))
-                )
-            ),
+            replaces.eq(complete & (starts | (~adds & (less ^ least)))),
             sums.eq(complete & adds & ~starts),
         ]
         m.d.sync += total.eq(
@@ -112,6 +106,9 @@ class VectorHorizontal(Component):
                 needs.total_bits,
             )
         )
+
+    def _less(self, a: Value, b: Value) -> Value:
+        return signed_less(a, b, chained=self.config.sram != "macro")
 
     @staticmethod
     def _least(code: Value, possible: frozenset[ReductionOp]) -> Value:
@@ -146,7 +143,7 @@ class VectorHorizontal(Component):
         less = Signal()
         takes_upper = Signal()
         m.d.comb += [
-            less.eq(signed_less(_extended(lower, compared), _extended(upper, compared))),
+            less.eq(self._less(_extended(lower, compared), _extended(upper, compared))),
             takes_upper.eq(both & (less ^ least)),
         ]
         total = Signal(signed(max(len(lower), len(addend)) + 1))

@@ -50,9 +50,9 @@ def test_a_result_can_be_read_after_the_latency(producer: str) -> None:
     memory[1024:1032] = bytes(8)
     run(PeConfig(), [make, filler, use], memory)
     wanted = bytearray(memory)
-    (_, made), *_ = expected_writes(make, 0, memory).values()
+    (_, made), *_ = expected_writes(make, 0, memory, PeConfig()).values()
     assert memory[1024 : 1024 + len(made)] == made
-    (_, used), *_ = expected_writes(use, 0, wanted).values()
+    (_, used), *_ = expected_writes(use, 0, wanted, PeConfig()).values()
     assert memory[3000:3008] == used
 
 
@@ -92,7 +92,7 @@ def test_on_the_scratchpad() -> None:
             await ctx.tick()
         ctx.set(pad.write[1].strobe, 0)
         for command in commands:
-            for address, data in expected_writes(command, 0, memory).values():
+            for address, data in expected_writes(command, 0, memory, config).values():
                 memory[address : address + len(data)] = data
             row = command.row
             ctx.set(

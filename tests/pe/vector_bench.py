@@ -13,6 +13,7 @@ from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, passes, row_beats
 from pe.encodings import Encodings
 from pe.ports import vector_command
+from pe.stages import read_cycles, shift_cycles
 from pe.vector import VectorUnit
 
 WORD = 8
@@ -105,8 +106,13 @@ def results(command: Command, memory: bytearray) -> list[int]:
     return [finish(vertical(row, a, b)) for a, b in pairs]
 
 
+def write_cycles(config: PeConfig) -> int:
+    """Cycles from the beat that completes a result to the one in which it is written."""
+    return read_cycles(config) + 6 + shift_cycles(config)
+
+
 def expected_writes(
-    command: Command, start: int, memory: bytearray
+    command: Command, start: int, memory: bytearray, config: PeConfig
 ) -> dict[int, tuple[int, bytes]]:
     """Cycle -> (address, bytes) of the writes of ``command`` whose first beat is in ``start``."""
     row, size = command.row, command.row.width.bytes
@@ -117,7 +123,7 @@ def expected_writes(
     chunk = size if matrix else WORD
     period = row_beats(row, command.vl) if matrix else passes(row)
     return {
-        start + (n + 1) * period - 1 + VECTOR_LATENCY - 1: (
+        start + (n + 1) * period - 1 + write_cycles(config): (
             command.result + at,
             data[at : at + chunk],
         )
@@ -141,7 +147,8 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
         writes: dict[int, tuple[int, bytes]] = {}
         pending: list[tuple[int, Command]] = []
         end = -VECTOR_LATENCY
-        data = [0, 0]
+        #: Words read by each port, the last one first.
+        data = [[0] * read_cycles(config) for _ in dut.read]
         cycle = 0
         beat_cycles: set[int] = set()
         starts: list[tuple[int, Command]] = []
@@ -173,12 +180,12 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
                 layout = vector_command(config)
                 kept = {name: value for name, value in members.items() if layout[name].width}
                 ctx.set(payload, kept)
-            for port, word in zip(dut.read, data, strict=True):
-                ctx.set(port.data, word)
+            for port, words in zip(dut.read, data, strict=True):
+                ctx.set(port.data, words[-1])
             assert ctx.get(dut.beat) == (cycle in beat_cycles), f"beat, cycle {cycle}"
             assert ctx.get(dut.busy) == (cycle <= end + VECTOR_LATENCY - 1), f"busy, cycle {cycle}"
             for start, command in pending:
-                writes |= expected_writes(command, start, memory)
+                writes |= expected_writes(command, start, memory, config)
             pending.clear()
             strobe = ctx.get(dut.write.strobe)
             if cycle in writes:
@@ -193,10 +200,11 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
             # One command runs and one waits: taken unless one would be left waiting after it.
             free = len(starts) == 0
             assert ready == free, f"ready, cycle {cycle}"
-            for index, port in enumerate(dut.read):
+            for words, port in zip(data, dut.read, strict=True):
+                words[1:] = words[:-1]
                 if ctx.get(port.enable):
                     at = ctx.get(port.address)
-                    data[index] = int.from_bytes(memory[at : at + WORD], "little")
+                    words[0] = int.from_bytes(memory[at : at + WORD], "little")
             if strobe:
                 address, word = ctx.get(dut.write.address), ctx.get(dut.write.data)
                 size = strobe.bit_length()
