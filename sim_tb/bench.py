@@ -79,6 +79,7 @@ async def serve(dut: Any) -> None:
                 wall_seconds=time.perf_counter() - started,
                 registers=memories.registers,
                 scratchpad=memories.scratchpad.hex(),
+                in_flight=memories.in_flight,
             )
             session.send_bytes(result.to_json())
 

@@ -123,6 +123,8 @@ class CosimResult:
         registers: 64-bit patterns; empty unless the engine's ``sram`` is ``behavioural``.
         scratchpad: all its bytes; likewise.
         wall_seconds: simulation time on this machine, loading included.
+        in_flight: entries of the array range check, and memory requests, in use at once, as far as
+            that decides whether anything waits; None unless the simulation is ``watched``.
     """
 
     state: PeState
@@ -133,6 +135,7 @@ class CosimResult:
     registers: list[int]
     scratchpad: bytes
     wall_seconds: float
+    in_flight: tuple[int, int] | None = None
 
     @property
     def cycles_per_second(self) -> float:
@@ -148,17 +151,23 @@ class PeSimulation:
         trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (needs the headers of lz4
             and zlib to be built); 700 bytes a cycle as VCD, at a third of the speed.
         ports_only: they hold the engine's ports alone (:mod:`sim_tb.port_trace`).
+        watched: results have :attr:`CosimResult.in_flight`; see :func:`sim_tb.engine.engine_design`.
 
     Raises:
         sim_tb.build.BuildError: the simulator can't be built.
     """
 
     def __init__(
-        self, config: PeConfig, *, trace: Path | None = None, ports_only: bool = False
+        self,
+        config: PeConfig,
+        *,
+        trace: Path | None = None,
+        ports_only: bool = False,
+        watched: bool = False,
     ) -> None:
         self.config = config
         form = trace.suffix.lstrip(".") or "?" if trace else ""
-        folder = build_engine(config, form, ports_only=ports_only)
+        folder = build_engine(config, form, ports_only=ports_only, watched=watched)
         self._session = Session(folder, TOP, trace=trace)
 
     def __enter__(self) -> "PeSimulation":
@@ -259,6 +268,7 @@ class PeSimulation:
             registers=list(result.registers),
             scratchpad=bytes.fromhex(result.scratchpad),
             wall_seconds=result.wall_seconds,
+            in_flight=result.in_flight,
         )
 
 

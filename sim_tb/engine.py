@@ -39,12 +39,14 @@ _SUPPORT = (
     "pe_host.sv",
     "pe_top.sv",
 )
+#: Tells how much of an engine is in use at once.
+_WATCH = "pe_watch.sv"
 #: Rooms whose source decides what the Verilog is.
 _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc")
 
 
 def engine_design(
-    config: PeConfig, pe: str, trace: str = "", *, ports_only: bool = False
+    config: PeConfig, pe: str, trace: str = "", *, ports_only: bool = False, watched: bool = False
 ) -> Design:
     """What the simulator of an engine is built from.
 
@@ -53,11 +55,13 @@ def engine_design(
         pe: SystemVerilog of its top module ``pe`` and all below.
         trace: "" or one of :data:`TRACE_FORMATS`.
         ports_only: waveforms hold the engine's ports alone, which lie in the scope :data:`TOP`.
+        watched: results tell how much of it was in use at once; it must have loads or stores of the
+            scratchpad.
     """
     return Design(
         top=TOP,
         verilog={"pe.sv": pe},
-        support=_SUPPORT,
+        support=(*_SUPPORT, _WATCH) if watched else _SUPPORT,
         parameters={
             "ADDRESS_BITS": config.address_bits,
             "TAG_BITS": config.tag_bits,
@@ -72,20 +76,22 @@ def engine_design(
     )
 
 
-def build_engine(config: PeConfig, trace: str = "", *, ports_only: bool = False) -> Path:
+def build_engine(
+    config: PeConfig, trace: str = "", *, ports_only: bool = False, watched: bool = False
+) -> Path:
     """The folder of the simulator of an engine; see :func:`sim_tb.build.build`.
 
     Parameters:
         config: of the engine.
         trace: "" or the format of waveform files that it can write, of :data:`TRACE_FORMATS`.
-        ports_only: see :func:`engine_design`.
+        ports_only, watched: see :func:`engine_design`.
 
     Raises:
         BuildError: as :func:`sim_tb.build.build`, or no such format.
     """
     check_trace(trace)
     pe = configuration_verilog(config)
-    return build(engine_design(config, pe, trace, ports_only=ports_only))
+    return build(engine_design(config, pe, trace, ports_only=ports_only, watched=watched))
 
 
 def check_trace(trace: str) -> None:

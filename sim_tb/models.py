@@ -177,6 +177,7 @@ class HostResult:
     wall_seconds: float
     registers: tuple[int, ...] = ()
     scratchpad: str = ""
+    in_flight: tuple[int, int] | None = None
 
     def to_json(self) -> bytes:
         """The result as JSON."""
@@ -188,6 +189,8 @@ class HostResult:
         values = {item.name: raw[item.name] for item in fields(cls)}
         values["outcome"] = Outcome(values["outcome"])
         values["counters"] = tuple(values["counters"])
+        if values["in_flight"] is not None:
+            values["in_flight"] = tuple(values["in_flight"])
         values["registers"] = tuple(values["registers"])
         return cls(**values)
 

@@ -4,9 +4,11 @@ from .models import HostModel
 
 __all__ = ["CONTROL", "EngineMemories"]
 
-#: Verilator control file that makes the memories, and nothing else, readable.
+#: Verilator control file that makes the memories and what watches (pe_watch.sv), and nothing else,
+#: readable.
 CONTROL = """`verilator_config
 public_flat_rd -module "sram_*" -var "words"
+public_flat_rd -module "vip_*_watch" -var "most"
 """
 
 _BANKS = 8
@@ -29,6 +31,12 @@ class EngineMemories:
             ]
             for part in ("registers", "scratchpad")
         }
+        self._most = {
+            part: host.array(scope, name, *arrays[scope, name])
+            for scope, name in arrays
+            for part in ("arc", "load_store")
+            if scope.endswith(f".{part}.watch")
+        }
         self._registers = found["registers"][:1]
         self._banks = found["scratchpad"] if len(found["scratchpad"]) == _BANKS else []
 
@@ -36,6 +44,14 @@ class EngineMemories:
     def registers(self) -> tuple[int, ...]:
         """All registers, as 64-bit patterns."""
         return tuple(self._registers[0]) if self._registers else ()
+
+    @property
+    def in_flight(self) -> tuple[int, int] | None:
+        """Entries of the array range check, and memory requests, that were in use at once since the
+        reset (pe_watch.sv); None if the engine is not watched."""
+        if not self._most:
+            return None
+        return int(self._most["arc"][0]), int(self._most["load_store"][0])
 
     @property
     def scratchpad(self) -> bytes:

@@ -3,18 +3,25 @@
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hdl.config import PeConfig
 from hdl.ports import PeState
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
-from isa.table import BY_KEY
+from isa.table import BY_KEY, REGISTERS
 
 from .cosim import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 
-__all__ = ["ProgramFaultError", "TrimCheck", "Workload", "check_trimmed"]
+__all__ = [
+    "Measured",
+    "ProgramFaultError",
+    "TrimCheck",
+    "Workload",
+    "check_trimmed",
+    "measure",
+]
 
 _BLOCK = 1 << 20
 _FAULT_CYCLES = 10_000
@@ -49,12 +56,45 @@ class Workload:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A run of a workload on an engine.
+
+    Attributes:
+        config: of the engine. result: how it ended. memory: digest of the memory it left.
+    """
+
+    config: PeConfig
+    result: CosimResult
+    memory: str
+
+    @property
+    def own_cycles(self) -> int:
+        """Cycles of the program, with some that all engines have in common at start and end. The
+        launch, which clears a register a cycle, is left out."""
+        return self.result.cycles - self.config.registers
+
+    @property
+    def registers(self) -> list[int]:
+        """All registers that an engine can have, as 64-bit patterns; one that this engine lacks is
+        never written."""
+        sign = 1 << (self.config.register_width - 1)
+        wide = [((value ^ sign) - sign) % (1 << 64) for value in self.result.registers]
+        return wide + [0] * (REGISTERS - len(wide))
+
+    @property
+    def end(self) -> tuple[PeState, FaultCause, int | None]:
+        """State, cause and place; a program that halts has no place of a fault."""
+        faulted = self.result.state is PeState.FAULTED
+        return self.result.state, self.result.cause, self.result.pc if faulted else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrimCheck:
     """What the comparison found.
 
     Attributes:
-        match: end (with cause and place of a fault), memory, scratchpad, registers, cycles and
-            all counters are the same on both engines.
+        match: end (with cause and place of a fault), memory, scratchpad, registers, cycles and,
+            where both engines have them, all counters are the same.
         different: what is not, by name.
         cycles_full, cycles_trimmed: of the program.
         removed: number of instructions that the trimmed engine does not have.
@@ -94,10 +134,12 @@ def _digest(image: DramImage) -> str:
 
 
 def _run(
-    simulation: PeSimulation, work: Workload, progress: Callable[[int], None] | None
-) -> tuple[CosimResult, str]:
-    config = simulation.config
-    with DramImage(1 << config.address_bits) as image:
+    simulation: PeSimulation,
+    work: Workload,
+    memory_bytes: int,
+    progress: Callable[[int], None] | None,
+) -> Measured:
+    with DramImage(memory_bytes) as image:
         image.write(0, work.contents)
         job = Job(
             words=work.program.words,
@@ -107,13 +149,39 @@ def _run(
             max_cycles=work.max_cycles,
         )
         result = simulation.run(job, progress)
-        return result, _digest(image)
+        return Measured(config=simulation.config, result=result, memory=_digest(image))
 
 
-def _without_fault(simulation: PeSimulation, keys: list[str]) -> tuple[str, ...]:
+def measure(
+    work: Workload, config: PeConfig, progress: Callable[[int], None] | None = None
+) -> Measured:
+    """Run ``work`` on the full engine, watching how much of it is in use at once.
+
+    Parameters:
+        config: of the engine; it has loads and stores of the scratchpad.
+        progress: called now and then with the cycles so far.
+
+    Raises:
+        ProgramFaultError: the program faults, and may not.
+        CosimError: a run that does not end.
+        sim_tb.build.BuildError: the simulator can't be built.
+    """
+    with PeSimulation(config, watched=True) as simulation:
+        measured = _run(simulation, work, 1 << config.address_bits, progress)
+    result = measured.result
+    if result.state is not PeState.HALTED and not work.may_fault:
+        raise ProgramFaultError(
+            f"the program faults on the full engine: {result.cause.name} at word {result.pc}"
+        )
+    return measured
+
+
+def _without_fault(config: PeConfig, keys: list[str]) -> tuple[str, ...]:
     """Those of ``keys`` that do not stop the engine as illegal instructions."""
     halt = BY_KEY["halt"].match
-    with DramImage(1 << simulation.config.address_bits) as image:
+    # A ROM has no place for them; all else about the engine is the same.
+    loaded = replace(config, program=None)
+    with PeSimulation(loaded) as simulation, DramImage(1 << config.address_bits) as image:
         jobs = [
             Job(words=(BY_KEY[key].match, halt), image=image, max_cycles=_FAULT_CYCLES)
             for key in keys
@@ -128,22 +196,21 @@ def _without_fault(simulation: PeSimulation, keys: list[str]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _end(result: CosimResult) -> tuple[PeState, FaultCause, int | None]:
-    """State, cause and place; a program that halts has no place of a fault."""
-    faulted = result.state is PeState.FAULTED
-    return result.state, result.cause, result.pc if faulted else None
-
-
 def check_trimmed(
     work: Workload,
     full: PeConfig,
     trimmed: PeConfig,
     progress: Callable[[int], None] | None = None,
+    *,
+    before: Measured | None = None,
 ) -> TrimCheck:
     """Run ``work`` on both engines, and each removed instruction on the trimmed one.
 
+    What the trimmed engine has no place for must be as it was at the start in the full one.
+
     Parameters:
         progress: called now and then with the cycles so far, of the full engine first.
+        before: the full engine's run, if it has been done (:func:`measure`).
 
     Raises:
         ProgramFaultError: the program faults on the full engine, and may not.
@@ -151,39 +218,37 @@ def check_trimmed(
         sim_tb.build.BuildError: a simulator can't be built.
     """
     removed = sorted(full.instructions - trimmed.instructions)
-    with PeSimulation(full) as simulation:
-        before, memory_before = _run(simulation, work, progress)
-    if before.state is not PeState.HALTED and not work.may_fault:
-        raise ProgramFaultError(
-            f"the program faults on the full engine: {before.cause.name} at word {before.pc}"
-        )
-    begun = before.cycles
+    one = before or measure(work, full, progress)
+    begun = one.result.cycles
 
     def shifted(cycles: int) -> None:
         if progress is not None:
             progress(begun + cycles)
 
     with PeSimulation(trimmed) as simulation:
-        after, memory_after = _run(simulation, work, shifted)
-        unfaulted = _without_fault(simulation, removed)
-    kept = len(after.registers)
-    pairs = {
-        "end": (_end(before), _end(after)),
-        "memory": (memory_before, memory_after),
-        "scratchpad": (before.scratchpad, after.scratchpad),
-        # A register that the trimmed engine lacks is never written.
-        "registers": (before.registers, after.registers + [0] * (len(before.registers) - kept)),
-        # Not the host's cycles: an engine with fewer registers is ready sooner.
-        "counters": (before.counters, after.counters),
+        # The memory is the full engine's: an address that a trimmed one lacks can't be sent.
+        other = _run(simulation, work, 1 << full.address_bits, shifted)
+    pairs: dict[str, tuple[object, object]] = {
+        "end": (one.end, other.end),
+        "memory": (one.memory, other.memory),
+        "scratchpad": (
+            one.result.scratchpad,
+            other.result.scratchpad.ljust(len(one.result.scratchpad), b"\0"),
+        ),
+        "registers": (one.registers, other.registers),
+        "cycles": (one.own_cycles, other.own_cycles),
     }
-    different = tuple(name for name, (one, other) in pairs.items() if one != other)
+    if full.counters and trimmed.counters:
+        pairs["counters"] = (one.result.counters, other.result.counters)
+    different = tuple(name for name, (was, now) in pairs.items() if was != now)
+    cycles = one.result.counters["CYCLES"] or one.own_cycles
     return TrimCheck(
         match=not different,
         different=different,
-        cycles_full=before.counters["CYCLES"] or before.cycles,
-        cycles_trimmed=after.counters["CYCLES"] or after.cycles,
+        cycles_full=cycles,
+        cycles_trimmed=cycles + other.own_cycles - one.own_cycles,
         removed=len(removed),
-        unfaulted=unfaulted,
-        full=before,
-        trimmed=after,
+        unfaulted=_without_fault(trimmed, removed),
+        full=one.result,
+        trimmed=other.result,
     )

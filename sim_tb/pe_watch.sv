@@ -1,0 +1,45 @@
+// Watches how much of an engine is in use at once, bound into its Verilog. `most` is the smallest
+// size with which nothing would have waited for a free place since the reset.
+
+module vip_arc_watch #(
+    parameter int ENTRIES = 1
+) (
+    input logic clk,
+    input logic rst,
+    input logic [ENTRIES-1:0] taken,
+    input logic allocate
+);
+  int unsigned most[1];
+  int unsigned earlier;
+
+  // An entry is allocated in the cycle after that in which one was found free.
+  always_ff @(posedge clk) begin
+    earlier <= $countones(taken);
+    if (rst) most[0] <= 0;
+    else if (allocate && earlier >= most[0]) most[0] <= earlier + 1;
+  end
+endmodule
+
+module vip_queue_watch #(
+    parameter int BITS = 1
+) (
+    input logic clk,
+    input logic rst,
+    input logic [BITS-1:0] outstanding,
+    input logic tag_taken
+);
+  int unsigned most[1];
+  int unsigned earlier;
+
+  // A tag that a response frees can be taken two cycles later.
+  always_ff @(posedge clk) begin
+    earlier <= 32'(outstanding) + 32'(tag_taken);
+    if (rst) most[0] <= 0;
+    else if (tag_taken && earlier >= most[0]) most[0] <= earlier + 1;
+  end
+endmodule
+
+bind arc vip_arc_watch #(.ENTRIES($bits(taken))) watch (.clk, .rst, .taken, .allocate);
+bind load_store vip_queue_watch #(.BITS($bits(outstanding))) watch (
+    .clk, .rst, .outstanding, .tag_taken
+);
