@@ -10,7 +10,7 @@ from isa.launch import START_FX, START_MR, START_VL
 from isa.program import Program
 from isa.table import MIN_REGISTER_WIDTH, Opcode, Unit
 
-from .errors import TrimError
+from .errors import CoverageError
 from .facts import Facts
 from .profile import Profile
 from .reach import place
@@ -92,7 +92,7 @@ def check_covered(studies: Iterable[Study]) -> None:
     """Make sure that profiles went wherever their programs can go.
 
     Raises:
-        TrimError: one did not; names the branches, with source lines.
+        CoverageError: one did not; names the branches, with source lines.
     """
     for study in studies:
         if study.profile is None:
@@ -109,7 +109,7 @@ def check_covered(studies: Iterable[Study]) -> None:
         if missing:
             more = len(missing) - _NAMED
             text = ", ".join(missing[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-            raise TrimError(f"the profile does not cover the program: {text}")
+            raise CoverageError(f"the profile does not cover the program: {text}")
 
 
 #: Stands for the launch where the address of a word is expected.

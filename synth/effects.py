@@ -14,12 +14,12 @@ from isa.table import (
     Opcode,
     ScalarOp,
     Unit,
-    VerticalOp,
 )
 
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, clip, evaluate
 from .reach import FX, MR, VL
+from .spans import register_access, transfer, vector_spans
 
 __all__ = ["Effects", "Registers", "held_range"]
 
@@ -144,24 +144,15 @@ class Effects:
 
     def _vector(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
-        width, matrix = row.width.bytes, row.reduction is not None
-        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-        third = row.logistic is None and not (matrix and row.vertical is VerticalOp.NOP)
-        element = row.opcode == Opcode.VECTOR_SCALAR
+        width, spans = row.width.bytes, vector_spans(row, word)
         facts, inside = self.facts, self._inside
 
         def effect(registers: Registers) -> bool:
-            vl, mr = registers[VL], registers[MR]
-            (vl_low, vl_high), (mr_low, mr_high) = bounds(vl), bounds(mr)
-            row_bytes = vl_low * width, vl_high * width
-            spans = [
-                (a, (mr_low * width, mr_high * width) if matrix else row_bytes),
-                (b, (mr_low * row_bytes[0], mr_high * row_bytes[1]) if matrix else row_bytes),
-            ]
-            if third:
-                spans.append((c, (width, width) if element else row_bytes))
+            (vl_low, vl_high), (mr_low, mr_high) = bounds(registers[VL]), bounds(registers[MR])
             ends = []
-            for register, (least, most) in spans:
+            for register, by_vl, by_mr in spans:
+                least = width * (vl_low if by_vl else 1) * (mr_low if by_mr else 1)
+                most = width * (vl_high if by_vl else 1) * (mr_high if by_mr else 1)
                 end = inside(registers, register, least, most)
                 if end is None:
                     return False
@@ -189,15 +180,14 @@ class Effects:
     def _transfer(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
         width = row.width.bytes
-        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-        near, far = (a, b) if row.opcode == Opcode.LD_SRAM else (b, a)
+        near, far, length = transfer(row, word)
         facts, inside, pad, memory = self.facts, self._inside, self.pad, self.memory
 
         def effect(registers: Registers) -> bool:
-            count = clip(registers[c], 0, min(pad, memory) // width)
+            count = clip(registers[length], 0, min(pad, memory) // width)
             if count is None:
                 return False
-            registers[c] = count
+            registers[length] = count
             least, most = (end * width for end in bounds(count))
             end = inside(registers, near, least, most)
             place = clip(registers[far], 0, memory - least)
@@ -213,9 +203,7 @@ class Effects:
     def _register(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
         width, bits = row.width.bytes, row.width.bits
-        a, b = FIELD_A.extract(word), FIELD_B.extract(word)
-        load = row.opcode == Opcode.LD_REG
-        far = b if load else a
+        far, written = register_access(row, word)
         facts, memory = self.facts, self.memory
         low = max(-(1 << (bits - 1)), self.low)
         loaded = Interval(low, -1 - low)
@@ -229,8 +217,8 @@ class Effects:
                 return False
             registers[far] = place
             facts.reaches(address, bounds(place)[1] + width)
-            if load:
-                registers[a] = loaded
+            if written is not None:
+                registers[written] = loaded
                 facts.writes(address, *loaded)
             return True
 

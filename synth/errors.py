@@ -2,7 +2,7 @@
 
 from isa.errors import VipError
 
-__all__ = ["SynthesisError", "TrimError"]
+__all__ = ["CoverageError", "SynthesisError", "TrimError"]
 
 
 class SynthesisError(VipError):
@@ -11,3 +11,7 @@ class SynthesisError(VipError):
 
 class TrimError(SynthesisError):
     """A program that no processing engine can be trimmed to; one line says why."""
+
+
+class CoverageError(TrimError):
+    """A profile that leaves out what its program can do; the line names the branches."""

@@ -7,34 +7,22 @@ instruction set, so that it can't be taken for another program's.
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hdl.config import PeConfig
 from isa.files import write_atomically
 from isa.image import DramImage
-from isa.operations import Operation, ProcessorState
 from isa.program import Program
 from isa.simulator import Simulator
-from isa.table import (
-    FIELD_A,
-    FIELD_B,
-    FIELD_C,
-    IMM14,
-    ISA_VERSION,
-    Instruction,
-    Opcode,
-    Unit,
-    VerticalOp,
-)
+from isa.table import ISA_VERSION
 
-from .effects import held_range
 from .errors import TrimError
 from .facts import Facts
-from .interval import signed
+from .recorder import recorder
 
-__all__ = ["InFlight", "Profile", "profile_run", "program_digest"]
+__all__ = ["InFlight", "Profile", "profile_of", "profile_run", "program_digest"]
 
 _FORMAT = "vip-profile"
 _STEP = 200_000
@@ -159,175 +147,6 @@ def program_digest(program: Program) -> str:
     return hashlib.sha256(words).hexdigest()
 
 
-@dataclass
-class _Recorder:
-    """Watches a simulator and notes what its program does."""
-
-    facts: Facts = field(default_factory=Facts)
-
-    def observe(
-        self,
-        state: ProcessorState,
-        row: Instruction,
-        word: int,
-        address: int,
-        operation: Operation,
-    ) -> Operation:
-        """See :data:`isa.simulator.Observer`."""
-        opcode = Opcode.ALU_REG if row.scalar is not None else row.opcode
-        if row.branch is not None:
-            return self._branch(row, word, address, operation)
-        if row.scalar is not None:
-            return self._scalar(state, row, word, address, operation)
-        if opcode in (Opcode.MOV, Opcode.MOV_IMM):
-            return self._written(state, word, address, operation)
-        if opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
-            return self._setting(state, word, address, operation)
-        if row.unit is Unit.VECTOR:
-            return self._vector(state, row, word, address, operation)
-        if opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
-            return self._transfer(state, row, word, address, operation)
-        if opcode in (Opcode.LD_REG, Opcode.ST_REG):
-            return self._register(state, row, word, address, operation)
-        return operation
-
-    def _branch(self, row: Instruction, word: int, address: int, operation: Operation) -> Operation:
-        next_word, facts = address + 1, self.facts
-        # Both sides of a branch to the next word are the same.
-        to_next = row.operands[-1].field.extract(word) == 1
-
-        def observed() -> int:
-            following = operation()
-            if following != next_word or to_next:
-                facts.taken.add(address)
-            if following == next_word:
-                facts.passed.add(address)
-            return following
-
-        return observed
-
-    def _scalar(
-        self,
-        state: ProcessorState,
-        row: Instruction,
-        word: int,
-        address: int,
-        operation: Operation,
-    ) -> Operation:
-        assert row.scalar is not None
-        registers, facts, which = state.registers, self.facts, row.scalar
-        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-        constant = IMM14.extract(word) if row.operands[2].field is IMM14 else None
-
-        def observed() -> int:
-            first = signed(registers[b])
-            second = signed(registers[c]) if constant is None else constant
-            following = operation()
-            facts.writes(address, *held_range(which, first, second, signed(registers[a])))
-            return following
-
-        return observed
-
-    def _written(
-        self, state: ProcessorState, word: int, address: int, operation: Operation
-    ) -> Operation:
-        registers, facts, a = state.registers, self.facts, FIELD_A.extract(word)
-
-        def observed() -> int:
-            following = operation()
-            value = signed(registers[a])
-            facts.writes(address, value, value)
-            return following
-
-        return observed
-
-    def _setting(
-        self, state: ProcessorState, word: int, address: int, operation: Operation
-    ) -> Operation:
-        registers, facts, a = state.registers, self.facts, FIELD_A.extract(word)
-
-        def observed() -> int:
-            following = operation()
-            facts.sets(address, registers[a], registers[a])
-            return following
-
-        return observed
-
-    def _vector(
-        self,
-        state: ProcessorState,
-        row: Instruction,
-        word: int,
-        address: int,
-        operation: Operation,
-    ) -> Operation:
-        assert row.width is not None
-        registers, facts, width = state.registers, self.facts, row.width.bytes
-        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-        matrix, element = row.reduction is not None, row.opcode == Opcode.VECTOR_SCALAR
-        third = row.logistic is None and not (matrix and row.vertical is VerticalOp.NOP)
-
-        def observed() -> int:
-            following = operation()
-            length = state.vl * width
-            rows = state.mr if matrix else 1
-            end = max(
-                registers[a] + (rows * width if matrix else length), registers[b] + rows * length
-            )
-            if third:
-                end = max(end, registers[c] + (width if element else length))
-            facts.touches(address, end)
-            return following
-
-        return observed
-
-    def _transfer(
-        self,
-        state: ProcessorState,
-        row: Instruction,
-        word: int,
-        address: int,
-        operation: Operation,
-    ) -> Operation:
-        assert row.width is not None
-        registers, facts, width = state.registers, self.facts, row.width.bytes
-        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-        near, far = (a, b) if row.opcode == Opcode.LD_SRAM else (b, a)
-
-        def observed() -> int:
-            following = operation()
-            length = registers[c] * width
-            facts.touches(address, registers[near] + length)
-            facts.reaches(address, registers[far] + length)
-            return following
-
-        return observed
-
-    def _register(
-        self,
-        state: ProcessorState,
-        row: Instruction,
-        word: int,
-        address: int,
-        operation: Operation,
-    ) -> Operation:
-        assert row.width is not None
-        registers, facts, width = state.registers, self.facts, row.width.bytes
-        a, b = FIELD_A.extract(word), FIELD_B.extract(word)
-        load = row.opcode == Opcode.LD_REG
-
-        def observed() -> int:
-            end = registers[b if load else a] + width
-            following = operation()
-            facts.reaches(address, end)
-            if load:
-                value = signed(registers[a])
-                facts.writes(address, value, value)
-            return following
-
-        return observed
-
-
 def profile_run(
     program: Program,
     image: DramImage,
@@ -355,7 +174,7 @@ def profile_run(
         TrimError: the program faults and may not, or does not end within ``limit``.
         isa.simulator.SimulatorError: it does not fit the engine.
     """
-    recorder = _Recorder()
+    facts = Facts()
     simulator = Simulator(
         program,
         image,
@@ -372,7 +191,7 @@ def profile_run(
         register_width=config.register_width,
         max_vl=config.max_vl,
         max_mr=config.max_mr,
-        observer=recorder.observe,
+        observer=recorder(facts),
     )
     outcome = simulator.run(min(_STEP, limit))
     while outcome.state == "limit" and outcome.instructions < limit:
@@ -383,6 +202,11 @@ def profile_run(
         raise TrimError(f"the profiled run did not end within {limit} instructions")
     if outcome.state == "faulted" and not may_fault:
         raise TrimError(f"the profiled run faults: {outcome.cause.name} at word {outcome.pc}")
-    facts = recorder.facts
+    return profile_of(program, simulator, facts, parameters)
+
+
+def profile_of(program: Program, simulator: Simulator, facts: Facts, parameters: int) -> Profile:
+    """The profile of a run that ``simulator`` did for the observer of ``facts``
+    (:func:`synth.recorder.recorder`), launched with ``parameters``."""
     facts.executed |= {address for address, count in enumerate(simulator.visits) if count}
     return Profile(digest=program_digest(program), facts=facts, parameters=parameters)

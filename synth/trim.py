@@ -7,7 +7,7 @@ more faults. Either way the engine does what the full one does or stops. Source:
 design decision 6.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,8 +56,8 @@ def trim(
 
     Raises:
         TrimError: a program that does not run on ``config`` or holds words that are no
-            instructions; a profile of another program; one that does not cover its program where a
-            size depends on it.
+            instructions; a profile of another program.
+        CoverageError: a profile that does not cover its program, where a size depends on it.
     """
     return report(
         programs,
@@ -107,9 +107,11 @@ def report(
         Study(program=program, name=name, values=analyse(program, config, launch), profile=profile)
         for program, name, profile in zip(listed, shown, found, strict=True)
     ]
-    needs = union(
-        needed(study.program, study.values.facts.executed, study.name) for study in studies
-    )
+    parts = {
+        study.name: needed(study.program, study.values.facts.executed, study.name)
+        for study in studies
+    }
+    needs = union(parts.values())
     _check(needs, config)
     sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
     if not allow_uncovered and any(
@@ -127,6 +129,7 @@ def report(
     )
     return TrimReport(
         needs=needs,
+        parts=parts,
         full=config,
         trimmed=trimmed,
         bounds=bounds,
@@ -198,13 +201,15 @@ class TrimReport:
     """What trimming took away, and why the rest is still there.
 
     Attributes:
-        needs: of the programs. full, trimmed: configurations before and after.
+        needs: of the programs. parts: of each, by its name; "" if there is one.
+        full, trimmed: configurations before and after.
         bounds: sizes, with how each is known.
         exact: every state that the analysis found belongs to a run with some data; else it joined
             states, and what it proves may be more than any run needs.
     """
 
     needs: Needs
+    parts: Mapping[str, Needs]
     full: PeConfig
     trimmed: PeConfig
     bounds: tuple[Bound, ...]

@@ -1,23 +1,28 @@
 """A trimmed engine in cosimulation: same answer, same cycles, and faults on what is gone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hdl.config import PeConfig
 from hdl.ports import PeState
 from isa.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from sim_tb.cosim import CosimResult, MemoryBehaviour, run_pe
+from sim_tb.cosim import MemoryBehaviour, run_pe
+from sim_tb.trim_check import Workload, check_trimmed
 from soc.presets import preset
-from synth.trim import trim
+from synth.trim import report, trim
+from vip.trimming import observe
 
 FULL = preset("pe-small")
-INPUT, OUTPUT, ELEMENTS = 0x1000, 0x2000, 32
+INPUT, ELEMENTS, BLOCKS = 0x1000, 32, 5
 
-#: Sums of products of neighbours, block by block, with loops, loads, stores and a fence.
+#: Sums of products of neighbours, block by block, with loops, loads, stores and a fence; the memory
+#: says how many blocks.
 PROGRAM = assemble(
     """
+        ld.reg [16-bit] r13, r5
         mov.imm r6, #32        ; elements
         set.vl r6
         mov.imm r7, #0         ; in the scratchpad: first, second, result
@@ -26,7 +31,6 @@ PROGRAM = assemble(
         mov.imm r10, #0x1000
         mov.imm r11, #0x2000
         mov.imm r12, #0
-        mov.imm r13, #5
     top: ld.sram [16-bit] r7, r10, r6
         ld.sram [16-bit] r8, r10, r6
         v.v.add [16-bit] r9, r7, r8
@@ -42,44 +46,54 @@ PROGRAM = assemble(
         halt
     """
 )
-#: The same beginning, then an instruction that the program above has not.
-INTRUDER = assemble("mov.imm r6, #1\nset.vl r6\nv.v.mul [16-bit] r6, r6, r6\nhalt\n")
 
 
-def outcome(config: PeConfig, program=PROGRAM) -> tuple[CosimResult, bytes]:
-    values = np.random.default_rng(7).integers(-30000, 30000, 5 * ELEMENTS, dtype=np.int16)
-    with DramImage(1 << FULL.address_bits) as image:
-        image.array(INPUT, len(values), np.int16)[:] = values
-        result = run_pe(
-            program,
-            image,
-            config=config,
-            max_cycles=20_000,
-            memory=MemoryBehaviour(latency=20),
-        )
-        return result, bytes(image.array(OUTPUT, len(values), np.int16))
+def workload(blocks: int) -> Workload:
+    values = np.random.default_rng(7).integers(-30000, 30000, BLOCKS * ELEMENTS, dtype=np.int16)
+    contents = blocks.to_bytes(2, "little").ljust(INPUT, b"\0") + values.tobytes()
+    return Workload(
+        program=PROGRAM,
+        contents=contents,
+        memory=MemoryBehaviour(latency=20),
+        max_cycles=20_000,
+    )
 
 
 @pytest.mark.slow
 def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
-    trimmed = trim(PROGRAM, FULL)
-    assert len(trimmed.instructions) < 20
-    before, memory_before = outcome(FULL)
-    after, memory_after = outcome(trimmed)
-    assert before.state is after.state is PeState.HALTED
-    assert memory_before == memory_after
-    assert any(memory_after)
-    assert before.scratchpad == after.scratchpad
-    assert before.registers[: trimmed.registers] == after.registers
-    assert before.counters == after.counters
-    # The launch clears a register a cycle, before the program's own cycles begin.
-    assert before.cycles - after.cycles == FULL.registers - trimmed.registers
+    seen = observe(workload(BLOCKS), FULL)
+    cut = report(PROGRAM, FULL, [seen.profile])
+    known = {bound.name: (bound.size, bound.basis) for bound in cut.bounds}
+    assert known["scratchpad_bytes"] == (256, "proved")
+    assert known["max_vl"] == (32, "proved")
+    assert known["address_bits"] == (14, "profiled")
+    assert known["register_width"] == (24, "profiled")
+    # Two loads and a store of the block before.
+    assert known["arc_entries"] == (3, "profiled")
+    assert cut.trimmed.load_store_queue < FULL.load_store_queue
+    assert len(cut.trimmed.instructions) < 20
+    check = check_trimmed(seen.work, FULL, cut.trimmed, before=seen.measured)
+    assert check.match, check.different
+    assert not check.unfaulted
+    assert check.cycles_full == check.cycles_trimmed == check.full.counters["CYCLES"]
+    assert any(check.trimmed.scratchpad)
+
+    # More blocks than the profile saw: further in memory than the trimmed engine's addresses go.
+    wild = replace(workload(300), may_fault=True)
+    with DramImage(1 << FULL.address_bits) as image:
+        image.write(0, wild.contents)
+        end = run_pe(PROGRAM, image, config=cut.trimmed, max_cycles=100_000)
+    assert (end.state, end.cause) == (PeState.FAULTED, FaultCause.DRAM_RANGE)
 
 
 @pytest.mark.slow
-def test_what_is_gone_faults() -> None:
-    result, _ = outcome(trim(PROGRAM, FULL), INTRUDER)
-    assert result.state is PeState.FAULTED
-    assert result.cause is FaultCause.ILLEGAL_INSTRUCTION
-    assert result.pc == 2
-    assert outcome(FULL, INTRUDER)[0].state is PeState.HALTED
+def test_program_in_rom_and_what_is_too_small_is_found() -> None:
+    work = workload(BLOCKS)
+    baked = trim(PROGRAM, FULL, rom=True)
+    check = check_trimmed(work, FULL, baked)
+    assert check.match, check.different
+    assert not check.unfaulted
+    # Places for one transfer at a time: the same answer, later.
+    slow = check_trimmed(work, FULL, replace(baked, program=None, arc_entries=1))
+    assert slow.different == ("cycles",)
+    assert slow.cycles_trimmed > slow.cycles_full

@@ -115,6 +115,10 @@ def run(
         int, typer.Option(help="Stop after so many instructions.", min=1, metavar="N")
     ] = 100_000_000,
     dump: DumpOption = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="Write what the program did, for vip trim --profile.", metavar="FILE"),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Run a program on the instruction set simulator.
@@ -125,11 +129,15 @@ def run(
     from isa.image import DramImage
     from isa.simulator import Simulator
     from soc.presets import preset
+    from synth.facts import Facts
+    from synth.profile import profile_of
+    from synth.recorder import recorder
 
     config = preset(preset_name)
-    check_outputs(json)
+    check_outputs(json, profile)
     check_dump(dump, 1 << config.address_bits)
     loaded = read_program(program)
+    facts = Facts()
     with DramImage(1 << config.address_bits) as image:
         if memory is not None:
             image.load_file(0, memory)
@@ -142,6 +150,7 @@ def run(
             address_bits=config.address_bits,
             instructions=config.instructions,
             instruction_words=config.instruction_words,
+            observer=None if profile is None else recorder(facts),
         )
         started = time.perf_counter()
         with tally("instructions") as done:
@@ -166,6 +175,8 @@ def run(
     )
     title = f"{program.name}: {outcome.state}, {outcome.instructions:,} instructions"
     console.print(escape(f"{title} in {seconds:.2f} s"))
+    if profile is not None:
+        profile_of(loaded, simulator, facts, parameters).save(profile)
     _show_executed(simulator.executed)
     show_registers(simulator.registers)
     if outcome.state == "faulted":

@@ -24,10 +24,11 @@ from synth.trim import report
 from ..console import console, counted
 from ..errors import UserError
 from ..output import check_folder, check_outputs, write_json
+from ..trim_report import Checked, show_trim, sound, trim_json
 from .assembly import read_program
 from .cosim import bp_report, show_bp
 from .synth import area_json, show_area
-from .trim import compare_areas, show_trim, trim_json
+from .trim import compare_areas
 
 __all__ = ["demo"]
 
@@ -95,14 +96,15 @@ def demo(
     console.rule("5  area by unit")
     areas = compare_areas(cut.full, cut.trimmed)
     show_area("the engine", {target: area.full for target, area in areas.items()})
-    show_trim(cut, check, areas, zero_memory=work.zero_memory)
+    checks = [Checked(name=source.name, check=check, zero_memory=work.zero_memory)]
+    show_trim(cut, checks, areas)
     full = {target: area.full for target, area in areas.items()}
     area = {**area_json(full), "configuration": configuration_json(config)}
-    trimmed = trim_json(cut, check, areas, zero_memory=work.zero_memory)
+    trimmed = trim_json(cut, checks, areas)
     write_json(output / "area.json", area)
     write_json(output / "trim.json", trimmed)
     write_json(json, {"bp": bp, "area": area, "trim": trimmed})
-    if not check.match or check.unfaulted:
+    if not sound(checks):
         raise UserError("the trimmed engine does not do what the full one does")
     seconds = time.perf_counter() - started
     console.rule(f"done in {seconds:.0f} s")

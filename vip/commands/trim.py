@@ -1,29 +1,32 @@
-"""``vip trim``: the engine that one program needs."""
+"""``vip trim``: the engine that some programs need."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.markup import escape
 
 from hdl.config import PeConfig
-from hdl.ports import PeState
-from isa.table import Unit
 from sim_tb.cosim import MemoryBehaviour
-from sim_tb.trim_check import ProgramFaultError, TrimCheck, Workload, check_trimmed
-from soc.generate import configuration_json
+from sim_tb.trim_check import ProgramFaultError, Workload, check_trimmed
 from soc.generate import generate as write_verilog
 from soc.presets import preset
+from synth.errors import CoverageError
+from synth.histogram import draw_types
+from synth.profile import Profile
 from synth.targets import DEFAULT_TARGETS
 from synth.trim import AreaComparison, TrimReport, compare_area, report
 
 from ..console import console, tally, units_done
 from ..errors import UserError
 from ..output import check_folder, check_outputs, write_json
+from ..trim_report import Checked, show_trim, sound, trim_json
+from ..trimming import Observed, observe
 from .assembly import read_program
 from .options import JsonOption, OutputDirectory, PresetOption
 
-__all__ = ["compare_areas", "show_trim", "trim", "trim_json"]
+__all__ = ["compare_areas", "trim"]
 
 
 def compare_areas(full: PeConfig, trimmed: PeConfig) -> dict[str, AreaComparison]:
@@ -35,115 +38,89 @@ def compare_areas(full: PeConfig, trimmed: PeConfig) -> dict[str, AreaComparison
     return found
 
 
-def trim_json(
-    cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison], *, zero_memory: bool
-) -> dict[str, object]:
-    """The numbers of a trim; savings are fractions of the full engine.
-
-    Parameters:
-        zero_memory: whether the program ran on a memory of zeros.
-    """
-    xc7, generic = areas["xc7"], areas["generic"]
-    return {
-        "match": check.match and not check.unfaulted,
-        "different": list(check.different),
-        "state": check.full.state.name.lower(),
-        "cause": check.full.cause.name,
-        "pc": check.full.pc if check.full.state is PeState.FAULTED else None,
-        "zero_memory": zero_memory,
-        "cycles": check.cycles_trimmed,
-        "cycles_full": check.cycles_full,
-        "cycles_trimmed": check.cycles_trimmed,
-        "removed_instructions": check.removed,
-        "removed_without_fault": list(check.unfaulted),
-        "ff_saved": xc7.saved("ffs"),
-        "lut_saved": xc7.saved("luts"),
-        "dsp_saved": xc7.saved("dsps"),
-        "ge_saved": generic.saved("logic_ge"),
-        "trim": cut.to_json(),
-        "areas": {target: area.to_json() for target, area in areas.items()},
-        "configuration": configuration_json(cut.trimmed),
-        "configuration_full": configuration_json(cut.full),
-    }
+def _memories(programs: Sequence[Path], given: Sequence[str]) -> dict[Path, list[Path]]:
+    """For each program the files that its memory may hold at the start."""
+    found: dict[Path, list[Path]] = {program: [] for program in programs}
+    for text in given:
+        owner, separator, file = text.rpartition("=")
+        if not separator and len(programs) > 1:
+            raise UserError(f"--memory {text}: with several programs, give PROGRAM=FILE")
+        if not separator:
+            found[programs[0]].append(Path(file))
+        elif Path(owner) in found:
+            found[Path(owner)].append(Path(file))
+        else:
+            raise UserError(f"--memory {text}: {owner} is none of the programs")
+    for program, files in found.items():
+        beside = program.with_suffix(".memory")
+        if not files and beside.is_file():
+            files.append(beside)
+    return found
 
 
-def _end(check: TrimCheck) -> str:
-    full = check.full
-    if full.state is PeState.FAULTED:
-        return f"{full.cause.name} at word {full.pc}"
-    return full.state.name.lower()
+def _observe(name: Path, work: Workload, full: PeConfig, *, hardware: bool) -> Observed:
+    with tally(f"{name.name} on the full engine") as done:
+        try:
+            return observe(work, full, hardware=hardware, progress=done)
+        except ProgramFaultError as error:
+            raise UserError(f"{name}: {error} (--allow-fault compares up to there)") from error
 
 
-def show_trim(
-    cut: TrimReport, check: TrimCheck, areas: dict[str, AreaComparison], *, zero_memory: bool
-) -> None:
-    """Print what was removed and what that saves; parameters as for :func:`trim_json`."""
-    removed = Table(title="instructions", show_header=True)
-    for heading in ("unit", "kept", "removed"):
-        removed.add_column(heading, justify="left" if heading == "unit" else "right")
-    for unit in Unit:
-        removed.add_row(unit.value, str(len(cut.kept[unit])), str(len(cut.removed[unit])))
-    console.print(removed)
-    table = Table(title="the engine, full and trimmed")
-    for heading in ("", "full", "trimmed", "saved"):
-        table.add_column(heading, justify="right" if heading else "left")
-    shown = (("generic", "logic_ge"), ("xc7", "luts"), ("xc7", "ffs"), ("xc7", "dsps"))
-    for target, name in (*shown, ("xc7", "brams")):
-        area = areas[target]
-        before, after = area.full.total.values[name], area.trimmed.total.values[name]
-        table.add_row(name, f"{before:,.0f}", f"{after:,.0f}", f"{area.saved(name):.1%}")
-    table.add_row("cycles", f"{check.cycles_full:,}", f"{check.cycles_trimmed:,}", "")
-    table.add_row("end of the program", _end(check), "", "")
-    table.add_row("memory at the start", "zeros" if zero_memory else "given", "", "")
-    console.print(table)
-    if check.match:
-        console.print("memory, scratchpad, registers and cycles are the same on both engines")
-    else:
-        console.print(f"the engines DIFFER in {', '.join(check.different)}")
-    if check.unfaulted:
-        console.print(f"removed, but no fault: {', '.join(check.unfaulted)}")
-    else:
-        console.print(f"each of the {check.removed} removed instructions faults")
-
-
-def _workload(
-    program: Path,
-    memory: Path | None,
-    parameters: int,
-    latency: int,
-    max_cycles: int,
-    may_fault: bool,
-) -> Workload:
-    contents = program.with_suffix(".memory") if memory is None else memory
-    if memory is None and not contents.is_file():
-        console.print("no --memory: the program runs on a memory of zeros", style="dim")
-    return Workload(
-        program=read_program(program),
-        contents=contents.read_bytes() if contents.is_file() or memory is not None else b"",
-        parameters=parameters,
-        memory=MemoryBehaviour(latency=latency),
-        max_cycles=max_cycles,
-        may_fault=may_fault,
-    )
+def _check(runs: Sequence[tuple[Path, Observed]], cut: TrimReport) -> list[Checked]:
+    checks = []
+    for path, run in runs:
+        with tally(f"{path.name} on the trimmed engine (cycles)") as done:
+            check = check_trimmed(run.work, cut.full, cut.trimmed, done, before=run.measured)
+        checks.append(Checked(name=path.name, check=check, zero_memory=run.work.zero_memory))
+    return checks
 
 
 def trim(
-    program: Annotated[
-        Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
+    programs: Annotated[
+        list[Path],
+        typer.Argument(help="Program files, or assembly (.s).", metavar="PROGRAM..."),
     ],
     output: OutputDirectory,
     preset_name: PresetOption = "pe",
     memory: Annotated[
-        Path | None,
+        list[str] | None,
         typer.Option(
-            help="The memory's contents from address 0, to run the program on both engines "
-            "(default: PROGRAM with the ending .memory, if there is one).",
+            help="The memory's contents from address 0 for a run: of the only program, or "
+            "PROGRAM=FILE; may be repeated (default: PROGRAM with the ending .memory, if there is "
+            "one).",
             metavar="FILE",
         ),
+    ] = None,
+    profile: Annotated[
+        list[Path] | None,
+        typer.Option(help="Profile of more runs, from vip run --profile.", metavar="FILE"),
     ] = None,
     parameters: Annotated[
         int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
     ] = 0,
+    address_bits: Annotated[
+        int | None,
+        typer.Option(help="Address bits of the memory (default: as needed).", metavar="BITS"),
+    ] = None,
+    proved: Annotated[
+        bool, typer.Option("--proved", help="Only sizes that are proved for all runs.")
+    ] = False,
+    tight: Annotated[
+        bool,
+        typer.Option("--tight", help="Sizes of the runs, even where a larger one is proved."),
+    ] = False,
+    allow_uncovered: Annotated[
+        bool,
+        typer.Option(
+            "--allow-uncovered", help="Take runs that do not go wherever the program can go."
+        ),
+    ] = False,
+    keep_counters: Annotated[
+        bool, typer.Option("--keep-counters", help="Keep the performance counters.")
+    ] = False,
+    rom: Annotated[
+        bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
+    ] = False,
     latency: Annotated[
         int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
     ] = 20,
@@ -151,29 +128,86 @@ def trim(
     allow_fault: Annotated[
         bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option(help="Run the programs on the Verilog of both engines.")
+    ] = True,
+    area: Annotated[bool, typer.Option(help="Synthesise both engines.")] = True,
+    why: Annotated[
+        list[str] | None,
+        typer.Option(help="Say why an instruction is there; may be repeated.", metavar="KEY"),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw instructions by unit and type.", metavar="FILE.png")
+    ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Rebuild the engine with what a program needs, and compare it with the full one.
+    """Rebuild the engine with what programs need, and compare it with the full one.
 
-    The Verilog goes to DIR. Both engines run the program: results and cycles must be the same, and
-    each removed instruction must fault. The JSON's ff_saved and lut_saved are fractions, for Xilinx
-    7-series.
+    Sizes are proved where constants decide about them, else they are those of the runs given, and
+    hardware faults on a run that needs more. Both engines run the programs: results and cycles must
+    be the same, and each removed instruction must fault; only then the Verilog goes to DIR. The
+    JSON's ff_saved and lut_saved are fractions, for Xilinx 7-series.
 
-    Example: vip trim kernel.vip -o build/trimmed --json trim.json
+    Example: vip trim kernel.vip --memory image.bin -o build/trimmed --json trim.json
     """
     check_folder(output)
-    check_outputs(json)
-    work = _workload(program, memory, parameters, latency, max_cycles, allow_fault)
-    cut = report(work.program, preset(preset_name))
-    with tally("cosimulation of both engines (cycles)") as done:
-        try:
-            check = check_trimmed(work, cut.full, cut.trimmed, done)
-        except ProgramFaultError as error:
-            raise UserError(f"{program}: {error} (--allow-fault compares up to there)") from error
-    areas = compare_areas(cut.full, cut.trimmed)
-    write_verilog(cut.trimmed, output)
-    write_json(json, trim_json(cut, check, areas, zero_memory=work.zero_memory))
-    show_trim(cut, check, areas, zero_memory=work.zero_memory)
-    console.print(f"{output}: Verilog of the trimmed engine")
-    if not check.match or check.unfaulted:
+    check_outputs(json, figure)
+    if len(set(programs)) < len(programs):
+        raise UserError("a program is given twice")
+    full = preset(preset_name)
+    loaded = {path: read_program(path) for path in programs}
+    profiles = [Profile.load(path) for path in profile or []]
+    runs: list[tuple[Path, Observed]] = []
+    for path, files in _memories(programs, memory or []).items():
+        if not files:
+            console.print(
+                escape(f"{path.name}: no --memory, so only proofs count; it runs on zeros"),
+                style="dim",
+            )
+        contents: list[Path | None] = [*files] or [None]
+        for file in contents:
+            work = Workload(
+                program=loaded[path],
+                contents=b"" if file is None else file.read_bytes(),
+                parameters=parameters,
+                memory=MemoryBehaviour(latency=latency),
+                max_cycles=max_cycles,
+                may_fault=allow_fault,
+            )
+            if file is None and not check:
+                continue
+            run = _observe(path, work, full, hardware=check)
+            runs.append((path, run))
+            # What a program does with zeros says nothing about what it does with data.
+            if file is not None and not proved:
+                profiles.append(run.profile)
+    try:
+        cut = report(
+            list(loaded.values()),
+            full,
+            profiles,
+            names=[path.name for path in programs],
+            keep_counters=keep_counters,
+            rom=rom,
+            allow_uncovered=allow_uncovered,
+            tight=tight,
+            address_bits=address_bits,
+        )
+    except CoverageError as error:
+        raise UserError(
+            f"{error}; give more runs, or --proved (a larger engine), or --allow-uncovered (other "
+            "runs may fault)"
+        ) from error
+    reasons = [cut.why(key) for key in why or []]
+    checks = _check(runs, cut) if check else []
+    areas = compare_areas(cut.full, cut.trimmed) if area else {}
+    write_json(json, trim_json(cut, checks, areas))
+    show_trim(cut, checks, areas)
+    for reason in reasons:
+        console.print(escape(reason))
+    if not sound(checks):
         raise UserError("the trimmed engine does not do what the full one does")
+    if figure is not None:
+        draw_types(cut, figure, name=programs[0].name)
+    written = write_verilog(cut.trimmed, output)
+    console.print(f"{output}: Verilog of the trimmed engine, {len(written.modules)} modules")

@@ -1,0 +1,201 @@
+"""What is proved of a program holds in every run of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hdl.config import PeConfig
+from isa.assembler import assemble
+from isa.image import DramImage
+from isa.program import Program
+from isa.simulator import Simulator
+from sim_tb.random_programs import RandomProgram, random_program
+from synth import values
+from synth.errors import TrimError
+from synth.facts import Facts
+from synth.interval import ANY
+from synth.profile import Profile, profile_run
+from synth.reach import flow
+from synth.trim import trim
+from synth.values import Launch, analyse
+
+SMALL = PeConfig(scratchpad_bytes=1024, address_bits=20)
+WILD = Launch(parameters=(ANY.low, ANY.high))
+#: Steps, forks of a branch, and attempts: as built; soon joined everywhere; joined at branches.
+EFFORTS = [(250_000, 2_000, 6), (40, 1, 1), (400, 2, 6)]
+
+
+@contextmanager
+def memory_of(program: RandomProgram) -> Iterator[DramImage]:
+    with DramImage(1 << SMALL.address_bits) as image:
+        for window in program.windows:
+            image.write(window.start, window.content)
+        yield image
+
+
+def is_sound(random: RandomProgram) -> bool:
+    """Whether all that control flow can reach are instructions: words behind the end can be
+    anything."""
+    try:
+        flow(Program(random.words))
+    except TrimError:
+        return False
+    return True
+
+
+def seen(random: RandomProgram) -> Profile:
+    with memory_of(random) as image:
+        return profile_run(
+            Program(random.words),
+            image,
+            SMALL,
+            parameters=random.parameters,
+            pe_index=random.pe_index,
+            vault=random.vault,
+            slot=random.slot,
+            pe_count=random.pe_count,
+            may_fault=True,
+        )
+
+
+def assert_within(seen: Facts, proved: Facts) -> None:
+    assert seen.executed <= proved.executed
+    assert seen.taken <= proved.taken
+    assert seen.passed <= proved.passed
+    for did, can in ((seen.written, proved.written), (seen.settings, proved.settings)):
+        for address, (low, high) in did.items():
+            assert can[address][0] <= low
+            assert high <= can[address][1]
+    for reached, end in ((seen.scratchpad, proved.scratchpad), (seen.dram, proved.dram)):
+        assert all(end[address] >= byte for address, byte in reached.items())
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_proofs_contain_every_run(effort: tuple[int, int, int], seed: int) -> None:
+    random = random_program(seed, SMALL)
+    assume(is_sound(random))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in zip(("_STEPS", "_FORKS", "_ATTEMPTS"), effort, strict=True):
+            patch.setattr(values, name, value)
+        proved = analyse(Program(random.words), SMALL, WILD)
+    assert_within(seen(random).facts, proved.facts)
+
+
+@given(seed=st.integers(0, 10**6), profiled=st.booleans())
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool) -> None:
+    random = random_program(seed, SMALL)
+    program = Program(random.words)
+    assume(is_sound(random))
+    # A launch names an address of the memory, and 0 where nothing reads it.
+    reads = analyse(program, SMALL, Launch()).reads_parameters
+    parameters = random.parameters % (1 << SMALL.address_bits) if reads else 0
+    with memory_of(random) as image:
+        profile = profile_run(program, image, SMALL, parameters=parameters, may_fault=True)
+    profiles = [profile] if profiled else []
+    config = trim(program, SMALL, profiles, allow_uncovered=True, tight=True)
+    ends = []
+    for engine in (SMALL, config):
+        with memory_of(random) as image:
+            simulator = Simulator(
+                program,
+                image,
+                parameters=parameters,
+                scratchpad_bytes=engine.scratchpad_bytes,
+                registers=engine.registers,
+                address_bits=engine.address_bits,
+                instructions=engine.instructions,
+                instruction_words=engine.instruction_words,
+                register_width=engine.register_width,
+                max_vl=engine.max_vl,
+                max_mr=engine.max_mr,
+            )
+            outcome = simulator.run(1_000_000)
+            ends.append(
+                (
+                    # What would have been outside both may be outside in more than one way.
+                    (outcome.state, outcome.pc, outcome.instructions),
+                    simulator.registers + [0] * (SMALL.registers - engine.registers),
+                    simulator.scratchpad.tobytes().ljust(SMALL.scratchpad_bytes, b"\0"),
+                    image.read(0, image.size),
+                )
+            )
+    assert ends[0] == ends[1]
+
+
+def facts_of(text: str, config: PeConfig = SMALL) -> Facts:
+    return analyse(assemble(text), config, Launch()).facts
+
+
+def test_loops_with_constants_are_followed() -> None:
+    facts = facts_of(
+        "mov.imm r6, #0\nmov.imm r7, #10\nmov.imm r8, #8\n"
+        "top: ld.sram [8-bit] r6, r6, r8\nadd r6, r6, #100\nadd r7, r7, #-1\n"
+        "bne r7, r0, top\nhalt\n"
+    )
+    assert facts.scratchpad[3] == facts.dram[3] == 908
+    assert facts.written[4] == (100, 1000)
+
+
+def test_loops_as_long_as_data_says_end_where_the_scratchpad_does() -> None:
+    facts = facts_of(
+        "ld.reg [16-bit] r7, r0\nmov.imm r6, #0\nmov.imm r8, #8\n"
+        "top: ld.sram [8-bit] r6, r6, r8\nadd r6, r6, #100\nadd r7, r7, #-1\n"
+        "blt r0, r7, top\nhalt\n"
+    )
+    # Byte 1000 is the last address that does not fault.
+    assert facts.scratchpad[3] == 1008
+    assert facts.written[4] == (100, 1100)
+
+
+def test_loops_that_count_far_are_joined() -> None:
+    result = analyse(
+        assemble(
+            "mov.imm r7, #0\nmov.imm r8, #500000\n"
+            "top: and r6, r7, #127\nadd r7, r7, #1\nst.reg [8-bit] r6, r0\nblt r7, r8, top\nhalt\n"
+        ),
+        SMALL,
+        Launch(),
+    )
+    assert not result.exact
+    assert result.facts.written[2] == (0, 127)
+    assert result.facts.written[3] == (1, 500000)
+    assert result.facts.dram[4] == 128
+
+
+def test_waiting_for_a_flag_ends() -> None:
+    result = analyse(
+        assemble("top: ld.reg [64-bit] r6, r5\nbeq r6, r0, top\nhalt\n"), SMALL, Launch()
+    )
+    assert result.exact
+    assert result.facts.taken == result.facts.passed == {1}
+    assert result.reads_parameters
+
+
+def test_different_data_in_each_turn_does_not_multiply_the_ways() -> None:
+    body = "ld.reg [8-bit] r6, r7\nblt r6, r0, skip{n}\nmov r8, r6\nskip{n}: add r7, r7, #1\n"
+    text = "".join(body.format(n=n) for n in range(200))
+    result = analyse(assemble(f"mov.imm r7, #0\n{text}halt\n"), SMALL, Launch())
+    assert result.exact
+    assert max(result.facts.dram.values()) == 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mov.imm r6, #2000\nld.sram [8-bit] r6, r0, r0\nsub r6, r6, r6\nhalt\n",
+        "mov.imm r6, #-1\nld.sram [8-bit] r0, r0, r6\nsub r6, r6, r6\nhalt\n",
+        "mov.imm r6, #0\nset.vl r6\nsub r6, r6, r6\nhalt\n",
+        "mov.imm r6, #3\nld.reg [16-bit] r6, r6\nsub r6, r6, r6\nhalt\n",
+        "mov.imm r6, #200\nset.vl r6\nv.v.add [64-bit] r0, r0, r0\nsub r6, r6, r6\nhalt\n",
+    ],
+)
+def test_nothing_runs_behind_a_sure_fault(text: str) -> None:
+    program = assemble(text)
+    sub = len(program.words) - 2
+    assert sub not in analyse(program, SMALL, Launch()).facts.executed
