@@ -15,6 +15,7 @@ from isa.errors import VipError
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
+from isa.table import REGISTER_WIDTH
 
 from .engine import TOP, build_engine
 from .models import HostJob, HostResult, MemoryBehaviour, Outcome
@@ -225,6 +226,8 @@ class PeSimulation:
                 f"a program of {len(job.words)} words does not fit the instruction buffer of "
                 f"{config.instruction_words}"
             )
+        if config.program is not None and tuple(job.words) != config.program:
+            raise CosimError("the engine has another program built in")
         if job.scratchpad is not None and config.sram != "behavioural":
             raise CosimError(f"scratchpad contents can't be given to {config.sram} memories")
         if job.scratchpad is not None and len(job.scratchpad) != config.scratchpad_bytes:
@@ -265,7 +268,7 @@ class PeSimulation:
             pc=result.pc,
             cycles=result.cycles,
             counters={item.name: result.counters[item] for item in PeCounter},
-            registers=list(result.registers),
+            registers=[self._whole(value) for value in result.registers],
             scratchpad=bytes.fromhex(result.scratchpad),
             wall_seconds=result.wall_seconds,
             in_flight=result.in_flight,
