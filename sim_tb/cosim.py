@@ -274,6 +274,11 @@ class PeSimulation:
             in_flight=result.in_flight,
         )
 
+    def _whole(self, value: int) -> int:
+        """The 64-bit pattern of a register of the engine, whatever its width."""
+        sign = 1 << (self.config.register_width - 1)
+        return ((value ^ sign) - sign) % (1 << REGISTER_WIDTH)
+
 
 def run_pe(
     program: Program,
