@@ -1,0 +1,154 @@
+"""``vip trim`` and ``vip run --profile`` as a user meets them."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from hdl.ports import PeState
+from isa.faults import FaultCause
+from soc.configuration_file import read_configuration
+from vip.commands import trim as command
+
+QUICK = ("--no-check", "--no-area", "-o", "out")
+#: Loads as many elements as the memory says; more than 100 it does not.
+PROGRAM = """
+    ld.reg [64-bit] r6, r5
+    mov r7, #100
+    blt r7, r6, many
+    set.vl r6
+    ld.sram [16-bit] r0, r6, r6
+    v.v.add [16-bit] r0, r0, r0
+many:
+    halt
+"""
+OTHER = "mov r6, #200\nset.vl r6\nv.v.max [8-bit] r0, r0, r0\nhalt\n"
+
+
+@pytest.fixture(autouse=True)
+def programs(vip, tmp_path):
+    """a.vip and b.vip; memories few.bin and many.bin for a.vip."""
+    for name, text in (("a", PROGRAM), ("b", OTHER)):
+        (tmp_path / f"{name}.s").write_text(text)
+        assert vip("asm", f"{name}.s")[0] == 0
+    for name, count in (("few", 64), ("many", 101), ("none", 0)):
+        (tmp_path / f"{name}.bin").write_bytes(count.to_bytes(8, "little"))
+
+
+def refused(result, *words):
+    code, _, err = result
+    assert code == 2, err
+    assert err.startswith("vip: ")
+    assert len(err.splitlines()) == 1, err
+    for word in words:
+        assert word in err
+
+
+def bounds(path):
+    return json.loads(path.read_text())["trim"]["bounds"]
+
+
+def test_sizes_reasons_and_verilog(vip, tmp_path):
+    runs = ("--memory", "few.bin", "--memory", "many.bin")
+    extras = ("--why", "v.v.add[16]", "--figure", "types.png", "--json", "trim.json")
+    code, out, err = vip("trim", "a.vip", *runs, *QUICK, *extras)
+    assert (code, err) == (0, "")
+    assert "v.v.add[16] is needed by one word, word 5 (a.s:7)" in out
+    assert "faults: DRAM_RANGE" in out
+    assert (tmp_path / "types.png").read_bytes().startswith(b"\x89PNG")
+    found = bounds(tmp_path / "trim.json")
+    assert (found["max_vl"]["size"], found["max_vl"]["basis"]) == (100, "proved")
+    assert (found["register_width"]["size"], found["register_width"]["basis"]) == (24, "profiled")
+    assert found["scratchpad_bytes"]["size"] == 256
+    report = json.loads((tmp_path / "trim.json").read_text())
+    assert report["trim"]["needs"]["places"]["set.vl"] == ["word 3 (a.s:5)"]
+    assert read_configuration(tmp_path / "out" / "vip.json").max_vl == 100
+
+
+def test_proofs_alone(vip, tmp_path):
+    for arguments in ((), ("--memory", "few.bin", "--proved")):
+        assert vip("trim", "a.vip", *arguments, *QUICK, "--json", "trim.json")[0] == 0
+        found = bounds(tmp_path / "trim.json")
+        assert all(bound["basis"] != "profiled" for bound in found.values())
+        assert found["register_width"]["size"] == 64
+    code, out, _ = vip("trim", "a.vip", *QUICK)
+    assert code == 0
+    assert "only proofs count" in out
+
+
+def test_profiles_in_files(vip, tmp_path):
+    for name in ("few", "many"):
+        run = ("--memory", f"{name}.bin", "--profile", f"{name}.json")
+        assert vip("run", "a.vip", *run)[0] == 0
+    both = ("--profile", "few.json", "--profile", "many.json")
+    assert vip("trim", "a.vip", *both, *QUICK, "--json", "trim.json")[0] == 0
+    assert bounds(tmp_path / "trim.json")["register_width"]["basis"] == "profiled"
+    refused(vip("trim", "b.vip", *both, *QUICK), "none of the programs")
+
+
+def test_runs_that_do_not_go_everywhere(vip, tmp_path):
+    run = ("--memory", "few.bin")
+    refused(
+        vip("trim", "a.vip", *run, *QUICK),
+        "word 2 (a.s:4) is never taken",
+        "--proved",
+        "--allow-uncovered",
+    )
+    assert not (tmp_path / "out").exists()
+    assert vip("trim", "a.vip", *run, *QUICK, "--allow-uncovered")[0] == 0
+
+
+def test_several_programs(vip, tmp_path):
+    few, many = "a.vip=few.bin", "a.vip=many.bin"
+    runs = ("--memory", few, "--memory", many)
+    arguments = ("a.vip", "b.vip", *runs, *QUICK, "--figure", "f.png", "--json", "trim.json")
+    assert vip("trim", *arguments)[0] == 0
+    found = bounds(tmp_path / "trim.json")
+    assert found["max_vl"]["value"] == 200
+    assert found["max_vl"]["why"] == "b.vip: word 1 (b.s:2)"
+    refused(vip("trim", "a.vip", "b.vip", "--memory", "few.bin", *QUICK), "give PROGRAM=FILE")
+    refused(vip("trim", "a.vip", "b.vip", "--memory", "c=few.bin", *QUICK), "c is none of")
+    refused(vip("trim", "a.vip", "a.vip", *QUICK), "given twice")
+    refused(vip("trim", "a.vip", "b.vip", "--rom", *QUICK), "a ROM holds one program, not 2")
+
+
+def test_bad_input(vip, tmp_path):
+    text = (tmp_path / "a.vip").read_text()
+    (tmp_path / "old.vip").write_text(text.replace("isa=1", "isa=9"))
+    refused(vip("trim", "old.vip", *QUICK), "old.vip", "version 9", "this is 1")
+    refused(vip("trim", "a.vip", "old.vip", *QUICK), "old.vip", "version 9")
+    refused(vip("trim", "nothing.vip", *QUICK), "nothing.vip")
+    refused(vip("trim", "a.vip", "--memory", "nothing.bin", *QUICK), "nothing.bin")
+    refused(vip("trim", "a.vip", "--profile", "few.bin", *QUICK), "few.bin", "not a profile")
+    refused(vip("trim", "a.vip", "--memory", "none.bin", *QUICK), "VECTOR_SETTING at word 3")
+    refused(vip("trim", "a.vip", "--address-bits", "40", *QUICK), "at most", "33, not 40")
+    refused(vip("trim", "a.vip", "--address-bits", "5", *QUICK), "address_bits", "12 to 40")
+    refused(vip("trim", "a.vip", "--why", "fly", *QUICK), "no instruction 'fly'")
+    (tmp_path / "high.s").write_text("mov r40, #1\nhalt\n")
+    refused(vip("trim", "a.vip", "high.s", "--preset", "pe-small", *QUICK), "r40", "r31")
+    assert not (tmp_path / "out").exists()
+
+
+def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypatch):
+    end = SimpleNamespace(state=PeState.HALTED, cause=FaultCause.NONE, pc=0)
+    check = SimpleNamespace(
+        match=False,
+        different=("memory",),
+        unfaulted=(),
+        removed=3,
+        cycles_full=10,
+        cycles_trimmed=10,
+        full=end,
+        trimmed=end,
+    )
+    run = command.observe
+    monkeypatch.setattr(
+        command,
+        "observe",
+        lambda work, full, *, hardware, progress: run(work, full, hardware=False),
+    )
+    monkeypatch.setattr(command, "check_trimmed", lambda *_, **__: check)
+    arguments = ("a.vip", "--proved", "--no-area", "-o", "out", "--memory", "few.bin")
+    refused(vip("trim", *arguments, "--json", "trim.json"), "does not do what the full one does")
+    assert json.loads((tmp_path / "trim.json").read_text())["different"] == ["memory"]
+    assert not (tmp_path / "out").exists()
