@@ -1,6 +1,8 @@
 """A small first-in first-out buffer between two streams, made of registers."""
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from typing import Any
+
+from amaranth.hdl import Array, Elaboratable, Module, Mux, Signal
 from amaranth.hdl._ast import ShapeLike
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
@@ -12,6 +14,7 @@ __all__ = ["MAX_BUFFER_WORDS", "StreamBuffer"]
 
 #: More words than this belong into an SRAM.
 MAX_BUFFER_WORDS = 64
+_PAIR = 2
 
 
 class StreamBuffer(Component):
@@ -57,7 +60,6 @@ class StreamBuffer(Component):
             self.level.eq(level),
             self.input.ready.eq(level != self.depth),
             self.output.valid.eq(level != 0),
-            self.output.payload.eq(words[0]),
             push.eq(self.input.valid & self.input.ready),
             pop.eq(self.output.valid & self.output.ready),
         ]
@@ -65,12 +67,30 @@ class StreamBuffer(Component):
             m.d.sync += level.eq(level + 1)
         with m.If(~push & pop):
             m.d.sync += level.eq(level - 1)
-        for place, word in enumerate(words):
-            # A new word goes behind those that stay; the last place is never behind a departure.
-            follows = level == place + 1 if place + 1 < self.depth else 0
-            with m.If(push & Mux(pop, follows, level == place)):
-                m.d.sync += word.eq(self.input.payload)
-            if place + 1 < self.depth:
-                with m.Elif(pop):
-                    m.d.sync += word.eq(words[place + 1])
+        if self.depth == _PAIR:
+            self._pair(m, words, level, push, pop)
+        else:
+            self._shifted(m, words, level, push)
         return m
+
+    def _pair(self, m: Module, words: list[Any], level: Signal, push: Signal, pop: Signal) -> None:
+        """Two words, of which the first is the output: nothing lies behind its register."""
+        first, second = words
+        m.d.comb += self.output.payload.eq(first)
+        with m.If(push & Mux(pop, level == 1, level == 0)):
+            m.d.sync += first.eq(self.input.payload)
+        with m.Elif(pop):
+            m.d.sync += first.eq(second)
+        with m.If(push & Mux(pop, 0, level == 1)):
+            m.d.sync += second.eq(self.input.payload)
+
+    def _shifted(self, m: Module, words: list[Any], level: Signal, push: Signal) -> None:
+        """More words, which all move on when one comes: one choice of ``depth`` for each bit is
+        smaller than a choice at each place."""
+        oldest = Signal(range(self.depth))
+        m.d.comb += [oldest.eq(level - 1), self.output.payload.eq(Array(words)[oldest])]
+        with m.If(push):
+            m.d.sync += [
+                word.eq(before)
+                for word, before in zip(words, [self.input.payload, *words[:-1]], strict=True)
+            ]

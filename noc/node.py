@@ -56,7 +56,7 @@ class Node(Component):
 
     Parameters:
         config: of the network; the same for all nodes.
-        requesters: 1..8.
+        requesters: 1..16.
 
     Members:
         x, y: in; column and row of the vault. They don't change.

@@ -30,7 +30,7 @@ def destination(config: NetworkConfig) -> data.StructLayout:
 
 
 def request_header(config: NetworkConfig, tag_bits: int) -> data.StructLayout:
-    """Header of a request; at most 61 bits.
+    """Header of a request; at most 62 bits.
 
     Members:
         to_x, to_y, from_x, from_y: column and row of the vaults.

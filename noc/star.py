@@ -14,8 +14,8 @@ from hdl.stream_buffer import StreamBuffer
 
 __all__ = ["MAX_REQUESTERS", "Star"]
 
-#: Most requesters of a star: four engines, the network, the host, and room.
-MAX_REQUESTERS = 8
+#: Most requesters of a star: the engines of a vault, the network and the host.
+MAX_REQUESTERS = 16
 
 
 class Star(Component):
@@ -39,7 +39,7 @@ class Star(Component):
     or not; then no requester waits for ever.
 
     Parameters:
-        requesters: 1..8.
+        requesters: 1..16.
         address_bits: byte address width.
         tag_bits: tag width of each requester.
         response_words: beats of responses kept for each requester, 2..64. 4 hold the longest

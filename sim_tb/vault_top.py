@@ -45,7 +45,7 @@ def build_vault(config: VaultConfig, requesters: int) -> Path:
 
     Parameters:
         config: of the vault.
-        requesters: at the star, 1..8; 0: one straight at the controller.
+        requesters: at the star, 1..16; 0: one straight at the controller.
 
     Raises:
         BuildError: as :func:`sim_tb.build.build`.

@@ -38,7 +38,7 @@ class VaultMemory(Component):
     Parameters:
         config: of the back end; its ``tag_bits`` are a requester's and those that number the
             requesters.
-        requesters: 1..8.
+        requesters: 1..16.
 
     Members:
         ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in, with ``tag_bits``.

@@ -48,11 +48,11 @@ def test_widths_follow_from_the_size(columns, rows, vault_bits, channels):
 def test_the_widest_header_fits_into_a_flit(columns, rows):
     bits = (columns * rows - 1).bit_length()
     config = NetworkConfig(columns=columns, rows=rows, address_bits=40 - bits, tag_bits=8)
-    assert request_header(config, config.tag_bits + 3).size <= 61
+    assert request_header(config, config.tag_bits + 4).size <= 62
 
 
 def test_components_refuse_what_they_cannot_be():
-    with pytest.raises(ConfigurationError, match="a node has 1 to 8 requesters, not 9"):
-        Node(NetworkConfig(), requesters=9)
+    with pytest.raises(ConfigurationError, match="a node has 1 to 16 requesters, not 17"):
+        Node(NetworkConfig(), requesters=17)
     with pytest.raises(ConfigurationError, match="a network has at least two vaults"):
         Network(NetworkConfig(columns=1, rows=1))

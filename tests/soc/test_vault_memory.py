@@ -19,8 +19,8 @@ def test_tags_of_requesters_and_controller_match():
 @pytest.mark.parametrize(
     ("tag_bits", "requesters", "message"),
     [
-        (9, 0, "1 to 8 requesters, not 0"),
-        (9, 9, "1 to 8 requesters, not 9"),
+        (9, 0, "1 to 16 requesters, not 0"),
+        (9, 17, "1 to 16 requesters, not 17"),
         (3, 5, "tag_bits must be at least 4 for 5 requesters, not 3"),
     ],
 )
