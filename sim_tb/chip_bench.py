@@ -17,6 +17,7 @@ from cocotb.triggers import FallingEdge, First, RisingEdge, SimTimeoutError, Tim
 
 from memory.device_model import DeviceModel, DeviceSetup
 
+from .axi_memory import AxiMemoryModel
 from .bench import (
     ADDRESS_VARIABLE,
     BLOCK_CYCLES,
@@ -52,16 +53,20 @@ class _Bench:
     def __init__(self, dut: Any, library: ctypes.CDLL, session: Connection) -> None:
         self.dut = dut
         self.session = session
+        self.library = library
         self.devices = DeviceModel(library)
         self.host = ChipHostModel(library)
         self.managers: tuple[Any, Any] | None = None
+        #: Those with a DRAM device.
         self.vaults = 0
         self.reported = time.perf_counter()
 
     def open(self, memory: dict[str, Any]) -> None:
-        """Make the DRAM devices, each a part of one image."""
-        self.vaults = len(memory["setups"])
-        for vault, setup in enumerate(memory["setups"]):
+        """Make the DRAM devices, or the memories on AXI buses, each a part of one image."""
+        for vault, where in enumerate(memory.get("memories", ())):
+            AxiMemoryModel(self.library).open(vault, memory["path"], **where)
+        self.vaults = len(memory.get("setups", ()))
+        for vault, setup in enumerate(memory.get("setups", ())):
             self.devices.open(vault, memory["path"], DeviceSetup(**setup))
 
     async def do(self, operation: Operation) -> Result:

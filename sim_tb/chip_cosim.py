@@ -99,7 +99,7 @@ def run_program(
         soc.host_transport.HostError: the chip can't take the program or the address.
     """
     host = Host(Blocking(chip))
-    period = chip.config.tile.dram.timing.tck_ns * 1e-9
+    period = chip.period_ns * 1e-9
     chosen = None if pes is None else tuple(pes)
     run(host.load(program, chosen))
     before = _of_vaults(chip, host, counters)
@@ -127,7 +127,7 @@ def run_program(
         counters=tuple(_named(run(host.counters(pe))) for pe in counted),
         vaults=tuple(_less(one, other) for one, other in zip(after[0], before[0], strict=True)),
         network=tuple(_less(one, other) for one, other in zip(after[1], before[1], strict=True)),
-        tck_ns=chip.config.tile.dram.timing.tck_ns,
+        tck_ns=chip.period_ns,
         simulated_cycles=chip.cycles,
         seconds=chip.seconds,
     )
@@ -141,7 +141,7 @@ def _of_vaults(chip: ChipSimulation, host: Host, wanted: bool) -> tuple[_Counts,
     chip.settle()
     config = chip.config
     vaults = range(config.vaults if wanted and config.tile.vault.counters else 0)
-    nodes = range(config.vaults if wanted and config.network.counters else 0)
+    nodes = range(config.vaults if wanted and config.host.network_counters else 0)
     network = [run(host.network_counters(vault)) for vault in nodes]
     return (
         tuple(_named(run(host.vault_counters(vault))) for vault in vaults),

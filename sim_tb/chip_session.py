@@ -9,6 +9,7 @@ from types import TracebackType
 
 from hdl.axi import AxiResponse
 from isa.image import DramImage
+from memory.axi_layout import AxiConfig
 from memory.device_model import DeviceSetup, device_setup
 from soc.chip_config import ChipConfig
 from soc.host_transport import BusError
@@ -28,6 +29,10 @@ _SETTLE = 256
 _PATIENCE = 1_000_000
 #: Bytes of DRAM that one operation moves at most.
 _BLOCK_BYTES = 1 << 16
+#: Cycles in which a memory on an AXI bus answers: some 250 ns, as through the controller of a
+#: board's DDR3, at the clock of an FPGA.
+_AXI_LATENCY = 25
+_AXI_PERIOD_NS = 10.0
 
 
 class ChipSimulation:
@@ -38,7 +43,8 @@ class ChipSimulation:
     configuration builds its simulator (some minutes).
 
     Parameters:
-        config: of the chip, with DRAM controllers.
+        config: of the chip. Vaults with an AXI back end have a memory on their bus that answers
+            after 25 cycles and moves a beat a cycle, in or out.
         image: the DRAM, ``config.memory_bytes``; the chip changes it. It holds a write some time
             after the write was acknowledged (:meth:`settle`).
         outer: accesses are made by cocotbext-axi's managers, which are slow, not by a model in C++.
@@ -96,6 +102,12 @@ class ChipSimulation:
     ) -> None:
         self._session.__exit__(kind, error, traceback)
 
+    @property
+    def period_ns(self) -> float:
+        """Clock period in ns: that of the DRAM, or 10 where boards have theirs on AXI buses."""
+        vault = self.config.tile.vault
+        return _AXI_PERIOD_NS if isinstance(vault, AxiConfig) else vault.timing.tck_ns
+
     def reset(self) -> None:
         """Reset the chip, but not its DRAM."""
         self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES))
@@ -142,25 +154,28 @@ class ChipSimulation:
             self._access("write to the DRAM at", operation)
 
     def wait_interrupt(self, seconds: float) -> None:
-        period = self.config.tile.dram.timing.tck_ns * 1e-9
-        self.run(round(seconds / period), until_interrupt=True)
+        self.run(round(seconds / (self.period_ns * 1e-9)), until_interrupt=True)
 
     # The session.
 
     def _open(self) -> None:
         config = self.config
         size = 1 << config.network.address_bits
-        setups = [
-            device_setup(config.tile.dram, base=vault * size, noise=vault + 1)
-            for vault in range(config.vaults)
-        ]
-        message = {
-            "path": str(self.image.path.absolute()),
-            "setups": [
+        bases = [vault * size for vault in range(config.vaults)]
+        message: dict[str, object] = {"path": str(self.image.path.absolute())}
+        if isinstance(config.tile.vault, AxiConfig):
+            message["memories"] = [
+                {"base": base, "size": size, "latency": _AXI_LATENCY} for base in bases
+            ]
+        else:
+            setups = [
+                device_setup(config.tile.vault, base=base, noise=vault + 1)
+                for vault, base in enumerate(bases)
+            ]
+            message["setups"] = [
                 {name: getattr(setup, name) for name, *_ in DeviceSetup._fields_}
                 for setup in setups
-            ],
-        }
+            ]
         list(self._session.serve([json.dumps(message).encode()]))
         self.reset()
 

@@ -9,12 +9,14 @@ from amaranth.lib import wiring
 
 from hdl.axi import Axi4, Axi4Lite
 from hdl.ports import WORD_BITS
+from memory.axi_layout import AxiConfig
 from memory.device_model import DEVICE_SOURCES
 from memory.dram_port import DramCommand
 from soc.chip_config import ChipConfig
 from soc.host_config import HOST_ADDRESS_BITS
 from soc.register_map import MAP_ADDRESS_BITS
 
+from .axi_memory import AXI_MEMORY_SOURCES
 from .build import Design, build
 from .engine import check_trace, configuration_verilog
 
@@ -27,13 +29,42 @@ _SUPPORT = (
     "chip_host.h",
     "chip_host.cpp",
     "chip_host.sv",
+    *AXI_MEMORY_SOURCES,
     *(f"../memory/{name}" for name in DEVICE_SOURCES),
 )
 #: Half a clock period in ps.
 _HALF_PERIOD = 400
-#: Module that is compiled once for all its instances.
+#: Modules that are compiled once for all their instances. Engines are where a tile has many: a tile
+#: of few runs faster as one.
 _BLOCK = "chip_tile"
+_INNER_BLOCK = "pe"
+_MANY_ENGINES = 5
 _DRAM = ("valid", "kind", "bank", "row", "column", "write_data", "write_strobe", "read_data")
+#: Signals of a vault's bus that its memory looks at and drives: name -> what it is.
+_AXI = {
+    "awid": "id",
+    "awaddr": "address",
+    "awlen": "length",
+    "awvalid": "bit",
+    "awready": "bit",
+    "wdata": "data",
+    "wstrb": "strobe",
+    "wvalid": "bit",
+    "wready": "bit",
+    "bid": "id",
+    "bresp": "response",
+    "bvalid": "bit",
+    "arid": "id",
+    "araddr": "address",
+    "arlen": "length",
+    "arvalid": "bit",
+    "arready": "bit",
+    "rid": "id",
+    "rdata": "data",
+    "rresp": "response",
+    "rlast": "bit",
+    "rvalid": "bit",
+}
 
 
 def build_chip(config: ChipConfig, trace: str = "") -> Path:
@@ -43,12 +74,11 @@ def build_chip(config: ChipConfig, trace: str = "") -> Path:
     it takes hardly depend on how many there are.
 
     Parameters:
-        config: of the chip, with DRAM controllers.
+        config: of the chip.
         trace: "" or the format of waveform files that it can write.
 
     Raises:
         BuildError: as :func:`sim_tb.build.build`, or no such format.
-        hdl.config.ConfigurationError: the vaults have an AXI back end.
     """
     check_trace(trace)
     return build(
@@ -57,7 +87,7 @@ def build_chip(config: ChipConfig, trace: str = "") -> Path:
             verilog={"chip.v": configuration_verilog(config), "chip_top.sv": _top(config)},
             support=_SUPPORT,
             trace=trace,
-            blocks=(_BLOCK,),
+            blocks=(_BLOCK, _INNER_BLOCK) if config.tile.pes >= _MANY_ENGINES else (_BLOCK,),
         )
     )
 
@@ -84,8 +114,37 @@ def _signals(config: ChipConfig) -> Iterator[_Signal]:
             yield _Signal(f"{bus}_{name}", width, member.flow == wiring.Out)
 
 
+def _axi_memory(config: AxiConfig, vault: int) -> str:
+    """Declarations and memory of ``vault``, which has an AXI back end."""
+    widths = {
+        "id": config.id_bits,
+        "address": config.address_bits,
+        "length": 8,
+        "data": config.data_bits,
+        "strobe": config.data_bits // 8,
+        "response": 2,
+        "bit": 1,
+    }
+    declared = "\n".join(
+        f"  logic [{widths[kind] - 1}:0] axi_{vault}_{name};" for name, kind in _AXI.items()
+    )
+    connections = ", ".join(f".{name}(axi_{vault}_{name})" for name in _AXI)
+    return f"""
+{declared}
+  vip_axi_memory #(
+      .ADDRESS_BITS({config.address_bits}),
+      .DATA_BITS({config.data_bits}),
+      .ID_BITS({config.id_bits}),
+      .MEMORY({vault})
+  ) memory_{vault} (.clk, .rst, {connections});
+  assign failed[{vault}] = 1'b0;
+"""
+
+
 def _device(config: ChipConfig, vault: int) -> str:
     """Declarations and DRAM of ``vault``."""
+    if isinstance(config.tile.vault, AxiConfig):
+        return _axi_memory(config.tile.vault, vault)
     memory = config.tile.dram
     connections = ", ".join(f".{name}(dram_{vault}_{name})" for name in _DRAM)
     return f"""
@@ -124,10 +183,11 @@ def _top(config: ChipConfig) -> str:
     host = ", ".join(f".{s.name}({'model' if s.driven else 'pin'}_{s.name})" for s in signals)
     chip = ", ".join(f".{s.name.replace('_', '__')}(pin_{s.name})" for s in signals)
     devices = "".join(_device(config, vault) for vault in range(config.vaults))
+    kind, names = ("axi", _AXI) if isinstance(config.tile.vault, AxiConfig) else ("dram", _DRAM)
     dram = ",\n      ".join(
-        f".dram__{vault}__{name}(dram_{vault}_{name})"
+        f".{kind}__{vault}__{name}({kind}_{vault}_{name})"
         for vault in range(config.vaults)
-        for name in _DRAM
+        for name in names
     )
     return f"""// A chip between DRAM and two hosts: a model in C++, and one outside that drives
 // the signals of the buses by their names.

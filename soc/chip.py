@@ -1,5 +1,7 @@
 """The chip: tiles in a torus, and the host port."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -73,7 +75,11 @@ class Chip(Component):
                 tile.pe_count.eq(config.pes),
             ]
             tiles.append(tile)
-        join_nodes(m, config.network, tiles)
+        if config.remote:
+            join_nodes(m, config.network, tiles)
+        else:
+            for tile, following in pairwise(tiles):
+                connect(m, tile.host_next, following.host)
 
         control = HostControl(config.host)
         data = HostData(config.host)

@@ -11,7 +11,8 @@ from .host_config import HostConfig
 
 __all__ = ["CHIP_PORTS", "ChipConfig"]
 
-#: Ports of a vault's memory beside those of the engines: of the host, and of the other vaults.
+#: Ports of a vault's memory beside those of the engines: of the host, and of the other vaults. A
+#: chip without ``remote`` has the first alone.
 CHIP_PORTS = 2
 
 
@@ -24,6 +25,10 @@ class ChipConfig:
         tile: every vault, as it would stand alone: ``tile.pe.address_bits`` are those of the
             vault, and :attr:`pe` has those of the chip.
         network: of the torus, whose ``columns`` and ``rows`` say how many vaults there are.
+        remote: whether engines reach other vaults. If not, their addresses are those within their
+            own vault, any other faults, and there is no torus: the host's accesses to DRAM pass
+            from vault to vault (:class:`soc.host_chain.HostChain`), and of ``network`` the numbers
+            of vaults and the widths of addresses and tags alone matter.
         axi_id_bits: width of the identifiers on the host's AXI4 port; 1..16.
 
     Raises:
@@ -32,6 +37,7 @@ class ChipConfig:
 
     tile: VaultTileConfig = field(default_factory=VaultTileConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    remote: bool = True
     axi_id_bits: int = 4
 
     def __post_init__(self) -> None:
@@ -39,10 +45,19 @@ class ChipConfig:
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise ConfigurationError(f"{name} must be a {kind.__name__}, not {value!r}")
-        if self.tile.extra_ports != CHIP_PORTS:
+        if not isinstance(self.remote, bool):
+            raise ConfigurationError(f"remote must be True or False, not {self.remote!r}")
+        ports = CHIP_PORTS if self.remote else CHIP_PORTS - 1
+        if self.tile.extra_ports != ports:
+            users = "the host and the network" if self.remote else "the host"
             raise ConfigurationError(
-                f"tile.extra_ports must be {CHIP_PORTS}, for the host and the network, not "
-                f"{self.tile.extra_ports}"
+                f"tile.extra_ports must be {ports}, for {users}, not {self.tile.extra_ports}"
+            )
+        if self.remote and self.tile.windows:
+            raise ConfigurationError(
+                f"tile.pe.address_bits must be {self.tile.vault.request_address_bits}, as "
+                f"tile.vault has, not {self.tile.pe.address_bits}: engines with windows reach no "
+                "other vault (remote)"
             )
         vault = self.tile.vault
         if vault.request_address_bits != vault.address_bits:
@@ -68,7 +83,9 @@ class ChipConfig:
 
     @property
     def pe(self) -> PeConfig:
-        """Every PE, with addresses of the whole chip."""
+        """Every PE, with the addresses that it reaches."""
+        if not self.remote:
+            return self.tile.pe
         return replace(self.tile.pe, address_bits=self.network.chip_address_bits)
 
     @property
@@ -83,7 +100,7 @@ class ChipConfig:
             tag_bits=self.network.tag_bits,
             id_bits=self.axi_id_bits,
             vault_counters=self.tile.vault.counters,
-            network_counters=len(NetworkCounter) if self.network.counters else 0,
+            network_counters=len(NetworkCounter) if self.network.counters and self.remote else 0,
         )
 
     @property

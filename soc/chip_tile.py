@@ -13,6 +13,8 @@ from pe.core import Pe
 
 from .chip_config import ChipConfig
 from .control_bus import INDEX_BITS, ControlLink
+from .engine_slot import join_engine
+from .host_chain import HostChain
 from .tile_control import TileControl
 from .vault_memory import VaultMemory, memory_member
 
@@ -31,11 +33,13 @@ class ChipTile(Component):
         config: of the chip.
 
     Members:
-        x, y, and links to the neighbours: see :func:`noc.ports.link_members`.
+        x, y, and links to the neighbours: see :func:`noc.ports.link_members`. Without
+            ``config.remote`` there is ``host_next`` instead, a :class:`hdl.ports.MemoryPort`, out:
+            the host's accesses to other vaults, for the next tile.
         control_input, control_output: :class:`soc.control_bus.ControlLink`, in and out; the ring
             of control messages.
-        host: :class:`hdl.ports.MemoryPort`, in, with addresses of the chip. All inputs 0 where the
-            host is not joined.
+        host: :class:`hdl.ports.MemoryPort`, in, with addresses of the chip. All inputs 0 where
+            neither the host nor a tile before is joined.
         dram or axi: see :func:`soc.vault_memory.memory_member`.
         vault: in; index of this vault in the chip.
         first_pe: in; index in the chip of the PE in slot 0, which the others follow.
@@ -46,9 +50,10 @@ class ChipTile(Component):
         self.config = config
         network = config.network
         port = MemoryPort(address_bits=network.chip_address_bits, tag_bits=network.tag_bits)
+        links = link_members(network) if config.remote else {"host_next": Out(port)}
         super().__init__(
             {
-                **link_members(network),
+                **links,
                 "control_input": In(ControlLink()),
                 "control_output": Out(ControlLink()),
                 "host": In(port),
@@ -64,35 +69,11 @@ class ChipTile(Component):
         config = self.config
         pes = config.tile.pes
         control = TileControl(pe=config.pe, pes=pes)
-        node = Node(config.network, requesters=pes + 1)
-        memory = VaultMemory(config=config.tile.vault, requesters=pes + 2)
+        memory = VaultMemory(config=config.tile.vault, requesters=config.tile.requesters)
         m.submodules.control = once(control, platform)
-        m.submodules.node = once(node, platform)
         m.submodules.memory = once(memory, platform)
-
-        for slot in range(pes):
-            pe = Pe(config.pe)
-            m.submodules[f"pe_{slot}"] = once(pe, platform)
-            connect(m, control.control[slot], pe.control)
-            connect(m, pe.memory, node.ports[slot])
-            m.d.comb += [
-                pe.identity.vault.eq(self.vault),
-                pe.identity.slot.eq(slot),
-                pe.identity.pe_index.eq(self.first_pe + slot),
-                pe.identity.pe_count.eq(self.pe_count),
-            ]
-        connect(m, flipped(self.host), node.ports[pes])
-
-        for number, near in enumerate([*node.near, node.served]):
-            connect(m, near, memory.ports[number])
         (name,) = memory_member(config.tile.vault)
         connect(m, flipped(getattr(self, name)), getattr(memory, name))
-
-        m.d.comb += [node.x.eq(self.x), node.y.eq(self.y)]
-        for direction in directions(config.network):
-            for link in (f"{direction}_out", f"{direction}_in"):
-                connect(m, flipped(getattr(self, link)), getattr(node, link))
-
         connect(m, flipped(self.control_input), control.input)
         connect(m, control.output, flipped(self.control_output))
         m.d.comb += [
@@ -100,7 +81,46 @@ class ChipTile(Component):
             control.first_pe.eq(self.first_pe),
             memory.counter_index.eq(control.vault_counter_index),
             control.vault_counter_value.eq(memory.counter_value),
-            node.counter_index.eq(control.network_counter_index),
-            control.network_counter_value.eq(node.counter_value),
         ]
+        if config.remote:
+            node = self._node(m, platform)
+            connect(m, flipped(self.host), node.ports[pes])
+            for near, port in zip([*node.near, node.served], memory.ports, strict=True):
+                connect(m, near, port)
+            m.d.comb += [
+                node.counter_index.eq(control.network_counter_index),
+                control.network_counter_value.eq(node.counter_value),
+            ]
+        else:
+            chain = HostChain(config.network)
+            m.submodules.chain = once(chain, platform)
+            m.d.comb += chain.vault.eq(self.vault)
+            connect(m, flipped(self.host), chain.port)
+            connect(m, chain.near, memory.ports[pes])
+            connect(m, chain.following, flipped(self.host_next))
+        ports = node.ports if config.remote else memory.ports
+        for slot in range(pes):
+            pe = Pe(config.pe)
+            m.submodules[f"pe_{slot}"] = once(pe, platform)
+            connect(m, control.control[slot], pe.control)
+            join_engine(
+                m,
+                config.tile,
+                pe,
+                slot,
+                ports[slot],
+                vault=self.vault,
+                first_pe=self.first_pe,
+                pe_count=self.pe_count,
+            )
         return m
+
+    def _node(self, m: Module, platform: object) -> Node:
+        """The tile's place in the torus."""
+        node = Node(self.config.network, requesters=self.config.tile.pes + 1)
+        m.submodules.node = once(node, platform)
+        m.d.comb += [node.x.eq(self.x), node.y.eq(self.y)]
+        for direction in directions(self.config.network):
+            for link in (f"{direction}_out", f"{direction}_in"):
+                connect(m, flipped(getattr(self, link)), getattr(node, link))
+        return node

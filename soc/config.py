@@ -21,12 +21,14 @@ class VaultTileConfig:
     """Processing engines (PEs) and the vault that they share. The defaults are the thesis's (5.2).
 
     Attributes:
-        pe: of every PE. Its addresses are those of the vault's port, its tags what the vault's tags
-            leave beside the requester's number.
+        pe: of every PE. Its addresses are those of the vault's port; with fewer bits, each PE has
+            a window of the vault for itself (:func:`soc.engine_slot.join_engine`), so that the same
+            program works on other data on each. Its tags are what the vault's tags leave beside the
+            requester's number.
         vault: of the memory; its type selects the back end.
-        pes: 1..7.
-        extra_ports: memory ports beside those of the PEs, for the network and the host; 0..7, and
-            with the PEs at most 8.
+        pes: 1..15.
+        extra_ports: memory ports beside those of the PEs, for the network and the host; 0..15, and
+            with the PEs at most 16.
 
     Raises:
         ConfigurationError: a value outside its range, or parts that don't fit each other.
@@ -57,10 +59,12 @@ class VaultTileConfig:
                 f"pes and extra_ports must be at most {MAX_REQUESTERS} together, not "
                 f"{self.pes} + {self.extra_ports}"
             )
-        if self.pe.address_bits != self.vault.request_address_bits:
+        port_bits = self.vault.request_address_bits
+        most_bits = port_bits - (self.pes - 1).bit_length()
+        if self.pe.address_bits != port_bits and self.pe.address_bits > most_bits:
             raise ConfigurationError(
-                f"pe.address_bits must be {self.vault.request_address_bits}, as the vault's port "
-                f"has, not {self.pe.address_bits}"
+                f"pe.address_bits must be {port_bits}, as the vault's port has, or at most "
+                f"{most_bits}, for a window for each of {self.pes} PEs; not {self.pe.address_bits}"
             )
         number_bits = (self.requesters - 1).bit_length()
         if self.vault.tag_bits != self.pe.tag_bits + number_bits:
@@ -82,6 +86,11 @@ class VaultTileConfig:
                 "the vault has an AXI back end; a vault with a DRAM controller is needed here"
             )
         return self.vault
+
+    @property
+    def windows(self) -> bool:
+        """Whether each PE has a window of the vault for itself."""
+        return self.pe.address_bits != self.vault.request_address_bits
 
     @property
     def requesters(self) -> int:

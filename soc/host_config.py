@@ -20,7 +20,8 @@ class HostConfig:
     """What the host port has to know of the chip.
 
     Attributes:
-        pe: of every processing engine (PE); ``pe.address_bits`` are those of the chip.
+        pe: of every processing engine (PE); ``pe.address_bits`` are those of the chip, or at most
+            those of a vault for engines that reach no other.
         columns, rows: vaults of a row, and rows; at most 1024 vaults together.
         pes: PEs of a vault; at most 1024 in the chip.
         vault_address_bits: bits of a byte address within a vault, at least 12.
@@ -74,10 +75,12 @@ class HostConfig:
             raise ConfigurationError(
                 f"a chip has at most {MAX_PES} PEs, not {self.vaults} vaults of {self.pes}"
             )
-        if self.pe.address_bits != self.address_bits:
+        bits = self.pe.address_bits
+        if bits != self.address_bits and bits > self.vault_address_bits:
             raise ConfigurationError(
                 f"pe.address_bits must be {self.address_bits} for {self.vaults} vaults of "
-                f"{self.vault_address_bits} address bits, not {self.pe.address_bits}"
+                f"{self.vault_address_bits} address bits, or at most {self.vault_address_bits} for "
+                f"engines that reach their own alone, not {bits}"
             )
         assert self.pe.instruction_words <= MAX_PROGRAM_WORDS
 

@@ -151,7 +151,7 @@ class HostDecode(Component):
     def _illegal(self, block: Block, register: Register, index: Value) -> Value:
         """Whether ``data`` can't be written, although the register can."""
         config = self.config
-        address_bits = config.address_bits
+        address_bits = config.pe.address_bits
         if register.name == "PARAMETERS_LOW":
             return self.data[min(address_bits, _DATA_BITS) :].any()
         if register.name == "PARAMETERS_HIGH":

@@ -299,9 +299,10 @@ class TileControl(Component):
         m.d.comb += [
             network.eq(named(VAULT, "NETWORK_LOW")),
             low.eq(Mux(here, network | named(VAULT, "COUNTER_LOW"), named(PE, "COUNTER_LOW"))),
-            count.eq(of_pe([port.counter_value for port in self.control])),
             found.eq(high),
         ]
+        if self.pe.counters:
+            m.d.comb += count.eq(of_pe([port.counter_value for port in self.control]))
         with m.If(here):
             m.d.comb += count.eq(Mux(network, self.network_counter_value, self.vault_counter_value))
         with m.If(low):

@@ -11,6 +11,7 @@ from memory.counters import INDEX_BITS
 from pe.core import Pe
 
 from .config import VaultTileConfig
+from .engine_slot import join_engine
 from .vault_memory import VaultMemory, memory_member
 
 __all__ = ["IDENTITY_BITS", "VaultTile"]
@@ -43,7 +44,9 @@ class VaultTile(Component):
 
     def __init__(self, config: VaultTileConfig) -> None:
         self.config = config
-        port = MemoryPort(address_bits=config.pe.address_bits, tag_bits=config.pe.tag_bits)
+        port = MemoryPort(
+            address_bits=config.vault.request_address_bits, tag_bits=config.pe.tag_bits
+        )
         extra = {"ports": In(port).array(config.extra_ports)} if config.extra_ports else {}
         super().__init__(
             {
@@ -67,13 +70,16 @@ class VaultTile(Component):
             pe = Pe(config.pe)
             m.submodules[f"pe_{slot}"] = once(pe, platform)
             connect(m, flipped(self.control[slot]), pe.control)
-            connect(m, pe.memory, memory.ports[slot])
-            m.d.comb += [
-                pe.identity.vault.eq(self.vault),
-                pe.identity.slot.eq(slot),
-                pe.identity.pe_index.eq(self.first_pe + slot),
-                pe.identity.pe_count.eq(self.pe_count),
-            ]
+            join_engine(
+                m,
+                config,
+                pe,
+                slot,
+                memory.ports[slot],
+                vault=self.vault,
+                first_pe=self.first_pe,
+                pe_count=self.pe_count,
+            )
         for number in range(config.extra_ports):
             connect(m, flipped(self.ports[number]), memory.ports[config.pes + number])
         (name,) = memory_member(config.vault)

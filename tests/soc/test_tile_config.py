@@ -11,7 +11,7 @@ from soc.designs import with_sram
 from soc.presets import preset, tile_preset
 
 
-@pytest.mark.parametrize(("pes", "extra_ports"), [(1, 0), (1, 7), (4, 2), (7, 0), (7, 1)])
+@pytest.mark.parametrize(("pes", "extra_ports"), [(1, 0), (1, 7), (4, 2), (7, 1), (15, 1)])
 def test_number_of_requesters_decides_the_tags(pes: int, extra_ports: int) -> None:
     bits = (pes + extra_ports - 1).bit_length()
     vault = VaultConfig(tag_bits=6 + bits)
@@ -26,12 +26,16 @@ def test_number_of_requesters_decides_the_tags(pes: int, extra_ports: int) -> No
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pes": 0}, r"^pes must be a whole number from 1 to 7, not 0$"),
-        ({"pes": 8}, r"^pes must be a whole number from 1 to 7, not 8$"),
-        ({"pes": True}, r"^pes must be a whole number from 1 to 7, not True$"),
-        ({"extra_ports": -1}, r"^extra_ports must be a whole number from 0 to 7, not -1$"),
-        ({"pes": 7}, r"^pes and extra_ports must be at most 8 together, not 7 \+ 2$"),
-        ({"pe": PeConfig()}, r"^pe\.address_bits must be 28, as the vault's port has, not 33$"),
+        ({"pes": 0}, r"^pes must be a whole number from 1 to 15, not 0$"),
+        ({"pes": 16}, r"^pes must be a whole number from 1 to 15, not 16$"),
+        ({"pes": True}, r"^pes must be a whole number from 1 to 15, not True$"),
+        ({"extra_ports": -1}, r"^extra_ports must be a whole number from 0 to 15, not -1$"),
+        ({"pes": 15}, r"^pes and extra_ports must be at most 16 together, not 15 \+ 2$"),
+        ({"pe": PeConfig()}, r"^pe\.address_bits must be 28, .*, or at most 26, .* 4 PEs; not 33$"),
+        (
+            {"pe": PeConfig(address_bits=27)},
+            r"^pe\.address_bits must be 28, .* most 26, .* not 27$",
+        ),
         ({"vault": 3}, r"^vault must be a VaultConfig or an AxiConfig, not 3$"),
         ({"pe": None}, r"^pe must be a PeConfig, not None$"),
     ],

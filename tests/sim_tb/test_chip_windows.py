@@ -1,0 +1,184 @@
+"""A chip of engines with windows of their vaults, on AXI memories: one program, data for each."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from hdl.config import ConfigurationError
+from isa.assembler import assemble
+from isa.faults import FaultCause
+from isa.image import DramImage
+from memory.axi_layout import AxiConfig
+from noc.counters import NetworkCounter
+from sim_tb.chip_copies import run_copies
+from sim_tb.chip_cosim import run_program
+from sim_tb.chip_session import ChipSimulation
+from sim_tb.cosim import CosimError
+from sim_tb.trim_check import Workload
+from soc.chip_config import ChipConfig
+from soc.generate import verilog
+from soc.host_driver import Host
+from soc.host_transport import Blocking, BusError, run
+from soc.presets import chip_preset
+
+_TINY = chip_preset("tiny")
+WINDOW = 1 << 12
+VAULT = 1 << 14
+CONFIG = replace(
+    _TINY,
+    remote=False,
+    tile=replace(
+        _TINY.tile,
+        pe=replace(_TINY.tile.pe, address_bits=12),
+        vault=AxiConfig(address_bits=14, tag_bits=6, data_bits=64, outstanding=8),
+        pes=3,
+        extra_ports=1,
+    ),
+    network=replace(_TINY.network, columns=3, rows=1, address_bits=14),
+)
+WINDOWS = [vault * VAULT + slot * WINDOW for vault in range(3) for slot in range(3)]
+
+#: Moves 300 bytes within the window, unaligned, and counts a word up by all that the engine is told
+#: about itself; where that word was 4, then reads behind the window's end.
+PROGRAM = assemble("""
+    mov r9, #0
+    mov r10, #261
+    mov r11, #300
+    mov r12, #2051
+    ld.sram [8-bit] r9, r10, r11
+    st.sram [8-bit] r12, r9, r11
+    ld.reg [64-bit] r13, r0
+    add r16, r1, r2
+    add r16, r16, r3
+    add r16, r16, r4
+    add r17, r13, r16
+    st.reg [64-bit] r0, r17
+    memfence
+    mov r14, #1
+    sll r14, r14, #12
+    bne r13, r5, end
+    ld.reg [64-bit] r15, r14
+end:
+    halt
+""")
+
+
+@pytest.fixture(scope="module")
+def chip() -> Iterator[ChipSimulation]:
+    with DramImage(CONFIG.memory_bytes) as image, ChipSimulation(CONFIG, image) as simulation:
+        yield simulation
+
+
+def test_each_engine_works_in_its_window_alone(chip: ChipSimulation) -> None:
+    host = Host(Blocking(chip))
+    before = {window: bytes((window // 7 + 3 * i) % 251 for i in range(300)) for window in WINDOWS}
+    for number, (window, content) in enumerate(before.items()):
+        run(host.write(window + 261, content))
+        run(host.write(window, number.to_bytes(8, "little")))
+    (fault,) = run_program(chip, PROGRAM, max_cycles=20_000, parameters=4).faults
+    assert (fault.pe, fault.cause, fault.pc) == (4, FaultCause.DRAM_RANGE, 16)
+    chip.settle()
+    for number, (window, content) in enumerate(before.items()):
+        assert run(host.read(window + 2048, 306)) == bytes(3) + content + bytes(3)
+        assert chip.image.read(window, 8) == (number + 1).to_bytes(8, "little")
+        assert chip.image.read(window + 2500, WINDOW - 2500) == bytes(WINDOW - 2500)
+
+
+def test_host_reaches_all_vaults_and_no_more(chip: ChipSimulation) -> None:
+    host = Host(Blocking(chip))
+    content = bytes(range(251)) * 30
+    for address in (VAULT - 4001, 2 * VAULT - 3, 3 * VAULT - len(content)):
+        run(host.write(address, content))
+        assert run(host.read(address, len(content))) == content
+    chip.settle()
+    assert chip.image.read(3 * VAULT - len(content), len(content)) == content
+    with pytest.raises(BusError, match="DECERR"):
+        chip.read_memory(3 * VAULT, 8)
+    run(host.load(PROGRAM))
+    with pytest.raises(BusError):
+        # No engine's parameter block lies beyond its window.
+        run(host.launch(parameters=WINDOW))
+
+
+def test_hardware_has_no_network() -> None:
+    instances = verilog(CONFIG).instances["chip_tile"]
+    assert "node" not in instances
+    assert instances["host_chain"] == 1
+    assert CONFIG.host.network_counters == 0
+    assert CONFIG.pe.address_bits == 12
+    assert ChipConfig().host.network_counters == len(NetworkCounter)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"remote": 1}, r"^remote must be True or False, not 1$"),
+        ({"remote": True}, r"^tile\.extra_ports must be 2, for the host and the network, not 1$"),
+        (
+            {
+                "remote": True,
+                "tile": replace(
+                    CONFIG.tile,
+                    extra_ports=2,
+                    vault=replace(CONFIG.tile.vault, tag_bits=7),
+                ),
+            },
+            r"^tile\.pe\.address_bits must be 14, as tile\.vault has, not 12: engines with windows",
+        ),
+        (
+            {
+                "tile": replace(
+                    CONFIG.tile, extra_ports=2, vault=replace(CONFIG.tile.vault, tag_bits=7)
+                )
+            },
+            r"^tile\.extra_ports must be 1, for the host, not 2$",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        replace(CONFIG, **changes)  # type: ignore[arg-type]
+
+
+DOUBLE = assemble("""
+    ld.reg [64-bit] r9, r5
+    add r9, r9, r9
+    st.reg [64-bit] r5, r9
+    halt
+""")
+
+
+def double(value: int) -> Workload:
+    return Workload(
+        program=DOUBLE,
+        contents=bytes(64) + value.to_bytes(8, "little"),
+        parameters=64,
+        max_cycles=10_000,
+    )
+
+
+def test_copies_of_launches_are_held_against_the_simulator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = run_copies(CONFIG, [double(7)])
+    two = run_copies(CONFIG, [double(7), double(8)])
+    assert one.engines == two.engines == 9
+    assert one.differing == two.differing == ()
+    assert 0.9 < two.cycles / one.cycles / 2 < 1.1
+    assert two.throughput == pytest.approx(9e6 / two.cycles)
+
+    def spoil(chip: ChipSimulation) -> None:
+        chip.image.write(WINDOWS[5] + 4000, b"\1")
+
+    monkeypatch.setattr(ChipSimulation, "settle", spoil)
+    assert run_copies(CONFIG, [double(7)]).differing == (5,)
+
+
+def test_copies_that_can_not_be_run() -> None:
+    with pytest.raises(CosimError, match="copies need engines with windows"):
+        run_copies(_TINY, [double(7)])
+    with pytest.raises(CosimError, match="4097 bytes of data for windows of 4096 bytes"):
+        run_copies(CONFIG, [replace(double(7), contents=bytes(4097))])
+    with pytest.raises(CosimError, match=r"does not halt: faulted at word 0 \(DRAM_RANGE\)"):
+        run_copies(CONFIG, [replace(double(7), parameters=4096)])
