@@ -77,9 +77,8 @@ class Measured:
     def registers(self) -> list[int]:
         """All registers that an engine can have, as 64-bit patterns; one that this engine lacks is
         never written."""
-        sign = 1 << (self.config.register_width - 1)
-        wide = [((value ^ sign) - sign) % (1 << 64) for value in self.result.registers]
-        return wide + [0] * (REGISTERS - len(wide))
+        held = self.result.registers
+        return held + [0] * (REGISTERS - len(held))
 
     @property
     def end(self) -> tuple[PeState, FaultCause, int | None]:
