@@ -19,7 +19,7 @@ from .load_store import LoadStore
 from .operands import Operands
 from .register_file import READ_PORTS, RegisterFile
 from .scalar import Scalar
-from .scratchpad import Scratchpad
+from .scratchpad import Scratchpad, read_roles, write_roles
 from .sequencer import Sequencer
 from .vector import VectorUnit
 
@@ -194,13 +194,12 @@ class Pe(Component):
         connect(m, dispatch.vector, vector.command)
         connect(m, dispatch.load_store, load_store.command)
         connect(m, flipped(self.memory), load_store.memory)
-        first, second, stored = scratchpad.read
-        connect(m, vector.read[0], first)
-        connect(m, vector.read[1], second)
-        connect(m, load_store.read, stored)
-        result, load = scratchpad.write
-        connect(m, vector.write, result)
-        connect(m, load_store.write, load)
+        readers = {"first": vector.read[0], "second": vector.read[1], "store": load_store.read}
+        for role, port in zip(read_roles(config), scratchpad.read, strict=True):
+            connect(m, readers[role], port)
+        writers = {"result": vector.write, "load": load_store.write}
+        for role, port in zip(write_roles(config), scratchpad.write, strict=True):
+            connect(m, writers[role], port)
 
         # Counters.
         m.d.comb += [

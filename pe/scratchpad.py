@@ -1,6 +1,6 @@
 """Scratchpad: byte addressable memory that serves any unaligned eight bytes in one access."""
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from hdl.coded_ram import CodedRam
@@ -11,62 +11,88 @@ from hdl.simd import rotate_units_right
 from hdl.sram import Sram
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
 
+from .features import Features
 from .ports import ScratchpadReadPort, ScratchpadWritePort
 from .stages import read_cycles
 
-__all__ = ["BANKS", "READ_PORTS", "WRITE_PORTS", "Scratchpad"]
+__all__ = ["BANKS", "Scratchpad", "read_roles", "write_roles"]
 
 #: Banks, each a byte wide: together one word (thesis 5.1).
 BANKS = 8
-#: Vector operands ``first`` and ``second``, and the read of a store.
-READ_PORTS = 3
-#: Read ports of the vector unit, the first ones.
-VECTOR_READ_PORTS = 2
-#: Vector result and the write of a load.
-WRITE_PORTS = 2
-
 _OFFSET_BITS = (BANKS - 1).bit_length()
+_STORE = "store"
+
+
+def read_roles(config: PeConfig) -> tuple[str, ...]:
+    """What each read port is for: the vector operands ``first`` and ``second``, ``store``; only
+    what an instruction uses."""
+    features = Features.of(config)
+    roles = {
+        "first": features.vector,
+        "second": features.second,
+        _STORE: features.store_scratchpad,
+    }
+    return tuple(role for role, used in roles.items() if used)
+
+
+def write_roles(config: PeConfig) -> tuple[str, ...]:
+    """What each write port is for: the vector ``result``, ``load``; likewise."""
+    features = Features.of(config)
+    roles = {"result": features.vector, "load": features.load_scratchpad}
+    return tuple(role for role, used in roles.items() if used)
 
 
 class Scratchpad(Component):
-    """Byte-addressed memory with 3 read and 2 write ports of eight bytes at any alignment.
+    """Byte-addressed memory with up to 3 read and 2 write ports of eight bytes at any alignment.
 
     Bank ``b`` holds the bytes whose address is ``b`` modulo 8. An access that is not aligned takes
     the next row of the banks in front of its first byte, and the bytes are rotated into order on
     their way (thesis 5.1 and Figure 5.1).
 
+    With ``scratchpad_alignment`` the lower bits of all addresses are taken for 0, and there is less to
+    rotate. Aligned to words, nothing is, and one memory in place of two is enough.
+
     In block RAMs the banks lie side by side in two memories, one of the even rows and one of the
     odd rows, of which every access touches one row each.
 
     Members:
-        read: array of 3 :class:`pe.ports.ScratchpadReadPort`, in: vector operands first and second
-            with their data after :func:`pe.stages.read_cycles`, store with its data after one.
-        write: array of 2 :class:`pe.ports.ScratchpadWritePort`, in: vector result, load. A byte
-            that they write in one cycle or in successive ones is undefined.
+        read: array of :class:`pe.ports.ScratchpadReadPort`, in, one for each of
+            :func:`read_roles`: vector operands with their data after
+            :func:`pe.stages.read_cycles`, store with its data after one.
+        write: array of :class:`pe.ports.ScratchpadWritePort`, in, one for each of
+            :func:`write_roles`. A byte that they write in one cycle or in successive ones is
+            undefined.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        self.roles = read_roles(config)
+        # A memory has at least one port of each kind.
+        self._reads = max(1, len(self.roles))
+        self._writes = max(1, len(write_roles(config)))
         super().__init__(
             {
-                "read": In(ScratchpadReadPort(config)).array(READ_PORTS),
-                "write": In(ScratchpadWritePort(config)).array(WRITE_PORTS),
+                "read": In(ScratchpadReadPort(config)).array(len(self.roles)),
+                "write": In(ScratchpadWritePort(config)).array(len(write_roles(config))),
             }
         )
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         rows = self.config.scratchpad_bytes // BANKS
-        if self.config.sram == "fpga" and rows > DISTRIBUTED_DEPTH:
-            words = self._halves(m, platform)
-        else:
+        self._unused_bits = self.config.scratchpad_alignment.bit_length() - 1
+        if self.config.sram != "fpga" or rows <= DISTRIBUTED_DEPTH:
             words = self._banks(m, platform)
+        elif self.config.scratchpad_alignment == BANKS:
+            words = self._words(m, platform)
+        else:
+            words = self._halves(m, platform)
         for number, (port, read) in enumerate(zip(self.read, words, strict=True)):
             word = read
             offset = Signal(_OFFSET_BITS, name=f"read_offset_{number}")
             with m.If(port.enable):
-                m.d.sync += offset.eq(port.address[:_OFFSET_BITS])
-            if number < VECTOR_READ_PORTS and read_cycles(self.config) > 1:
+                m.d.sync += offset.eq(self._offset(port.address))
+            if self.roles[number] != _STORE and read_cycles(self.config) > 1:
                 fresh = Signal(name=f"read_fresh_{number}")
                 late_word = Signal(8 * BANKS, name=f"read_word_{number}", reset_less=True)
                 late_offset = Signal.like(offset, name=f"late_offset_{number}", reset_less=True)
@@ -85,8 +111,8 @@ class Scratchpad(Component):
             Sram(
                 width=8,
                 depth=config.scratchpad_bytes // BANKS,
-                read_ports=READ_PORTS,
-                write_ports=WRITE_PORTS,
+                read_ports=self._reads,
+                write_ports=self._writes,
                 kind=config.sram,
             )
             for _ in range(BANKS)
@@ -98,13 +124,13 @@ class Scratchpad(Component):
             next_row = Signal(row_bits, name=f"read_next_row_{number}")
             m.d.comb += next_row.eq(row + 1)
             for index, bank in enumerate(banks):
-                wraps = port.address[:_OFFSET_BITS] > index
+                wraps = self._offset(port.address) > index
                 m.d.comb += [
                     bank.read[number].enable.eq(port.enable),
                     bank.read[number].address.eq(Mux(wraps, next_row, row)),
                 ]
         for number, write in enumerate(self.write):
-            start = write.address[:_OFFSET_BITS]
+            start = self._offset(write.address)
             row = write.address[_OFFSET_BITS:]
             next_row = Signal(row_bits, name=f"write_next_row_{number}")
             data, strobe = self._placed(m, number, start, write.data, write.strobe)
@@ -115,7 +141,7 @@ class Scratchpad(Component):
                     bank.write[number].address.eq(Mux(start > index, next_row, row)),
                     bank.write[number].data.eq(data.word_select(index, 8)),
                 ]
-        return [Cat(bank.read[number].data for bank in banks) for number in range(READ_PORTS)]
+        return [Cat(bank.read[number].data for bank in banks) for number in range(len(self.roles))]
 
     def _halves(self, m: Module, platform: object) -> list[Value]:
         """As :meth:`_banks`, with all banks in two memories. A write is performed in the cycle
@@ -126,8 +152,8 @@ class Scratchpad(Component):
                 width=8 * BANKS,
                 lanes=BANKS,
                 depth=config.scratchpad_bytes // BANKS // 2,
-                read_ports=READ_PORTS,
-                write_ports=WRITE_PORTS,
+                read_ports=self._reads,
+                write_ports=self._writes,
             )
             for _ in range(2)
         ]
@@ -141,7 +167,7 @@ class Scratchpad(Component):
 
         def odd(address: Value) -> Value:
             """For each bank, whether its byte lies in an odd row."""
-            start, row = address[:_OFFSET_BITS], address[_OFFSET_BITS]
+            start, row = self._offset(address), address[_OFFSET_BITS]
             return Cat(row ^ (start > index) for index in range(BANKS))
 
         words: list[Value] = []
@@ -173,7 +199,7 @@ class Scratchpad(Component):
             m.d.sync += [
                 late_data.eq(write.data),
                 late_strobe.eq(write.strobe),
-                late_start.eq(write.address[:_OFFSET_BITS]),
+                late_start.eq(self._offset(write.address)),
                 is_odd.eq(odd(write.address)),
             ]
             data, strobe = self._placed(m, number, late_start, late_data, late_strobe)
@@ -189,6 +215,34 @@ class Scratchpad(Component):
                     half.write[number].lanes.eq(strobe & mine),
                 ]
         return words
+
+    def _words(self, m: Module, platform: object) -> list[Value]:
+        """As :meth:`_halves`, in one memory, as an aligned access touches one row."""
+        ram = CodedRam(
+            width=8 * BANKS,
+            lanes=BANKS,
+            depth=self.config.scratchpad_bytes // BANKS,
+            read_ports=READ_PORTS,
+            write_ports=WRITE_PORTS,
+        )
+        m.submodules.words = once(ram, platform)
+        for number, port in enumerate(self.read):
+            m.d.comb += [
+                ram.read[number].enable.eq(port.enable),
+                ram.read[number].address.eq(port.address[_OFFSET_BITS:]),
+            ]
+        for number, write in enumerate(self.write):
+            m.d.comb += ram.write[number].next_address.eq(write.address[_OFFSET_BITS:])
+            m.d.sync += [
+                ram.write[number].address.eq(write.address[_OFFSET_BITS:]),
+                ram.write[number].data.eq(write.data),
+                ram.write[number].lanes.eq(write.strobe),
+            ]
+        return [ram.read[number].data for number in range(READ_PORTS)]
+
+    def _offset(self, address: Value) -> Value:
+        """Where in its row the first byte of an access lies."""
+        return Cat(Const(0, self._unused_bits), address[self._unused_bits : _OFFSET_BITS])
 
     @staticmethod
     def _placed(

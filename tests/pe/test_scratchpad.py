@@ -6,11 +6,28 @@ import pytest
 from amaranth.sim import Simulator
 
 from hdl.config import PeConfig
-from pe.scratchpad import READ_PORTS, VECTOR_READ_PORTS, Scratchpad
+from pe.scratchpad import Scratchpad, read_roles, write_roles
 from pe.stages import read_cycles
 
+NO_VECTOR = frozenset({"halt", "ld.sram[8]", "st.sram[8]"})
 #: Accesses crowd on so many bytes, around the end.
 HOT = 96
+
+
+@pytest.mark.parametrize(
+    ("keys", "reads", "writes"),
+    [
+        (set(), (), ()),
+        ({"ld.sram[8]"}, (), ("load",)),
+        ({"m.v.nop.add[8]", "st.sram[8]"}, ("first", "store"), ("result",)),
+        ({"v.v.add[8]", "ld.sram[8]"}, ("first", "second"), ("result", "load")),
+    ],
+)
+def test_ports_follow_the_instructions(
+    keys: set[str], reads: tuple[str, ...], writes: tuple[str, ...]
+) -> None:
+    config = PeConfig(instructions=frozenset(keys | {"halt"}))
+    assert (read_roles(config), write_roles(config)) == (reads, writes)
 
 
 def _bytes(word: int) -> list[int]:
@@ -24,8 +41,13 @@ def _bytes(word: int) -> list[int]:
         # In distributed RAM, and in block RAM.
         PeConfig(scratchpad_bytes=256, sram="fpga"),
         PeConfig(scratchpad_bytes=1024, sram="fpga"),
+        # Fewer ports, and the smallest.
+        PeConfig(
+            scratchpad_bytes=1024, sram="fpga", instructions=frozenset({*NO_VECTOR, "v.v.add[16]"})
+        ),
+        PeConfig(scratchpad_bytes=64, instructions=NO_VECTOR),
     ],
-    ids=lambda config: f"{config.sram}-{config.scratchpad_bytes}",
+    ids=lambda config: f"{config.sram}-{config.scratchpad_bytes}-{len(config.instructions)}",
 )
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
@@ -44,8 +66,8 @@ def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
         written: set[int] = set()
         # What each port shows, the last one read first; None where that is left open.
         shown: list[list[list[int | None]]] = []
-        for number in range(READ_PORTS):
-            cycles = read_cycles(config) if number < VECTOR_READ_PORTS else 1
+        for role in read_roles(config):
+            cycles = read_cycles(config) if role != "store" else 1
             shown.append([[0] * 8 for _ in range(cycles)])
         for _ in range(1500):
             before, written = written, set()
