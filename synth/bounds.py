@@ -58,6 +58,7 @@ class Bound:
         full: what it had.
         basis: how ``value`` is known. why: the word that needs it, or the reason, one line.
         guard: what happens to a run that needs more; "" if none can.
+        profiled: names of the programs of which a run might.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Bound:
     basis: Basis
     why: str
     guard: str = ""
+    profiled: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The bound as plain JSON data."""
@@ -77,6 +79,7 @@ class Bound:
             "basis": self.basis,
             "why": self.why,
             "guard": self.guard,
+            "profiled": list(self.profiled),
         }
 
 
@@ -231,15 +234,20 @@ def _settle(
         chosen.append(most)
     value, why = max(chosen, key=lambda item: item[0])
     size = min(fit(value), full)
-    is_proved = all(min(fit(other), full) <= size for other in proved)
+    profiled = tuple(
+        study.name
+        for study, most in zip(studies, proved, strict=True)
+        if min(fit(most), full) > size
+    )
     return Bound(
         name=name,
         value=value,
         size=size,
         full=full,
-        basis="proved" if is_proved else "profiled",
+        basis="profiled" if profiled else "proved",
         why=why,
-        guard="" if is_proved else guard,
+        guard=guard if profiled else "",
+        profiled=profiled,
     )
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hdl.config import PeConfig
-from isa.faults import FaultCause
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 
@@ -101,6 +100,8 @@ def report(
     shown = list(names) if names else [f"program {n}" for n in range(1, len(listed) + 1)]
     if len(listed) == 1:
         shown = [""]
+    if len(set(shown)) < len(listed) or len(shown) != len(listed):
+        raise TrimError(f"each program needs a name of its own, not {', '.join(shown)}")
     found = _by_program(listed, profiles)
     launch = Launch(parameters=(0, (1 << config.address_bits) - 1))
     studies = [
@@ -114,10 +115,9 @@ def report(
     needs = union(parts.values())
     _check(needs, config)
     sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
-    if not allow_uncovered and any(
-        bound.basis == "profiled" and bound.guard in FaultCause.__members__ for bound in sizes
-    ):
-        check_covered(studies)
+    if not allow_uncovered:
+        relied = {name for bound in sizes if bound.name != "fx" for name in bound.profiled}
+        check_covered(study for study in studies if study.name in relied)
     bounds = (*_fixed(needs, config), *sizes)
     given: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
     trimmed = replace(
@@ -233,13 +233,17 @@ class TrimReport:
         }
 
     def why(self, key: str) -> str:
-        """Why instruction ``key`` is in the trimmed engine, or that it is not; one sentence.
+        """Why instruction ``key``, or the functional unit of that name, is in the trimmed engine,
+        or that it is not; one sentence.
 
         Raises:
-            TrimError: the instruction table has no ``key``.
+            TrimError: there is no such instruction or unit.
         """
+        for unit in Unit:
+            if key == unit.value:
+                return self.why_unit(unit)
         if key not in BY_KEY:
-            raise TrimError(f"there is no instruction {key!r}")
+            raise TrimError(f"there is no instruction {key!r}, nor a unit of that name")
         places = self.needs.uses.get(key)
         if places:
             count = f"{len(places)} words, the first is" if len(places) > 1 else "one word,"

@@ -226,8 +226,12 @@ def test_unions_take_the_most_of_all() -> None:
     result = report([one, other], FULL, names=["a", "b"])
     assert {bound.name: bound.why for bound in result.bounds}["max_mr"] == "b: word 1 (b.s:2)"
     # One that is profiled does not make the other's sizes less than is proved.
-    mixed = trim([one, WILD], FULL, [wild_profile(100)])
-    assert (mixed.max_vl, mixed.scratchpad_bytes) == (200, 256)
+    mixed = report([one, WILD], FULL, [wild_profile(100)], names=["one", "wild"])
+    assert (mixed.trimmed.max_vl, mixed.trimmed.scratchpad_bytes) == (200, 256)
+    bounds = {bound.name: bound for bound in mixed.bounds}
+    assert bounds["max_vl"].why == "one: word 1 (a.s:2)"
+    assert (bounds["max_vl"].basis, bounds["max_vl"].profiled) == ("profiled", ("wild",))
+    assert bounds["max_mr"].profiled == ()
 
 
 def test_given_address_bits() -> None:
@@ -286,10 +290,10 @@ def test_report_names_what_went_and_why_the_rest_stays() -> None:
     assert "gone" in result.why("sub")
     with pytest.raises(TrimError, match="no instruction 'fly'"):
         result.why("fly")
-    assert result.why_unit(Unit.SCALAR) == (
+    assert result.why("scalar") == (
         "scalar: 3 words of 2 instructions; rarest jmp, at word 2 (a.s:3)"
     )
-    assert result.why_unit(Unit.VECTOR) == "vector: no word that can be reached needs it"
+    assert result.why("vector") == "vector: no word that can be reached needs it"
     data = result.to_json()
     assert data["bounds"]["registers"]["size"] == 16
     assert data["removed"]["scalar"] == list(result.removed[Unit.SCALAR])

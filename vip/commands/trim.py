@@ -134,7 +134,9 @@ def trim(
     area: Annotated[bool, typer.Option(help="Synthesise both engines.")] = True,
     why: Annotated[
         list[str] | None,
-        typer.Option(help="Say why an instruction is there; may be repeated.", metavar="KEY"),
+        typer.Option(
+            help="Say why an instruction or unit is there; may be repeated.", metavar="KEY"
+        ),
     ] = None,
     figure: Annotated[
         Path | None, typer.Option(help="Draw instructions by unit and type.", metavar="FILE.png")
@@ -181,12 +183,13 @@ def trim(
             # What a program does with zeros says nothing about what it does with data.
             if file is not None and not proved:
                 profiles.append(run.profile)
+    short = [path.name for path in programs]
     try:
         cut = report(
             list(loaded.values()),
             full,
             profiles,
-            names=[path.name for path in programs],
+            names=short if len(set(short)) == len(short) else [str(path) for path in programs],
             keep_counters=keep_counters,
             rom=rom,
             allow_uncovered=allow_uncovered,
