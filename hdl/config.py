@@ -18,6 +18,7 @@ from isa.table import (
     REGISTERS,
     Instruction,
     Unit,
+    Width,
 )
 
 __all__ = [
@@ -76,6 +77,10 @@ class PeConfig:
             kept in a ROM: what the host loads is dropped, and the length that a launch names
             ignored. None: an instruction buffer that the host loads.
         scratchpad_bytes: power of two, 64..65536.
+        scratchpad_alignment: 1, 2, 4 or 8. Operands and results in the scratchpad, and both ends of
+            transfers to and from it, begin at multiples of so many bytes, or fault (in the
+            scratchpad with ``SCRATCHPAD_RANGE``, in DRAM with ``MISALIGNED``). With ``m.v``
+            instructions at most the bytes of their narrowest element, as rows begin at any element.
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
         address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
@@ -95,6 +100,7 @@ class PeConfig:
     max_mr: int = MAX_MR
     program: tuple[int, ...] | None = None
     scratchpad_bytes: int = 4096
+    scratchpad_alignment: int = 1
     arc_entries: int = 20
     load_store_queue: int = 64
     address_bits: int = 33
@@ -116,6 +122,7 @@ class PeConfig:
         _power_of_two("instruction_words", self.instruction_words, 16, 8192)
         _power_of_two("registers", self.registers, 8, REGISTERS)
         _power_of_two("scratchpad_bytes", self.scratchpad_bytes, 64, 65536)
+        _power_of_two("scratchpad_alignment", self.scratchpad_alignment, 1, self._most_aligned())
         _within("arc_entries", self.arc_entries, 1, 64)
         _power_of_two("load_store_queue", self.load_store_queue, 2, 64)
         _within("address_bits", self.address_bits, 12, 40)
@@ -131,6 +138,13 @@ class PeConfig:
             raise ConfigurationError(
                 f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
             )
+
+    def _most_aligned(self) -> int:
+        """The largest ``scratchpad_alignment`` that the instructions allow."""
+        return min(
+            (row.width.bytes for row in self.rows if row.reduction is not None and row.width),
+            default=max(width.bytes for width in Width),
+        )
 
     def _check_program(self, program: object) -> None:
         if not isinstance(program, tuple):

@@ -60,6 +60,7 @@ class ProcessorState:
         memory: the DRAM.
         memory_bytes: how much of it can be reached.
         vl, mr, fx: the vector settings. max_vl, max_mr: the largest that can be set.
+        unaligned: bits that are 0 in addresses of scratchpad operands and transfers.
         register_width: bits that a register can hold.
     """
 
@@ -72,6 +73,7 @@ class ProcessorState:
     fx: int
     max_vl: int = MAX_VL
     max_mr: int = MAX_MR
+    unaligned: int = 0
     register_width: int = REGISTER_WIDTH
 
 
@@ -218,12 +220,14 @@ def _matrix_vector(state: ProcessorState, row: Instruction, word: int, address: 
     width, element = row.width.bytes, element_type(row.width)
     function = matrix_vector(row.vertical, row.reduction, row.width)
     reads_vector = row.vertical is not VerticalOp.NOP
+    unaligned = state.unaligned
 
     def operation() -> int:
         vl, mr = state.vl, state.mr
         result, matrix, vector = registers[a], registers[b], registers[c]
         if (
-            result + mr * width > size
+            (result | matrix | (vector if reads_vector else 0)) & unaligned
+            or result + mr * width > size
             or matrix + mr * vl * width > size
             or (reads_vector and vector + vl * width > size)
         ):
@@ -248,13 +252,15 @@ def _element_wise(state: ProcessorState, row: Instruction, word: int, address: i
     width, element = row.width.bytes, element_type(row.width)
     function = element_wise(row.vertical, row.width)
     one_element = row.opcode == Opcode.VECTOR_SCALAR
+    unaligned = state.unaligned
 
     def operation() -> int:
         vl = state.vl
         length = vl * width
         result, first, second = registers[a], registers[b], registers[c]
         if (
-            result + length > size
+            (result | first | second) & unaligned
+            or result + length > size
             or first + length > size
             or second + (width if one_element else length) > size
         ):
@@ -277,11 +283,13 @@ def _logistic(state: ProcessorState, row: Instruction, word: int, address: int) 
     a, b = FIELD_A.extract(word), FIELD_B.extract(word)
     pad, size = state.scratchpad, len(state.scratchpad)
     width, element, which = row.width.bytes, element_type(row.width), row.logistic
+    unaligned = state.unaligned
 
     def operation() -> int:
         length = state.vl * width
         result, source = registers[a], registers[b]
-        if result + length > size or source + length > size:
+        outside = result + length > size or source + length > size
+        if outside or (result | source) & unaligned:
             raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
         values = logistic(which, np.frombuffer(pad, element, state.vl, source), state.fx)
         pad[result : result + length] = values.tobytes()
@@ -298,12 +306,15 @@ def _transfer(state: ProcessorState, row: Instruction, word: int, address: int) 
     pad_register, memory_register = (a, b) if load else (b, a)
     pad, size = state.scratchpad, len(state.scratchpad)
     width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
+    unaligned = state.unaligned
 
     def operation() -> int:
         near, far, length = registers[pad_register], registers[memory_register], registers[c]
         length *= width
-        if near + length > size:
+        if near + length > size or near & unaligned:
             raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        if far & unaligned:
+            raise ProcessorFault(FaultCause.MISALIGNED)
         if far + length > memory_bytes:
             raise ProcessorFault(FaultCause.DRAM_RANGE)
         if load:

@@ -76,6 +76,7 @@ class Simulator:
             (:data:`isa.launch.START_REGISTERS`), 0..2**64 - 1. With ``register_width`` below 64,
             the first four are below 2**16, and ``parameters`` that is no DRAM address faults.
         scratchpad_bytes: 64..65536.
+        scratchpad_alignment: 1, 2, 4 or 8; scratchpad operands and transfers elsewhere fault.
         registers: 8..64; an instruction that names a higher one is illegal.
         address_bits: 12..40; a DRAM byte beyond them, or beyond ``memory``, faults.
         instructions: keys of the instructions that the PE has; None: all that are built.
@@ -106,6 +107,7 @@ class Simulator:
         pe_count: int = 1,
         parameters: int = 0,
         scratchpad_bytes: int = 4096,
+        scratchpad_alignment: int = 1,
         registers: int = REGISTERS,
         address_bits: int = 33,
         instructions: frozenset[str] | None = None,
@@ -117,6 +119,10 @@ class Simulator:
         observer: Observer | None = None,
     ) -> None:
         _within("scratchpad_bytes", scratchpad_bytes, 64, 65536)
+        if scratchpad_alignment not in (1, 2, 4, 8):
+            raise SimulatorError(
+                f"scratchpad_alignment must be 1, 2, 4 or 8, not {scratchpad_alignment!r}"
+            )
         _within("registers", registers, 8, REGISTERS)
         _within("address_bits", address_bits, 12, 40)
         _within("instruction_words", instruction_words, 16, 8192)
@@ -164,6 +170,7 @@ class Simulator:
             fx=START_FX,
             max_vl=max_vl,
             max_mr=max_mr,
+            unaligned=scratchpad_alignment - 1,
             register_width=register_width,
         )
         self.registers = state.registers

@@ -102,6 +102,10 @@ class RangeCheck(Component):
             (vector & d.reads_c) if features.second else Const(0, 1),
         )
         outside = Signal(RANGES)
+
+        def unaligned(place: Value) -> Value:
+            return place[: config.scratchpad_alignment.bit_length() - 1].any()
+
         unit_shift = (UNIT_BYTES - 1).bit_length()
         for number, (r, value) in enumerate(zip(self.ranges, values, strict=True)):
             count: Value = counts[number]
@@ -123,6 +127,7 @@ class RangeCheck(Component):
                     & (
                         value[byte_bits(config) :].any()
                         | (end_unit > config.scratchpad_bytes // UNIT_BYTES)
+                        | unaligned(value)
                     )
                 ),
             ]
@@ -149,7 +154,7 @@ class RangeCheck(Component):
             upper = address[min(low, len(address) - 1) :]
             with m.If(upper.any() | (end > 1 << config.address_bits)):
                 m.d.comb += self.cause.eq(FaultCause.DRAM_RANGE)
-            with m.If(register & misaligned):
+            with m.If(Mux(register, misaligned, unaligned(address))):
                 m.d.comb += self.cause.eq(FaultCause.MISALIGNED)
         with m.If(outside.any() | long):
             m.d.comb += self.cause.eq(FaultCause.SCRATCHPAD_RANGE)

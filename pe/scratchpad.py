@@ -49,8 +49,8 @@ class Scratchpad(Component):
     the next row of the banks in front of its first byte, and the bytes are rotated into order on
     their way (thesis 5.1 and Figure 5.1).
 
-    With ``scratchpad_alignment`` the lower bits of all addresses are taken for 0, and there is less to
-    rotate. Aligned to words, nothing is, and one memory in place of two is enough.
+    With ``scratchpad_alignment`` the lower bits of all addresses are taken for 0, and there is less
+    to rotate. Aligned to words, nothing is, and one memory in place of two is enough.
 
     In block RAMs the banks lie side by side in two memories, one of the even rows and one of the
     odd rows, of which every access touches one row each.
@@ -222,8 +222,8 @@ class Scratchpad(Component):
             width=8 * BANKS,
             lanes=BANKS,
             depth=self.config.scratchpad_bytes // BANKS,
-            read_ports=READ_PORTS,
-            write_ports=WRITE_PORTS,
+            read_ports=self._reads,
+            write_ports=self._writes,
         )
         m.submodules.words = once(ram, platform)
         for number, port in enumerate(self.read):
@@ -238,7 +238,7 @@ class Scratchpad(Component):
                 ram.write[number].data.eq(write.data),
                 ram.write[number].lanes.eq(write.strobe),
             ]
-        return [ram.read[number].data for number in range(READ_PORTS)]
+        return [ram.read[number].data for number in range(len(self.roles))]
 
     def _offset(self, address: Value) -> Value:
         """Where in its row the first byte of an access lies."""
