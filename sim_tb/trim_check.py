@@ -202,6 +202,7 @@ def check_trimmed(
     progress: Callable[[int], None] | None = None,
     *,
     before: Measured | None = None,
+    try_removed: bool = True,
 ) -> TrimCheck:
     """Run ``work`` on both engines, and each removed instruction on the trimmed one.
 
@@ -210,6 +211,7 @@ def check_trimmed(
     Parameters:
         progress: called now and then with the cycles so far, of the full engine first.
         before: the full engine's run, if it has been done (:func:`measure`).
+        try_removed: False: leave out the removed instructions, which another check has tried.
 
     Raises:
         ProgramFaultError: the program faults on the full engine, and may not.
@@ -247,7 +249,7 @@ def check_trimmed(
         cycles_full=cycles,
         cycles_trimmed=cycles + other.own_cycles - one.own_cycles,
         removed=len(removed),
-        unfaulted=_without_fault(trimmed, removed),
+        unfaulted=_without_fault(trimmed, removed) if try_removed else (),
         full=one.result,
         trimmed=other.result,
     )

@@ -70,7 +70,14 @@ def _check(runs: Sequence[tuple[Path, Observed]], cut: TrimReport) -> list[Check
     checks = []
     for path, run in runs:
         with tally(f"{path.name} on the trimmed engine (cycles)") as done:
-            check = check_trimmed(run.work, cut.full, cut.trimmed, done, before=run.measured)
+            check = check_trimmed(
+                run.work,
+                cut.full,
+                cut.trimmed,
+                done,
+                before=run.measured,
+                try_removed=not checks,
+            )
         checks.append(Checked(name=path.name, check=check, zero_memory=run.work.zero_memory))
     return checks
 
