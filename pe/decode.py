@@ -25,7 +25,7 @@ from isa.table import (
 )
 
 from .encodings import CLASSES, CONTROL, Encodings
-from .fetch import WORD_BITS
+from .instruction_word import WORD_BITS, whole_word, word_bits
 
 __all__ = ["Decode", "decoded", "issued", "register_operands"]
 
@@ -100,18 +100,19 @@ class Decode(Component):
     """Combinational decoder for the instructions of ``config``.
 
     Members:
-        word: in, instruction.
+        word: in, instruction, as :mod:`pe.instruction_word` keeps it.
         out: :func:`decoded`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        super().__init__({"word": In(WORD_BITS), "out": Out(decoded(config))})
+        super().__init__({"word": In(word_bits(config)), "out": Out(decoded(config))})
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        word, out = self.word, self.out
+        out = self.out
+        word, legal = whole_word(config, self.word)
         fields = Encodings.of(config)
         opcode = word[OPCODE.low : OPCODE.high + 1]
         a, b, c = register_operands(config, word)
@@ -141,6 +142,7 @@ class Decode(Component):
             for code, rows in sorted(groups.items()):
                 with m.Case(code):
                     self._group(m, rows, wide)
+                    m.d.comb += out.legal.eq(self._legal(m, rows, word) if legal is None else legal)
         return m
 
     def _group(self, m: Module, rows: list[Instruction], wide: Signal) -> None:
@@ -149,7 +151,6 @@ class Decode(Component):
         fields = Encodings.of(self.config)
         first = rows[0]
         m.d.comb += [
-            out.legal.eq(self._legal(m, rows)),
             out.unit.eq(fields.unit.code(CLASSES[first.unit].value)),
             out.reads_a.eq(_reads(first, FIELD_A)),
             out.reads_b.eq(_reads(first, FIELD_B)),
@@ -181,9 +182,8 @@ class Decode(Component):
             control = CONTROL[Opcode(first.opcode)]
             m.d.comb += out.control.eq(fields.control.code(control.value))
 
-    def _legal(self, m: Module, rows: list[Instruction]) -> Value:
+    def _legal(self, m: Module, rows: list[Instruction], word: Value) -> Value:
         """Whether the word is one of ``rows``, given that the opcode is theirs."""
-        word = self.word
         first = rows[0]
         legal = Signal(name=f"legal_{first.opcode}")
         fixed = first.mask & ~OPCODE.mask

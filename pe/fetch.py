@@ -1,7 +1,8 @@
 """Fetch: the instruction buffer and the program counter."""
 
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Const, Elaboratable, Module, Signal
 from amaranth.lib import stream
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -10,10 +11,13 @@ from hdl.emission import once
 from hdl.ports import load_word, pc_shape
 from hdl.sram import Sram
 
-__all__ = ["WORD_BITS", "Fetch"]
+from .instruction_word import WORD_BITS, is_legal, word_bits, word_packing
 
-#: Bits of an instruction.
-WORD_BITS = 32
+__all__ = ["GATES_DEPTH", "Fetch"]
+
+#: Built-in programs of at most so many words are made of gates, as a lookup table of an FPGA holds
+#: a bit of each; longer ones of block RAM.
+GATES_DEPTH = 64
 
 
 class Fetch(Component):
@@ -21,6 +25,8 @@ class Fetch(Component):
 
     An instruction is at the output in the cycle after it is read. After ``start`` in cycle t the
     first one is there in t + 2; after ``redirect`` in cycle t the one at ``target`` in t + 1.
+
+    A program that is built in is read from a ROM: what is loaded is dropped, and ``words`` ignored.
 
     Members:
         load: stream of :func:`hdl.ports.load_word`, in: writes the buffer; ready unless ``run``.
@@ -30,8 +36,8 @@ class Fetch(Component):
         redirect, target: in; continue at ``target`` and discard what is at the output.
         ready: in; the output is taken at the end of this cycle.
         valid: out; an instruction is at the output.
-        pc: out, its address. word: out, itself. outside: out; ``pc`` is not in the program (and
-            ``word`` is meaningless).
+        pc: out, its address. word: out, itself, as :mod:`pe.instruction_word` keeps it. outside:
+            out; ``pc`` is not in the program (and ``word`` is meaningless).
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -47,7 +53,7 @@ class Fetch(Component):
                 "ready": In(1),
                 "valid": Out(1),
                 "pc": Out(pc_shape(config)),
-                "word": Out(WORD_BITS),
+                "word": Out(word_bits(config)),
                 "outside": Out(1),
             }
         )
@@ -55,35 +61,21 @@ class Fetch(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        buffer = Sram(
-            width=WORD_BITS,
-            depth=config.instruction_words,
-            read_ports=1,
-            write_ports=1,
-            kind=config.sram,
-        )
-        m.submodules.buffer = once(buffer, platform)
-        (read,) = buffer.read
-        (write,) = buffer.write
-
+        words = self.words if config.program is None else Const(len(config.program))
         following = Signal(pc_shape(config))
         address = Signal(pc_shape(config))
         advance = Signal()
         m.d.comb += [
             self.load.ready.eq(~self.run),
-            write.enable.eq(self.load.valid & self.load.ready),
-            write.address.eq(self.load.payload.address),
-            write.data.eq(self.load.payload.word),
             advance.eq(self.run & (self.ready | ~self.valid | self.redirect)),
             address.eq(following),
-            read.enable.eq(advance),
-            read.address.eq(address[: config.pc_bits]),
-            self.word.eq(read.data),
             # Negative addresses are large ones here; and the buffer ends, whatever the launch says.
-            self.outside.eq(
-                (self.pc.as_unsigned() >= self.words) | self.pc[config.pc_bits :].any()
-            ),
+            self.outside.eq((self.pc.as_unsigned() >= words) | self.pc[config.pc_bits :].any()),
         ]
+        if config.program is None:
+            self._buffer(m, platform, address, advance)
+        else:
+            self._rom(m, config.program, address, advance)
         with m.If(self.redirect):
             m.d.comb += address.eq(self.target)
         with m.If(~self.run):
@@ -97,3 +89,48 @@ class Fetch(Component):
                 following.eq(address + 1),
             ]
         return m
+
+    def _buffer(self, m: Module, platform: object, address: Signal, advance: Signal) -> None:
+        """The instruction buffer that the host loads."""
+        config = self.config
+        buffer = Sram(
+            width=WORD_BITS,
+            depth=config.instruction_words,
+            read_ports=1,
+            write_ports=1,
+            kind=config.sram,
+        )
+        m.submodules.buffer = once(buffer, platform)
+        (read,) = buffer.read
+        (write,) = buffer.write
+        m.d.comb += [
+            write.enable.eq(self.load.valid & self.load.ready),
+            write.address.eq(self.load.payload.address),
+            write.data.eq(self.load.payload.word),
+            read.enable.eq(advance),
+            read.address.eq(address[: config.pc_bits]),
+            self.word.eq(read.data),
+        ]
+
+    def _rom(self, m: Module, program: tuple[int, ...], address: Signal, advance: Signal) -> None:
+        """The program that is built in."""
+        config = self.config
+        packing = word_packing(config)
+        assert packing is not None
+        if not packing.width:
+            return
+        gates = len(program) <= GATES_DEPTH or config.sram == "macro"
+        words = [packing.code(word | is_legal(config, word) << WORD_BITS) for word in program]
+        memory: Memory = Memory(
+            shape=packing.width,
+            depth=len(words),
+            init=words,
+            attrs={"rom_style": "logic" if gates else "block"},
+        )
+        m.submodules.program = memory
+        read = memory.read_port(domain="comb" if gates else "sync")
+        m.d.comb += self.word.eq(read.data)
+        if gates:
+            m.d.comb += read.addr.eq(self.pc[: len(read.addr)])
+        else:
+            m.d.comb += [read.en.eq(advance), read.addr.eq(address[: len(read.addr)])]

@@ -11,7 +11,7 @@ from hdl.config import PeConfig
 from hdl.ports import PC_BITS, pc_shape
 
 from .decode import decoded, issued, register_operands
-from .fetch import WORD_BITS
+from .instruction_word import whole_word, word_bits
 from .register_file import READ_PORTS
 
 __all__ = ["Operands", "with_operands"]
@@ -69,9 +69,9 @@ class Operands(Component):
                 "next_valid": In(1),
                 "next_pc": In(pc_shape(config)),
                 "next_outside": In(1),
-                "next_word": In(WORD_BITS),
+                "next_word": In(word_bits(config)),
                 "ready": Out(1),
-                "word": Out(WORD_BITS),
+                "word": Out(word_bits(config)),
                 "decoded": In(decoded(config)),
                 "index": Out(config.register_bits).array(READ_PORTS),
                 "read": Out(1),
@@ -91,7 +91,7 @@ class Operands(Component):
         m = Module()
         d = self.decoded
         held = Signal()
-        word = Signal(WORD_BITS, name="held_word", reset_less=True)
+        word = Signal(word_bits(self.config), name="held_word", reset_less=True)
         pc = Signal(pc_shape(self.config), name="held_pc", reset_less=True)
         outside = Signal(reset_less=True)
         leaves = Signal()
@@ -113,8 +113,10 @@ class Operands(Component):
                 outside.eq(self.next_outside),
             ]
 
-        numbers = register_operands(self.config, word)
-        following = register_operands(self.config, self.next_word)
+        numbers, following = (
+            register_operands(self.config, whole_word(self.config, kept)[0])
+            for kept in (word, self.next_word)
+        )
         same = [Signal(name=f"same_{name}") for name in "abc"]
         m.d.comb += [s.eq(number == self.ahead) for s, number in zip(same, numbers, strict=True)]
         missing = [

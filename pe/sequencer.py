@@ -34,7 +34,7 @@ class Sequencer(Component):
         launch: stream of :func:`hdl.ports.launch_command`, in. stop: in.
         identity: :class:`hdl.ports.IdentityPort`, out.
         status: :func:`hdl.ports.status_layout`, out.
-        words: out, length of the program.
+        words: out, length of the program; not of one that is built in.
         start: out, one cycle: the program begins in the next one. run: out; it runs.
         active: out; the program runs, or its last instructions complete.
         clear: out; register ``index`` is to be written with ``value``.
@@ -111,8 +111,9 @@ class Sequencer(Component):
             with m.State("REST"):
                 m.d.comb += self.launch.ready.eq(1)
                 with m.If(self.launch.valid):
+                    if config.program is None:
+                        m.d.sync += self.words.eq(self.launch.payload.words)
                     m.d.sync += [
-                        self.words.eq(self.launch.payload.words),
                         parameters.eq(self.launch.payload.parameters),
                         self.status.state.eq(PeState.RUNNING),
                         self.status.cause.eq(FaultCause.NONE),

@@ -1,8 +1,14 @@
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
 
 from hdl.config import PeConfig
 from hdl.ports import EXACT_PC_WORDS
-from pe.fetch import Fetch
+from isa.table import BY_KEY, INSTRUCTIONS, find
+from pe.decode import Decode
+from pe.fetch import GATES_DEPTH, Fetch
+from pe.instruction_word import WORD_BITS, whole_word
 
 CONFIG = PeConfig(instruction_words=64)
 
@@ -107,3 +113,66 @@ def test_program_longer_than_the_buffer_does_not_wrap(simulate):
             await ctx.tick()
 
     simulate(dut, bench)
+
+
+@pytest.mark.parametrize("length", [1, 20, GATES_DEPTH + 1])
+def test_a_built_in_program_comes_out_decoded(simulate, rng, length):
+    """In any order, whatever was loaded, and words that the engine lacks as illegal ones."""
+    rows = [row for row in INSTRUCTIONS if row.key in KEYS]
+    words = [rng.choice(rows).match | rng.getrandbits(2) << 20 for _ in range(length)]
+    words[-1] = rng.choice((0, BY_KEY["jmp"].match, BY_KEY["add"].match | 63 << 20, words[-1]))
+    config = PeConfig(instructions=KEYS, instruction_words=128, registers=16, program=tuple(words))
+    dut = Rom(config)
+    legal = [row.key in KEYS if (row := find(word)) else False for word in words]
+    legal = [good and word >> 24 & 3 == 0 for good, word in zip(legal, words, strict=True)]
+
+    async def bench(ctx):
+        fetch = dut.fetch
+        ctx.set(fetch.load.valid, 1)
+        ctx.set(fetch.load.payload.word, 0xFFFF_FFFF)
+        assert ctx.get(fetch.load.ready) == 1
+        ctx.set(fetch.start, 1)
+        await ctx.tick()
+        ctx.set(fetch.load.valid, 0)
+        ctx.set(fetch.start, 0)
+        ctx.set(fetch.run, 1)
+        await ctx.tick()
+        pc = 0
+        for _ in range(4 * length):
+            assert ctx.get(fetch.outside) == (pc >= length)
+            if pc < length:
+                assert ctx.get(dut.decode.out.legal) == legal[pc]
+            if pc < length and legal[pc]:
+                assert ctx.get(dut.word) == words[pc]
+            goes_on = pc < length and rng.random() < 0.7
+            target = rng.randrange(length + 1)
+            ctx.set(fetch.redirect, not goes_on)
+            ctx.set(fetch.target, target)
+            ctx.set(fetch.ready, goes_on)
+            pc = pc + 1 if goes_on else target
+            await ctx.tick()
+
+    simulate(dut, bench)
+
+
+KEYS = frozenset({"add", "mov", "add.imm", "blt", "halt"})
+
+
+class Rom(wiring.Component):
+    """Fetch with what becomes of its word."""
+
+    def __init__(self, config):
+        super().__init__({"word": Out(WORD_BITS)})
+        self.config = config
+        self.fetch = Fetch(config)
+        self.decode = Decode(config)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fetch = self.fetch
+        m.submodules.decode = self.decode
+        m.d.comb += [
+            self.decode.word.eq(self.fetch.word),
+            self.word.eq(whole_word(self.config, self.fetch.word)[0]),
+        ]
+        return m

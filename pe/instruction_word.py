@@ -1,0 +1,53 @@
+"""Instruction words on their way from the instruction buffer to the decoder."""
+
+from functools import cache
+
+from amaranth.hdl import Value
+
+from hdl.config import PeConfig
+from hdl.packing import Packing
+from isa.table import find
+
+__all__ = ["WORD_BITS", "is_legal", "whole_word", "word_bits", "word_packing"]
+
+#: Bits of an instruction.
+WORD_BITS = 32
+
+
+def is_legal(config: PeConfig, word: int) -> bool:
+    """Whether an engine of ``config`` has the instruction ``word`` and the registers it names."""
+    row = find(word)
+    return (
+        row is not None
+        and row.key in config.instructions
+        and all(
+            operand.field.extract(word) < config.registers
+            for operand in row.operands
+            if operand.is_register
+        )
+    )
+
+
+@cache
+def word_packing(config: PeConfig) -> Packing | None:
+    """How the words of a built-in program are kept, with one bit more on top that says whether they
+    are legal; None without such a program: all 32 bits as they are."""
+    if config.program is None:
+        return None
+    words = (word | is_legal(config, word) << WORD_BITS for word in config.program)
+    return Packing(frozenset(words), WORD_BITS + 1)
+
+
+def word_bits(config: PeConfig) -> int:
+    """Bits of an instruction word as it is kept."""
+    packing = word_packing(config)
+    return WORD_BITS if packing is None else packing.width
+
+
+def whole_word(config: PeConfig, kept: Value) -> tuple[Value, Value | None]:
+    """The instruction word, and for a built-in program whether it is legal."""
+    packing = word_packing(config)
+    if packing is None:
+        return kept, None
+    whole = packing.unpack(kept)
+    return whole[:WORD_BITS], whole[WORD_BITS]
