@@ -7,7 +7,7 @@ import pytest
 from isa.encoding import encode
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.simulator import Outcome, Simulator
+from isa.simulator import Outcome, Simulator, SimulatorError
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 
 NOP = encode(BY_KEY["mov"], (0, 0))
@@ -34,6 +34,7 @@ def run(
     address_bits: int = 33,
     instructions: frozenset[str] | None = None,
     count: int = 64,
+    scratchpad_alignment: int = 1,
 ) -> FaultCause:
     """The cause that ``word`` stops with; checks its address and that it had no effect."""
     setting = encode(BY_KEY["set.vl"], (6,)), encode(BY_KEY["set.mr"], (7,))
@@ -42,6 +43,7 @@ def run(
         [*setting, NOP, word, HALT],
         memory,
         scratchpad_bytes=PAD,
+        scratchpad_alignment=scratchpad_alignment,
         scratchpad=pad,
         registers=count,
         address_bits=address_bits,
@@ -226,3 +228,33 @@ def test_illegal_comes_before_all_else(memory: DramImage) -> None:
     assert run(memory, word, {7: 200}, mr=200, count=8) is FaultCause.ILLEGAL_INSTRUCTION
     word = encode(BY_KEY["ld.reg[32]"], (8, 7))
     assert run(memory, word, {7: 3}, mr=3, count=8) is FaultCause.ILLEGAL_INSTRUCTION
+
+
+@pytest.mark.parametrize("alignment", [2, 4, 8])
+@pytest.mark.parametrize("key", ["m.v.mul.add[64]", "m.v.nop.max[64]", "v.v.add[8]", "v.s.add[16]"])
+def test_alignment_of_vectors(memory: DramImage, key: str, alignment: int) -> None:
+    word = encode(BY_KEY[key], (10, 11, 12)[: len(BY_KEY[key].operands)])
+    for register in (10, 11) if ".nop." in key else (10, 11, 12):
+        for offset in range(2 * alignment):
+            cause = run(memory, word, {register: offset}, scratchpad_alignment=alignment)
+            bad = offset % alignment
+            assert cause is (FaultCause.SCRATCHPAD_RANGE if bad else FaultCause.NONE), offset
+
+
+@pytest.mark.parametrize("load", [True, False])
+def test_alignment_of_transfers(memory: DramImage, load: bool) -> None:
+    word = encode(BY_KEY[f"{'ld' if load else 'st'}.sram[8]"], (10, 11, 12))
+    pad_register, dram_register = (10, 11) if load else (11, 10)
+    for near in range(9):
+        for far in range(9):
+            memory.array(0, DRAM, "u1")[:] = 0x55
+            registers = {pad_register: near, dram_register: far, 12: 3}
+            expected = FaultCause.MISALIGNED if far % 4 else FaultCause.NONE
+            expected = FaultCause.SCRATCHPAD_RANGE if near % 4 else expected
+            assert run(memory, word, registers, scratchpad_alignment=4) is expected
+
+
+@pytest.mark.parametrize("alignment", [0, 3, 16])
+def test_alignments_that_there_are_not(memory: DramImage, alignment: int) -> None:
+    with pytest.raises(SimulatorError, match="scratchpad_alignment must be 1, 2, 4 or 8, not"):
+        Simulator([0], memory, scratchpad_alignment=alignment)

@@ -39,9 +39,25 @@ def _vector_expectation(row, values, vl, mr):
     return spans if FIELD_C in row.reads else spans[:2]
 
 
-@pytest.mark.parametrize("config", [PeConfig(), PeConfig(scratchpad_bytes=256, address_bits=12)])
+def _aligned(alignment):
+    """An engine with this alignment, and all instructions that allow it."""
+    keys = {
+        row.key for row in PeConfig().rows if row.reduction is None or row.width.bytes >= alignment
+    }
+    return PeConfig(instructions=frozenset(keys), scratchpad_alignment=alignment)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        PeConfig(),
+        PeConfig(scratchpad_bytes=256, address_bits=12),
+        *(_aligned(alignment) for alignment in (2, 4, 8)),
+    ],
+)
 def test_against_integers(simulate, rng, config):
     dut = RangeCheck(config)
+    alignment = config.scratchpad_alignment
     built = [row for row in config.rows if row.unit in (Unit.VECTOR, Unit.LOAD_STORE)]
     seen = set()
 
@@ -50,6 +66,8 @@ def test_against_integers(simulate, rng, config):
         for _ in range(4000):
             row = rng.choice(built)
             values = [rng.choice((_value, _small, _small))(rng, config) for _ in range(3)]
+            if rng.random() < 0.8:
+                values = [value & -alignment for value in values]
             vl, mr = (rng.choice((1, 2, 16, 17, 255, MAX_VL)) for _ in range(2))
             ctx.set(d.unit, IssueClass[row.unit.name])
             ctx.set(d.kind, row.opcode & 3)
@@ -72,11 +90,16 @@ def test_against_integers(simulate, rng, config):
                 if row.mnemonic.endswith("sram"):
                     size *= c
                     spans = {1: (b, size)} if store else {0: (a, size)}
+                    if dram % alignment:
+                        cause = FaultCause.MISALIGNED
                 elif dram % row.width.bytes:
                     cause = FaultCause.MISALIGNED
                 if dram + size > 1 << config.address_bits and not cause:
                     cause = FaultCause.DRAM_RANGE
-            if any(start + size > config.scratchpad_bytes for start, size in spans.values()):
+            if any(
+                start + size > config.scratchpad_bytes or start % alignment
+                for start, size in spans.values()
+            ):
                 cause = FaultCause.SCRATCHPAD_RANGE
             if cause is FaultCause.DRAM_RANGE and size > config.scratchpad_bytes:
                 continue

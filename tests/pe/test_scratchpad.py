@@ -46,8 +46,20 @@ def _bytes(word: int) -> list[int]:
             scratchpad_bytes=1024, sram="fpga", instructions=frozenset({*NO_VECTOR, "v.v.add[16]"})
         ),
         PeConfig(scratchpad_bytes=64, instructions=NO_VECTOR),
+        *(
+            PeConfig(
+                scratchpad_bytes=size,
+                sram="fpga",
+                scratchpad_alignment=alignment,
+                instructions=frozenset({*NO_VECTOR, "v.v.add[16]"}),
+            )
+            for size, alignment in ((256, 8), (1024, 2), (1024, 8))
+        ),
     ],
-    ids=lambda config: f"{config.sram}-{config.scratchpad_bytes}-{len(config.instructions)}",
+    ids=lambda config: (
+        f"{config.sram}-{config.scratchpad_bytes}-{len(config.instructions)}"
+        f"-{config.scratchpad_alignment}"
+    ),
 )
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
@@ -57,7 +69,8 @@ def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
     seen_wraps = seen_holds = 0
 
     def spot() -> int:
-        return rng.choice([rng.randrange(-HOT // 2, HOT // 2), rng.randrange(-8, 0)]) % size
+        place = rng.choice([rng.randrange(-HOT // 2, HOT // 2), rng.randrange(-8, 0)])
+        return place % size & -config.scratchpad_alignment
 
     async def bench(ctx) -> None:
         nonlocal seen_wraps, seen_holds
@@ -109,5 +122,5 @@ def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
     sim.add_clock(1e-9)
     sim.add_testbench(bench)
     sim.run()
-    assert seen_wraps > 20
+    assert (seen_wraps > 20) == (config.scratchpad_alignment < 8)
     assert seen_holds > 20
