@@ -14,13 +14,24 @@ from .counters import FLUSH_CYCLES
 from .dispatch import EVENT_BITS
 from .range_check import cause_bits
 
-__all__ = ["Sequencer"]
+__all__ = ["Sequencer", "overhead_cycles"]
 
 
 def _index_bits(config: PeConfig) -> int:
     """Bits of what counts the cycles of a launch's start."""
     # The counters are cleared meanwhile, and take a cycle each.
     return max(config.register_bits, EVENT_BITS) if config.counters else config.register_bits
+
+
+def _flush_cycles(config: PeConfig) -> int:
+    """Cycles that the counters take at the end."""
+    return FLUSH_CYCLES if config.counters else 1
+
+
+def overhead_cycles(config: PeConfig) -> int:
+    """Cycles from a launch to the report of the end that are not the program's own: registers are
+    written before it, counters completed after it."""
+    return (1 << _index_bits(config)) + _flush_cycles(config)
 
 
 class Sequencer(Component):
@@ -84,7 +95,7 @@ class Sequencer(Component):
             "parameters": parameters,
         }
         last = (1 << len(self.index)) - 1
-        flush_cycles = FLUSH_CYCLES if config.counters else 1
+        flush_cycles = _flush_cycles(config)
         flush = Signal(range(flush_cycles))
         failed = Signal()
         going = Signal()

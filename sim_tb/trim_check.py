@@ -11,6 +11,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from isa.table import BY_KEY, REGISTERS
+from pe.sequencer import overhead_cycles
 
 from .cosim import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 
@@ -69,9 +70,8 @@ class Measured:
 
     @property
     def own_cycles(self) -> int:
-        """Cycles of the program, with some that all engines have in common at start and end. The
-        launch, which clears a register a cycle, is left out."""
-        return self.result.cycles - self.config.registers
+        """Cycles of the program itself, as the counter ``CYCLES`` tells them where there is one."""
+        return self.result.cycles - overhead_cycles(self.config)
 
     @property
     def registers(self) -> list[int]:
@@ -242,12 +242,11 @@ def check_trimmed(
     if full.counters and trimmed.counters:
         pairs["counters"] = (one.result.counters, other.result.counters)
     different = tuple(name for name, (was, now) in pairs.items() if was != now)
-    cycles = one.result.counters["CYCLES"] or one.own_cycles
     return TrimCheck(
         match=not different,
         different=different,
-        cycles_full=cycles,
-        cycles_trimmed=cycles + other.own_cycles - one.own_cycles,
+        cycles_full=one.own_cycles,
+        cycles_trimmed=other.own_cycles,
         removed=len(removed),
         unfaulted=_without_fault(trimmed, removed) if try_removed else (),
         full=one.result,

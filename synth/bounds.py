@@ -1,7 +1,7 @@
 """Sizes that an engine must have for some programs, each with how it is known and why."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from hdl.config import PeConfig
@@ -9,6 +9,7 @@ from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.program import Program
 from isa.table import MIN_REGISTER_WIDTH, Opcode, Unit
+from isa.timing import WORD_BYTES
 
 from .errors import CoverageError
 from .facts import Facts
@@ -148,6 +149,7 @@ def bounds_of(
         FaultCause.SCRATCHPAD_RANGE.name,
         tight,
     )
+    alignment = _alignment(studies, config, tight)
     lengths = [
         _settle(studies, name, full, _set_by(opcode, start), lambda value: value, guard, tight)
         for name, full, opcode, start, guard in (
@@ -169,7 +171,38 @@ def bounds_of(
         FaultCause.REGISTER_RANGE.name,
         tight,
     )
-    return (scratchpad, *lengths, address, width, *_in_flight(studies, config))
+    return (scratchpad, alignment, *lengths, address, width, *_in_flight(studies, config))
+
+
+def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound:
+    """What addresses are multiples of. The less it is, the more an engine must have, so what is
+    counted are the places in a word of the scratchpad at which accesses may begin."""
+
+    def needed(study: Study, facts: Facts) -> dict[int, int]:
+        rows = study.values.flow.rows
+        found = {word: WORD_BYTES // step for word, step in facts.alignment.items()}
+        for word in found:
+            row = rows[word]
+            if row.reduction is not None and row.width is not None:
+                # A row of a matrix begins at any element.
+                found[word] = max(found[word], WORD_BYTES // row.width.bytes)
+        return found
+
+    bound = _settle(
+        studies,
+        "scratchpad_alignment",
+        WORD_BYTES // config.scratchpad_alignment,
+        needed,
+        lambda value: max(value, 1),
+        f"{FaultCause.SCRATCHPAD_RANGE.name}, {FaultCause.MISALIGNED.name}",
+        tight,
+    )
+    return replace(
+        bound,
+        value=WORD_BYTES // max(bound.value, 1),
+        size=WORD_BYTES // bound.size,
+        full=config.scratchpad_alignment,
+    )
 
 
 def _set_by(opcode: Opcode, start: int) -> _Needed:

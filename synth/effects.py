@@ -17,7 +17,7 @@ from isa.table import (
 )
 
 from .facts import Facts
-from .interval import ANY, Interval, Value, bounds, clip, evaluate
+from .interval import ANY, Interval, Value, bounds, clip, evaluate, step_of
 from .reach import FX, MR, VL
 from .spans import register_access, transfer, vector_spans
 
@@ -38,7 +38,7 @@ def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[
     """
     low, high = bounds(b)
     if operation is ScalarOp.SRL and low < 0:
-        return ANY
+        return bounds(ANY)
     if operation is ScalarOp.SLL:
         least, most = (0, 63) if isinstance(c, Interval) else (c & 63, c & 63)
         reached = [end << amount for end in (low, high) for amount in (least, most)]
@@ -158,6 +158,7 @@ class Effects:
                     return False
                 ends.append(end)
             facts.touches(address, max(ends))
+            facts.lies(address, min(step_of(registers[span.register]) for span in spans))
             return True
 
         return effect
@@ -195,6 +196,7 @@ class Effects:
                 return False
             registers[far] = place
             facts.touches(address, end)
+            facts.lies(address, min(step_of(registers[near]), step_of(place)))
             facts.reaches(address, min(bounds(place)[1] + most, memory))
             return True
 
@@ -219,7 +221,7 @@ class Effects:
             facts.reaches(address, bounds(place)[1] + width)
             if written is not None:
                 registers[written] = loaded
-                facts.writes(address, *loaded)
+                facts.writes(address, *bounds(loaded))
             return True
 
         return effect

@@ -31,6 +31,8 @@ class Facts:
         settings: lowest and highest number given to VL, MR or FX.
         scratchpad: end (the byte behind the last) of what is touched in the scratchpad; 0: nothing.
         dram: end of what is touched in the memory.
+        alignment: 1, 2, 4 or 8, of which all scratchpad addresses, and the memory addresses of
+            transfers to and from the scratchpad, are multiples.
     """
 
     executed: set[int] = field(default_factory=set)
@@ -40,6 +42,7 @@ class Facts:
     settings: dict[int, Range] = field(default_factory=dict)
     scratchpad: dict[int, int] = field(default_factory=dict)
     dram: dict[int, int] = field(default_factory=dict)
+    alignment: dict[int, int] = field(default_factory=dict)
 
     def writes(self, address: int, low: int, high: int) -> None:
         """A register gets a number from ``low`` to ``high``."""
@@ -57,6 +60,10 @@ class Facts:
         """Memory bytes below ``end`` are touched."""
         self.dram[address] = max(end, self.dram.get(address, 0))
 
+    def lies(self, address: int, step: int) -> None:
+        """Addresses are multiples of ``step``."""
+        self.alignment[address] = min(step, self.alignment.get(address, step))
+
     def include(self, other: "Facts") -> None:
         """Add all that ``other`` holds."""
         self.executed |= other.executed
@@ -70,6 +77,8 @@ class Facts:
             self.touches(address, end)
         for address, end in other.dram.items():
             self.reaches(address, end)
+        for address, step in other.alignment.items():
+            self.lies(address, step)
 
     def to_json(self) -> dict[str, Any]:
         """The facts as plain JSON data."""
@@ -89,6 +98,7 @@ class Facts:
             "settings": self.settings,
             "scratchpad": self.scratchpad,
             "dram": self.dram,
+            "alignment": self.alignment,
         }
 
     @classmethod
@@ -106,7 +116,11 @@ class Facts:
         for add, name in ((facts.writes, "written"), (facts.sets, "settings")):
             for address, (low, high) in content[name].items():
                 add(int(address), int(low), int(high))
-        for put, name in ((facts.touches, "scratchpad"), (facts.reaches, "dram")):
-            for address, end in content[name].items():
-                put(int(address), int(end))
+        for put, name in (
+            (facts.touches, "scratchpad"),
+            (facts.reaches, "dram"),
+            (facts.lies, "alignment"),
+        ):
+            for address, value in content[name].items():
+                put(int(address), int(value))
         return facts

@@ -8,18 +8,38 @@ from typing import NamedTuple
 
 from isa.table import BranchOp, ScalarOp
 
-__all__ = ["ANY", "Interval", "Value", "bounds", "clip", "evaluate", "join", "refine", "signed"]
+__all__ = [
+    "ANY",
+    "Interval",
+    "Value",
+    "bounds",
+    "clip",
+    "evaluate",
+    "join",
+    "refine",
+    "signed",
+    "step_of",
+]
 
 _HIGH = (1 << 63) - 1
 _LOW = -(1 << 63)
 _M64 = (1 << 64) - 1
 
 
+#: Largest step that is told apart: the bytes of a scratchpad word.
+_MOST = 8
+
+
 class Interval(NamedTuple):
-    """All numbers from ``low`` to ``high``, both included; there are at least two."""
+    """Numbers from ``low`` to ``high``, both included, of which there are at least two.
+
+    Attributes:
+        step: 1, 2, 4 or 8; all are multiples of it.
+    """
 
     low: int
     high: int
+    step: int = 1
 
 
 #: A number, or an interval.
@@ -36,29 +56,41 @@ def signed(pattern: int) -> int:
 
 def bounds(value: Value) -> tuple[int, int]:
     """The lowest and the highest number that ``value`` can be."""
-    return (value, value) if isinstance(value, int) else value
+    return (value, value) if isinstance(value, int) else (value.low, value.high)
 
 
-def _value(low: int, high: int) -> Value:
-    return low if low == high else Interval(low, high)
+def step_of(value: Value) -> int:
+    """The largest of 1, 2, 4 and 8 of which ``value`` surely is a multiple."""
+    if isinstance(value, int):
+        return min(value & -value, _MOST) if value else _MOST
+    return value.step
 
 
-def _fitting(low: int, high: int) -> Value:
-    """``low``..``high``, or anything where that can wrap."""
-    return _value(low, high) if low >= _LOW and high <= _HIGH else ANY
+def _value(low: int, high: int, step: int = 1) -> Value:
+    return low if low == high else Interval(low, high, step)
+
+
+def _fitting(low: int, high: int, step: int) -> Value:
+    """``low``..``high``, or anything where that can wrap, which leaves multiples what they are."""
+    fits = low >= _LOW and high <= _HIGH
+    return _value(low, high, step) if fits else Interval(_LOW, _HIGH, step)
 
 
 def join(one: Value, other: Value) -> Value:
     """The least interval that holds both."""
     (a, b), (c, d) = bounds(one), bounds(other)
-    return _value(min(a, c), max(b, d))
+    return _value(min(a, c), max(b, d), min(step_of(one), step_of(other)))
 
 
 def clip(value: Value, low: int, high: int) -> Value | None:
     """What of ``value`` lies in ``low``..``high``; None if nothing does."""
     a, b = bounds(value)
-    a, b = max(a, low), min(b, high)
-    return _value(a, b) if a <= b else None
+    if isinstance(value, int):
+        return value if low <= value <= high else None
+    step = value.step
+    # The multiples next to the ends.
+    a, b = -(-max(a, low) // step) * step, min(b, high) // step * step
+    return _value(a, b, step) if a <= b else None
 
 
 def evaluate(operation: ScalarOp, b: Value, c: Value) -> Value:
@@ -66,22 +98,26 @@ def evaluate(operation: ScalarOp, b: Value, c: Value) -> Value:
     if isinstance(b, int) and isinstance(c, int):
         return signed(operation.evaluate(b & _M64, c & _M64))
     (b_low, b_high), (c_low, c_high) = bounds(b), bounds(c)
+    step = min(step_of(b), step_of(c))
     if operation is ScalarOp.ADD:
-        return _fitting(b_low + c_low, b_high + c_high)
+        return _fitting(b_low + c_low, b_high + c_high, step)
     if operation is ScalarOp.SUB:
-        return _fitting(b_low - c_high, b_high - c_low)
+        return _fitting(b_low - c_high, b_high - c_low, step)
     if operation in (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA):
-        return _shift(operation, b_low, b_high, c)
-    return _bitwise(operation, (b_low, b_high), (c_low, c_high))
+        return _shift(operation, b, c)
+    if operation is ScalarOp.AND:
+        step = max(step_of(b), step_of(c))
+    return _bitwise(operation, (b_low, b_high), (c_low, c_high), step)
 
 
-def _shift(operation: ScalarOp, low: int, high: int, amount: Value) -> Value:
+def _shift(operation: ScalarOp, value: Value, amount: Value) -> Value:
+    low, high = bounds(value)
     if isinstance(amount, int):
         amount &= 63
         if operation is ScalarOp.SLL:
-            return _fitting(low << amount, high << amount)
+            return _fitting(low << amount, high << amount, min(step_of(value) << amount, _MOST))
         if operation is ScalarOp.SRA or low >= 0 or amount == 0:
-            return _value(low >> amount, high >> amount)
+            return _value(low >> amount, high >> amount, max(1, step_of(value) >> amount))
         return _value(0, _M64 >> amount)
     if operation is ScalarOp.SLL or (operation is ScalarOp.SRL and low < 0):
         return ANY
@@ -89,14 +125,14 @@ def _shift(operation: ScalarOp, low: int, high: int, amount: Value) -> Value:
     return _value(min(low, 0), max(high, -1))
 
 
-def _bitwise(operation: ScalarOp, b: tuple[int, int], c: tuple[int, int]) -> Value:
+def _bitwise(operation: ScalarOp, b: tuple[int, int], c: tuple[int, int], step: int) -> Value:
     if operation is ScalarOp.AND and (b[0] >= 0 or c[0] >= 0):
-        return _value(0, min(high for low, high in (b, c) if low >= 0))
+        return _value(0, min(high for low, high in (b, c) if low >= 0), step)
     bits = max(
         number.bit_length() if number >= 0 else (~number).bit_length() for number in (*b, *c)
     )
     low = 0 if b[0] >= 0 and c[0] >= 0 else -(1 << bits)
-    return _value(low, (1 << bits) - 1)
+    return _value(low, (1 << bits) - 1, step)
 
 
 def refine(branch: BranchOp, taken: bool, a: Value, b: Value) -> tuple[Value, Value] | None:

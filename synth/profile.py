@@ -184,6 +184,7 @@ def profile_run(
         pe_count=pe_count,
         parameters=parameters,
         scratchpad_bytes=config.scratchpad_bytes,
+        scratchpad_alignment=config.scratchpad_alignment,
         registers=config.registers,
         address_bits=config.address_bits,
         instructions=config.instructions,

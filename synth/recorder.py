@@ -11,7 +11,7 @@ from isa.table import FIELD_A, FIELD_B, FIELD_C, IMM14, Instruction, Opcode, Uni
 
 from .effects import held_range
 from .facts import Facts
-from .interval import signed
+from .interval import signed, step_of
 from .spans import register_access, transfer, vector_spans
 
 __all__ = ["recorder"]
@@ -124,6 +124,7 @@ def _vector(
                 for span in spans
             ),
         )
+        facts.lies(address, min(step_of(registers[span.register]) for span in spans))
         return following
 
     return observed
@@ -144,6 +145,7 @@ def _transfer(
         following = operation()
         size = registers[used.length] * width
         facts.touches(address, registers[used.near] + size)
+        facts.lies(address, min(step_of(registers[used.near]), step_of(registers[used.far])))
         facts.reaches(address, registers[used.far] + size)
         return following
 

@@ -17,7 +17,7 @@ from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Role
 
 from .effects import Effects, Registers
 from .facts import Facts
-from .interval import ANY, Value, bounds, join, refine
+from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .reach import FX, MR, SLOTS, VL, Flow, flow
 
 __all__ = ["Launch", "Values", "analyse"]
@@ -279,13 +279,14 @@ class _Attempt:
             return held
         (low, high), (new_low, new_high) = bounds(held), bounds(found)
         if new_low >= low and new_high <= high:
-            return held
-        bottom, top = ANY
+            # At most a smaller step.
+            return join(held, found)
+        (bottom, top), step = bounds(ANY), min(step_of(held), step_of(found))
         if new_low < low and patience:
             bottom = max((stop for stop in self.stops if stop <= new_low), default=bottom)
         if new_high > high and patience:
             top = min((stop for stop in self.stops if stop >= new_high), default=top)
-        return join(bottom if new_low < low else low, top if new_high > high else high)
+        return Interval(bottom if new_low < low else low, top if new_high > high else high, step)
 
 
 def _narrowed(

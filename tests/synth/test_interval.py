@@ -5,13 +5,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.table import BranchOp, ScalarOp
-from synth.interval import ANY, Interval, Value, bounds, clip, evaluate, join, refine, signed
+from synth.interval import (
+    ANY,
+    Interval,
+    Value,
+    bounds,
+    clip,
+    evaluate,
+    join,
+    refine,
+    signed,
+    step_of,
+)
 
 _M64 = (1 << 64) - 1
 
 #: Numbers of every size, many of them at the edges.
 numbers = st.one_of(
-    st.integers(*ANY),
+    st.integers(ANY.low, ANY.high),
     st.integers(-70, 70),
     st.builds(
         lambda bit, sign, near: max(min(sign * (1 << bit) + near, ANY.high), ANY.low),
@@ -28,12 +39,14 @@ def values(draw) -> tuple[Value, int]:
     low, number, high = sorted(draw(st.tuples(numbers, numbers, numbers)))
     if draw(st.booleans()):
         return number, number
-    return (low if low == high else Interval(low, high)), number
+    steps = [step for step in (1, 2, 4, 8) if number % step == 0]
+    step = draw(st.sampled_from(steps))
+    return (low if low == high else Interval(low, high, step)), number
 
 
 def holds(value: Value, number: int) -> bool:
     low, high = bounds(value)
-    return low <= number <= high
+    return low <= number <= high and number % step_of(value) == 0
 
 
 @pytest.mark.parametrize("operation", ScalarOp)
@@ -66,7 +79,10 @@ def test_join_and_clip(one: tuple, other: tuple) -> None:
     assert holds(both, one[1])
     assert holds(both, other[1])
     low, high = sorted((one[1], other[1]))
-    assert clip(both, low, high) == (low if low == high else (low, high))
+    kept = clip(both, low, high)
+    assert kept is not None
+    assert holds(kept, low)
+    assert holds(kept, high)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +90,7 @@ def test_join_and_clip(one: tuple, other: tuple) -> None:
     [
         (ScalarOp.ADD, Interval(1, 5), 10, (11, 15)),
         (ScalarOp.SUB, 3, Interval(1, 5), (-2, 2)),
-        (ScalarOp.ADD, Interval(0, ANY.high), 1, ANY),
+        (ScalarOp.ADD, Interval(0, ANY.high), 1, bounds(ANY)),
         (ScalarOp.SLL, Interval(-1, 3), 4, (-16, 48)),
         (ScalarOp.SRA, Interval(-16, 48), 4, (-1, 3)),
         (ScalarOp.SRL, Interval(16, 48), 4, (1, 3)),
@@ -90,12 +106,31 @@ def test_results_are_narrow_where_it_matters(
     assert bounds(evaluate(operation, b, c)) == result
 
 
+def test_steps_are_kept() -> None:
+    rows = Interval(0, 64, 8)
+    assert evaluate(ScalarOp.ADD, rows, 4) == Interval(4, 68, 4)
+    assert evaluate(ScalarOp.SUB, 16, rows) == Interval(-48, 16, 8)
+    assert evaluate(ScalarOp.SLL, Interval(0, 5), 2) == Interval(0, 20, 4)
+    assert evaluate(ScalarOp.SLL, Interval(0, 5), 9) == Interval(0, 2560, 8)
+    assert evaluate(ScalarOp.SRA, rows, 2) == Interval(0, 16, 2)
+    assert evaluate(ScalarOp.AND, ANY, ~7) == Interval(ANY.low, ANY.high, 8)
+    assert evaluate(ScalarOp.OR, rows, 2) == Interval(0, 127, 2)
+    # Multiples stay what they are when sums wrap.
+    assert evaluate(ScalarOp.ADD, Interval(0, ANY.high, 4), 12) == Interval(ANY.low, ANY.high, 4)
+    assert join(Interval(0, 8, 8), 20) == Interval(0, 20, 4)
+    assert clip(rows, 3, 30) == Interval(8, 24, 8)
+    assert clip(rows, 9, 15) is None
+    assert refine(BranchOp.BLT, True, rows, 17) == (Interval(0, 16, 8), 17)
+    assert [step_of(number) for number in (0, 1, 2, -4, 24, 12)] == [8, 1, 2, 4, 8, 4]
+
+
 def test_branches_narrow_and_exclude() -> None:
-    assert refine(BranchOp.BLT, True, Interval(0, 100), 10) == ((0, 9), 10)
-    assert refine(BranchOp.BLT, False, Interval(0, 100), 10) == ((10, 100), 10)
-    assert refine(BranchOp.BGE, True, 3, Interval(0, 9)) == (3, (0, 3))
-    assert refine(BranchOp.BEQ, True, Interval(0, 9), Interval(9, 20)) == (9, 9)
-    assert refine(BranchOp.BNE, True, Interval(0, 9), 9) == ((0, 8), 9)
+    nine = Interval(0, 9)
+    assert refine(BranchOp.BLT, True, Interval(0, 100), 10) == (nine, 10)
+    assert refine(BranchOp.BLT, False, Interval(0, 100), 10) == (Interval(10, 100), 10)
+    assert refine(BranchOp.BGE, True, 3, nine) == (3, Interval(0, 3))
+    assert refine(BranchOp.BEQ, True, nine, Interval(9, 20)) == (9, 9)
+    assert refine(BranchOp.BNE, True, nine, 9) == (Interval(0, 8), 9)
     assert refine(BranchOp.BNE, True, 4, 4) is None
     assert refine(BranchOp.BEQ, True, 4, Interval(5, 6)) is None
     assert refine(BranchOp.JMP, False, 0, 0) is None

@@ -46,6 +46,8 @@ def test_a_run_word_by_word() -> None:
     # From byte 10 on a result of 20 bytes.
     assert facts.scratchpad == {3: 20, 5: 30}
     assert facts.dram == {0: 0x82, 3: 0x94}
+    # A load to byte 0 from 0x80 on; a result at byte 10.
+    assert facts.alignment == {3: 8, 5: 2}
 
 
 def test_runs_join() -> None:

@@ -132,6 +132,18 @@ def test_words_that_constants_never_reach_are_not_needed() -> None:
         # What an address names does not matter, but it must be one.
         ("ld.reg [8-bit] r6, r5\nhalt\n", {"address_bits": 33, "register_width": 34}),
         ("ld.reg [64-bit] r6, r0\nhalt\n", {"address_bits": 12, "register_width": 64}),
+        # From bytes 4 and 12 on; from 6 on; a matrix of bytes.
+        (
+            "mov.imm r6, #4\nadd r7, r6, #8\nv.v.add [16-bit] r6, r7, r7\nhalt\n",
+            {"scratchpad_alignment": 4},
+        ),
+        (
+            "mov.imm r6, #6\nld.sram [16-bit] r6, r0, r0\nhalt\n",
+            {"scratchpad_alignment": 2},
+        ),
+        ("m.v.add.add [8-bit] r0, r0, r0\nhalt\n", {"scratchpad_alignment": 1}),
+        ("m.v.add.add [32-bit] r0, r0, r0\nhalt\n", {"scratchpad_alignment": 4}),
+        ("halt\n", {"scratchpad_alignment": 8}),
         ("halt\n", {"arc_entries": 1, "load_store_queue": 2, "scratchpad_bytes": 64}),
         ("st.sram [8-bit] r0, r0, r0\nhalt\n", {"arc_entries": 20, "load_store_queue": 64}),
     ],

@@ -70,7 +70,7 @@ def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
     assert known["register_width"] == (24, "profiled")
     # Two loads and a store of the block before.
     assert known["arc_entries"] == (3, "profiled")
-    assert cut.trimmed.load_store_queue < FULL.load_store_queue
+    assert known["scratchpad_alignment"] == (8, "proved")
     assert len(cut.trimmed.instructions) < 20
     check = check_trimmed(seen.work, FULL, cut.trimmed, before=seen.measured)
     assert check.match, check.different

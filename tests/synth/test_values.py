@@ -16,14 +16,14 @@ from sim_tb.random_programs import RandomProgram, random_program
 from synth import values
 from synth.errors import TrimError
 from synth.facts import Facts
-from synth.interval import ANY
+from synth.interval import ANY, bounds
 from synth.profile import Profile, profile_run
 from synth.reach import flow
 from synth.trim import trim
 from synth.values import Launch, analyse
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=20)
-WILD = Launch(parameters=(ANY.low, ANY.high))
+WILD = Launch(parameters=bounds(ANY))
 #: Steps, forks of a branch, and attempts: as built; soon joined everywhere; joined at branches.
 EFFORTS = [(250_000, 2_000, 6), (40, 1, 1), (400, 2, 6)]
 
@@ -71,6 +71,7 @@ def assert_within(seen: Facts, proved: Facts) -> None:
             assert high <= can[address][1]
     for reached, end in ((seen.scratchpad, proved.scratchpad), (seen.dram, proved.dram)):
         assert all(end[address] >= byte for address, byte in reached.items())
+    assert all(proved.alignment[address] <= step for address, step in seen.alignment.items())
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
@@ -107,6 +108,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
                 image,
                 parameters=parameters,
                 scratchpad_bytes=engine.scratchpad_bytes,
+                scratchpad_alignment=engine.scratchpad_alignment,
                 registers=engine.registers,
                 address_bits=engine.address_bits,
                 instructions=engine.instructions,
