@@ -20,7 +20,7 @@ apart, so it orders accesses to the own and neighbouring vaults, and there are n
 
 Cost. Flags are read four at a time, in the shadow of one another; one that is not full yet is read
 again alone after :data:`PAUSE` turns of an empty loop, so a waiting PE takes one column of the
-memory about every 150 cycles (4 of some 150 bus clocks). A PE that arrives last leaves after one
+memory about every 100 cycles (4 of some 100 bus clocks). A PE that arrives last leaves after one
 ``memfence`` and one round trip to memory. One that has the memory for itself reads nothing.
 
 The flags' addresses come from registers, that is from whatever parameter block the program has, so
@@ -41,7 +41,7 @@ __all__ = ["FLAG_BYTES", "PAUSE", "FlagCode", "FlagTable"]
 #: A flag has a DRAM column for itself, so that accesses to it are ordered with nothing else.
 FLAG_BYTES = 32
 #: Turns of an empty loop (4 cycles each) before a flag is read again.
-PAUSE = 16
+PAUSE = 2
 #: Flags read at a time.
 _GROUP = 4
 _ALWAYS_FULL = np.iinfo(np.int64).max

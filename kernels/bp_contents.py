@@ -26,6 +26,8 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
             "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*held)
             + "the problem needs {} x {}, {} of {}".format(*needed)
         )
+    if layout.symmetric and not problem.symmetric:
+        raise KernelError("the layout is for symmetric smoothness costs; the problem's are not")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,11 +143,10 @@ class _BpKernel:
         w.op("beq", p.lanes, p.zero, "idle")
         w.op("beq", p.lanes, "one", "lone")
         w.note("Lines in pairs.")
-        BpStream(p, lanes=LANES, name="pair", at_end=self._describe).emit()
-        w.op("jmp", "run_end")
+        BpStream(p, lanes=LANES, name="pair", at_end=self._describe, behind="run_end").emit()
         w.note("Lines one by one.")
         w.label("lone")
-        BpStream(p, lanes=1, name="lone", at_end=self._describe).emit()
+        BpStream(p, lanes=1, name="lone", at_end=self._describe, behind="run_end").emit()
 
         w.note("The run's messages are in memory before anyone is told so.")
         w.label("run_end")

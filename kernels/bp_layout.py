@@ -53,6 +53,7 @@ class BpLayout:
         ring: of the vaults.
         block: tiles are cut between blocks of so many pixels a side; pixels that fill up the last
             block of a row or column have records too.
+        symmetric: the smoothness costs are their own transpose, so PEs load them once.
 
     Raises:
         KernelError: a value outside its range, or tiles that don't fit their vault.
@@ -66,6 +67,7 @@ class BpLayout:
     sharers: int = 1
     ring: VaultRing = field(default_factory=VaultRing)
     block: int = 1
+    symmetric: bool = False
 
     def __post_init__(self) -> None:
         element_type(self.bits)
@@ -100,6 +102,7 @@ class BpLayout:
             sharers=sharers,
             ring=ring or VaultRing(),
             block=block,
+            symmetric=problem.symmetric,
         )
 
     @cached_property
@@ -196,7 +199,7 @@ class BpLayout:
         if following is not None:
             last = self._border(tile, direction, leaving=True)
             leaves = self._border(following, direction, leaving=False) - last
-        costs = self.transposed if direction.reverse else self.matrix
+        costs = self.transposed if direction.reverse and not self.symmetric else self.matrix
         return SweepPlace(
             load=first + loaded * self.vector_bytes,
             edge=first + PLACE[direction] * self.vector_bytes,
@@ -223,11 +226,14 @@ class BpLayout:
             neighbours = Neighbours(
                 own=flags, before=self._flags_of(before), behind=self._flags_of(behind)
             )
-        return [
-            run
-            for direction in Direction
-            for run in self._sweep_runs(direction, vault, member, neighbours)
-        ]
+        found = []
+        costs = 0
+        for direction in Direction:
+            for run in self._sweep_runs(direction, vault, member, neighbours):
+                # Those of the run before stay in the scratchpad.
+                found.append(replace(run, costs=0) if run.costs == costs else run)
+                costs = run.costs or costs
+        return found
 
     def _flags_of(self, vault: int) -> FlagTable:
         flags = self.flags
@@ -237,8 +243,6 @@ class BpLayout:
         self, direction: Direction, vault: int, member: int, neighbours: Neighbours
     ) -> Iterator[Run]:
         steps = self.grid.steps(direction)
-        place: SweepPlace | None
-        costs: int | None = None
         for step in range(steps):
             tile = self.grid.step(direction, vault, step)
             place, share = None, NOTHING
@@ -247,12 +251,7 @@ class BpLayout:
                 lines = tile.height if direction.horizontal else tile.width
                 share = share_sweep(lines, place.updates, self.sharers)[member]
             end = neighbours.end_of_step(member, direction, step == steps - 1)
-            for run in step_runs(place, share, neighbours.own, member, end):
-                if run.lanes and place is not None and costs is None:
-                    costs = place.costs
-                    yield replace(run, costs=costs)
-                else:
-                    yield run
+            yield from step_runs(place, share, neighbours.own, member, end)
 
     def parameter_block(self, iterations: int, vault: int = 0) -> bytes:
         """The parameter block of ``vault`` for ``iterations`` (0 or more) iterations.

@@ -74,7 +74,12 @@ class BpLevelsJob:
     @cached_property
     def layout(self) -> LevelsLayout:
         """Addresses of everything."""
-        return LevelsLayout(problem=self.problem, sharers=self.pes, ring=self.ring)
+        return LevelsLayout(
+            problem=self.problem,
+            sharers=self.pes,
+            ring=self.ring,
+            coarse_symmetric=self._unmade.symmetric,
+        )
 
     @cached_property
     def _unmade(self) -> BpProblem:
@@ -97,10 +102,19 @@ class BpLevelsJob:
             Phase(name="fine", program=update, parameters=layout.fine.parameters),
         )
 
-    def writes(self) -> Iterator[tuple[int, bytes]]:
-        """Chip addresses and bytes for each, before the first launch."""
+    def writes(self, coarse: Messages | None = None) -> Iterator[tuple[int, bytes]]:
+        """Chip addresses and bytes for each, before the first launch.
+
+        Parameters:
+            coarse: messages of the coarse problem; None: all 0.
+        """
         yield from contents(self.problem, self.layout.fine, iterations=self.iterations)
-        yield from contents(self._unmade, self.layout.coarse, iterations=self.coarse_iterations)
+        yield from contents(
+            self._unmade,
+            self.layout.coarse,
+            iterations=self.coarse_iterations,
+            messages=coarse,
+        )
         for vault in range(self.ring.vaults):
             yield from self.layout.parameters(vault)
 

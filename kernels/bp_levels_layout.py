@@ -11,8 +11,8 @@ on) come the coarse one and the parameter blocks of construct and copy, 64-bit l
 
     part: runs, then those of each run (LevelRun)
 
-The rows of blocks of all tiles of a vault are dealt out evenly: each PE has a row of tiles' rows
-that follow each other.
+The PEs of a vault take the rows of blocks of its tiles in turns. So those that are worked on at the
+same time are neighbours, whose pixels lie in different banks (:mod:`kernels.bp_record`).
 """
 
 from collections.abc import Iterator
@@ -65,6 +65,7 @@ class LevelsLayout:
         problem: the fine problem.
         sharers: PEs of a vault that work; at least 1.
         ring: of the vaults.
+        coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
 
     Raises:
         KernelError: a value outside its range, or levels that don't fit their vault.
@@ -73,6 +74,7 @@ class LevelsLayout:
     problem: BpProblem
     sharers: int = 1
     ring: VaultRing = field(default_factory=VaultRing)
+    coarse_symmetric: bool = False
 
     def __post_init__(self) -> None:
         # Refuses what does not fit.
@@ -91,8 +93,8 @@ class LevelsLayout:
     @property
     def copy_parameters(self) -> int:
         """Offset of copy's parameter block."""
-        # A PE's rows begin within a tile at most once.
-        runs = self.fine.grid.columns + self.sharers
+        # A PE has one run in a tile at most.
+        runs = self.fine.grid.columns * self.sharers
         words = _HEADER_WORDS + 2 * self.sharers + runs * len(fields(LevelRun))
         return self.construct_parameters + round_up(8 * words, _ALIGNMENT)
 
@@ -107,6 +109,7 @@ class LevelsLayout:
             base=2 * self.copy_parameters - self.construct_parameters,
             sharers=self.sharers,
             ring=self.ring,
+            symmetric=self.coarse_symmetric,
         )
 
     def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:
@@ -120,17 +123,14 @@ class LevelsLayout:
             yield base, self._block(base, [[run(piece) for piece in share] for share in shares])
 
     def _rows(self, vault: int, member: int) -> list["_Rows"]:
-        """The rows of blocks of ``member``'s share, tile by tile."""
-        fine, coarse = self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault)
-        total = sum(tile.height for tile in coarse)
-        first, end = (total * number // self.sharers for number in (member, member + 1))
+        """The rows of blocks of ``member``'s share, tile by tile: every ``sharers``-th of all."""
+        before = 0
         found = []
-        for pair in zip(fine, coarse, strict=True):
-            rows = pair[1].height
-            low, high = max(first, 0), min(end, rows)
-            if low < high:
-                found.append(_Rows(*pair, low, high - low))
-            first, end = first - rows, end - rows
+        for pair in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
+            rows = range((member - before) % self.sharers, pair[1].height, self.sharers)
+            if rows:
+                found.append(_Rows(*pair, rows.start, len(rows)))
+            before += pair[1].height
         return found
 
     def _construct_run(self, rows: "_Rows") -> LevelRun:
@@ -148,11 +148,12 @@ class LevelsLayout:
             rows,
         )
 
-    @staticmethod
-    def _run(source: tuple[BpLayout, int], target: tuple[BpLayout, int], rows: "_Rows") -> LevelRun:
+    def _run(
+        self, source: tuple[BpLayout, int], target: tuple[BpLayout, int], rows: "_Rows"
+    ) -> LevelRun:
         columns = rows.coarse.width
         steps = [layout.block * layout.record_bytes for layout, _ in (source, target)]
-        pitches = [layout.block * layout.pitch for layout, _ in (source, target)]
+        pitches = [self.sharers * layout.block * layout.pitch for layout, _ in (source, target)]
         return LevelRun(
             source=source[1],
             target=target[1],

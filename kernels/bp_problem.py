@@ -129,6 +129,11 @@ class BpProblem:
         return Width((self.bits // 8).bit_length() - 1)
 
     @property
+    def symmetric(self) -> bool:
+        """The smoothness costs are their own transpose."""
+        return bool(np.array_equal(self.smoothness, self.smoothness.T))
+
+    @property
     def updates(self) -> int:
         """Message updates in one iteration over all four directions."""
         return 2 * (self.height * (self.width - 1) + self.width * (self.height - 1))

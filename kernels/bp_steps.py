@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from .barrier import FlagTable
 from .bp_parameters import Run
 from .bp_problem import Direction
-from .bp_share import Piece, Share
+from .bp_share import PAIR, Piece, Share
 
 __all__ = ["MOST_RUNS", "Neighbours", "SweepPlace", "step_runs"]
 
-#: A step's runs: head, pairs, a line left over, tail.
+#: A step's runs: head, pairs, a line alone, tail.
 MOST_RUNS = 4
 
 
@@ -110,43 +110,43 @@ def _work(place: SweepPlace, share: Share, flags: FlagTable, member: int) -> lis
     first_step = place.step if place.updates > 1 else place.exit
     last_message = (place.updates - 1) * place.step + place.exit
 
-    def lines(first: int, stride: int, count: int, lanes: int) -> Run:
+    def lines(first: int, lanes: int, stride: int = 1, groups: int = 1) -> Run:
+        """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on."""
         along = lanes * stride * place.line_step
         return Run(
             lanes=lanes,
             load=place.load + first * place.line_step,
             edge=place.edge + first * place.line_step,
-            across=stride * place.line_step,
+            across=place.line_step,
+            costs=place.costs,
             step=place.step,
             exit=place.exit,
             turn=along - last_message + first_step,
             next=along,
-            groups=count // lanes,
+            groups=groups,
             updates=place.updates,
         )
 
-    def piece(part: Piece, *, exit: int, wait: int = 0, signal: int = 0) -> Run:
-        skipped = part.line * place.line_step + part.first * place.step
-        return Run(
-            lanes=1,
-            wait=wait,
-            load=place.load + skipped,
-            edge=place.edge + skipped,
-            step=place.step,
-            exit=exit,
-            groups=1,
+    def piece(part: Piece, **words: int) -> Run:
+        run = lines(PAIR * part.pair, PAIR)
+        skipped = part.first * place.step
+        return replace(
+            run,
+            load=run.load + skipped,
+            edge=run.edge + skipped,
             updates=part.updates,
-            signal_1=signal,
+            **words,
         )
 
     found = []
     if share.head is not None:
-        found.append(piece(share.head, exit=place.step, signal=flags.handover(member)))
-    count, stride = len(share.lines), share.lines.step
-    if count > 1:
-        found.append(lines(share.lines.start, stride, count & ~1, 2))
-    if count % 2:
-        found.append(lines(share.lines[-1], stride, 1, 1))
+        signal = flags.handover(member)
+        found.append(piece(share.head, exit=place.step, signal_1=signal))
+    if share.pairs:
+        pairs = share.pairs
+        found.append(lines(PAIR * pairs.start, PAIR, pairs.step, len(pairs)))
+    if share.line is not None:
+        found.append(lines(share.line, 1))
     if share.tail is not None:
-        found.append(piece(share.tail, exit=place.exit, wait=flags.handover(member - 1)))
+        found.append(piece(share.tail, wait=flags.handover(member - 1)))
     return found

@@ -1,10 +1,20 @@
 """Code of one stream of the belief propagation kernel: lines in pairs, or a lone line."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 from .bp_parts import LINE_NAMES, BpParts
 
 __all__ = ["BpStream"]
+
+
+@dataclass(frozen=True)
+class _Detour:
+    """Labels of code written elsewhere, and of where it jumps back to."""
+
+    there: str
+    back: str
 
 
 class BpStream:
@@ -19,15 +29,18 @@ class BpStream:
         name: stem of the labels.
         at_end: writes code that needs no registers but its own, behind the last update and in the
             shadow of what follows.
+        behind: label of what follows.
     """
 
     def __init__(
-        self, parts: BpParts, *, lanes: int, name: str, at_end: Callable[[], None]
+        self, parts: BpParts, *, lanes: int, name: str, at_end: Callable[[], None], behind: str
     ) -> None:
         self.parts = parts
         self.lanes = lanes
         self.name = name
         self.at_end = at_end
+        self.behind = behind
+        self._detours: list[tuple[_Detour, Callable[[], None]]] = []
 
     def emit(self) -> None:
         """Append the stream's code."""
@@ -35,15 +48,9 @@ class BpStream:
         self._set_up()
         self._fill(f"{self.name}_fill")
         self._presum()
-        w.note("First updates: no message has been made yet.")
-        for lane in range(self.lanes):
-            self._update(lane, made=False)
-        w.op("jmp", f"{self.name}_count")
-        w.note("Steady state.")
         w.label(f"{self.name}_loop")
         for lane in range(self.lanes):
-            self._update(lane, made=True)
-        w.label(f"{self.name}_count")
+            self._update(lane)
         w.op("sub", p.left, p.left, 1)
         w.op("beq", p.left, "one", f"{self.name}_exit")
         w.op("bne", p.left, p.zero, f"{self.name}_loop")
@@ -71,6 +78,8 @@ class BpStream:
             p.store_message(lane)
         w.op("v.drain")
         p.store_message(last)
+        w.op("jmp", self.behind)
+        self._emit_detours()
 
     def _set_up(self) -> None:
         p, w = self.parts, self.parts.writer
@@ -80,14 +89,13 @@ class BpStream:
         w.op("mov", p.load_groups, p.groups)
         w.op("mov", p.left, p.updates)
         begin = w.new_label("begin")
-        w.op("mov", p.store_step[0], p.step)
+        w.op("mov", p.scratch, p.step)
         w.op("bne", p.updates, "one", begin)
-        w.op("mov", p.store_step[0], p.exit, note="the first message is the last")
+        w.op("mov", p.scratch, p.exit, note="the first message is the last")
         w.label(begin)
         for lane in range(self.lanes):
-            w.op("add", p.store[lane], p.edge[lane], p.store_step[0])
-        for lane in range(self.lanes):
-            w.op("mov", p.store_step[lane], p.step)
+            w.op("mov", p.store[lane], p.zero, note="no message yet")
+            w.op("add", p.store_step[lane], p.edge[lane], p.scratch)
 
     def _load_line(self) -> None:
         """Place the load stream at the first pixel of its line."""
@@ -132,27 +140,24 @@ class BpStream:
         self._follow(p.next_slot)
         w.op("v.drain")
 
-    def _update(self, lane: int, *, made: bool) -> None:
-        """Update h of one line; ``made``: there are messages to normalise and to store."""
+    def _update(self, lane: int) -> None:
+        """Update h of one line; its message of update h - 1 is normalised and stored. In a run's
+        first update there is none, and what is normalised nobody reads."""
         p, w = self.parts, self.parts.writer
-        other = self.lanes - 1 - lane
         w.note(f"Update h of line {LINE_NAMES[lane]}.")
         if self.lanes > 1:
             p.pads(p.spacing.before_total)
-        elif made:
+        else:
             p.pads(p.spacing.lone_filled)
             p.normalise(lane)
             p.pads(p.spacing.lone)
         p.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
         w.op("mov", p.incoming[lane], p.message[lane])
-        if self.lanes == 1:
-            p.pads(p.spacing.lone_filled)
-        else:
+        if self.lanes > 1:
             p.pads(p.spacing.behind_total)
-            if made or lane == self.lanes - 1:
-                p.normalise(other)
-            else:
-                p.pads(1)
+            p.normalise(self.lanes - 1 - lane)
+        else:
+            p.pads(p.spacing.lone_filled)
         p.add_partial()
         p.vector(
             "m.v.add.min",
@@ -163,10 +168,12 @@ class BpStream:
         )
         p.add_presum()
         # What is no vector instruction comes while r and q are in the vector unit.
-        if made:
-            p.store_message(lane)
-            w.op("add", p.store[lane], p.store[lane], p.store_step[lane])
-            w.op("mov", p.store_step[lane], p.step)
+        unmade = w.new_label("unmade")
+        w.op("beq", p.store[lane], p.zero, unmade)
+        p.store_message(lane)
+        w.label(unmade)
+        w.op("add", p.store[lane], p.store[lane], p.store_step[lane])
+        w.op("mov", p.store_step[lane], p.step)
         self._load(lane)
         self._turn()
 
@@ -192,7 +199,6 @@ class BpStream:
         """Load stream: the next update of one line into the slot ``this_slot``."""
         p, w = self.parts, self.parts.writer
         done = w.new_label("loaded")
-        inner = w.new_label("inner")
         w.op("beq", p.load_groups, p.zero, done)
         w.op(
             p.sized("ld.sram"),
@@ -202,22 +208,46 @@ class BpStream:
             note=f"a, b, c of line {LINE_NAMES[lane]}",
         )
         w.op("add", p.load[lane], p.load[lane], p.step)
-        w.op("bne", p.load_left, p.updates, inner)
+        inner = self._seldom(partial(self._load_first, lane))
+        w.op("beq", p.load_left, p.updates, inner.there)
+        w.label(inner.back)
+        if lane == self.lanes - 1:
+            w.op("sub", p.load_left, p.load_left, 1)
+            following = self._seldom(self._load_next_line)
+            w.op("beq", p.load_left, p.zero, following.there)
+            w.label(following.back)
+        w.label(done)
+
+    def _load_first(self, lane: int) -> None:
+        """The message that begins the line of the load stream."""
+        p, w = self.parts, self.parts.writer
         w.op("add", p.first, p.this_slot, p.places.first_message)
         w.op(
             p.sized("ld.sram"),
             p.first,
             p.edge[lane],
             "labels",
-            note="message that begins the line",
+            note=f"message that begins line {LINE_NAMES[lane]}",
         )
-        w.label(inner)
-        if lane == self.lanes - 1:
-            w.op("sub", p.load_left, p.load_left, 1)
-            w.op("bne", p.load_left, p.zero, done)
-            w.op("sub", p.load_groups, p.load_groups, 1, note="next line")
-            w.op("add", p.load_start, p.load_start, p.next)
-            for each in range(self.lanes):
-                w.op("add", p.edge[each], p.edge[each], p.next)
-            self._load_line()
-        w.label(done)
+
+    def _load_next_line(self) -> None:
+        """Move the load stream to its next line."""
+        p, w = self.parts, self.parts.writer
+        w.op("sub", p.load_groups, p.load_groups, 1, note="next line")
+        w.op("add", p.load_start, p.load_start, p.next)
+        for lane in range(self.lanes):
+            w.op("add", p.edge[lane], p.edge[lane], p.next)
+        self._load_line()
+
+    def _seldom(self, write: Callable[[], None]) -> "_Detour":
+        """Code that is seldom needed, behind the stream: a branch taken costs three cycles."""
+        detour = _Detour(self.parts.writer.new_label("seldom"), self.parts.writer.new_label("on"))
+        self._detours.append((detour, write))
+        return detour
+
+    def _emit_detours(self) -> None:
+        w = self.parts.writer
+        for detour, write in self._detours:
+            w.label(detour.there)
+            write()
+            w.op("jmp", detour.back)

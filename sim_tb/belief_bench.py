@@ -2,13 +2,13 @@
 
 Full HD, 16 labels of 16 bits, is 32 x 32 tiles of 60 x 34 pixels, 32 of them a vault's, one after
 the other. Each kernel is a phase of hierarchical BP-M (:mod:`sim_tb.levels_cosim`). An iteration is
-measured on one tile, or on its 30 x 17 blocks of 2 x 2 pixels; construct and copy, which go from
-tile to tile without a stop, on four as one tile of 120 x 68 pixels. Limits and the thesis's
-figures: design.md, section 4.
+measured on one tile, or on its 30 x 17 blocks of 2 x 2 pixels; construct and copy on the four tiles
+of a vault of 2 x 2. Limits and the thesis's figures: design.md, section 4.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from kernels.bp_levels import coarse_problem
 from kernels.bp_levels_job import BpLevelsJob
@@ -19,7 +19,7 @@ from soc.config import VaultTileConfig
 
 from .kept import fingerprint
 from .kernel_rows import KernelRow, VaultWork, row_of
-from .levels_cosim import cosim_vault_levels
+from .levels_cosim import cosim_vault_between, cosim_vault_levels
 
 __all__ = ["BELIEF", "belief_job", "belief_key", "measure_belief"]
 
@@ -28,71 +28,43 @@ _TILES = 32
 _LABELS = 16
 
 
+#: Construct and copy: tiles of the vault that is run, one of a ring of so many a side.
+_SIDE = 2
+#: Iterations of the launch that is run; five on the quarter-size image, as in the thesis (7.2.1).
+_ITERATIONS = {"bp_m": 1, "bp_coarse": 5}
+_SEED = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Belief:
-    """A kernel of belief propagation.
-
-    Attributes:
-        phase: of hierarchical BP-M.
-        limit_ms, thesis_ms: for full HD.
-        operations: additions and comparisons that it asks for.
-        coarse_iterations, iterations: of the run.
-        together: tiles of full HD, across and down, in the tile that is run.
-    """
+    """A kernel of belief propagation: its phase of hierarchical BP-M, and ms for full HD."""
 
     phase: str
     limit_ms: float
     thesis_ms: float
-    operations: Callable[[BpProblem], int]
-    coarse_iterations: int = 0
-    iterations: int = 0
-    together: int = 1
-
-
-def _updates(problem: BpProblem) -> int:
-    """Of an iteration: three additions and a subtraction for each label of a message, an addition
-    and a comparison for each pair of labels."""
-    return problem.updates * (4 * problem.labels + 2 * problem.labels**2)
-
-
-def _coarse_updates(problem: BpProblem) -> int:
-    return _updates(coarse_problem(problem))
-
-
-def _sums(problem: BpProblem) -> int:
-    """Of construct: three additions for each label of a block."""
-    return 3 * coarse_problem(problem).data_costs.size
-
-
-def _none(problem: BpProblem) -> int:
-    return 0
 
 
 #: What can be measured.
 BELIEF: dict[str, _Belief] = {
-    "bp_m": _Belief(phase="fine", limit_ms=4.15, thesis_ms=5.1, operations=_updates, iterations=1),
-    "bp_construct": _Belief(
-        phase="construct", limit_ms=0.26, thesis_ms=0.35, operations=_sums, together=2
-    ),
-    "bp_coarse": _Belief(
-        phase="coarse",
-        limit_ms=1.04,
-        thesis_ms=1.7,
-        operations=_coarse_updates,
-        coarse_iterations=1,
-    ),
-    "bp_copy": _Belief(phase="copy", limit_ms=1.04, thesis_ms=1.25, operations=_none, together=2),
+    "bp_m": _Belief(phase="fine", limit_ms=4.15, thesis_ms=5.1),
+    "bp_construct": _Belief(phase="construct", limit_ms=0.26, thesis_ms=0.35),
+    "bp_coarse": _Belief(phase="coarse", limit_ms=1.04, thesis_ms=1.7),
+    "bp_copy": _Belief(phase="copy", limit_ms=1.04, thesis_ms=1.25),
 }
 
 
 def belief_job(name: str, config: VaultTileConfig) -> BpLevelsJob:
-    """What a vault runs for a kernel of :data:`BELIEF`: a tile of the Motorcycle pair."""
-    kernel = BELIEF[name]
+    """What a vault runs for a kernel of :data:`BELIEF`: tiles of the Motorcycle pair."""
+    side = 1 if name in _ITERATIONS else _SIDE**2
     return BpLevelsJob(
-        problem=motorcycle(*(kernel.together * side for side in _TILE), _LABELS).problem,
-        coarse_iterations=kernel.coarse_iterations,
-        iterations=kernel.iterations,
-        ring=VaultRing(address_bits=config.vault.address_bits),
+        problem=motorcycle(side * _TILE[0], side * _TILE[1], _LABELS).problem,
+        coarse_iterations=_ITERATIONS[name] if name == "bp_coarse" else 0,
+        iterations=_ITERATIONS[name] if name == "bp_m" else 0,
+        ring=VaultRing(
+            columns=_SIDE if side > 1 else 1,
+            rows=_SIDE if side > 1 else 1,
+            address_bits=config.vault.address_bits,
+        ),
         pes=config.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
     )
@@ -107,26 +79,46 @@ def belief_key(name: str, config: VaultTileConfig) -> str:
 
 
 def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
-    """Run a kernel of :data:`BELIEF` on one tile; the row is for full HD.
+    """Run a kernel of :data:`BELIEF` on one vault; the row is for full HD.
 
     Parameters:
         config: of the vault.
 
     Raises:
-        CosimError: an engine faulted, or the job does not fit the vault.
+        CosimError: an engine faulted, the job does not fit the vault, or construct or copy left
+            something wrong.
         sim_tb.build.BuildError: the simulator can't be built.
     """
     kernel, job = BELIEF[name], belief_job(name, config)
-    outcome = cosim_vault_levels(job, config)
-    work = VaultWork(
-        result=outcome.phases[kernel.phase],
-        operations=kernel.operations(job.problem),
-        match=outcome.match,
-    )
+    if name in _ITERATIONS:
+        outcome = cosim_vault_levels(job, config)
+        result, match = outcome.phases[kernel.phase], outcome.match
+        rounds = _TILES / _ITERATIONS[name]
+    else:
+        coarse = coarse_problem(job.problem)
+        drawn = np.random.default_rng(_SEED).integers(
+            -1000, 1000, coarse.no_messages().shape, coarse.data_costs.dtype
+        )
+        result = cosim_vault_between(job, drawn, config)[kernel.phase]
+        match, rounds = True, _TILES / job.ring.vaults
     return row_of(
         name,
-        [work],
+        [VaultWork(result=result, operations=_operations(name, job.problem), match=match)],
         limit_ms=kernel.limit_ms,
         thesis_ms=kernel.thesis_ms,
-        tiles=_TILES // kernel.together**2,
+        rounds=rounds,
     )
+
+
+def _operations(name: str, problem: BpProblem) -> int:
+    """Additions and comparisons of the run.
+
+    An update has three additions and a subtraction for each label of a message, and an addition and
+    a comparison for each pair of labels; construct three additions for each label of a block.
+    """
+    if name in _ITERATIONS:
+        updated = problem if name == "bp_m" else coarse_problem(problem)
+        return _ITERATIONS[name] * updated.updates * (4 * problem.labels + 2 * problem.labels**2)
+    if name == "bp_copy":
+        return 0
+    return 3 * coarse_problem(problem).data_costs.size // _SIDE**2

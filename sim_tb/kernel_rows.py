@@ -82,12 +82,12 @@ def row_of(
     limit_ms: float,
     thesis_ms: float | None = None,
     batch: int = 1,
-    tiles: int = 1,
+    rounds: float = 1,
 ) -> KernelRow:
     """The line of a kernel whose parts, at least one, run one after the other.
 
     Parameters:
-        tiles: that a vault has, one after the other.
+        rounds: how often a vault does what was run, for the whole kernel.
     """
     run = sum(part.cycles for part in parts)
     run_ns = sum(part.cycles * part.result.tck_ns for part in parts)
@@ -99,7 +99,7 @@ def row_of(
         batch=batch,
         limit_ms=limit_ms,
         thesis_ms=thesis_ms,
-        ours_ms=tile_ns * tiles * 1e-6,
+        ours_ms=tile_ns * rounds * 1e-6,
         match=all(part.match for part in parts),
         cycles=run,
         share=run_ns / tile_ns,

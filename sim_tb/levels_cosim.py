@@ -7,14 +7,16 @@ import numpy as np
 
 from hdl.ports import PeState
 from isa.image import DramImage
-from kernels.bp_levels_job import BpLevelsJob
+from kernels.bp_contents import contents
+from kernels.bp_levels import BLOCK, coarse_problem, copied
+from kernels.bp_levels_job import BpLevelsJob, Phase
 from kernels.bp_problem import Messages
 from soc.config import VaultTileConfig
 
 from .cosim import CosimError
 from .vault_cosim import VaultResult, run_vault
 
-__all__ = ["LevelsOutcome", "cosim_vault_levels"]
+__all__ = ["LevelsOutcome", "cosim_vault_between", "cosim_vault_levels"]
 
 #: No phase takes so long: cycles for each message or data cost of the fine level and iteration.
 _CYCLES_PER_VECTOR = 5_000
@@ -53,39 +55,97 @@ def cosim_vault_levels(
         CosimError: a job for another machine, or an engine that faulted or did not end.
         sim_tb.build.BuildError: the simulator can't be built.
     """
-    if (
-        job.ring.vaults != 1
-        or job.pes > config.pes
-        or job.scratchpad_bytes != config.pe.scratchpad_bytes
-        or job.layout.coarse.end > config.vault.size_bytes
-    ):
-        raise CosimError(
-            f"the job is for {job.ring.vaults} vaults of {job.pes} engines with "
-            f"{job.scratchpad_bytes} bytes of scratchpad and {job.layout.coarse.end} bytes of DRAM;"
-            f" the vault has {config.pes}, {config.pe.scratchpad_bytes}, {config.vault.size_bytes}"
-        )
-    rounds = 1 + job.iterations + job.coarse_iterations
-    max_cycles = _START_LIMIT + _CYCLES_PER_VECTOR * job.problem.data_costs.size * rounds
+    _check(job, config, vaults=1)
     phases = {}
     with DramImage(config.vault.size_bytes) as memory:
         for address, data in job.writes():
             memory.write(address, data)
         for phase in job.phases:
-            result = run_vault(
-                phase.program,
-                memory,
-                config=config,
-                max_cycles=max_cycles,
-                active=job.pes,
-                parameters=phase.parameters,
-                progress=progress,
-            )
-            for pe in result.pes:
-                if pe.state is not PeState.HALTED:
-                    raise CosimError(
-                        f"{phase.name} faulted on engine {pe.slot} at word {pe.pc}: {pe.cause.name}"
-                    )
-            phases[phase.name] = result
+            phases[phase.name] = _launch(phase, job, memory, config, progress)
         messages = job.result({place: memory.read(place, size) for place, size in job.reads()})
     match = bool(np.array_equal(messages, job.expected()))
     return LevelsOutcome(match=match, messages=messages, phases=phases)
+
+
+def cosim_vault_between(
+    job: BpLevelsJob, coarse: Messages, config: VaultTileConfig
+) -> dict[str, VaultResult]:
+    """Run construct and copy on the first vault of a ring: they need no other vault.
+
+    Parameters:
+        job: for a ring of any size and a problem of even sides, whose blocks are all full;
+            otherwise as of :func:`cosim_vault_levels`.
+        coarse: messages of the coarse level, from which copy begins.
+        config: of the vault.
+
+    Returns:
+        The results of ``construct`` and ``copy``.
+
+    Raises:
+        CosimError: as :func:`cosim_vault_levels`, or any byte of the vault's tiles that is not as
+            the golden model has it.
+        KernelError: messages of a wrong shape.
+        sim_tb.build.BuildError: the simulator can't be built.
+    """
+    _check(job, config, vaults=job.ring.vaults)
+    layout, problem = job.layout, job.problem
+    if problem.width % BLOCK or problem.height % BLOCK:
+        raise CosimError(f"{problem.width} x {problem.height} pixels: both sides must be even")
+    small = coarse_problem(problem, job.smoothness)
+    begun = copied(problem, coarse)
+    expected = [
+        *contents(small, layout.coarse, iterations=job.coarse_iterations, messages=coarse),
+        *contents(problem, layout.fine, iterations=job.iterations, messages=begun),
+    ]
+    phases = {phase.name: phase for phase in job.phases}
+    found = {}
+    with DramImage(config.vault.size_bytes) as memory:
+        for address, data in job.writes(coarse):
+            if address < config.vault.size_bytes:
+                memory.write(address, data)
+        for name in ("construct", "copy"):
+            found[name] = _launch(phases[name], job, memory, config, None)
+        for address, data in expected:
+            if address < config.vault.size_bytes and memory.read(address, len(data)) != data:
+                raise CosimError(f"construct or copy: wrong bytes from address {address} on")
+    return found
+
+
+def _check(job: BpLevelsJob, config: VaultTileConfig, *, vaults: int) -> None:
+    end = job.layout.coarse.end
+    if (
+        job.ring.vaults != vaults
+        or job.pes > config.pes
+        or job.scratchpad_bytes != config.pe.scratchpad_bytes
+        or end > config.vault.size_bytes
+    ):
+        raise CosimError(
+            f"the job is for {job.ring.vaults} vaults of {job.pes} engines with "
+            f"{job.scratchpad_bytes} bytes of scratchpad and {end} bytes of DRAM; "
+            f"the vault has {config.pes}, {config.pe.scratchpad_bytes}, {config.vault.size_bytes}"
+        )
+
+
+def _launch(
+    phase: Phase,
+    job: BpLevelsJob,
+    memory: DramImage,
+    config: VaultTileConfig,
+    progress: Callable[[int], None] | None,
+) -> VaultResult:
+    rounds = 1 + job.iterations + job.coarse_iterations
+    result = run_vault(
+        phase.program,
+        memory,
+        config=config,
+        max_cycles=_START_LIMIT + _CYCLES_PER_VECTOR * job.problem.data_costs.size * rounds,
+        active=job.pes,
+        parameters=phase.parameters,
+        progress=progress,
+    )
+    for pe in result.pes:
+        if pe.state is not PeState.HALTED:
+            raise CosimError(
+                f"{phase.name} faulted on engine {pe.slot} at word {pe.pc}: {pe.cause.name}"
+            )
+    return result

@@ -141,6 +141,15 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
             ),
             "the problem needs",
         ),
+        (
+            lambda: pack(
+                BpProblem(np.zeros((2, 2, 2), int), np.array([[0, 1], [2, 0]])),
+                BpLayout(width=2, height=2, labels=2, symmetric=True),
+                DramImage(1 << 16),
+                iterations=1,
+            ),
+            "symmetric smoothness costs",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_line(make, message: str) -> None:

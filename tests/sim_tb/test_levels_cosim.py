@@ -1,24 +1,29 @@
 """Hierarchical belief propagation on the Verilog of a small vault."""
 
+import numpy as np
 import pytest
 
+from kernels.bp_levels import coarse_problem
 from kernels.bp_levels_job import BpLevelsJob
 from kernels.stereo import motorcycle
 from kernels.vault_ring import VaultRing
+from sim_tb import levels_cosim
 from sim_tb.cosim import CosimError
-from sim_tb.levels_cosim import cosim_vault_levels
+from sim_tb.levels_cosim import cosim_vault_between, cosim_vault_levels
 from soc.presets import tile_preset
 
 SMALL = tile_preset("vault-small")
 
 
-def job(*, pes: int = 2, address_bits: int = 20, rows: int = 1) -> BpLevelsJob:
+def job(
+    *, pes: int = 2, columns: int = 1, rows: int = 1, size: tuple[int, int] = (13, 9)
+) -> BpLevelsJob:
     """Odd sides: blocks at the edges are not full."""
     return BpLevelsJob(
-        problem=motorcycle(13, 9, 8).problem,
+        problem=motorcycle(*size, 8).problem,
         coarse_iterations=1,
         iterations=1,
-        ring=VaultRing(rows=rows, address_bits=address_bits),
+        ring=VaultRing(columns=columns, rows=rows, address_bits=20),
         pes=pes,
         scratchpad_bytes=SMALL.pe.scratchpad_bytes,
     )
@@ -37,8 +42,26 @@ def test_all_phases_on_verilog_equal_the_golden_model() -> None:
     assert columns["construct"]["READS"] >= 4 * blocks
 
 
-@pytest.mark.parametrize("other", [{"pes": 3}, {"rows": 2}])
-def test_a_job_for_another_machine_is_refused_in_one_line(other: dict[str, int]) -> None:
+def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CosimError, match="13 x 9 pixels: both sides must be even"):
+        cosim_vault_between(job(columns=2), job().problem.no_messages(), SMALL)
+    several = job(columns=2, size=(14, 10))
+    coarse = coarse_problem(several.problem)
+    shape = coarse.no_messages().shape
+    messages = np.random.default_rng(1).integers(-1000, 1000, shape, np.int16)
+    results = cosim_vault_between(several, messages, SMALL)
+    # Of 7 x 5 blocks in 2 x 2 tiles, the first vault has 4 x 3 and 3 x 2.
+    assert {name: result.counters["WRITES"] for name, result in results.items()} == {
+        "construct": 18,
+        "copy": 4 * 3 * 18,
+    }
+    monkeypatch.setattr(levels_cosim, "copied", lambda problem, begun: problem.no_messages())
+    with pytest.raises(CosimError, match="wrong bytes from address"):
+        cosim_vault_between(several, messages, SMALL)
+
+
+@pytest.mark.parametrize("pes, rows", [(3, 1), (2, 2)])
+def test_a_job_for_another_machine_is_refused_in_one_line(pes: int, rows: int) -> None:
     with pytest.raises(CosimError, match="the vault has 2, 2048, 1048576") as error:
-        cosim_vault_levels(job(**other), SMALL)
+        cosim_vault_levels(job(pes=pes, rows=rows), SMALL)
     assert "\n" not in str(error.value)
