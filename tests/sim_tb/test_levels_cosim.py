@@ -60,7 +60,7 @@ def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPa
         cosim_vault_between(several, messages, SMALL)
 
 
-@pytest.mark.parametrize("pes, rows", [(3, 1), (2, 2)])
+@pytest.mark.parametrize(("pes", "rows"), [(3, 1), (2, 2)])
 def test_a_job_for_another_machine_is_refused_in_one_line(pes: int, rows: int) -> None:
     with pytest.raises(CosimError, match="the vault has 2, 2048, 1048576") as error:
         cosim_vault_levels(job(pes=pes, rows=rows), SMALL)
