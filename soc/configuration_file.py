@@ -15,9 +15,19 @@ from .config import VaultTileConfig
 from .designs import Configuration
 from .generate import configuration_json
 
-__all__ = ["configuration_of", "read_configuration", "write_configuration"]
+__all__ = [
+    "configuration_of",
+    "configuration_text",
+    "read_configuration",
+    "write_configuration",
+]
 
 _KINDS = (ChipConfig, VaultTileConfig, PeConfig)
+
+
+def configuration_text(config: Configuration) -> str:
+    """The JSON text that :func:`read_configuration` finds in a file."""
+    return json.dumps(configuration_json(config), indent=2, sort_keys=True) + "\n"
 
 
 def write_configuration(config: Configuration, path: Path) -> None:
@@ -26,8 +36,7 @@ def write_configuration(config: Configuration, path: Path) -> None:
     Raises:
         OSError: it can't be written.
     """
-    text = json.dumps(configuration_json(config), indent=2, sort_keys=True)
-    write_atomically(path, text.encode() + b"\n")
+    write_atomically(path, configuration_text(config).encode())
 
 
 def read_configuration(path: Path) -> Configuration:

@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -79,7 +80,11 @@ def _plain(value: object) -> object:
 
 
 def generate(
-    config: Configuration, directory: Path | str, *, top: str | None = None
+    config: Configuration,
+    directory: Path | str,
+    *,
+    top: str | None = None,
+    beside: Mapping[str, str] | None = None,
 ) -> GenerateReport:
     """Write what ``config`` describes as a directory of Verilog.
 
@@ -93,6 +98,7 @@ def generate(
     Parameters:
         config: what to build. directory: where.
         top: name of the top module; by default :func:`soc.designs.module_name`.
+        beside: further files of the directory: name -> text.
 
     Raises:
         GenerateError: ``directory`` can't be written, or holds something else.
@@ -101,7 +107,7 @@ def generate(
     target = Path(directory)
     _check(target)
     emission = verilog(config, top=top)
-    files = _contents(config, emission)
+    files = _contents(config, emission, beside or {})
     try:
         _write(target, files)
     except OSError as error:
@@ -118,9 +124,12 @@ def generate(
     )
 
 
-def _contents(config: Configuration, emission: Emission) -> dict[str, str]:
+def _contents(
+    config: Configuration, emission: Emission, beside: Mapping[str, str]
+) -> dict[str, str]:
     files = {f"rtl/{name}.v": text for name, text in emission.modules.items()}
     sources = list(files)
+    files |= beside
     for name in emission.black_boxes:
         geometry = SramGeometry.parse(name)
         files[f"models/{name}.v"] = macro_model(geometry)

@@ -16,7 +16,16 @@ from .sta import Path, longest_path
 from .targets import Target, find_target
 from .units import Unit, memories, units
 
-__all__ = ["FLAT", "MEASURES", "TOTAL", "AreaReport", "AreaRow", "synthesise"]
+__all__ = [
+    "FLAT",
+    "MEASURES",
+    "TOTAL",
+    "AreaReport",
+    "AreaRow",
+    "measure_unit",
+    "sum_rows",
+    "synthesise",
+]
 
 #: Name of the row of sums.
 TOTAL = "total"
@@ -130,10 +139,12 @@ def synthesise(
     shapes = verilog(replace(config, sram="macro"))
     if flat:
         wanted.append(Unit(FLAT, ((emission.top, 1),)))
-    rows = each_unit(wanted, lambda unit: _row(unit, chosen, emission, shapes), progress, jobs)
+    rows = each_unit(
+        wanted, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
+    )
     whole = rows[-1] if flat else None
     rows = rows[:-1] if flat else rows
-    total = _sum(rows)
+    total = sum_rows(rows)
     if chosen.library is not None and chosen.library.timed and units is None:
         total = _timed(total, longest_path(engine_netlist(emission, chosen), chosen.library))
     return AreaReport(target=target, config=config, rows=rows, total=total, flat=whole)
@@ -153,7 +164,16 @@ def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _row(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
+def measure_unit(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
+    """What a unit takes, all its copies together.
+
+    Parameters:
+        emission: of the design with memories as the target wants them.
+        shapes: of the same design with memory macros, which tell what memories there are.
+
+    Raises:
+        SynthesisError: Yosys refuses the design.
+    """
     values = dict.fromkeys(target.measures, 0.0)
     path: Path | None = None
     for module, times in unit.modules:
@@ -183,7 +203,8 @@ def _plain(value: float) -> float:
     return int(value) if value == int(value) else round(value, 1)
 
 
-def _sum(rows: Sequence[AreaRow]) -> AreaRow:
+def sum_rows(rows: Sequence[AreaRow]) -> AreaRow:
+    """The row :data:`TOTAL` of ``rows``."""
     values: dict[str, float] = {}
     srams: dict[SramGeometry, int] = {}
     for row in rows:

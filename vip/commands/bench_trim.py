@@ -8,9 +8,11 @@ from rich import box
 from rich.table import Table
 
 from sim_tb.applications import choose
+from synth.budget import find_budget
 
-from ..console import console, units_done
+from ..console import console, steps, units_done
 from ..errors import UserError
+from ..fitting import Fitting, fit_application, fit_json
 from ..output import check_outputs, write_json
 from ..trim_bench import QUICK, SAVED, TrimRow, measure_trims, results
 from ..trim_figure import draw_trims
@@ -48,6 +50,14 @@ def trim(
     image: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw what is saved as PNG.")
     ] = None,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            help="Fill a device (xc7vx690t and so on) with each application's engines too, and "
+            "run it on all of them: minutes for each.",
+            metavar="DEVICE",
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Trim an engine to each application, and to unions of some: area saved, cycles and results.
@@ -61,16 +71,27 @@ def trim(
     if quick and only:
         raise UserError("--quick and --only exclude each other")
     names = QUICK if quick else tuple(only or ())
-    choose(names)
+    chosen = choose(names)
+    budget = None if fit is None else find_budget(fit)
     with units_done("trimming") as done:
         rows = measure_trims(names, done)
     found = results(rows)
+    fits: dict[str, Fitting] = {}
+    if budget is not None:
+        with steps(f"filling {budget.name}") as step:
+            fits = {item.name: fit_application(item, budget, step) for item in chosen}
+        found["fits"] = {name: fit_json(one) for name, one in fits.items()}
+        found["max_throughput_gain"] = max(round(one.gain, 3) for one in fits.values())
     write_json(json, found)
     _show(rows)
+    for name, one in fits.items():
+        console.print(f"{name}: {one.gain:.2f} times the throughput on {one.full.budget.name}")
     if image is not None:
         draw_trims(rows, image)
     console.print(
         f"means: {found['mean_ff_saved']:.1%} of flip-flops, {found['mean_lut_saved']:.1%} of LUTs"
     )
+    if not all(one.match for one in fits.values()):
+        raise UserError("engines of a chip do not do what one alone does")
     if not all(row.match and row.exact for row in rows):
         raise UserError("a trimmed engine does not do what the full one does")

@@ -10,16 +10,19 @@ from rich.markup import escape
 from hdl.config import PeConfig
 from sim_tb.cosim import MemoryBehaviour
 from sim_tb.trim_check import ProgramFaultError, Workload, check_trimmed
+from soc.configuration_file import configuration_text
 from soc.generate import generate as write_verilog
 from soc.presets import preset
+from synth.budget import Budget, find_budget
 from synth.errors import CoverageError
 from synth.histogram import draw_types
 from synth.profile import Profile
 from synth.targets import DEFAULT_TARGETS
 from synth.trim import AreaComparison, TrimReport, compare_area, report
 
-from ..console import console, tally, units_done
+from ..console import console, steps, tally, units_done
 from ..errors import UserError
+from ..fitting import CHIP_FILE, Fitting, demand, fit_both, fit_json, show_fit
 from ..output import check_folder, check_outputs, write_json
 from ..trim_report import Checked, show_trim, sound, trim_json
 from ..trimming import Observed, observe
@@ -67,7 +70,7 @@ def _observe(name: Path, work: Workload, full: PeConfig, *, hardware: bool) -> O
 
 
 def _check(runs: Sequence[tuple[Path, Observed]], cut: TrimReport) -> list[Checked]:
-    checks = []
+    checks: list[Checked] = []
     for path, run in runs:
         with tally(f"{path.name} on the trimmed engine (cycles)") as done:
             check = check_trimmed(
@@ -80,6 +83,17 @@ def _check(runs: Sequence[tuple[Path, Observed]], cut: TrimReport) -> list[Check
             )
         checks.append(Checked(name=path.name, check=check, zero_memory=run.work.zero_memory))
     return checks
+
+
+def _fit(cut: TrimReport, budget: Budget, runs: Sequence[Observed]) -> Fitting:
+    """Fill a device with engines of either kind, and show what came of it."""
+    works = [run.work for run in runs]
+    with steps(f"filling {budget.name}") as step:
+        found = fit_both(cut.full, cut.trimmed, budget, works, demand(runs), step)
+    console.print(show_fit(found))
+    if not found.match:
+        raise UserError("engines of the chips do not do what one alone does")
+    return found
 
 
 def trim(
@@ -145,6 +159,14 @@ def trim(
             help="Say why an instruction or unit is there; may be repeated.", metavar="KEY"
         ),
     ] = None,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
+            "trimmed engines, and run the programs on all of them.",
+            metavar="DEVICE",
+        ),
+    ] = None,
     figure: Annotated[
         Path | None, typer.Option(help="Draw instructions by unit and type.", metavar="FILE.png")
     ] = None,
@@ -155,12 +177,16 @@ def trim(
     Sizes are proved where constants decide about them, else they are those of the runs given, and
     hardware faults on a run that needs more. Both engines run the programs: results and cycles must
     be the same, and each removed instruction must fault; only then the Verilog goes to DIR. The
-    JSON's ff_saved and lut_saved are fractions, for Xilinx 7-series.
+    JSON's ff_saved and lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is
+    the chip of trimmed engines, for vip generate --config.
 
     Example: vip trim kernel.vip --memory image.bin -o build/trimmed --json trim.json
     """
     check_folder(output)
     check_outputs(json, figure)
+    budget = None if fit is None else find_budget(fit)
+    if budget is not None and not check:
+        raise UserError("--fit runs the programs, so it can't go with --no-check")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
     full = preset(preset_name)
@@ -211,13 +237,20 @@ def trim(
     reasons = [cut.why(key) for key in why or []]
     checks = _check(runs, cut) if check else []
     areas = compare_areas(cut.full, cut.trimmed) if area else {}
-    write_json(json, trim_json(cut, checks, areas))
+    numbers = trim_json(cut, checks, areas)
     show_trim(cut, checks, areas)
     for reason in reasons:
         console.print(escape(reason))
     if not sound(checks):
+        write_json(json, numbers)
         raise UserError("the trimmed engine does not do what the full one does")
     if figure is not None:
         draw_types(cut, figure, name=programs[0].name)
-    written = write_verilog(cut.trimmed, output)
+    beside = {}
+    if budget is not None:
+        found = _fit(cut, budget, [run for _, run in runs])
+        numbers["fit"] = fit_json(found)
+        beside[CHIP_FILE] = configuration_text(found.trimmed.config)
+    write_json(json, numbers)
+    written = write_verilog(cut.trimmed, output, beside=beside)
     console.print(f"{output}: Verilog of the trimmed engine, {len(written.modules)} modules")

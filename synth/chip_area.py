@@ -1,0 +1,101 @@
+"""Area of a chip, from the synthesis of everything that it is made of."""
+
+from dataclasses import dataclass
+
+from hdl.component import Component
+from hdl.emission import emit
+from noc.node import Node
+from soc.chip_config import ChipConfig
+from soc.designs import with_sram
+from soc.host_chain import HostChain
+from soc.host_control import HostControl
+from soc.host_data import HostData
+from soc.tile_control import TileControl
+from soc.vault_memory import VaultMemory
+
+from .area import AreaRow, measure_unit, sum_rows, synthesise
+from .mapping import Progress
+from .targets import find_target
+from .units import Unit
+
+__all__ = ["ENGINE", "ChipArea", "chip_area", "engine_area", "parts_area"]
+
+#: Name of the row of all engines.
+ENGINE = "engines"
+
+
+@dataclass(frozen=True)
+class ChipArea:
+    """Area of a chip by part, all copies of each together.
+
+    Attributes:
+        rows: parts; :data:`ENGINE` is the first.
+        total: their sum. Of what joins them there are wires alone.
+    """
+
+    rows: tuple[AreaRow, ...]
+    total: AreaRow
+
+    def to_json(self) -> dict[str, object]:
+        """The area as plain JSON data: the measures of each part and of the total."""
+        return {row.unit: row.values for row in (*self.rows, self.total)}
+
+
+def chip_area(config: ChipConfig, target: str, progress: Progress | None = None) -> ChipArea:
+    """Area of ``config``; parts are synthesised on their own, engines unit by unit
+    (:func:`synth.area.synthesise`), and results kept by content.
+
+    Parameters:
+        target: see :data:`synth.targets.TARGETS`. progress: called after each unit of an engine.
+
+    Raises:
+        SynthesisError: an unknown target, or a design that Yosys refuses.
+    """
+    one = engine_area(config, target, progress)
+    times = {name: value * config.pes for name, value in one.values.items()}
+    rows = (AreaRow(ENGINE, times, {}), *parts_area(config, target))
+    return ChipArea(rows=rows, total=sum_rows(rows))
+
+
+def engine_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaRow:
+    """Area of one engine of a chip; parameters and errors as for :func:`chip_area`."""
+    return synthesise(config.pe, target, progress=progress).total
+
+
+def parts_area(config: ChipConfig, target: str) -> tuple[AreaRow, ...]:
+    """Area of all parts of a chip but the engines; errors as for :func:`chip_area`.
+
+    Rows: ``control`` (the tiles' ends of the control bus), ``memory`` (stars and back ends),
+    ``network`` (nodes, or the host's chain), ``host`` (its ports).
+    """
+    chosen = find_target(target)
+    built, shapes = with_sram(config, chosen.sram), with_sram(config, "macro")
+    assert isinstance(built, ChipConfig)
+    assert isinstance(shapes, ChipConfig)
+    found: dict[str, list[AreaRow]] = {}
+    for (name, part, number), (_, shape, _) in zip(_parts(built), _parts(shapes), strict=True):
+        emission = emit(part, "part")
+        unit = Unit(name, ((emission.top, number),))
+        row = measure_unit(unit, chosen, emission, emit(shape, "part"))
+        found.setdefault(name, []).append(row)
+    return tuple(_named(name, rows) for name, rows in found.items())
+
+
+def _named(name: str, rows: list[AreaRow]) -> AreaRow:
+    total = sum_rows(rows)
+    return AreaRow(name, total.values, total.srams)
+
+
+def _parts(config: ChipConfig) -> list[tuple[str, Component, int]]:
+    """Name of the row, the part, and how many of it there are."""
+    tile, vaults = config.tile, config.vaults
+    network: Component = HostChain(config.network)
+    if config.remote:
+        network = Node(config.network, requesters=tile.pes + 1)
+    return [
+        ("control", TileControl(pe=config.pe, pes=tile.pes), vaults),
+        ("memory", VaultMemory(config=tile.vault, requesters=tile.requesters), vaults),
+        ("network", network, vaults),
+        ("host", HostControl(config.host), 1),
+        ("host", HostData(config.host), 1),
+    ]

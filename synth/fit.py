@@ -1,0 +1,261 @@
+"""The largest chip of an engine that fits a device, for full engines and for trimmed ones.
+
+Trimmed engines go on a chip that is trimmed with them. Programs that are trimmed for are those of
+one engine, so engines need no other vault than their own: each has a window of it, there is no
+network, and nothing has counters. Full engines go on a chip for whatever program comes, with
+network and counters. Else both are made alike, and both have the number of engines in a vault and
+of vaults that is best for the program.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from hdl.config import PeConfig
+from memory.axi_layout import AxiConfig
+from memory.config import VaultConfig
+from noc.config import NetworkConfig
+from noc.star import MAX_REQUESTERS
+from soc.chip_config import CHIP_PORTS, ChipConfig
+from soc.config import VaultBackEnd, VaultTileConfig
+
+from .area import AreaRow
+from .budget import Budget
+from .chip_area import ChipArea, chip_area, engine_area, parts_area
+from .errors import SynthesisError
+
+__all__ = ["VAULT_BYTES", "ChipFit", "Grid", "chip_of", "fit", "grids", "ranked", "speed"]
+
+#: Bytes a cycle that a vault serves when many engines want more: a word, less what turns of the bus
+#: and partly used columns cost. Only the choice among grids depends on it.
+VAULT_BYTES = 7.2
+
+_MAX_SIDE = 16
+_MAX_ENGINES = 1024
+#: Numbers of engines in a vault whose parts are synthesised to estimate those of all others.
+_SAMPLES = (3, 10)
+_SAMPLE_GRID = (4, 2)
+#: Requests in flight at a vault's AXI bus: more than the memory needs to be busy in every cycle.
+_OUTSTANDING = 16
+_BUS_BITS = 64
+#: Smallest addresses of a vault that a host port takes.
+_VAULT_BITS = 12
+
+#: Called with what is done next.
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True, order=True)
+class Grid:
+    """How many engines stand in a vault, and how many vaults in a row, and rows of them."""
+
+    engines: int
+    columns: int
+    rows: int
+
+    @property
+    def vaults(self) -> int:
+        """Vaults of the chip."""
+        return self.columns * self.rows
+
+    @property
+    def total(self) -> int:
+        """Engines of the chip."""
+        return self.vaults * self.engines
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipFit:
+    """A chip that fits.
+
+    Attributes:
+        config: of the chip. budget: what it was fitted to. area: what it takes of that.
+    """
+
+    config: ChipConfig
+    budget: Budget
+    area: ChipArea
+
+    @property
+    def grid(self) -> Grid:
+        """Its engines and vaults."""
+        network = self.config.network
+        return Grid(self.config.tile.pes, network.columns, network.rows)
+
+    def to_json(self) -> dict[str, object]:
+        """The fit as plain JSON data."""
+        total = self.area.total.values
+        return {
+            "engines": self.config.pes,
+            "vaults": self.config.vaults,
+            "engines_per_vault": self.config.tile.pes,
+            "columns": self.config.network.columns,
+            "rows": self.config.network.rows,
+            "area": self.area.to_json(),
+            "capacity": dict(self.budget.capacity),
+            "fill_limit": dict(self.budget.fill),
+            "filled": {
+                name: round(total.get(name, 0) / number, 4)
+                for name, number in self.budget.capacity.items()
+            },
+        }
+
+
+def chip_of(pe: PeConfig, grid: Grid, budget: Budget, *, trimmed: bool) -> ChipConfig:
+    """The chip of engines ``pe`` in ``grid``.
+
+    Vaults are AXI buses on an FPGA, and on silicon DRAM controllers as in the thesis.
+
+    Parameters:
+        pe: of every engine; with the addresses that it has on the chip.
+        trimmed: whether the chip is trimmed too; see this module.
+
+    Raises:
+        hdl.config.ConfigurationError: there is no such chip.
+    """
+    ports = CHIP_PORTS - 1 if trimmed else CHIP_PORTS
+    tag_bits = pe.tag_bits + (grid.engines + ports - 1).bit_length()
+    vault: VaultBackEnd = VaultConfig(tag_bits=tag_bits, counters=not trimmed)
+    if budget.target != "generic":
+        if trimmed:
+            # One more than for the windows of all, as a window that is the whole vault is none.
+            bits = max(pe.address_bits + grid.engines.bit_length(), _VAULT_BITS)
+        else:
+            bits = pe.address_bits - (grid.vaults - 1).bit_length()
+        vault = AxiConfig(
+            address_bits=bits,
+            tag_bits=tag_bits,
+            data_bits=_BUS_BITS,
+            outstanding=_OUTSTANDING,
+            counters=not trimmed,
+        )
+    bits = vault.request_address_bits
+    tile = VaultTileConfig(
+        pe=pe if trimmed else replace(pe, address_bits=bits),
+        vault=vault,
+        pes=grid.engines,
+        extra_ports=ports,
+    )
+    network = NetworkConfig(
+        columns=grid.columns,
+        rows=grid.rows,
+        address_bits=bits,
+        tag_bits=pe.tag_bits,
+        counters=not trimmed,
+    )
+    return ChipConfig(tile=tile, network=network, remote=not trimmed)
+
+
+def speed(grid: Grid, demand: float) -> float:
+    """How many engines' work a chip does, by the limit of its vaults alone.
+
+    Parameters:
+        demand: bytes a cycle that one engine wants of its vault when it does not wait for it.
+    """
+    if not demand:
+        return grid.total
+    return grid.vaults * min(grid.engines * demand, VAULT_BYTES) / demand
+
+
+def grids(most_engines: int) -> Iterator[Grid]:
+    """All grids of 1..``most_engines`` engines in a vault; of those that differ in shape alone,
+    the one with the shortest rings."""
+    for vaults in range(1, _MAX_SIDE**2 + 1):
+        shapes = [
+            (columns, vaults // columns)
+            for columns in range(1, _MAX_SIDE + 1)
+            if vaults % columns == 0 and vaults // columns <= columns
+        ]
+        if shapes:
+            columns, rows = min(shapes)
+            for engines in range(1, most_engines + 1):
+                if vaults * engines <= _MAX_ENGINES:
+                    yield Grid(engines, columns, rows)
+
+
+def ranked(
+    most_engines: int, area: Callable[[Grid], Mapping[str, float]], budget: Budget, demand: float
+) -> list[Grid]:
+    """The grids that fit, the fastest first; among equals, that with the fewest engines, then the
+    one that takes the least.
+
+    Parameters:
+        most_engines: in a vault. area: of a chip. demand: see :func:`speed`.
+    """
+    fitting = []
+    for grid in grids(most_engines):
+        needed = area(grid)
+        if budget.fits(needed):
+            taken = max(budget.used(needed).values())
+            fitting.append((-speed(grid, demand), grid.total, taken, grid))
+    return [grid for *_, grid in sorted(fitting)]
+
+
+def fit(
+    pe: PeConfig,
+    budget: Budget,
+    *,
+    trimmed: bool,
+    demand: float = 0.0,
+    step: Step | None = None,
+) -> ChipFit:
+    """The chip of engines ``pe`` that does most of a program's work within ``budget``.
+
+    Grids are ranked by areas in proportion to the engines of a vault, from two sizes that are
+    synthesised; the first of them that fits as synthesised itself is taken.
+
+    Parameters:
+        pe: see :func:`chip_of`. trimmed: whether the chip is trimmed too.
+        demand: see :func:`speed`; 0: memory is never the limit.
+        step: called with what is done next.
+
+    Raises:
+        SynthesisError: not even one engine fits; the message says what is missing.
+    """
+    tell = step or (lambda text: None)
+    sample = [Grid(engines, *_SAMPLE_GRID) for engines in _SAMPLES]
+    chips = [chip_of(pe, grid, budget, trimmed=trimmed) for grid in sample]
+    tell("an engine")
+    engine = engine_area(chips[0], budget.target).values
+    parts = []
+    for grid, chip in zip(sample, chips, strict=True):
+        tell(f"vault, network and host for {grid.engines} engines a vault")
+        parts.append(_per_vault(parts_area(chip, budget.target), grid.vaults))
+
+    def estimated(grid: Grid) -> dict[str, float]:
+        found = {}
+        few, many = _SAMPLES
+        for name in budget.capacity:
+            slope = (parts[1][0][name] - parts[0][0][name]) / (many - few)
+            vault = max(parts[0][0][name] + slope * (grid.engines - few), 0.0)
+            found[name] = grid.total * engine[name] + grid.vaults * vault + parts[0][1][name]
+        return found
+
+    most = MAX_REQUESTERS - (CHIP_PORTS - 1 if trimmed else CHIP_PORTS)
+    for grid in ranked(most, estimated, budget, demand):
+        tell(f"{grid.vaults} vaults of {grid.engines} engines")
+        config = chip_of(pe, grid, budget, trimmed=trimmed)
+        area = chip_area(config, budget.target)
+        if budget.fits(area.total.values):
+            return ChipFit(config=config, budget=budget, area=area)
+    raise SynthesisError(_too_large(estimated(Grid(1, 1, 1)), budget))
+
+
+def _per_vault(rows: tuple[AreaRow, ...], vaults: int) -> tuple[dict[str, float], dict[str, float]]:
+    """What of a chip's parts there is in each vault, and what once."""
+    each: dict[str, float] = {}
+    once: dict[str, float] = {}
+    for row in rows:
+        for name, value in row.values.items():
+            if row.unit == "host":
+                once[name] = once.get(name, 0) + value
+            else:
+                each[name] = each.get(name, 0) + value / vaults
+    return each, once
+
+
+def _too_large(needed: Mapping[str, float], budget: Budget) -> str:
+    name, part = max(budget.used(needed).items(), key=lambda item: item[1])
+    return (
+        f"no engine fits {budget.name}: a chip of one takes about {needed[name]:,.0f} {name}, and "
+        f"{budget.most(name):,.0f} of its {budget.capacity[name]:,.0f} may be used ({part:.0%})"
+    )

@@ -1,0 +1,141 @@
+"""What fits a device: budgets, grids and their ranking, and a chip as synthesised."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdl.config import PeConfig
+from soc.configuration_file import configuration_of
+from soc.generate import configuration_json
+from soc.presets import preset
+from synth.budget import FILL, Budget, find_budget
+from synth.devices import DEVICES
+from synth.errors import SynthesisError
+from synth.fit import VAULT_BYTES, Grid, chip_of, fit, grids, ranked, speed
+
+XC7 = find_budget("xc7vx690t")
+TINY_PE = replace(
+    preset("pe-small"),
+    instructions=frozenset({"halt", "jmp"}),
+    registers=8,
+    register_width=24,
+    instruction_words=16,
+    scratchpad_bytes=64,
+    max_vl=1,
+    max_mr=1,
+    arc_entries=1,
+    load_store_queue=4,
+    address_bits=12,
+    counters=False,
+)
+
+
+def test_budgets_of_devices() -> None:
+    assert XC7.target == "xc7"
+    assert XC7.most("luts") == pytest.approx(303_240)
+    assert XC7.fits({"luts": 303_239, "ffs": 433_200, "dsps": 2880, "brams": 1176})
+    assert not XC7.fits({"luts": 303_241})
+    assert XC7.used({"brams": 588})["brams"] == pytest.approx(0.5)
+    for name, device in DEVICES.items():
+        assert find_budget(name) == Budget(
+            name=name, target="ecp5", capacity=device.capacity, fill=FILL
+        )
+    assert find_budget("asic:2.5").most("area_um2") == 2.5e6
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("xc7", r"^unknown device 'xc7'; there are: xc7vx690t, ecp5-25k, .*, asic:MM2$"),
+        ("asic:", r"^device 'asic:': asic: needs square millimetres after it, above 0 and at"),
+        ("asic:-1", "needs square millimetres"),
+        ("asic:nan", "needs square millimetres"),
+        ("asic:1e9", "needs square millimetres"),
+    ],
+)
+def test_unknown_devices_are_refused(name: str, message: str) -> None:
+    with pytest.raises(SynthesisError, match=message):
+        find_budget(name)
+
+
+def test_grids_have_every_number_of_vaults_once() -> None:
+    found = list(grids(2))
+    assert len(set(found)) == len(found)
+    squares = {grid.vaults: grid for grid in found if grid.engines == 2}
+    assert squares[12] == Grid(2, 4, 3)
+    assert squares[13] == Grid(2, 13, 1)
+    assert 17 not in squares
+    assert max(grid.total for grid in grids(14)) <= 1024
+
+
+def test_speed_ends_where_a_vault_is_busy() -> None:
+    assert speed(Grid(6, 2, 2), 0.0) == 24
+    assert speed(Grid(6, 2, 2), 0.5) == 24
+    assert speed(Grid(6, 2, 2), 2.4) == pytest.approx(4 * VAULT_BYTES / 2.4)
+
+
+_AREAS = st.floats(100, 50_000)
+
+
+@given(engine=_AREAS, smaller=st.floats(0.05, 1.0), vault=_AREAS, demand=st.floats(0, 8))
+def test_smaller_engines_never_fit_less(
+    engine: float, smaller: float, vault: float, demand: float
+) -> None:
+    def best(one: float) -> tuple[float, list[Grid]]:
+        def area(grid: Grid) -> dict[str, float]:
+            return {"luts": grid.total * one + grid.vaults * vault, "brams": grid.total * 16.0}
+
+        found = ranked(4, area, XC7, demand)
+        assert all(XC7.fits(area(grid)) for grid in found)
+        assert [speed(grid, demand) for grid in found] == sorted(
+            (speed(grid, demand) for grid in found), reverse=True
+        )
+        return (speed(found[0], demand) if found else 0.0), found
+
+    full, fitting = best(engine)
+    trimmed, more = best(engine * smaller)
+    assert trimmed >= full
+    assert set(fitting) <= set(more)
+
+
+def test_among_equals_the_fewest_engines() -> None:
+    # Two engines keep a vault busy; more would wait for it.
+    found = ranked(8, lambda grid: {"luts": 100_000.0 * grid.vaults}, XC7, VAULT_BYTES / 2)
+    assert (found[0].vaults, found[0].engines) == (3, 2)
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+@pytest.mark.parametrize("device", ["xc7vx690t", "ecp5-85k", "asic:1"])
+@pytest.mark.parametrize("grid", [Grid(1, 1, 1), Grid(8, 4, 2), Grid(14, 3, 3)])
+def test_every_grid_is_a_chip(trimmed: bool, device: str, grid: Grid) -> None:
+    pe = TINY_PE if trimmed else PeConfig()
+    chip = chip_of(pe, grid, find_budget(device), trimmed=trimmed)
+    assert (chip.tile.pes, chip.vaults) == (grid.engines, grid.vaults)
+    assert chip.remote is not trimmed
+    assert chip.tile.windows is trimmed
+    assert chip.host.vault_counters is not trimmed
+    if trimmed:
+        assert chip.pe == pe
+    assert configuration_of(configuration_json(chip)) == chip
+
+
+def test_a_chip_of_tiny_engines_as_synthesised() -> None:
+    steps: list[str] = []
+    budget = replace(XC7, capacity={**XC7.capacity, "luts": 12_000})
+    found = fit(TINY_PE, budget, trimmed=True, step=steps.append)
+    assert budget.fits(found.area.total.values)
+    assert found.config.pes > 1
+    assert steps[0] == "an engine"
+    report = found.to_json()
+    assert report["engines"] == found.grid.total == found.config.pes
+    rows = found.area.rows
+    assert [row.unit for row in rows] == ["engines", "control", "memory", "network", "host"]
+    luts = sum(row.values["luts"] for row in rows)
+    assert found.area.total.values["luts"] == luts
+    # Another engine in each vault would be too much.
+    assert luts + found.config.vaults * rows[0].values["luts"] / found.config.pes > 0.7 * 12_000
+    none = replace(budget, capacity={**XC7.capacity, "luts": 5_000})
+    with pytest.raises(SynthesisError, match=r"^no engine fits xc7vx690t: a chip of one takes abo"):
+        fit(TINY_PE, none, trimmed=True)
