@@ -1,5 +1,6 @@
 """``vip bench kernels``: times of layers of neural networks, from tiles run in RTL."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from sim_tb.kernel_bench import (
     measure_kernels,
 )
 from sim_tb.kernel_rows import KernelRow
+from sim_tb.roofline_plot import draw_roofline
 from soc.generate import configuration_json
 from soc.presets import tile_preset
 
@@ -30,7 +32,7 @@ _TILE = "vault"
 def _show(rows: list[KernelRow]) -> None:
     table = Table(title="Milliseconds on 32 vaults, from one tile", box=box.SIMPLE)
     table.add_column("kernel")
-    for column in ("batch", "limit", "thesis", "ours", "GB/s a vault", "run"):
+    for column in ("batch", "limit", "thesis", "ours", "GB/s a vault", "Gop/s", "busy", "run"):
         table.add_column(column, justify="right")
     table.add_column("outputs")
     for row in rows:
@@ -41,6 +43,8 @@ def _show(rows: list[KernelRow]) -> None:
             "" if row.thesis_ms is None else f"{row.thesis_ms:.3f}",
             f"{row.ours_ms:.3f}",
             f"{row.gbs:.2f}" if row.gbs else "",
+            f"{row.gops:.2f}" if row.gops else "",
+            f"{row.busy:.0%}" if row.cycles else "",
             f"{row.share:.0%}" if row.cycles else "",
             "exact" if row.match else "DIFFER",
         )
@@ -59,13 +63,20 @@ def kernels(
         bool,
         typer.Option("--whole", help="All filters of each tile, not the first ones: half an hour."),
     ] = False,
+    roofline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw operations a second over intensity as PNG."),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs checked.
 
+    Kernels that have run are kept in the build folder, so that the command goes on where it was
+    broken off.
+
     Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
     """
-    check_outputs(json)
+    check_outputs(json, roofline)
     for name in layer or ():
         if name not in NAMES:
             raise UserError(f"--layer {name}: there are {', '.join(NAMES)}")
@@ -76,6 +87,8 @@ def kernels(
     config = tile_preset(_TILE)
     with units_done("kernels") as done:
         rows = measure_kernels(config, names=names, rounds=rounds, progress=done)
+    if roofline is not None:
+        draw_roofline(rows, config, roofline)
     write_json(
         json,
         {

@@ -1,0 +1,134 @@
+"""Roofline of a vault: how fast kernels run, over the operations that they do with a byte of memory
+(thesis Figure 7.1)."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from hdl.ports import COLUMN_BYTES
+from isa.files import write_atomically
+from isa.timing import WORD_BYTES
+from memory.timing import BURST_CLOCKS
+from soc.config import VaultTileConfig
+
+from .kernel_rows import KernelRow
+
+__all__ = ["draw_roofline", "roof"]
+
+_ELEMENT_BYTES = 2
+#: Stages of the vector unit that operate on each element (design.md, section 1).
+_STAGES = 2
+_INCHES = (12.0, 5.2)
+_DPI = 110
+#: How far beyond the extreme intensities the whole picture reaches, as a factor.
+_MARGIN = 1.6
+#: The second picture shows the knee: what has at least this share of its intensity.
+_NEAR = 0.5
+#: Points whose coordinates differ by less than this share of a picture share a text.
+_CLOSE = 0.025
+#: A point that has another so near on its right has its text on its left.
+_BESIDE = 0.2
+#: Marker of the kernels whose name begins so.
+_KINDS = {
+    "bp": ("o", "belief propagation"),
+    "conv": ("s", "convolution"),
+    "pool": ("^", "pooling"),
+    "fc": ("D", "fully connected"),
+    "lstm": ("*", "LSTM"),
+}
+
+
+def roof(config: VaultTileConfig) -> tuple[float, float]:
+    """Limits of a vault: GB/s of its memory, and 10**9 operations a second on 16-bit elements,
+    counting both stages of each engine's vector unit."""
+    tck = config.dram.timing.tck_ns
+    operations = config.pes * (WORD_BYTES // _ELEMENT_BYTES) * _STAGES
+    return COLUMN_BYTES / (BURST_CLOCKS * tck), operations / tck
+
+
+def draw_roofline(rows: Sequence[KernelRow], config: VaultTileConfig, path: Path) -> None:
+    """Write a PNG with a point for each kernel that was run and has operations.
+
+    Parameters:
+        rows: from :func:`sim_tb.kernel_bench.measure_kernels`.
+        config: of the vault on which they ran.
+        path: file to write; replaced only when the picture is complete.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    # Images of a convolution's batch are the same run.
+    points = list({(row.intensity, row.gops): row for row in rows if row.gops and row.gbs}.values())
+    bandwidth, peak = roof(config)
+    knee = peak / bandwidth
+    figure = Figure(figsize=_INCHES, layout="constrained")
+    FigureCanvasAgg(figure)
+    whole, near = figure.subplots(1, 2)
+    reached = [knee, *(row.intensity for row in points)]
+    edge = np.array([min(reached) / _MARGIN, knee, max(reached) * _MARGIN])
+    for axis in (whole, near):
+        axis.plot(edge, np.minimum(edge * bandwidth, peak), color="black", linewidth=1.2)
+        for number, (start, (marker, label)) in enumerate(_KINDS.items()):
+            part = [row for row in points if row.name.startswith(start)]
+            axis.plot(
+                [row.intensity for row in part],
+                [row.gops for row in part],
+                marker,
+                color=f"C{number}",
+                markersize=5,
+                label=label if part else None,
+            )
+        axis.set(
+            xlabel="operations for each byte of memory",
+            ylabel="10$^9$ operations a second and vault",
+        )
+        axis.grid(which="both", linewidth=0.3)
+    whole.set(xscale="log", yscale="log", xlim=edge[[0, -1]], title="Kernels on one vault")
+    for part in (whole.xaxis, whole.yaxis):
+        part.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        part.set_major_formatter("{x:g}")
+        part.set_minor_formatter(NullFormatter())
+    near.set(
+        xlim=(_NEAR * knee, 1.15 * max(reached)),
+        ylim=(_NEAR * peak, 1.05 * peak),
+        title=f"near the knee: {bandwidth:.0f} GB/s and {peak:.0f} Gop/s",
+    )
+    whole.legend(loc="lower right")
+    _name(whole, [row for row in points if row.intensity < _NEAR * knee])
+    _name(near, [row for row in points if row.intensity >= _NEAR * knee])
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
+    write_atomically(path, picture.getvalue())
+
+
+def _name(axis: Axes, points: Sequence[KernelRow]) -> None:
+    """Write the names of points beside them; those that lie together share one text."""
+    to_picture = axis.transScale + axis.transLimits
+    groups: list[tuple[float, float, list[str]]] = []
+    for row in sorted(points, key=lambda row: row.name):
+        x, y = to_picture.transform((row.intensity, row.gops))
+        name = row.name + (f" x{row.batch}" if row.batch > 1 else "")
+        for other_x, other_y, names in groups:
+            if abs(x - other_x) < _CLOSE and abs(y - other_y) < _CLOSE:
+                names.append(name)
+                break
+        else:
+            groups.append((x, y, [name]))
+    for x, y, names in groups:
+        beside = [0 < other - x < _BESIDE and abs(y - at) < _CLOSE for other, at, _ in groups]
+        right = not any(beside)
+        axis.annotate(
+            ", ".join(names),
+            (x, y),
+            (7 if right else -7, -3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="left" if right else "right",
+            fontsize=7,
+        )

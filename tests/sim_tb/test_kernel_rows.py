@@ -1,0 +1,95 @@
+"""Rows of the kernels' report: what they are made of, keeping them, and drawing them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from hdl.ports import PeState
+from isa.faults import FaultCause
+from sim_tb.kept import Kept, fingerprint
+from sim_tb.kernel_rows import KernelRow, VaultWork, row_of
+from sim_tb.roofline_plot import draw_roofline, roof
+from sim_tb.vault_cosim import PeResult, VaultResult
+from soc.presets import tile_preset
+
+VAULT = tile_preset("vault")
+
+
+def result(cycles: int, *, busy: int, columns: int) -> VaultResult:
+    pes = tuple(
+        PeResult(
+            slot=slot,
+            state=PeState.HALTED,
+            cause=FaultCause.NONE,
+            pc=0,
+            cycles=cycles,
+            counters={"CYCLES": cycles - slot, "VECTOR_BUSY": busy},
+        )
+        for slot in range(2)
+    )
+    return VaultResult(
+        pes=pes,
+        counters={"READS": columns, "WRITES": 0},
+        latencies=(),
+        commands={},
+        windows=(),
+        tck_ns=0.8,
+        wall_seconds=1.0,
+    )
+
+
+def test_a_row_is_the_sum_of_its_parts() -> None:
+    works = [
+        VaultWork(result=result(1000, busy=500, columns=10), operations=4000, match=True, times=3),
+        VaultWork(result=result(500, busy=100, columns=20), operations=2000, match=True),
+    ]
+    row = row_of("both", works, limit_ms=0.001, rounds=2)
+    assert row.match
+    assert row.cycles == 1500
+    assert row.ours_ms == pytest.approx(2 * (3 * 1000 + 500) * 0.8e-6)
+    assert row.share == pytest.approx(1500 / 3500)
+    assert row.gops == pytest.approx(6000 / 1200)
+    assert row.gbs == pytest.approx(30 * 32 / 1200)
+    assert row.intensity == pytest.approx(6000 / 960)
+    assert row.busy == pytest.approx((2 * 500 + 2 * 100) / (2 * 1000 + 2 * 500))
+    assert KernelRow.from_dict(row.to_dict()) == row
+    wrong = VaultWork(result=works[0].result, operations=1, match=False)
+    assert not row_of("wrong", [works[0], wrong], limit_ms=1).match
+
+
+def test_results_are_kept_until_what_they_rest_on_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "build"))
+    made: list[int] = []
+
+    def make() -> Any:
+        made.append(1)
+        return {"cycles": len(made)}
+
+    key = fingerprint("program", b"data")
+    assert Kept("rows").get(key, make) == {"cycles": 1}
+    assert Kept("rows").get(key, make) == {"cycles": 1}
+    assert Kept("rows").get(fingerprint("program", b"datum"), make) == {"cycles": 2}
+    assert fingerprint("ab", "c") != fingerprint("a", "bc")
+    (tmp_path / "build" / "rows.json").write_text("{broken")
+    assert Kept("rows").get(key, make) == {"cycles": 3}
+
+
+def test_the_roof_is_the_vaults_and_a_picture_is_drawn(tmp_path: Path) -> None:
+    assert roof(VAULT) == pytest.approx((10.0, 40.0))
+    rows = [
+        row_of(
+            name,
+            [VaultWork(result=result(1000, busy=1, columns=100), operations=many, match=True)],
+            limit_ms=1,
+        )
+        for name, many in (("bp_m", 20_000), ("bp_copy", 0), ("pool1", 1_000), ("lstm", 30_000))
+    ]
+    path = tmp_path / "roofline.png"
+    draw_roofline(rows, VAULT, path)
+    with Image.open(path) as picture:
+        assert picture.width > 1000
+        assert len(set(picture.convert("RGB").resize((200, 90)).getdata())) > 50
