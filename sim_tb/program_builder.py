@@ -3,20 +3,24 @@
 from random import Random
 
 from hdl.config import PeConfig
+from isa.launch import START_FX, START_MR, START_VL
+from isa.operators import fits
 from isa.table import BY_KEY, IMM14, IMM20
 
 from .vector_hazards import Span, VectorHazards
 
-__all__ = ["HOSTILE", "ProgramBuilder"]
+__all__ = ["HOSTILE", "NEEDED", "ProgramBuilder"]
 
 _M64 = (1 << 64) - 1
+#: Vector settings of a launch.
+_START: dict[str, int | None] = {"vl": START_VL, "mr": START_MR, "fx": START_FX}
 #: Values at which 64-bit arithmetic goes wrong first.
 HOSTILE = (0, 1, _M64, 1 << 63, (1 << 63) - 1, 0x8000_0000, 0x7FFF_FFFF, 0x8000, 0x7F80, 0x55AA)
 
 _CHUNK = 13
 #: Parts of the registers: loop counters and limits at the top, then pointers, then data.
 _LOOP_REGISTERS = 4
-_NEEDED = ("mov.imm", "add.imm", "sll.imm", "or.imm", "bne", "blt", "bge", "jmp", "v.drain")
+NEEDED = ("mov.imm", "add.imm", "sll.imm", "or.imm", "bne", "blt", "bge", "jmp", "v.drain")
 
 
 class ProgramBuilder:
@@ -38,7 +42,7 @@ class ProgramBuilder:
     """
 
     def __init__(self, random: Random, config: PeConfig, table: Span) -> None:
-        lacking = [key for key in _NEEDED if key not in config.instructions]
+        lacking = [key for key in NEEDED if key not in config.instructions]
         if lacking:
             raise ValueError(f"random programs need an engine with the instruction {lacking[0]!r}")
         self.random = random
@@ -47,7 +51,7 @@ class ProgramBuilder:
         self.table_values: dict[int, int] = {}
         self.words: list[int] = []
         self.known: dict[int, int] = {}
-        self.settings: dict[str, int | None] = {"vl": 1, "mr": 1, "fx": 0}
+        self.settings: dict[str, int | None] = dict(_START)
         self.hazards = VectorHazards(config.scratchpad_bytes)
         self.loop_registers = range(config.registers - _LOOP_REGISTERS, config.registers)
         pointers = config.registers - _LOOP_REGISTERS
@@ -79,7 +83,10 @@ class ProgramBuilder:
     def join(self) -> None:
         """Here control comes from more than one place: forget what is known, drain."""
         self.known.clear()
-        self.settings = dict.fromkeys(self.settings)
+        self.settings = {
+            which: None if f"set.{which}" in self.config.instructions else start
+            for which, start in _START.items()
+        }
         self.drain()
 
     def drain(self) -> None:
@@ -114,6 +121,11 @@ class ProgramBuilder:
     def any_register(self) -> int:
         """Any register, to be read."""
         return self.random.randrange(self.config.registers)
+
+    def holds(self, value: int) -> bool:
+        """Whether a register of the engine can hold ``value`` (modulo 2**64)."""
+        value &= _M64
+        return fits(value - (1 << 64) if value >> 63 else value, self.config.register_width)
 
     def constant(self, register: int, value: int) -> None:
         """Load ``value`` (modulo 2**64) into ``register``."""
@@ -160,10 +172,12 @@ class ProgramBuilder:
             self.known[register] = value
             return register
         how = self.random.random()
-        if how < 0.15 and "ld.reg[64]" in self.config.instructions:
+        if how < 0.15 and "ld.reg[64]" in self.config.instructions and self.holds(value):
             self._from_table(register, value)
         elif how < 0.3:
             offset = self.random.choice(IMM14.range)
+            if not self.holds(value - offset):
+                offset = 0
             self.constant(register, value - offset)
             self.emit("add.imm", register, register, offset)
         elif how < 0.4 and "mov" in self.config.instructions:

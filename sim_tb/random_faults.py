@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from isa.table import IMM14, MAX_FX, MAX_MR, MAX_VL, Opcode, Unit, find
+from isa.table import IMM14, MAX_FX, Opcode, ScalarOp, Unit, find
 
 from .program_builder import ProgramBuilder
 from .vector_hazards import VectorOperation
 
-__all__ = ["FAULTS"]
+__all__ = ["FAULTS", "possible_faults"]
 
 #: Added to a good address they make one that looks good in its low bits.
 _FAR = (1 << 32, 1 << 40, 1 << 63)
@@ -25,7 +25,10 @@ def _illegal(code: ProgramBuilder) -> None:
 
 
 def _setting(code: ProgramBuilder) -> None:
-    which, low, high = code.random.choice((("vl", 1, MAX_VL), ("mr", 1, MAX_MR), ("fx", 0, MAX_FX)))
+    config = code.config
+    limits = (("vl", 1, config.max_vl), ("mr", 1, config.max_mr), ("fx", 0, MAX_FX))
+    built = [limit for limit in limits if f"set.{limit[0]}" in config.instructions]
+    which, low, high = code.random.choice(built)
     bad = (low - 1, high + 1, -1, high << 9, *(far + 1 for far in _FAR))
     code.emit(f"set.{which}", code.address(code.random.choice(bad)))
 
@@ -41,8 +44,11 @@ def _bad_scratchpad(code: ProgramBuilder, size: int) -> int:
 def _vector_range(code: ProgramBuilder) -> None:
     random = code.random
     row = random.choice(code.config.rows_of(Unit.VECTOR))
-    code.set_vector("vl", random.randint(1, 16))
-    code.set_vector("mr", random.randint(1, 8))
+    for which, most in (("vl", min(16, code.config.max_vl)), ("mr", min(8, code.config.max_mr))):
+        if f"set.{which}" in code.config.instructions:
+            code.set_vector(which, random.randint(1, most))
+        elif code.settings[which] is None:
+            code.settings[which] = 1
     vl, mr = code.settings["vl"], code.settings["mr"]
     assert vl is not None
     assert mr is not None
@@ -114,12 +120,39 @@ def _branch_out(code: ProgramBuilder) -> None:
         code.emit("jmp", distance)
     else:
         register = code.any_register()
-        code.emit(code.random.choice(("beq", "bge")), register, register, distance)
+        names = [name for name in ("beq", "bge") if name in code.config.instructions]
+        code.emit(code.random.choice(names), register, register, distance)
+
+
+def _too_wide(code: ProgramBuilder) -> None:
+    """A result that narrow registers can't hold."""
+    random = code.random
+    row = random.choice([row for row in code.config.rows if row.scalar in _OVERFLOWING])
+    assert row.scalar is not None
+    bits = code.config.register_width
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    choices = {
+        ScalarOp.ADD: ((high, 1), (low, -1), (low, low), (high, high)),
+        ScalarOp.SUB: ((high, -1), (low, 1), (low, high), (0, low)),
+        ScalarOp.SLL: ((high, 1), (low, 1), (1, bits - 1), (-1, bits), (-1, 63)),
+        ScalarOp.SRL: ((low, 1), (-1, 63)),
+    }
+    immediate = row.opcode < Opcode.ALU_REG
+    pairs = [pair for pair in choices[row.scalar] if pair[1] in IMM14.range or not immediate]
+    first, second = random.choice(pairs)
+    code.constant(a := code.data_register(), first)
+    if immediate:
+        code.emit(row.key, a, a, second)
+    else:
+        code.constant(b := code.loop_registers[0], second)
+        code.emit(row.key, a, a, b)
 
 
 def _fall_off(code: ProgramBuilder) -> None:
     """Nothing: the program has no ``halt``."""
 
+
+_OVERFLOWING = (ScalarOp.ADD, ScalarOp.SUB, ScalarOp.SLL, ScalarOp.SRL)
 
 #: What appends each.
 FAULTS: dict[str, Callable[[ProgramBuilder], None]] = {
@@ -128,8 +161,26 @@ FAULTS: dict[str, Callable[[ProgramBuilder], None]] = {
     "element out of memory": lambda code: _element(code, True),
     "fell off the end": _fall_off,
     "illegal word": _illegal,
+    "result too wide": _too_wide,
     "transfer out of memory": lambda code: _transfer_range(code, True),
     "transfer out of scratchpad": lambda code: _transfer_range(code, False),
     "vector out of scratchpad": _vector_range,
     "vector setting": _setting,
 }
+
+
+def possible_faults(code: ProgramBuilder) -> list[str]:
+    """Those that a program of ``code``'s engine can end with, sorted."""
+    config = code.config
+    opcodes = {row.opcode for row in config.rows}
+    elements = [row for row in config.rows if row.opcode in (Opcode.LD_REG, Opcode.ST_REG)]
+    needs = {
+        "element misaligned": any(row.width for row in elements),
+        "element out of memory": bool(elements),
+        "result too wide": config.narrow,
+        "transfer out of memory": bool(opcodes & {Opcode.LD_SRAM, Opcode.ST_SRAM}),
+        "transfer out of scratchpad": bool(opcodes & {Opcode.LD_SRAM, Opcode.ST_SRAM}),
+        "vector out of scratchpad": bool(config.rows_of(Unit.VECTOR)),
+        "vector setting": bool(opcodes & {Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX}),
+    }
+    return [name for name in sorted(FAULTS) if needs.get(name, True)]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from hdl.config import PeConfig
-from isa.table import IMM14, MAX_FX, MAX_MR, MAX_VL, Instruction, Opcode, ScalarOp, Unit
+from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
 
 from .models import MemoryBehaviour
 from .program_builder import HOSTILE, ProgramBuilder
-from .random_faults import FAULTS
+from .random_faults import FAULTS, possible_faults
 from .vector_hazards import Span, VectorOperation
 
 __all__ = ["RandomProgram", "Window", "random_program"]
@@ -25,6 +25,9 @@ _LONGEST = 160
 _NESTING = 2
 _MOST_TRIPS = 4
 _FAULTING = 0.3
+#: How often a program for narrow registers does what they may be too narrow for.
+_DARING = 0.01
+_RISKY = (ScalarOp.SLL, ScalarOp.SRL)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class _Generator:
         if hidden:
             code.fill(self.windows[0])
         self.block(budget, 0)
-        fault = random.choice(sorted(FAULTS)) if random.random() < _FAULTING else ""
+        fault = random.choice(possible_faults(code)) if random.random() < _FAULTING else ""
         if fault:
             FAULTS[fault](code)
         elif hidden:
@@ -119,7 +122,7 @@ class _Generator:
             words=tuple(code.words[: self.config.instruction_words]),
             windows=tuple(windows),
             scratchpad=random.randbytes(self.config.scratchpad_bytes),
-            parameters=random.choice(HOSTILE) % (1 << 64),
+            parameters=self.parameters(),
             pe_index=random.getrandbits(16),
             vault=random.getrandbits(16),
             slot=random.getrandbits(16),
@@ -128,6 +131,13 @@ class _Generator:
             reset=random.random() < 0.5,
             fault=fault,
         )
+
+    def parameters(self) -> int:
+        """What the launch gives, most often what registers can hold."""
+        random = self.random
+        if self.config.narrow and random.random() > _DARING:
+            return random.getrandbits(self.config.address_bits)
+        return random.choice(HOSTILE) % (1 << 64)
 
     def memory(self) -> MemoryBehaviour:
         random = self.random
@@ -191,7 +201,8 @@ class _Generator:
     def skip(self, budget: int, depth: int) -> None:
         """A branch over a block, taken or not as data have it."""
         code = self.code
-        name = self.random.choice(("blt", "bge", "beq", "bne"))
+        names = ("blt", "bge", "beq", "bne")
+        name = self.random.choice([name for name in names if name in self.config.instructions])
         a, b = code.any_register(), code.any_register()
         if self.random.random() < 0.2:
             b = a
@@ -212,6 +223,8 @@ class _Generator:
     def scalar(self) -> None:
         code, random = self.code, self.random
         rows = [row for row in self.config.rows_of(Unit.SCALAR) if row.writes is not None]
+        if self.config.narrow and random.random() > _DARING:
+            rows = [row for row in rows if row.scalar not in _RISKY]
         row = random.choice(rows)
         a, b, c = code.data_register(), code.any_register(), code.any_register()
         if row.key == "mov.imm":
@@ -231,11 +244,12 @@ class _Generator:
 
     def settings(self) -> None:
         which = self.random.choice(("vl", "vl", "mr", "fx"))
-        self.set_one(which)
+        if f"set.{which}" in self.config.instructions:
+            self.set_one(which)
 
     def set_one(self, which: str, most: int | None = None) -> None:
         random = self.random
-        limits = {"vl": (1, MAX_VL), "mr": (1, MAX_MR), "fx": (0, MAX_FX)}
+        limits = {"vl": (1, self.config.max_vl), "mr": (1, self.config.max_mr), "fx": (0, MAX_FX)}
         low, high = limits[which]
         high = min(high, most or high)
         small = min(high, 12)
@@ -246,15 +260,19 @@ class _Generator:
 
     def vector(self) -> None:
         code, random = self.code, self.random
-        row = random.choice(self.config.rows_of(Unit.VECTOR))
+        rows = self.config.rows_of(Unit.VECTOR)
+        if not rows:
+            return
+        row = random.choice(rows)
         for which in ("vl", "mr", "fx"):
             if code.settings[which] is None:
                 self.set_one(which)
         operation = self.place(row)
         if operation is None:
             # Too large for the scratchpad.
-            self.set_one("vl", 8)
-            self.set_one("mr", 4)
+            for which, most in (("vl", 8), ("mr", 4)):
+                if f"set.{which}" in self.config.instructions:
+                    self.set_one(which, most)
             operation = self.place(row)
         if operation is None:
             return
@@ -334,9 +352,24 @@ class _Generator:
 
     def load_register(self) -> None:
         row = self.pick(Opcode.LD_REG)
-        if row is not None:
-            pointer = self.code.address(self.element(row))
-            self.code.emit(row.key, self.code.data_register(), pointer)
+        if row is None or row.width is None:
+            return
+        wide = row.width.bits > self.config.register_width
+        if wide and self.random.random() > _DARING:
+            return
+        pointer = self.code.address(self.element(row))
+        self.code.emit(row.key, self.code.data_register(), pointer)
+        if wide:
+            # Nothing must happen before the engine tells of the fault.
+            self.wait_for_loads()
+
+    def wait_for_loads(self) -> None:
+        """Wait until every register holds its value."""
+        if "memfence" in self.config.instructions:
+            self.code.emit("memfence")
+            return
+        for register in range(self.config.registers):
+            self.code.emit("bne", register, register, 1)
 
     def store_register(self) -> None:
         row = self.pick(Opcode.ST_REG)

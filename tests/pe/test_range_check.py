@@ -21,6 +21,12 @@ def _value(rng, config):
     return (base + rng.randrange(-9, 10)) & M64
 
 
+def _held(value, bits):
+    """What a register of so many bits makes of a 64-bit pattern, sign-extended again."""
+    sign = 1 << (bits - 1)
+    return ((value & (2 * sign - 1) ^ sign) - sign) & M64
+
+
 def _small(rng, config):
     return rng.randrange(config.scratchpad_bytes)
 
@@ -52,6 +58,9 @@ def _aligned(alignment):
     [
         PeConfig(),
         PeConfig(scratchpad_bytes=256, address_bits=12),
+        # The sign is the only bit above the address's, or one of several.
+        PeConfig(register_width=34),
+        PeConfig(scratchpad_bytes=64, address_bits=12, register_width=24),
         *(_aligned(alignment) for alignment in (2, 4, 8)),
     ],
 )
@@ -63,18 +72,19 @@ def test_against_integers(simulate, rng, config):
 
     async def bench(ctx):
         d = dut.decoded
-        for _ in range(4000):
+        for _ in range(2500):
             row = rng.choice(built)
             values = [rng.choice((_value, _small, _small))(rng, config) for _ in range(3)]
             if rng.random() < 0.8:
                 values = [value & -alignment for value in values]
+            values = [_held(value, config.register_width) for value in values]
             vl, mr = (rng.choice((1, 2, 16, 17, 255, MAX_VL)) for _ in range(2))
             ctx.set(d.unit, IssueClass[row.unit.name])
             ctx.set(d.kind, row.opcode & 3)
             ctx.set(d.width, row.width)
             ctx.set(d.reads_c, FIELD_C in row.reads)
             for port, value in zip((dut.a, dut.b, dut.c), values, strict=True):
-                ctx.set(port, value)
+                ctx.set(port, value % (1 << config.register_width))
             ctx.set(dut.vl, vl)
             ctx.set(dut.mr, mr)
             ctx.set(dut.elements, vl * mr)
@@ -128,6 +138,22 @@ def test_against_integers(simulate, rng, config):
         FaultCause.DRAM_RANGE,
     }
     assert BY_KEY["ld.sram[8]"] in built
+
+
+@pytest.mark.parametrize(("vl", "mr"), [(1, 1), (17, 200), (64, 64), (255, 3)])
+def test_lower_limits_of_settings(simulate, vl, mr):
+    config = PeConfig(max_vl=vl, max_mr=mr, register_width=24, address_bits=12)
+    dut = RangeCheck(config)
+
+    async def bench(ctx):
+        ctx.set(dut.decoded.unit, IssueClass.CONTROL)
+        for control, most in ((ControlOp.SET_VL, vl), (ControlOp.SET_MR, mr)):
+            ctx.set(dut.decoded.control, control)
+            for value in (0, 1, most - 1, most, most + 1, 256, 257, 1 << 23, (1 << 24) - 1):
+                ctx.set(dut.a, value)
+                assert ctx.get(dut.bad_setting) == (not 1 <= value <= most), (control, value)
+
+    simulate(dut, bench, combinational=True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""Random small engines, for comparing what trimming leaves with the simulator."""
+
+from random import Random
+
+from hdl.config import PeConfig
+from isa.table import INSTRUCTIONS, Unit
+
+from .program_builder import NEEDED
+
+__all__ = ["random_config"]
+
+
+def random_config(seed: int) -> PeConfig:
+    """A small engine that random programs can run on; the same for the same ``seed``.
+
+    It has the instructions that every random program needs, and of each unit all others, some or
+    none; and sizes down to the smallest.
+    """
+    random = Random(seed)
+    keys = {*NEEDED, "halt"}
+    for unit in Unit:
+        others = [row.key for row in INSTRUCTIONS if row.unit is unit and row.key not in keys]
+        share = random.choice((0.0, 0.1, 0.3, 1.0))
+        keys.update(key for key in others if random.random() < share)
+    # A kind of transfer is there in every width or not at all, so that some engines lack kinds.
+    for kind in ("ld.sram", "st.sram", "ld.reg", "st.reg"):
+        if random.random() < 0.3:
+            keys -= {row.key for row in INSTRUCTIONS if row.mnemonic == kind}
+    scratchpad = random.choice((64, 128, 512, 1024))
+    address_bits = random.randint(max(12, scratchpad.bit_length() + 2), 30)
+    return PeConfig(
+        instructions=frozenset(keys),
+        instruction_words=random.choice((128, 256, 1024)),
+        registers=random.choice((8, 16, 32)),
+        register_width=random.choice((max(24, address_bits + 1), random.randint(31, 63), 64)),
+        max_vl=random.choice((1, 256, random.randint(2, 255))),
+        max_mr=random.choice((1, 256, random.randint(2, 255))),
+        scratchpad_bytes=scratchpad,
+        arc_entries=random.choice((1, 2, 5, 20)),
+        load_store_queue=random.choice((2, 8, 64)),
+        address_bits=address_bits,
+        counters=random.random() < 0.5,
+    )
