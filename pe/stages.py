@@ -1,15 +1,25 @@
-"""Stages of the vector unit that only some memories need.
+"""Stages of the vector unit that only some memories or some instructions need.
 
 Block RAMs of an FPGA are slow and their gates are far from each other; macros are fast and every
 flip-flop counts. Programs see neither: they rely on :data:`isa.timing.VECTOR_LATENCY`, and the
 vector unit is busy for as long, whatever is built. Behavioural memories get the stages of an FPGA,
-which are all that there are.
+which are all that there are. A stage in which no instruction does anything is left out.
 """
 
 from hdl.config import PeConfig
-from isa.table import Unit, VerticalOp
 
-__all__ = ["read_cycles", "shift_cycles"]
+from .vector_needs import FOLDED, LONG, VectorNeeds
+
+__all__ = [
+    "fold_cycles",
+    "horizontal_cycles",
+    "read_cycles",
+    "result_cycles",
+    "shift_cycles",
+]
+
+#: Operands are latched, worked on, and made words again.
+_VERTICAL_CYCLES = 3
 
 
 def _slow(config: PeConfig) -> bool:
@@ -22,7 +32,32 @@ def read_cycles(config: PeConfig) -> int:
     return 2 if _slow(config) else 1
 
 
+def fold_cycles(config: PeConfig) -> int:
+    """Cycles in which narrow elements are folded or long products added up: 0 or 1."""
+    needs = VectorNeeds.of(config)
+    folds = needs.reduced.of_widths(FOLDED).rows or needs.products.widths & LONG
+    return int(bool(folds or needs.logistic.rows))
+
+
+def horizontal_cycles(config: PeConfig) -> int:
+    """Cycles of the horizontal stage: 2, or 1 where nothing is reduced but halves of long products
+    are put together, or 0."""
+    needs = VectorNeeds.of(config)
+    if needs.reductions or needs.logistic.rows:
+        return 2
+    return int(needs.has_long_products)
+
+
 def shift_cycles(config: PeConfig) -> int:
-    """Cycles in which products are shifted: 1, or 2, by multiples of eight bits and by the rest."""
-    products = any(row.vertical is VerticalOp.MUL for row in config.rows_of(Unit.VECTOR))
-    return 2 if _slow(config) and products else 1
+    """Cycles in which products are shifted: 2, by multiples of eight bits and by the rest, or 1.
+    Without products, sums that may have to saturate take 1, all else 0."""
+    needs = VectorNeeds.of(config)
+    if needs.products.rows:
+        return 2 if _slow(config) else 1
+    return int(bool(needs.summed.rows or needs.logistic.rows))
+
+
+def result_cycles(config: PeConfig) -> int:
+    """Cycles from the last beat of an element to the one in which its result is written."""
+    vertical = _VERTICAL_CYCLES + fold_cycles(config)
+    return read_cycles(config) + vertical + horizontal_cycles(config) + shift_cycles(config)

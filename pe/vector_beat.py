@@ -6,16 +6,20 @@ the row is whole too and is to be written.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from amaranth.hdl import Module, ShapeLike, Signal, Value, signed
 from amaranth.lib import data
 
 from hdl.config import PeConfig
+from hdl.packing import Packing
 from hdl.simd import one_of
 from isa.logistic import MOST_FRACTION
-from isa.table import MAX_FX, LogisticOp, ReductionOp, VerticalOp, Width
+from isa.table import MAX_FX, LogisticOp, Opcode, ReductionOp, Unit, VerticalOp, Width
 from isa.timing import WORD_BYTES
 
+from .encodings import Encodings
 from .vector_needs import VectorNeeds
 
 __all__ = [
@@ -25,15 +29,19 @@ __all__ = [
     "REDUCTION_BITS",
     "TAIL_BITS",
     "WIDTH_BITS",
+    "ResultFields",
+    "broadcast_of",
     "is_product",
     "is_reduced",
     "is_width",
     "lanes_of",
     "logistic_beat",
     "operand_beat",
+    "pass_bits",
     "result_beat",
     "value_beat",
     "value_pair",
+    "vertical_of",
 ]
 
 #: Bits of the number of the last byte used in a word.
@@ -49,8 +57,17 @@ WIDTH_BITS = max(Width).bit_length()
 REDUCTION_BITS = max(ReductionOp).bit_length()
 
 
+def _packings(config: PeConfig) -> tuple[Encodings, Packing, Packing]:
+    """Of the vector instructions: their fields, ``product`` and ``broadcast``."""
+    rows = config.rows_of(Unit.VECTOR)
+    products = frozenset(int(row.vertical is VerticalOp.MUL) for row in rows)
+    broadcasts = frozenset(int(row.opcode == Opcode.VECTOR_SCALAR) for row in rows)
+    return Encodings.of_rows(rows), Packing(products, 1), Packing(broadcasts, 1)
+
+
 def result_beat(config: PeConfig) -> data.StructLayout:
-    """Beside a finished value.
+    """Beside a finished value; to be read by :class:`ResultFields`, as what the instructions do not
+    need has no bits.
 
     Members:
         width: code of :class:`isa.table.Width`.
@@ -60,16 +77,42 @@ def result_beat(config: PeConfig) -> data.StructLayout:
         address: scratchpad byte address of the result.
         fx: fraction bits of a product; 0 otherwise.
     """
+    fields, product, _ = _packings(config)
     return data.StructLayout(
         {
-            "width": WIDTH_BITS,
-            "product": 1,
-            "reduction": REDUCTION_BITS,
+            "width": fields.width.shape,
+            "product": product.shape,
+            "reduction": fields.reduction.shape,
             "tail": TAIL_BITS,
             "address": config.scratchpad_bits,
-            "fx": MAX_FX.bit_length(),
+            "fx": MAX_FX.bit_length() if VectorNeeds.of(config).products.rows else 0,
         }
     )
+
+
+@dataclass(frozen=True)
+class ResultFields:
+    """The members of a :func:`result_beat` at their full width."""
+
+    width: Value
+    product: Value
+    reduction: Value
+    tail: Value
+    address: Value
+    fx: Value
+
+    @staticmethod
+    def of(config: PeConfig, beat: Any) -> "ResultFields":
+        """Those of ``beat``."""
+        fields, product, _ = _packings(config)
+        return ResultFields(
+            width=fields.width.unpack(beat.width),
+            product=product.unpack(beat.product),
+            reduction=fields.reduction.unpack(beat.reduction),
+            tail=beat.tail,
+            address=beat.address,
+            fx=beat.fx,
+        )
 
 
 def value_beat(config: PeConfig) -> data.StructLayout:
@@ -77,9 +120,10 @@ def value_beat(config: PeConfig) -> data.StructLayout:
 
     Members:
         result: :func:`result_beat`.
-        first: it starts a row (always 1 element-wise).
+        first: it starts a row (1 element-wise; without reductions no bit).
     """
-    return data.StructLayout({"result": result_beat(config), "first": 1})
+    reduces = bool(VectorNeeds.of(config).reductions)
+    return data.StructLayout({"result": result_beat(config), "first": int(reduces)})
 
 
 def operand_beat(config: PeConfig) -> data.StructLayout:
@@ -90,15 +134,33 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
         vertical: code of :class:`isa.table.VerticalOp`.
         broadcast: the second operand is the first element of its word.
         pass_index: which 16 bits of the second operand's lanes to multiply with.
+
+    The last three are to be read by :func:`vertical_of`, :func:`broadcast_of`, and as they are.
     """
+    fields, _, broadcast = _packings(config)
     return data.StructLayout(
         {
             "value": value_beat(config),
-            "vertical": max(VerticalOp).bit_length(),
-            "broadcast": 1,
-            "pass_index": PASS_BITS,
+            "vertical": fields.vertical.shape,
+            "broadcast": broadcast.shape,
+            "pass_index": pass_bits(config),
         }
     )
+
+
+def pass_bits(config: PeConfig) -> int:
+    """Bits of the number of a pass."""
+    return (VectorNeeds.of(config).most_passes - 1).bit_length()
+
+
+def vertical_of(config: PeConfig, operands: Any) -> Value:
+    """The code of :class:`isa.table.VerticalOp` of an :func:`operand_beat`."""
+    return _packings(config)[0].vertical.unpack(operands.vertical)
+
+
+def broadcast_of(config: PeConfig, operands: Any) -> Value:
+    """Whether the second operand of an :func:`operand_beat` is one element."""
+    return _packings(config)[2].unpack(operands.broadcast)
 
 
 def logistic_beat() -> data.StructLayout:

@@ -18,7 +18,15 @@ from .encodings import Encodings
 from .features import Features
 from .ports import VectorKind, vector_command
 from .stages import read_cycles
-from .vector_beat import LIMB_BITS, PASS_BITS, TAIL_BITS, is_width, logistic_beat, operand_beat
+from .vector_beat import (
+    LIMB_BITS,
+    PASS_BITS,
+    TAIL_BITS,
+    is_width,
+    logistic_beat,
+    operand_beat,
+    pass_bits,
+)
 from .vector_needs import VectorNeeds
 
 __all__ = ["VectorControl"]
@@ -87,7 +95,7 @@ class VectorControl(Component):
         # Where the second operand goes on; a row of a matrix starts it anew.
         second = Signal(len(now.second), reset_less=True)
         word = Signal(_row_bits(config) - TAIL_BITS)
-        pass_index = Signal(PASS_BITS)
+        pass_index = Signal(pass_bits(config))
 
         reduces = one_of(kind, [VectorKind.MATRIX_VECTOR.value], kinds)
         scalar = one_of(kind, [VectorKind.VECTOR_SCALAR.value], kinds)
@@ -181,13 +189,13 @@ class VectorControl(Component):
         write = Signal(len(cycles) - 1, name="early_write")
         value = operands[0].value
         m.d.sync += [
-            operands[0].vertical.eq(vertical),
+            operands[0].vertical.eq(now.vertical),
             operands[0].broadcast.eq(scalar),
             operands[0].pass_index.eq(pass_index),
             value.first.eq((word == 0) | ~reduces),
-            value.result.width.eq(width),
+            value.result.width.eq(now.width),
             value.result.product.eq(product),
-            value.result.reduction.eq(fields.reduction.unpack(now.reduction)),
+            value.result.reduction.eq(now.reduction),
             value.result.tail.eq(tail),
             value.result.address.eq(now.result),
             value.result.fx.eq(Mux(product, now.fx, 0)),

@@ -15,7 +15,7 @@ from isa.timing import WORD_BYTES
 
 from .ports import ScratchpadWritePort
 from .stages import shift_cycles
-from .vector_beat import is_product, is_reduced, is_width, lanes_of, result_beat
+from .vector_beat import ResultFields, is_product, is_reduced, is_width, lanes_of, result_beat
 from .vector_needs import VectorNeeds
 
 __all__ = ["VectorFinish"]
@@ -30,11 +30,13 @@ class _Scaled(NamedTuple):
     """A shifted result.
 
     Attributes:
-        beat, write: beside it. split, whole: its lanes. granule: bits of the narrowest of them.
+        kept, write: beside it; beat: members of the former. split, whole: its lanes. granule: bits
+            of the narrowest of them.
         shifted, dropped, signs: as of :class:`hdl.simd.LaneShifter`.
     """
 
-    beat: Any
+    kept: Any
+    beat: ResultFields
     write: Value
     split: list[tuple[Width, Value]]
     whole: Value
@@ -57,7 +59,8 @@ class VectorFinish(Component):
     Two cycles: shift, and see whether the result is out of range; round, saturate and write. What
     is out of range before rounding is so after it, and rounding alone can only turn the largest
     number into a negative one. With two of :func:`pe.stages.shift_cycles` the first is in two, and
-    its comparison with the range ends in the last cycle.
+    its comparison with the range ends in the last cycle; with none, nothing but the place is left
+    to be found, in no cycle of its own.
 
     Members:
         total: in, signed, and total_beat, total_write: in; of
@@ -85,13 +88,18 @@ class VectorFinish(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         needs = self.needs
+        if not self.cycles:
+            self._write(m, ResultFields.of(self.config, self.total_beat), self.total_write)
+            m.d.comb += self.port.data.eq(self.total)
+            return m
         count = WORD_BITS // self.granule
-        beat: Any = Signal(result_beat(self.config), reset_less=True)
+        register = Signal(result_beat(self.config), name="beat", reset_less=True)
+        beat = ResultFields.of(self.config, register)
         write = Signal()
         value = Signal(WORD_BITS, reset_less=True)
         round_up = Signal(count, reset_less=True)
         scaled = self._scale(m, platform)
-        m.d.sync += [beat.eq(scaled.beat), write.eq(scaled.write)]
+        m.d.sync += [register.eq(scaled.kept), write.eq(scaled.write)]
         self._narrow(m, scaled, value, round_up)
         out_of_range, negative = self._compare(m, scaled, beat)
 
@@ -112,6 +120,12 @@ class VectorFinish(Component):
         else:
             m.d.comb += self.port.data.eq(rounded)
 
+        self._write(m, beat, write)
+        return m
+
+    def _write(self, m: Module, beat: ResultFields, write: Value) -> None:
+        """Where the result goes, and which of its bytes."""
+        needs = self.needs
         strobe = Signal(WORD_BYTES)
         for width in needs.widths:
             with m.If(is_width(beat.width, [width], needs)):
@@ -122,9 +136,8 @@ class VectorFinish(Component):
             self.port.address.eq(beat.address),
             self.port.strobe.eq(strobe & write.replicate(WORD_BYTES)),
         ]
-        return m
 
-    def _split(self, m: Module, beat: Any) -> tuple[list[tuple[Width, Value]], Value]:
+    def _split(self, m: Module, beat: ResultFields) -> tuple[list[tuple[Width, Value]], Value]:
         """Width of an element and 1 while there are several lanes of twice as many bits, for each
         that occurs; 1 while there are no such lanes."""
         needs = self.needs
@@ -142,12 +155,21 @@ class VectorFinish(Component):
         """First cycle, or first two: shift."""
         needs = self.needs
         bits = needs.total_bits
-        beat: Any = self.total_beat
+        kept: Any = self.total_beat
+        beat = ResultFields.of(self.config, kept)
         write: Value = self.total_write
         split, whole = self._split(m, beat)
         if not needs.products.rows:
             return _Scaled(
-                beat, write, split, whole, _WHOLE_BITS, self.total, Const(0, 1), [self.total[-1]]
+                kept,
+                beat,
+                write,
+                split,
+                whole,
+                _WHOLE_BITS,
+                self.total,
+                Const(0, 1),
+                [self.total[-1]],
             )
         widths = [2 * width.bits for width, _ in split] + [_WHOLE_BITS]
         steps = [1 << level for level in range(MAX_FX.bit_length())]
@@ -162,12 +184,13 @@ class VectorFinish(Component):
         ]
         shifted, dropped = coarse.shifted, coarse.dropped
         if self.cycles > 1:
-            beat = Signal(result_beat(self.config), name="coarse_beat", reset_less=True)
+            kept = Signal(result_beat(self.config), name="coarse_beat", reset_less=True)
+            beat = ResultFields.of(self.config, kept)
             write = Signal(name="coarse_write")
             shifted = Signal(bits, name="coarse_shifted", reset_less=True)
             dropped = Signal.like(coarse.dropped, name="coarse_dropped", reset_less=True)
             m.d.sync += [
-                beat.eq(self.total_beat),
+                kept.eq(self.total_beat),
                 write.eq(self.total_write),
                 shifted.eq(coarse.shifted),
                 dropped.eq(coarse.dropped),
@@ -181,7 +204,7 @@ class VectorFinish(Component):
             fine.lanes.eq(Cat(*(active for _, active in split), whole)),
         ]
         return _Scaled(
-            beat, write, split, whole, widths[0], fine.shifted, fine.dropped, list(fine.sign)
+            kept, beat, write, split, whole, widths[0], fine.shifted, fine.dropped, list(fine.sign)
         )
 
     def _insert_logistic(self, m: Module, register: Signal) -> None:
@@ -213,7 +236,9 @@ class VectorFinish(Component):
         if self.cycles == 1:
             self._insert_logistic(m, value)
 
-    def _compare(self, m: Module, scaled: "_Scaled", later_beat: Any) -> tuple[Signal, Signal]:
+    def _compare(
+        self, m: Module, scaled: "_Scaled", later_beat: ResultFields
+    ) -> tuple[Signal, Signal]:
         """For the last granule of each lane of the result, in the last cycle: whether it
         saturates, and its sign (otherwise 1)."""
         needs = self.needs

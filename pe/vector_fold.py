@@ -11,13 +11,11 @@ from hdl.simd import LaneReducer
 from isa.table import Width
 
 from .vector_beat import REDUCTION_BITS, TAIL_BITS, WIDTH_BITS, is_width
-from .vector_needs import VectorNeeds
+from .vector_needs import FOLDED, VectorNeeds
 from .vector_products import PRODUCTS_BITS
 
-__all__ = ["FOLDED", "VectorFold"]
+__all__ = ["VectorFold"]
 
-#: Widths that this unit reduces.
-FOLDED = frozenset({Width.W8, Width.W16})
 _HALF_BYTES = WORD_BITS // 8 // 2
 
 

@@ -10,7 +10,9 @@ from hdl.config import PeConfig
 from hdl.simd import one_of, signed_less
 from isa.table import ReductionOp, Width
 
+from .stages import horizontal_cycles
 from .vector_beat import (
+    ResultFields,
     is_product,
     is_reduced,
     is_width,
@@ -18,14 +20,14 @@ from .vector_beat import (
     value_beat,
     value_pair,
 )
-from .vector_fold import FOLDED
-from .vector_needs import VectorNeeds
+from .vector_needs import FOLDED, VectorNeeds
 
 __all__ = ["VectorHorizontal"]
 
 
 class VectorHorizontal(Component):
-    """Two cycles: combine the two values of a pair; combine with the row's earlier beats.
+    """Two cycles: combine the two values of a pair; combine with the row's earlier beats. What
+    needs only the first or none (:func:`pe.stages.horizontal_cycles`) has no more.
 
     The levels of the tree below the pair are in :mod:`pe.vector_fold`. Element-wise values pass.
     Needs a configuration with at least one vector instruction.
@@ -34,7 +36,8 @@ class VectorHorizontal(Component):
         pair: :func:`pe.vector_beat.value_pair`, in.
         pair_beat: :func:`pe.vector_beat.value_beat`, in, with ``pair``.
         pair_complete, pair_write: in, with ``pair``.
-        total: out, signed, 2 cycles later; the value of the row so far, or all lanes element-wise.
+        total: out, signed, those cycles later; the value of the row so far, or all lanes
+            element-wise.
         total_beat: :func:`pe.vector_beat.result_beat`, out, with ``total``.
         total_write: out, with ``total``.
     """
@@ -62,22 +65,24 @@ class VectorHorizontal(Component):
         result: Any = Signal(result_beat(self.config), reset_less=True)
         complete = Signal()
         write = Signal()
-        m.d.sync += [
+        cycles = horizontal_cycles(self.config)
+        first = m.d.sync if cycles > 0 else m.d.comb
+        second = m.d.sync if cycles > 1 else m.d.comb
+        first += [
             beat.eq(self.pair_beat),
             complete.eq(self.pair_complete),
             write.eq(self.pair_write),
-            result.eq(beat.result),
-            self.total_write.eq(write),
+            value.eq(self._combined(m)),
         ]
+        second += [result.eq(beat.result), self.total_write.eq(write)]
         m.d.comb += self.total_beat.eq(result)
-        self._combine(m, value)
 
         total = Signal(signed(needs.total_bits), reset_less=True)
         m.d.comb += self.total.eq(total)
         if needs.reductions:
             self._accumulate(m, total, value, complete)
         else:
-            m.d.sync += total.eq(value)
+            second += total.eq(value)
         return m
 
     def _accumulate(self, m: Module, total: Signal, value: Signal, complete: Signal) -> None:
@@ -85,11 +90,12 @@ class VectorHorizontal(Component):
         a cycle ahead, as the comparison leaves no time for it."""
         needs = self.needs
         coming = self.pair_beat
+        reduction = ResultFields.of(self.config, coming.result).reduction
         starts, adds, least = (Signal(name=n, reset_less=True) for n in ("starts", "adds", "least"))
         m.d.sync += [
             starts.eq(coming.first),
-            adds.eq(one_of(coming.result.reduction, [ReductionOp.ADD], needs.reductions)),
-            least.eq(self._least(coming.result.reduction, needs.reductions)),
+            adds.eq(one_of(reduction, [ReductionOp.ADD], needs.reductions)),
+            least.eq(self._least(reduction, needs.reductions)),
         ]
         less = Signal(name="row_less")
         replaces = Signal()
@@ -115,16 +121,15 @@ class VectorHorizontal(Component):
         """Whether a reduction that is no addition is to a minimum."""
         return one_of(code, [ReductionOp.MIN], possible - {ReductionOp.ADD})
 
-    def _combine(self, m: Module, value: Signal) -> None:
+    def _combined(self, m: Module) -> Value:
         """First cycle: two values become one."""
         needs = self.needs
         pair = self.pair
-        beat = self.pair_beat.result
+        beat = ResultFields.of(self.config, self.pair_beat.result)
         pairs = needs.reduced.of_widths(FOLDED | {Width.W32})
         apart = (Cat(pair.lower, pair.upper) if needs.upper_bits else pair.lower).as_signed()
         if not pairs.reductions and not needs.has_long_products:
-            m.d.sync += value.eq(apart)
-            return
+            return apart
         long: Value = Const(0, 1)
         lower, upper = pair.lower, pair.upper
         addend: Value = upper
@@ -156,7 +161,7 @@ class VectorHorizontal(Component):
         ]
         if needs.has_long_products:
             choices.append((long, Cat(pair.below_lower, total).as_signed()))
-        m.d.sync += value.eq(_chosen(choices, needs.beat_bits))
+        return _chosen(choices, needs.beat_bits)
 
 
 def _chosen(choices: list[tuple[Value, Value]], bits: int) -> Value:

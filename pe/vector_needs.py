@@ -9,7 +9,12 @@ from isa.timing import passes
 
 from .ports import VectorKind
 
-__all__ = ["VectorNeeds"]
+__all__ = ["FOLDED", "LONG", "VectorNeeds"]
+
+#: Widths whose lanes are folded before they are paired (:mod:`pe.vector_fold`).
+FOLDED = frozenset({Width.W8, Width.W16})
+#: Widths whose elements have several limbs to multiply (:mod:`pe.vector_products`).
+LONG = frozenset({Width.W32, Width.W64})
 
 #: Bits by which a sum over the longest row outgrows its elements.
 _SUM_BITS = (MAX_VL - 1).bit_length()

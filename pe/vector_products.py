@@ -17,12 +17,10 @@ from hdl.ports import WORD_BITS
 from isa.table import Width
 
 from .vector_beat import LIMB_BITS, PASS_BITS, WIDTH_BITS, is_width
-from .vector_needs import VectorNeeds
+from .vector_needs import LONG, VectorNeeds
 
-__all__ = ["LONG", "PRODUCTS_BITS", "LimbProducts", "LimbSelect", "LimbSums", "PassSum"]
+__all__ = ["PRODUCTS_BITS", "LimbProducts", "LimbSelect", "LimbSums", "PassSum"]
 
-#: Widths whose elements have several limbs.
-LONG = frozenset({Width.W32, Width.W64})
 #: Bits of all products of a word.
 PRODUCTS_BITS = 2 * WORD_BITS
 #: Limbs of a word, and of half of one.

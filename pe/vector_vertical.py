@@ -1,5 +1,6 @@
 """Vertical stage: element-wise operations on the two operands."""
 
+from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
@@ -12,19 +13,23 @@ from hdl.ports import WORD_BITS
 from isa.table import Width
 from isa.timing import WORD_BYTES
 
+from .stages import fold_cycles
 from .vector_alu import GRANULES, VectorAlu, VectorSaturate
 from .vector_beat import (
     BELOW_BITS,
+    ResultFields,
+    broadcast_of,
     is_product,
     is_reduced,
     is_width,
     operand_beat,
     value_beat,
     value_pair,
+    vertical_of,
 )
-from .vector_fold import FOLDED, VectorFold
-from .vector_needs import VectorNeeds
-from .vector_products import LONG, PRODUCTS_BITS, LimbProducts, LimbSelect, LimbSums, PassSum
+from .vector_fold import VectorFold
+from .vector_needs import FOLDED, LONG, VectorNeeds
+from .vector_products import PRODUCTS_BITS, LimbProducts, LimbSelect, LimbSums, PassSum
 from .vector_words import VectorWords
 
 __all__ = ["VectorVertical"]
@@ -32,14 +37,15 @@ __all__ = ["VectorVertical"]
 
 class VectorVertical(Component):
     """Four cycles: latch the operands; operate, or multiply limbs; saturate, or complete the
-    products; add up long products, or fold narrow elements.
+    products; add up long products, or fold narrow elements, if any instruction does
+    (:func:`pe.stages.fold_cycles`).
 
     Needs a configuration with at least one vector instruction.
 
     Members:
         operands, complete, write: in, as in :mod:`pe.vector_beat`.
         first, second: in; the words read, in the same cycle as ``operands``.
-        pair: :func:`pe.vector_beat.value_pair`, out, 4 cycles later.
+        pair: :func:`pe.vector_beat.value_pair`, out, those cycles later.
         pair_beat: :func:`pe.vector_beat.value_beat`, out, with ``pair``.
         pair_complete, pair_write: out, with ``pair``.
     """
@@ -47,6 +53,7 @@ class VectorVertical(Component):
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         self.needs = VectorNeeds.of(config)
+        self.cycles = fold_cycles(config)
         super().__init__(
             {
                 "operands": In(operand_beat(config)),
@@ -66,21 +73,20 @@ class VectorVertical(Component):
         beat_1: Any = Signal(operand_beat(self.config), reset_less=True)
         beats: Any = [
             Signal(value_beat(self.config), name=f"beat_{number}", reset_less=True)
-            for number in (2, 3, 4)
+            for number in range(2, 4 + self.cycles)
         ]
         first_pass = Signal(2, reset_less=True)
-        complete = Signal(3)
-        write = Signal(3)
+        complete = Signal(2 + self.cycles)
+        write = Signal(2 + self.cycles)
         m.d.sync += [
             beat_1.eq(self.operands),
             beats[0].eq(beat_1.value),
-            beats[1].eq(beats[0]),
-            beats[2].eq(beats[1]),
+            *(later.eq(beat) for beat, later in pairwise(beats)),
             first_pass.eq(Cat(beat_1.pass_index == 0, first_pass)),
             Cat(complete, self.pair_complete).eq(Cat(self.complete, complete)),
             Cat(write, self.pair_write).eq(Cat(self.write, write)),
         ]
-        m.d.comb += self.pair_beat.eq(beats[2])
+        m.d.comb += self.pair_beat.eq(beats[-1])
 
         a = Signal(WORD_BITS, reset_less=True)
         b = Signal(WORD_BITS, reset_less=True)
@@ -89,7 +95,7 @@ class VectorVertical(Component):
         words = Signal(PRODUCTS_BITS, reset_less=True)
         arrange = VectorWords(self.config)
         m.submodules.arrange = once(arrange, platform)
-        result = beats[0].result
+        result = ResultFields.of(self.config, beats[0].result)
         m.d.comb += [
             arrange.width.eq(result.width),
             arrange.reduction.eq(result.reduction),
@@ -107,15 +113,16 @@ class VectorVertical(Component):
         """First cycle: the words read become operands."""
         needs = self.needs
         operands = self.operands
+        result = ResultFields.of(self.config, operands.value.result)
         second: Value = self.second
         if needs.broadcast.rows or needs.products.widths & LONG:
             select = LimbSelect(self.config)
             m.submodules.select = once(select, platform)
             m.d.comb += [
                 select.word.eq(self.second),
-                select.width.eq(operands.value.result.width),
-                select.product.eq(operands.value.result.product),
-                select.broadcast.eq(operands.broadcast),
+                select.width.eq(result.width),
+                select.product.eq(result.product),
+                select.broadcast.eq(broadcast_of(self.config, operands)),
                 select.pass_index.eq(operands.pass_index),
             ]
             second = select.value
@@ -125,9 +132,7 @@ class VectorVertical(Component):
             """Zeros in place of the elements behind a row's tail leave its sum as it is."""
             if not summed.widths - {Width.W64}:
                 return Const(-1, WORD_BITS)
-            return Cat(
-                (operands.value.result.tail >= byte).replicate(8) for byte in range(WORD_BYTES)
-            )
+            return Cat((result.tail >= byte).replicate(8) for byte in range(WORD_BYTES))
 
         m.d.sync += [
             a.eq(self.first & mask(needs.summed)),
@@ -153,7 +158,10 @@ class VectorVertical(Component):
         overflows = Signal(GRANULES, reset_less=True)
         negative = Signal(GRANULES, reset_less=True)
         m.d.comb += [alu.a.eq(a), alu.b.eq(b)]
-        m.d.comb += [alu.vertical.eq(beat.vertical), alu.width.eq(beat.value.result.width)]
+        m.d.comb += [
+            alu.vertical.eq(vertical_of(self.config, beat)),
+            alu.width.eq(ResultFields.of(self.config, beat.value.result).width),
+        ]
         m.d.sync += [value.eq(alu.value), overflows.eq(alu.overflows), negative.eq(alu.negative)]
         m.d.comb += [
             saturate.value.eq(value),
@@ -182,7 +190,10 @@ class VectorVertical(Component):
         partial = Signal(PRODUCTS_BITS, reset_less=True)
         carries = Signal(PRODUCTS_BITS, reset_less=True)
         m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
-        m.d.comb += [multiply.width.eq(beat.value.result.width), multiply.carry.eq(carry)]
+        m.d.comb += [
+            multiply.width.eq(ResultFields.of(self.config, beat.value.result).width),
+            multiply.carry.eq(carry),
+        ]
         m.d.sync += [partial.eq(multiply.partial), carries.eq(multiply.carries)]
         m.d.comb += [
             sums.partial.eq(partial),
@@ -203,9 +214,10 @@ class VectorVertical(Component):
         needs = self.needs
         pair: Any = Signal(value_pair(needs), reset_less=True)
         m.d.comb += self.pair.eq(pair)
-        width = beat.result.width
-        product = is_product(beat.result.product, needs)
-        reduced = is_reduced(beat.result.reduction, needs)
+        result = ResultFields.of(self.config, beat.result)
+        width = result.width
+        product = is_product(result.product, needs)
+        reduced = is_reduced(result.reduction, needs)
         lower: Value = words[:WORD_BITS]
         upper: Value = words[WORD_BITS:]
         if needs.reduced.of_widths(FOLDED).rows:
@@ -214,8 +226,8 @@ class VectorVertical(Component):
             m.d.comb += [
                 fold.words.eq(words),
                 fold.width.eq(width),
-                fold.reduction.eq(beat.result.reduction),
-                fold.tail.eq(beat.result.tail),
+                fold.reduction.eq(result.reduction),
+                fold.tail.eq(result.tail),
             ]
             folded = reduced & is_width(width, FOLDED, needs)
             lower = Mux(folded, fold.lower, lower.as_signed())
@@ -240,6 +252,7 @@ class VectorVertical(Component):
             long = product & is_width(width, LONG, needs)
             lower = Mux(long, total.lower[-WORD_BITS:], lower)
             upper = Mux(long, total.upper[-WORD_BITS:], upper)
-        m.d.sync += pair.lower.eq(lower)
+        last = m.d.sync if self.cycles else m.d.comb
+        last += pair.lower.eq(lower)
         if needs.upper_bits:
-            m.d.sync += pair.upper.eq(upper)
+            last += pair.upper.eq(upper)

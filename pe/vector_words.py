@@ -9,8 +9,7 @@ from hdl.ports import WORD_BITS
 from isa.table import Width
 
 from .vector_beat import REDUCTION_BITS, WIDTH_BITS, is_product, is_reduced, is_width
-from .vector_fold import FOLDED
-from .vector_needs import VectorNeeds
+from .vector_needs import FOLDED, VectorNeeds
 from .vector_products import PRODUCTS_BITS
 
 __all__ = ["VectorWords"]

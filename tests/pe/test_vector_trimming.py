@@ -82,4 +82,4 @@ def test_builds_only_what_is_needed(name: str, multiplies: bool, reduces: bool) 
     text = rtlil.convert(VectorUnit(config))
     assert ("cell $mul" in text) == multiplies
     assert ("row_less" in text) == reduces
-    assert ("finish.shifter" in text) == multiplies
+    assert ("finish.coarse" in text) == multiplies

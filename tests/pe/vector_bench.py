@@ -13,7 +13,7 @@ from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, passes, row_beats
 from pe.encodings import Encodings
 from pe.ports import vector_command
-from pe.stages import read_cycles, shift_cycles
+from pe.stages import read_cycles, result_cycles
 from pe.vector import VectorUnit
 
 WORD = 8
@@ -108,7 +108,7 @@ def results(command: Command, memory: bytearray) -> list[int]:
 
 def write_cycles(config: PeConfig) -> int:
     """Cycles from the beat that completes a result to the one in which it is written."""
-    return read_cycles(config) + 6 + shift_cycles(config)
+    return result_cycles(config)
 
 
 def expected_writes(
