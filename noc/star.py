@@ -42,7 +42,9 @@ class Star(Component):
         requesters: 1..16.
         address_bits: byte address width.
         tag_bits: tag width of each requester.
-        response_words: beats of responses kept for each requester, 2..64. 4 hold the longest
+        prompt: requesters, from port 0 on, that take every response in the cycle in which it is
+            offered. They share one register in place of a buffer each.
+        response_words: beats of responses kept for each other requester, 2..64. 4 hold the longest
             response, so that a pause of four cycles costs the others nothing.
 
     Members:
@@ -54,18 +56,27 @@ class Star(Component):
         memory_tag_bits: tag width towards the memory.
 
     Raises:
-        ConfigurationError: ``requesters`` outside its range.
+        ConfigurationError: ``requesters`` or ``prompt`` outside its range.
         hdl.config.ConfigurationError: ``response_words`` outside its range.
     """
 
     def __init__(
-        self, *, requesters: int, address_bits: int, tag_bits: int, response_words: int = 4
+        self,
+        *,
+        requesters: int,
+        address_bits: int,
+        tag_bits: int,
+        prompt: int = 0,
+        response_words: int = 4,
     ) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
                 f"a star has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
+        if not 0 <= prompt <= requesters:
+            raise ConfigurationError(f"of {requesters} requesters, {prompt!r} can't be prompt")
         self.requesters = requesters
+        self.prompt = prompt
         self.address_bits = address_bits
         self.tag_bits = tag_bits
         self.response_words = response_words
@@ -119,7 +130,17 @@ class Star(Component):
     def _responses(self, m: Module, platform: object) -> None:
         response = self.memory.response
         source = response.payload.tag[self.tag_bits :]
-        for number, port in enumerate(self.ports):
+        offered = Signal(self.prompt)
+        held: Any = Signal(memory_response(self.tag_bits), reset_less=True)
+        if self.prompt:
+            m.d.sync += [*_copy(held, response.payload), held.tag.eq(response.payload.tag)]
+        for number, port in enumerate(self.ports[: self.prompt]):
+            mine = source == number
+            m.d.sync += offered[number].eq(response.valid & mine)
+            m.d.comb += [port.response.valid.eq(offered[number]), port.response.payload.eq(held)]
+            with m.If(mine):
+                m.d.comb += response.ready.eq(1)
+        for number, port in list(enumerate(self.ports))[self.prompt :]:
             buffer = StreamBuffer(shape=memory_response(self.tag_bits), depth=self.response_words)
             m.submodules[f"responses_{number}"] = once(buffer, platform)
             connect(m, buffer.output, flipped(port.response))

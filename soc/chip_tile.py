@@ -69,7 +69,12 @@ class ChipTile(Component):
         config = self.config
         pes = config.tile.pes
         control = TileControl(pe=config.pe, pes=pes)
-        memory = VaultMemory(config=config.tile.vault, requesters=config.tile.requesters)
+        memory = VaultMemory(
+            config=config.tile.vault,
+            requesters=config.tile.requesters,
+            # Between the engines and the star is a node, if there is one.
+            prompt=0 if config.remote else config.tile.prompt,
+        )
         m.submodules.control = once(control, platform)
         m.submodules.memory = once(memory, platform)
         (name,) = memory_member(config.tile.vault)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hdl.config import ConfigurationError, PeConfig
+from isa.table import Opcode
 from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
 from noc.star import MAX_REQUESTERS
@@ -91,6 +92,13 @@ class VaultTileConfig:
     def windows(self) -> bool:
         """Whether each PE has a window of the vault for itself."""
         return self.pe.address_bits != self.vault.request_address_bits
+
+    @property
+    def prompt(self) -> int:
+        """PEs that take every response at once: all if none can load a register, as only that
+        waits (:class:`pe.load_store_response.LoadStoreResponse`), else none."""
+        loads = any(row.opcode == Opcode.LD_REG for row in self.pe.rows)
+        return 0 if loads else self.pes
 
     @property
     def requesters(self) -> int:

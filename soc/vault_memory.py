@@ -38,7 +38,7 @@ class VaultMemory(Component):
     Parameters:
         config: of the back end; its ``tag_bits`` are a requester's and those that number the
             requesters.
-        requesters: 1..16.
+        requesters: 1..16. prompt: see :class:`noc.star.Star`.
 
     Members:
         ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in, with ``tag_bits``.
@@ -54,13 +54,14 @@ class VaultMemory(Component):
             to number them.
     """
 
-    def __init__(self, *, config: VaultBackEnd, requesters: int) -> None:
+    def __init__(self, *, config: VaultBackEnd, requesters: int, prompt: int = 0) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
                 f"a vault has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
         self.config = config
         self.requesters = requesters
+        self.prompt = prompt
         self.tag_bits = config.tag_bits - (requesters - 1).bit_length()
         if self.tag_bits < 1:
             raise ConfigurationError(
@@ -83,6 +84,7 @@ class VaultMemory(Component):
             requesters=self.requesters,
             address_bits=self.config.request_address_bits,
             tag_bits=self.tag_bits,
+            prompt=self.prompt,
         )
         m.submodules.star = once(star, platform)
         back_end: Controller | AxiBackend

@@ -64,7 +64,9 @@ class VaultTile(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        memory = VaultMemory(config=config.vault, requesters=config.requesters)
+        memory = VaultMemory(
+            config=config.vault, requesters=config.requesters, prompt=config.prompt
+        )
         m.submodules.memory = once(memory, platform)
         for slot in range(config.pes):
             pe = Pe(config.pe)

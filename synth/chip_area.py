@@ -89,12 +89,16 @@ def _named(name: str, rows: list[AreaRow]) -> AreaRow:
 def _parts(config: ChipConfig) -> list[tuple[str, Component, int]]:
     """Name of the row, the part, and how many of it there are."""
     tile, vaults = config.tile, config.vaults
-    network: Component = HostChain(config.network)
+    prompt = 0 if config.remote else tile.prompt
+    memory = VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=prompt)
+    network: Component
     if config.remote:
         network = Node(config.network, requesters=tile.pes + 1)
+    else:
+        network = HostChain(config.network)
     return [
         ("control", TileControl(pe=config.pe, pes=tile.pes), vaults),
-        ("memory", VaultMemory(config=tile.vault, requesters=tile.requesters), vaults),
+        ("memory", memory, vaults),
         ("network", network, vaults),
         ("host", HostControl(config.host), 1),
         ("host", HostData(config.host), 1),

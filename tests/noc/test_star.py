@@ -19,33 +19,36 @@ def run(simulate, star, memory, requesters):
     simulate(star, play_memory(memory, star.memory, requesters), *benches)
 
 
-def setup(seed, count, tag_bits=3, memory=(), **options):
-    """A star of ``count`` requesters with their columns, and a memory."""
+def setup(seed, count, tag_bits=3, memory=(), prompt=0, **options):
+    """A star of ``count`` requesters with their columns, of which ``prompt`` take all responses at
+    once, and a memory."""
     rng = random.Random(seed)
     content = rng.randbytes(32 * COLUMNS * count)
-    star = Star(requesters=count, address_bits=16, tag_bits=tag_bits)
+    star = Star(requesters=count, address_bits=16, tag_bits=tag_bits, prompt=prompt)
     requesters = [
         Requester(
             random.Random(f"{seed} {number}"),
             content,
             range(number, COLUMNS * count, count),
             tag_bits=tag_bits,
-            **options,
+            **(options | ({"take": 1} if number < prompt else {})),
         )
         for number in range(count)
     ]
     return star, PortMemory(rng, content, **dict(memory)), requesters
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 6, 8, 16])
+@pytest.mark.parametrize(
+    ("count", "prompt"), [(1, 0), (2, 1), (3, 0), (3, 3), (6, 0), (8, 7), (16, 0)]
+)
 @pytest.mark.parametrize(
     ("offer", "take", "accept", "answer"),
     [(1, 1, 1, 1), (0.3, 1, 1, 1), (1, 0.3, 1, 1), (1, 1, 0.3, 1), (0.7, 0.6, 0.7, 0.6)],
 )
-def test_every_access_comes_back_right(simulate, count, offer, take, accept, answer):
+def test_every_access_comes_back_right(simulate, count, prompt, offer, take, accept, answer):
     memory = {"accept": accept, "offer": answer, "latency": 5}
     options = {"accesses": 120 // count, "offer": offer, "take": take}
-    star, model, requesters = setup(1, count, **options, memory=memory)
+    star, model, requesters = setup(1, count, prompt=prompt, **options, memory=memory)
     run(simulate, star, model, requesters)
     size = len(model.memory)
     for number, requester in enumerate(requesters):
@@ -175,3 +178,8 @@ def test_a_requester_that_pauses_for_one_response_costs_the_others_nothing(simul
 def test_size_outside_its_range_is_refused(requesters):
     with pytest.raises(ConfigurationError, match="1 to 16 requesters"):
         Star(requesters=requesters, address_bits=28, tag_bits=6)
+
+
+def test_more_prompt_requesters_than_there_are():
+    with pytest.raises(ConfigurationError, match="of 2 requesters, 3 can't be prompt"):
+        Star(requesters=2, address_bits=28, tag_bits=6, prompt=3)
