@@ -175,6 +175,9 @@ class Simulator:
         )
         self.registers = state.registers
         self.scratchpad = np.frombuffer(state.scratchpad, np.uint8)
+        if register_width < REGISTER_WIDTH:
+            # A narrow engine keeps the bits of an address.
+            start["parameters"] %= 1 << address_bits
         for register, name in START_REGISTERS.items():
             self.registers[register] = start[name]
         self.pc = 0
