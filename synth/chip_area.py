@@ -1,5 +1,6 @@
 """Area of a chip, from the synthesis of everything that it is made of."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hdl.component import Component
@@ -18,10 +19,21 @@ from .mapping import Progress
 from .targets import find_target
 from .units import Unit
 
-__all__ = ["ENGINE", "ChipArea", "chip_area", "engine_area", "parts_area"]
+__all__ = [
+    "ENGINE",
+    "HOST_PARTS",
+    "VAULT_PARTS",
+    "ChipArea",
+    "chip_area",
+    "engine_area",
+    "parts_area",
+]
 
 #: Name of the row of all engines.
 ENGINE = "engines"
+#: Names of the rows of what each vault has beside its engines, and of what a chip has once.
+VAULT_PARTS = ("control", "memory", "network")
+HOST_PARTS = ("host",)
 
 
 @dataclass(frozen=True)
@@ -62,8 +74,10 @@ def engine_area(config: ChipConfig, target: str, progress: Progress | None = Non
     return synthesise(config.pe, target, progress=progress).total
 
 
-def parts_area(config: ChipConfig, target: str) -> tuple[AreaRow, ...]:
-    """Area of all parts of a chip but the engines; errors as for :func:`chip_area`.
+def parts_area(
+    config: ChipConfig, target: str, names: tuple[str, ...] = (*VAULT_PARTS, *HOST_PARTS)
+) -> tuple[AreaRow, ...]:
+    """Area of the parts ``names`` of a chip; errors as for :func:`chip_area`.
 
     Rows: ``control`` (the tiles' ends of the control bus), ``memory`` (stars and back ends),
     ``network`` (nodes, or the host's chain), ``host`` (its ports).
@@ -73,7 +87,8 @@ def parts_area(config: ChipConfig, target: str) -> tuple[AreaRow, ...]:
     assert isinstance(built, ChipConfig)
     assert isinstance(shapes, ChipConfig)
     found: dict[str, list[AreaRow]] = {}
-    for (name, part, number), (_, shape, _) in zip(_parts(built), _parts(shapes), strict=True):
+    made = zip(_parts(built, names), _parts(shapes, names), strict=True)
+    for (name, part, number), (_, shape, _) in made:
         emission = emit(part, "part")
         unit = Unit(name, ((emission.top, number),))
         row = measure_unit(unit, chosen, emission, emit(shape, "part"))
@@ -86,20 +101,27 @@ def _named(name: str, rows: list[AreaRow]) -> AreaRow:
     return AreaRow(name, total.values, total.srams)
 
 
-def _parts(config: ChipConfig) -> list[tuple[str, Component, int]]:
-    """Name of the row, the part, and how many of it there are."""
+def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Component, int]]:
+    """Of the rows ``names``: the row's name, the part, and how many of it there are."""
     tile, vaults = config.tile, config.vaults
-    prompt = 0 if config.remote else tile.prompt
-    memory = VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=prompt)
-    network: Component
-    if config.remote:
-        network = Node(config.network, requesters=tile.pes + 1)
-    else:
-        network = HostChain(config.network)
-    return [
-        ("control", TileControl(pe=config.pe, pes=tile.pes), vaults),
+
+    def control() -> Component:
+        return TileControl(pe=config.pe, pes=tile.pes)
+
+    def memory() -> Component:
+        prompt = 0 if config.remote else tile.prompt
+        return VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=prompt)
+
+    def network() -> Component:
+        if config.remote:
+            return Node(config.network, requesters=tile.pes + 1)
+        return HostChain(config.network)
+
+    makers: list[tuple[str, Callable[[], Component], int]] = [
+        ("control", control, vaults),
         ("memory", memory, vaults),
         ("network", network, vaults),
-        ("host", HostControl(config.host), 1),
-        ("host", HostData(config.host), 1),
+        ("host", lambda: HostControl(config.host), 1),
+        ("host", lambda: HostData(config.host), 1),
     ]
+    return [(name, make(), number) for name, make, number in makers if name in names]

@@ -18,9 +18,8 @@ from noc.star import MAX_REQUESTERS
 from soc.chip_config import CHIP_PORTS, ChipConfig
 from soc.config import VaultBackEnd, VaultTileConfig
 
-from .area import AreaRow
 from .budget import Budget
-from .chip_area import ChipArea, chip_area, engine_area, parts_area
+from .chip_area import HOST_PARTS, VAULT_PARTS, ChipArea, chip_area, engine_area, parts_area
 from .errors import SynthesisError
 
 __all__ = ["VAULT_BYTES", "ChipFit", "Grid", "chip_of", "fit", "grids", "ranked", "speed"]
@@ -32,8 +31,8 @@ VAULT_BYTES = 7.2
 _MAX_SIDE = 16
 _MAX_ENGINES = 1024
 #: Numbers of engines in a vault whose parts are synthesised to estimate those of all others.
-_SAMPLES = (3, 10)
-_SAMPLE_GRID = (4, 2)
+_SAMPLES = (2, 6)
+_SAMPLE_GRID = (2, 2)
 #: Requests in flight at a vault's AXI bus: more than the memory needs to be busy in every cycle.
 _OUTSTANDING = 16
 _BUS_BITS = 64
@@ -216,18 +215,23 @@ def fit(
     chips = [chip_of(pe, grid, budget, trimmed=trimmed) for grid in sample]
     tell("an engine")
     engine = engine_area(chips[0], budget.target).values
+    tell("the host's ports")
+    host = parts_area(chips[0], budget.target, HOST_PARTS)[0].values
     parts = []
     for grid, chip in zip(sample, chips, strict=True):
-        tell(f"vault, network and host for {grid.engines} engines a vault")
-        parts.append(_per_vault(parts_area(chip, budget.target), grid.vaults))
+        tell(f"vault and network for {grid.engines} engines a vault")
+        rows = parts_area(chip, budget.target, VAULT_PARTS)
+        parts.append(
+            {name: sum(row.values[name] for row in rows) / grid.vaults for name in budget.capacity}
+        )
 
     def estimated(grid: Grid) -> dict[str, float]:
         found = {}
         few, many = _SAMPLES
         for name in budget.capacity:
-            slope = (parts[1][0][name] - parts[0][0][name]) / (many - few)
-            vault = max(parts[0][0][name] + slope * (grid.engines - few), 0.0)
-            found[name] = grid.total * engine[name] + grid.vaults * vault + parts[0][1][name]
+            slope = (parts[1][name] - parts[0][name]) / (many - few)
+            vault = max(parts[0][name] + slope * (grid.engines - few), 0.0)
+            found[name] = grid.total * engine[name] + grid.vaults * vault + host[name]
         return found
 
     most = MAX_REQUESTERS - (CHIP_PORTS - 1 if trimmed else CHIP_PORTS)
@@ -238,19 +242,6 @@ def fit(
         if budget.fits(area.total.values):
             return ChipFit(config=config, budget=budget, area=area)
     raise SynthesisError(_too_large(estimated(Grid(1, 1, 1)), budget))
-
-
-def _per_vault(rows: tuple[AreaRow, ...], vaults: int) -> tuple[dict[str, float], dict[str, float]]:
-    """What of a chip's parts there is in each vault, and what once."""
-    each: dict[str, float] = {}
-    once: dict[str, float] = {}
-    for row in rows:
-        for name, value in row.values.items():
-            if row.unit == "host":
-                once[name] = once.get(name, 0) + value
-            else:
-                each[name] = each.get(name, 0) + value / vaults
-    return each, once
 
 
 def _too_large(needed: Mapping[str, float], budget: Budget) -> str:
