@@ -60,10 +60,6 @@ class Values:
     reads_parameters: bool
 
 
-class _TooManyError(Exception):
-    """An attempt that does not end soon."""
-
-
 def analyse(program: Program, config: PeConfig, launch: Launch) -> Values:
     """All that runs of ``program`` on an engine of ``config`` can do.
 
@@ -73,33 +69,20 @@ def analyse(program: Program, config: PeConfig, launch: Launch) -> Values:
         TrimError: an empty program, or a reachable word that is no instruction.
     """
     control = flow(program)
-    widened: set[int] = set()
     thresholds = _constants(program, control)
-    attempt = None
+    widened: frozenset[int] = frozenset()
     for _ in range(_ATTEMPTS):
-        attempt = _Attempt(program, config, control, frozenset(widened), thresholds)
-        try:
-            attempt.run(launch)
+        attempt = _Attempt(program, config, control, widened, thresholds)
+        if attempt.run(launch):
+            return attempt.values()
+        thresholds |= attempt.compared
+        forked = [pc for pc, _ in attempt.forks.most_common() if pc not in widened]
+        if not forked:
             break
-        except _TooManyError:
-            thresholds |= attempt.compared
-            candidates = [a for a, _ in attempt.forks.most_common() if a not in widened]
-            if not candidates:
-                attempt = None
-                break
-            widened.add(candidates[0])
-            attempt = None
-    if attempt is None:
-        everywhere = frozenset(control.rows)
-        attempt = _Attempt(program, config, control, everywhere, thresholds, limited=False)
-        attempt.run(launch)
-    parameters = next(slot for slot, name in START_REGISTERS.items() if name == "parameters")
-    return Values(
-        flow=control,
-        facts=attempt.facts,
-        exact=not attempt.joined,
-        reads_parameters=parameters in control.live[0],
-    )
+        widened |= {forked[0]}
+    attempt = _Attempt(program, config, control, None, thresholds)
+    attempt.run(launch)
+    return attempt.values()
 
 
 def _constants(program: Program, control: Flow) -> frozenset[int]:
@@ -113,27 +96,26 @@ def _constants(program: Program, control: Flow) -> frozenset[int]:
 
 
 class _Attempt:
-    """One analysis, which joins states behind branches in ``widened`` and where ways meet there."""
+    """One analysis, which joins the states behind the branches in ``widened``; None: the states at
+    every place where ways meet, so that it ends however long the program runs."""
 
     def __init__(
         self,
         program: Program,
         config: PeConfig,
         control: Flow,
-        widened: frozenset[int],
+        widened: frozenset[int] | None,
         thresholds: frozenset[int],
-        *,
-        limited: bool = True,
     ) -> None:
         self.size = len(program.words)
         self.control = control
         self.widened = widened
-        self.limited = limited
         around = {near for number in thresholds for near in (number - 1, number, number + 1)}
         powers = {sign << bit for bit in range(8, 63) for sign in (1, -1)}
         self.stops = sorted(around | powers)
         self.facts = Facts()
         self.forks: Counter[int] = Counter()
+        self._most_forks = 0
         #: Constants that unknown values were compared with.
         self.compared: frozenset[int] = frozenset()
         self.joined: dict[tuple[int, int], tuple[Value, ...]] = {}
@@ -146,22 +128,23 @@ class _Attempt:
         for address, row in control.rows.items():
             word = program.words[address]
             if row.branch is not None:
-                condition = len(row.reads) > 0
-                self._branches[address] = (
-                    row.branch,
-                    condition,
-                    FIELD_A.extract(word),
-                    (FIELD_B.extract(word)),
-                )
+                a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+                self._branches[address] = row.branch, bool(row.reads), a, b
             elif row.key != "halt":
                 self._steps[address] = effects.of(row, word, address)
 
-    def run(self, launch: Launch) -> None:
-        """Follow all runs.
+    def values(self) -> Values:
+        """What was found, after :meth:`run`."""
+        parameters = next(slot for slot, name in START_REGISTERS.items() if name == "parameters")
+        return Values(
+            flow=self.control,
+            facts=self.facts,
+            exact=not self.joined,
+            reads_parameters=parameters in self.control.live[0],
+        )
 
-        Raises:
-            _TooManyError: they are too many, and the attempt is limited.
-        """
+    def run(self, launch: Launch) -> bool:
+        """Follow all runs; False if that was broken off because they are too many."""
         start: Registers = [0] * SLOTS
         for register, name in START_REGISTERS.items():
             low, high = getattr(launch, name)
@@ -172,8 +155,9 @@ class _Attempt:
         while self._work:
             pc, registers = self._work.pop()
             steps += self._follow(pc, registers)
-            if self.limited and steps > _STEPS:
-                raise _TooManyError
+            if self.widened is not None and (steps > _STEPS or self._most_forks > _FORKS):
+                return False
+        return True
 
     def _follow(self, pc: int, registers: Registers) -> int:
         """Follow one state until it ends or forks; the number of steps."""
@@ -183,7 +167,7 @@ class _Attempt:
             if pc in self._seen and not self._is_new(pc, registers):
                 break
             count += 1
-            if self.limited and count > _STEPS:
+            if self.widened is not None and count > _STEPS:
                 break
             branch = branches.get(pc)
             if branch is not None:
@@ -205,7 +189,7 @@ class _Attempt:
 
     def _is_new(self, pc: int, registers: Registers) -> bool:
         """Whether a state at a place where ways meet has not been there; joins it if asked."""
-        if not self.limited and not self._join(pc, 0, registers):
+        if self.widened is None and not self._join(pc, 0, registers):
             return False
         key = tuple(registers[slot] for slot in self.control.live[pc])
         seen = self._seen[pc]
@@ -236,16 +220,17 @@ class _Attempt:
         if len(ways) == 1:
             _, after, (registers[a], registers[b]) = ways[0]
             return after
-        self.forks[pc] += 1
-        if self.limited and self.forks[pc] > _FORKS and pc not in self.widened:
-            raise _TooManyError
+        joins = self.widened is not None and pc in self.widened
+        if not joins:
+            self.forks[pc] += 1
+            self._most_forks = max(self._most_forks, self.forks[pc])
         for value in (registers[a], registers[b]):
             if isinstance(value, int) and len(self.compared) < 1000:
                 self.compared |= {value}
         for taken, after, (new_a, new_b) in ways:
             copy = list(registers)
             copy[a], copy[b] = new_a, new_b
-            if self.limited and pc in self.widened and not self._join(pc, 1 + taken, copy, after):
+            if joins and not self._join(pc, 1 + taken, copy, after):
                 continue
             self._work.append((after, copy))
         return None
