@@ -139,7 +139,8 @@ FAULTS = {
     FaultCause.NONE: "the engine has not faulted",
     FaultCause.PC_OUT_OF_PROGRAM: (
         "execution passes the last word or branches out of the program; the address reported is "
-        "the one outside, negative before word 0"
+        "the one outside, negative before word 0 (engines built for fewer than 1024 words know it "
+        "modulo their number of words)"
     ),
     FaultCause.ILLEGAL_INSTRUCTION: (
         "no instruction has this encoding, the engine is built without it, or it names a register "
