@@ -5,6 +5,7 @@ import typer
 from .bench_digits import digits
 from .bench_kernels import kernels
 from .bench_network import network
+from .bench_stereo import stereo
 from .bench_trim import trim
 from .bench_vault import vault
 
@@ -18,4 +19,5 @@ app.command()(vault)
 app.command()(network)
 app.command()(kernels)
 app.command()(digits)
+app.command()(stereo)
 app.command()(trim)
