@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
@@ -11,6 +11,7 @@ from hdl.config import PeConfig
 from hdl.ports import PC_BITS, pc_shape
 
 from .decode import decoded, issued, register_operands
+from .features import Features
 from .instruction_word import whole_word, word_bits
 from .register_file import READ_PORTS
 
@@ -119,10 +120,12 @@ class Operands(Component):
         )
         same = [Signal(name=f"same_{name}") for name in "abc"]
         m.d.comb += [s.eq(number == self.ahead) for s, number in zip(same, numbers, strict=True)]
-        missing = [
-            ~self.valid.bit_select(number, 1) | (s & self.loads)
-            for s, number in zip(same, numbers, strict=True)
-        ]
+        missing: list[Value] = [Const(0, 1)] * len(numbers)
+        if Features.of(self.config).load_register:
+            missing = [
+                ~self.valid.bit_select(number, 1) | (s & self.loads)
+                for s, number in zip(same, numbers, strict=True)
+            ]
         # Whether there is such an instruction is known here already.
         waits = Signal()
         m.d.comb += [

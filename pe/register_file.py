@@ -8,6 +8,8 @@ from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.sram import Sram
 
+from .features import Features
+
 __all__ = ["READ_PORTS", "RegisterFile"]
 
 #: An instruction reads at most three registers.
@@ -28,7 +30,7 @@ class RegisterFile(Component):
         write, target, data: in; write a register and set its valid bit.
         invalidate, pending: in; clear the valid bit of register ``pending``; ``write`` of the same
             register in the same cycle wins.
-        valid: out, a bit a register.
+        valid: out, a bit a register; always 1 without ``ld.reg``.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -77,8 +79,11 @@ class RegisterFile(Component):
                 port.address.eq(index),
                 value.eq(Mux(passed, written, port.data)),
             ]
-        with m.If(self.invalidate):
-            m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
-        with m.If(self.write):
-            m.d.sync += self.valid.bit_select(self.target, 1).eq(1)
+        if Features.of(config).load_register:
+            with m.If(self.invalidate):
+                m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
+            with m.If(self.write):
+                m.d.sync += self.valid.bit_select(self.target, 1).eq(1)
+        else:
+            m.d.comb += self.valid.eq(-1)
         return m

@@ -4,9 +4,19 @@ from hdl.config import PeConfig
 from pe.register_file import RegisterFile
 
 
-@pytest.mark.parametrize("registers", [8, 64])
-def test_reads_see_every_earlier_write_and_are_held(simulate, rng, registers):
-    dut = RegisterFile(PeConfig(registers=registers))
+@pytest.mark.parametrize(
+    "config",
+    [
+        PeConfig(),
+        PeConfig(registers=8, register_width=34),
+        PeConfig(registers=8, instructions=frozenset({"halt", "add"})),
+    ],
+    ids=["full", "narrow", "without ld.reg"],
+)
+def test_reads_see_every_earlier_write_and_are_held(simulate, rng, config):
+    dut = RegisterFile(config)
+    registers = config.registers
+    loads = "ld.reg[8]" in config.instructions
 
     async def bench(ctx):
         values = [0] * registers
@@ -16,8 +26,8 @@ def test_reads_see_every_earlier_write_and_are_held(simulate, rng, registers):
             # Few registers, so that reads and writes meet.
             indices = [rng.randrange(registers) % 5 for _ in range(3)]
             write = rng.random() < 0.6
-            index, value = rng.randrange(registers) % 5, rng.getrandbits(64)
-            invalidate, pending = rng.random() < 0.3, rng.randrange(registers) % 5
+            index, value = rng.randrange(registers) % 5, rng.getrandbits(config.register_width)
+            invalidate, pending = loads and rng.random() < 0.3, rng.randrange(registers) % 5
             read = rng.random() < 0.7
             ctx.set(dut.read, read)
             for place, number in enumerate(indices):
