@@ -141,11 +141,14 @@ class LoadStoreResponse(Component):
         target = entry.target.register
         index = Signal(config.register_bits, reset_less=True)
         result = Signal(bits, name="held_result", reset_less=True)
-        shifted = beat.data >> Cat(Const(0, 3), entry.first)
+        widths = register_widths(config, Opcode.LD_REG)
+        # An element lies at a multiple of its bytes.
+        aligned = min(widths).value
+        shifted = beat.data >> Cat(Const(0, 3 + aligned), entry.first[aligned:])
         extended = Signal(bits)
         unfit = Signal()
         with m.Switch(target.width):
-            for width in register_widths(config, Opcode.LD_REG):
+            for width in widths:
                 with m.Case(fields.width.code(width)):
                     value = shifted[: width.bits]
                     m.d.comb += extended.eq(value.as_signed())

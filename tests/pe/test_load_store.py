@@ -5,7 +5,7 @@ import pytest
 from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from hdl.ports import COLUMN_BYTES
 from pe.load_store import LoadStore
-from pe.load_store_ports import load_store_command
+from pe.load_store_ports import load_store_command, register_encodings
 
 DRAM_BYTES = 4096
 
@@ -258,6 +258,69 @@ def test_unit_without_some_transfers_still_moves_the_rest(simulate, rng, gone):
     keys = frozenset(key for key in ALL_INSTRUCTIONS if not key.startswith(gone))
     config = PeConfig(instructions=keys, load_store_queue=8)
     _exchange(simulate, rng, config, 0.5, 0.4, lambda command: not _is(command, gone))
+
+
+@pytest.mark.parametrize("widths", [(3,), (2,), (1, 3)])
+def test_narrow_registers_get_what_fits(simulate, rng, widths):
+    """With elements of some widths alone; what does not fit is told, and does not arrive."""
+    bits = 30
+    keys = frozenset(
+        {"halt", *(f"{name}[{8 << w}]" for w in widths for name in ("ld.reg", "st.reg"))}
+    )
+    config = PeConfig(instructions=keys, load_store_queue=8, address_bits=12, register_width=bits)
+    dut = LoadStore(config)
+    packing = register_encodings(config).width
+    limit = 1 << (bits - 1)
+    loads = []
+    for _ in range(120):
+        width = rng.choice(widths)
+        size = 1 << width
+        value = rng.choice((limit - 1, -limit, limit, -limit - 1, -1, 3, rng.randrange(1 << 62)))
+        top = 1 << (8 * size - 1)
+        value = (value + top) % (2 * top) - top
+        loads.append((width, rng.randrange(0, 64, size), value))
+    found = []
+
+    async def bench(ctx):
+        port = dut.memory
+        ctx.set(port.request.ready, 1)
+        ctx.set(dut.result_ready, 1)
+        for width, address, value in loads:
+            command = {
+                "width": packing.code(width),
+                "dram": address,
+                "last": (address + (1 << width) - 1) % 32,
+                "index": 5,
+            }
+            for name, number in command.items():
+                if load_store_command(config)[name].width:
+                    ctx.set(dut.command.payload[name], number)
+            ctx.set(dut.command.valid, 1)
+            await ctx.tick()
+            ctx.set(dut.command.valid, 0)
+            while not ctx.get(port.request.valid):
+                await ctx.tick()
+            request = ctx.get(port.request.payload)
+            assert (request.address, request.write) == (address & ~7, 0)
+            await ctx.tick()
+            data = rng.getrandbits(64)
+            low = 8 * (address % 8)
+            mask = ((1 << (8 << width)) - 1) << low
+            ctx.set(port.response.payload.tag, request.tag)
+            ctx.set(port.response.payload.data, data & ~mask | value << low & mask)
+            ctx.set(port.response.payload.last, 1)
+            ctx.set(port.response.valid, 1)
+            await ctx.tick()
+            ctx.set(port.response.valid, 0)
+            unfit = ctx.get(dut.unfit)
+            await ctx.tick()
+            found.append((unfit, ctx.get(dut.result_valid) and ctx.get(dut.result)))
+            await ctx.tick()
+
+    simulate(dut, bench)
+    for (_, _, value), (unfit, result) in zip(loads, found, strict=True):
+        assert unfit == (not -limit <= value < limit)
+        assert result == (0 if unfit else value % (2 * limit))
 
 
 def _is(command, mnemonic):
