@@ -52,6 +52,8 @@ class Scratchpad(Component):
     With ``scratchpad_alignment`` the lower bits of all addresses are taken for 0, and there is less
     to rotate. Aligned to words, nothing is, and one memory in place of two is enough.
 
+    Where no instruction uses it there is no memory.
+
     In block RAMs the banks lie side by side in two memories, one of the even rows and one of the
     odd rows, of which every access touches one row each.
 
@@ -79,6 +81,8 @@ class Scratchpad(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
+        if not (read_roles(self.config) or write_roles(self.config)):
+            return m
         rows = self.config.scratchpad_bytes // BANKS
         self._unused_bits = self.config.scratchpad_alignment.bit_length() - 1
         if self.config.sram != "fpga" or rows <= DISTRIBUTED_DEPTH:
