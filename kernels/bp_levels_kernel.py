@@ -22,6 +22,7 @@ from dataclasses import fields
 from isa.assembler import assemble
 from isa.launch import START_REGISTERS
 from isa.program import Program
+from isa.table import MAX_VL
 
 from .assembly import AssemblyWriter
 from .bp_levels_layout import LevelRun
@@ -79,10 +80,16 @@ class _LevelKernel:
         self._record = record_stride(labels, bits)
         slot = _SLOT_VECTORS * self._vector
         slots = min(slots, scratchpad_bytes // slot)
-        if labels < 1 or slots < 1:
+        if not 1 <= labels <= MAX_VL or slots < 1:
+            fitting = [
+                count
+                for count in range(1, MAX_VL + 1)
+                if _SLOT_VECTORS * vector_stride(count, bits) <= scratchpad_bytes
+            ]
             raise KernelError(
-                f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} "
-                f"bytes, which must hold {_SLOT_VECTORS} vectors of at least 1 label"
+                f"{labels} labels of {bits} bits do not fit {_SLOT_VECTORS} vectors in a "
+                f"scratchpad of {scratchpad_bytes} bytes; "
+                + (f"1 to {fitting[-1]} do" if fitting else "none do")
             )
         self._slot, self._ring_end = slot, slot * slots
         self._writer = w = AssemblyWriter(

@@ -306,8 +306,22 @@ def best_depth(
         except KernelError:
             continue
     if not plans:
+        most = _largest_kernel(shape, scratchpad_bytes)
         raise KernelError(
             f"a filter of {shape.kernel} x {shape.kernel} pixels does not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes, even one channel at a time"
+            f"{scratchpad_bytes} bytes, even one channel at a time: "
+            + (f"at most {most} x {most} pixels do" if most else "none does")
         )
     return min(plans, key=lambda plan: plan.cycles).depth
+
+
+def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
+    """Pixels of a side of the largest filter below the shape's that fits; 0: none does."""
+    for kernel in range(min(shape.kernel - 1, MAX_VL), 0, -1):
+        try:
+            smaller = replace(shape, kernel=kernel, channels=1, padding=0)
+            plan_conv(smaller, depth=1, out_depth=1, scratchpad_bytes=scratchpad_bytes)
+        except KernelError:
+            continue
+        return kernel
+    return 0

@@ -132,8 +132,12 @@ class Network:
             raise KernelError(f"the last layer must have {CLASSES} outputs, not {length}")
 
     def scores(self, images: Elements) -> Elements:
-        """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures."""
-        values = images
+        """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures.
+
+        Raises:
+            KernelError: pictures of another shape, or none.
+        """
+        values = _checked(images)
         for layer in self.convolutions:
             values = np.maximum(convolved(values, layer), 0)
             values = pooled(values)
@@ -154,8 +158,11 @@ class Network:
             run: gives the outputs of a job: ``lambda job: job.expected`` for the golden model, or
                 those of a simulated machine.
             sharers: PEs of the machine.
+
+        Raises:
+            KernelError: pictures of another shape, or none.
         """
-        values = [to_fixed(image, ACTIVATION_FRACTION) for image in images]
+        values = [to_fixed(image, ACTIVATION_FRACTION) for image in _checked(images)]
         for layer in self.convolutions:
             values = [self._convolve(value, layer, run, sharers) for value in values]
         vectors = np.stack([value.reshape(-1) for value in values])
@@ -195,6 +202,15 @@ class Network:
             width=width, height=height, channels=shape.filters, window=_WINDOW, stride=_WINDOW
         )
         return run(pool_job(pool, made[np.newaxis], sharers=sharers))
+
+
+def _checked(images: Elements) -> Elements:
+    """``images``, made sure to be pictures of digits."""
+    if images.shape != (len(images), SIDE, SIDE, 1) or not len(images):
+        raise KernelError(
+            f"pictures must have the shape (count, {SIDE}, {SIDE}, 1), not {images.shape}"
+        )
+    return images
 
 
 def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> NnJob:

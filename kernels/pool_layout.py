@@ -92,10 +92,21 @@ class PoolLayout:
             )
         if self.slots < 1:
             raise KernelError(
-                f"windows of {shape.segments} segment(s) take {self.slot_bytes} bytes, of which "
-                f"{self.scratchpad_bytes - self.ring} are left in the scratchpad: give slices of "
-                f"fewer channels"
+                f"a window of {shape.window} x {shape.window} pixels of {self.source.depth} "
+                f"channels and {shape.segments} segment(s) does not fit a scratchpad of "
+                f"{self.scratchpad_bytes} bytes: {self._fitting}"
             )
+
+    @property
+    def _fitting(self) -> str:
+        """What would fit in place of too large a window."""
+        for depth in range(self.source.depth - 1, 0, -1):
+            column = round_up(self.shape.window * depth * ELEMENT_BYTES, RANGE_BYTES)
+            pixel = round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
+            slot = self.shape.window * self.shape.segments * column
+            if self.bias_place + (2 + self.biased) * pixel + slot <= self.scratchpad_bytes:
+                return f"give slices of at most {depth} channels"
+        return "no slice does"
 
     @property
     def column(self) -> int:
