@@ -113,7 +113,7 @@ def report(
         for study in studies
     }
     needs = union(parts.values())
-    _check(needs, config)
+    _check(parts, config)
     sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
     if not allow_uncovered:
         relied = {name for bound in sizes if bound.name != "fx" for name in bound.profiled}
@@ -149,21 +149,23 @@ def _by_program(programs: Sequence[Program], profiles: Sequence[Profile]) -> lis
     return [joined.get(digest) for digest in digests]
 
 
-def _check(needs: Needs, config: PeConfig) -> None:
+def _check(parts: Mapping[str, Needs], config: PeConfig) -> None:
     """Refuse programs that the configuration can't run."""
-    for key, places in needs.uses.items():
-        if key not in config.instructions:
-            raise TrimError(f"{places[0]}: the configuration has no {key}")
-    if needs.highest_register >= config.registers:
-        raise TrimError(
-            f"the program uses r{needs.highest_register}, the configuration ends at "
-            f"r{config.registers - 1}"
-        )
-    if needs.words > config.instruction_words:
-        raise TrimError(
-            f"the program has {needs.words} words, the instruction buffer "
-            f"{config.instruction_words}"
-        )
+    for name, needs in parts.items():
+        which = f"{name}: the program" if name else "the program"
+        for key, places in needs.uses.items():
+            if key not in config.instructions:
+                raise TrimError(f"{places[0]}: the configuration has no {key}")
+        if needs.highest_register >= config.registers:
+            raise TrimError(
+                f"{which} uses r{needs.highest_register}, the configuration ends at "
+                f"r{config.registers - 1}"
+            )
+        if needs.words > config.instruction_words:
+            raise TrimError(
+                f"{which} has {needs.words} words, the instruction buffer "
+                f"{config.instruction_words}"
+            )
 
 
 def _fixed(needs: Needs, config: PeConfig) -> tuple[Bound, ...]:

@@ -125,7 +125,9 @@ def test_bad_input(vip, tmp_path):
     refused(vip("trim", "a.vip", "--address-bits", "5", *QUICK), "address_bits", "12 to 40")
     refused(vip("trim", "a.vip", "--why", "fly", *QUICK), "no instruction 'fly'")
     (tmp_path / "high.s").write_text("mov r40, #1\nhalt\n")
-    refused(vip("trim", "a.vip", "high.s", "--preset", "pe-small", *QUICK), "r40", "r31")
+    refused(
+        vip("trim", "a.vip", "high.s", "--preset", "pe-small", *QUICK), "high.s: ", "r40", "r31"
+    )
     assert not (tmp_path / "out").exists()
 
 
