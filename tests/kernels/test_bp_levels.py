@@ -175,7 +175,7 @@ def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) 
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(KernelError, match="128 bytes, which must hold 4 vectors"):
+    with pytest.raises(KernelError, match="a scratchpad of 128 bytes; 1 to 16 do"):
         copy_program(17, scratchpad_bytes=128)
     assert copy_program(16, scratchpad_bytes=128).words
 
