@@ -1,6 +1,7 @@
 """Comparison of engine and instruction set simulator over random programs.
 
-``python -m sim_tb.random_check --programs 2000 --seed 1 --json report.json``
+``python -m sim_tb.random_check --programs 2000 --seed 1 --json report.json``, and with
+``--engine 4`` on a small one (:mod:`sim_tb.random_configs`).
 """
 
 import json
@@ -20,6 +21,7 @@ from isa.files import write_atomically
 from isa.image import DramImage
 
 from .cosim import CosimError, CosimResult, Identity, Job, PeSimulation
+from .random_configs import random_config
 from .random_programs import RandomProgram, random_program
 from .random_reference import differences, listing, run_reference
 
@@ -178,6 +180,9 @@ def _compare(
 def _main(
     programs: Annotated[int, typer.Option(min=1, help="how many")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="of the first")] = 1,
+    engine: Annotated[
+        int | None, typer.Option(min=0, help="number of a random small engine; none: the full one")
+    ] = None,
     report: Annotated[Path | None, typer.Option("--json", help="file for the report")] = None,
     folder: Annotated[Path, typer.Option(help="where files about differing programs go")] = Path(),
 ) -> None:
@@ -188,7 +193,7 @@ def _main(
         task = bar.add_task("random programs", total=programs)
         try:
             found = check_programs(
-                PeConfig(),
+                PeConfig() if engine is None else random_config(engine),
                 programs=programs,
                 seed=seed,
                 folder=folder,

@@ -29,6 +29,7 @@ from sim_tb.cosim import (
     stop_cycles,
 )
 from sim_tb.random_check import check_programs
+from sim_tb.random_configs import random_config
 
 CONFIG = PeConfig()
 #: As small as it gets, so that whatever can fill up does, with the optional instructions.
@@ -41,6 +42,8 @@ SMALL = PeConfig(
     arc_entries=2,
     load_store_queue=2,
 )
+#: Narrow registers, low limits and short program counters, with most instructions.
+NARROW = random_config(11)
 
 SUM = assemble("""
     mov r10, #4
@@ -233,7 +236,7 @@ def test_speed(simulation: PeSimulation, image: DramImage) -> None:
     assert result.cycles_per_second >= 100_000
 
 
-@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 2000), (SMALL, 400)])
+@pytest.mark.parametrize(("config", "programs"), [(CONFIG, 2000), (SMALL, 400), (NARROW, 400)])
 def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> None:
     report = check_programs(config, programs=programs, seed=1, folder=tmp_path)
     assert report.different == ()
@@ -276,6 +279,7 @@ def test_breaking_a_rule_of_the_machine_makes_a_difference(
         (replace(CONFIG, sram="fpga"), 2000),
         (replace(CONFIG, sram="macro"), 2000),
         (replace(CONFIG, counters=False), 500),
+        *((random_config(seed), 500) for seed in range(12)),
     ],
 )
 def test_more_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> None:
