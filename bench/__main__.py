@@ -1,6 +1,5 @@
 """``python -m bench``: measure, and compare with what was recorded."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,9 +9,7 @@ from vip.console import console, steps
 from vip.errors import run_command
 
 from .measure import BENCHMARKS, Measurement, measure
-from .record import made_with, read_record, write_record
-
-RESULTS = Path(__file__).parent / "results"
+from .record import RESULTS, made_with, read_record, write_record
 
 
 def _verdict(new: Measurement, old: float | None) -> str:

