@@ -22,7 +22,7 @@ def diffusion_system(image: Elements) -> Elements:
     """The equations for a block of pixels, which nothing flows into or out of.
 
     Parameters:
-        image: height x width real numbers, at most 21 in all.
+        image: height x width real numbers, at most 20 in all.
 
     Returns:
         Rows of a system as :func:`kernels.gauss.solve` takes it.

@@ -8,7 +8,8 @@ about 1.
 
 For each pivot, Newton's iteration finds the reciprocal from a straight line that is within a
 seventh; three steps square that to less than the last place. The pivot's row is multiplied by it,
-and subtracted from each row below as often as the coefficient there says. Back substitution is one
+and subtracted from each row below as often as the coefficient there says, while the next row's
+product is made. Back substitution is one
 ``m.v.mul.add`` for each unknown, of the whole row with the negated unknowns found so far (0 for the
 others) and, at the right side, 1.
 
@@ -22,8 +23,8 @@ import numpy as np
 
 from isa.assembler import assemble
 from isa.program import Program
-from isa.table import Width
-from isa.timing import RANGE_BYTES
+from isa.table import BY_KEY, Width
+from isa.timing import RANGE_BYTES, passes
 
 from .array_job import addresses, array_job, check_array, check_range
 from .conv_plan import DEFAULT_SCRATCHPAD
@@ -55,7 +56,7 @@ _STEPS = 3
 #: The line ``_LINE[0] - _LINE[1] * pivot``, whose product with a pivot is 1 within 1/7, and 2.
 _LINE = (round(16 / 7 * _ONE), round(8 / 7 * _ONE))
 _CONSTANTS = np.array([*_LINE, 2 * _ONE, 0], _NUMBER)
-_MOST_UNKNOWNS = 21
+_MOST_UNKNOWNS = 20
 _MOST_SYSTEMS = 4096
 _BITS = 8 * _BYTES
 
@@ -65,7 +66,7 @@ class GaussShape:
     """Sizes of the work.
 
     Attributes:
-        unknowns: of a system, 1..21. systems: 1..4096.
+        unknowns: of a system, 1..20. systems: 1..4096.
 
     Raises:
         KernelError: a value outside its range.
@@ -176,7 +177,8 @@ class _Gauss:
         constants, start, source, target, _ = shape.places
         values = round_up((len(_CONSTANTS) + 2) * _BYTES, RANGE_BYTES)
         product = values + round_up(self.row_bytes, RANGE_BYTES)
-        found = product + round_up(self.row_bytes, RANGE_BYTES)
+        other = product + round_up(self.row_bytes, RANGE_BYTES)
+        found = other + round_up(self.row_bytes, RANGE_BYTES)
         slot = round_up(self.system_bytes, RANGE_BYTES)
         first = found + round_up(self.row_bytes, RANGE_BYTES)
         assert first + 2 * slot <= DEFAULT_SCRATCHPAD
@@ -187,7 +189,7 @@ class _Gauss:
             "Scratchpad",
             f"  {0:>4} the line's two numbers, 2 and 0; a reciprocal, and a product",
             f"  {values:>4} negated unknowns, and 1",
-            f"  {product:>4} a row's product",
+            f"  {product:>4} products of two rows",
             f"  {found:>4} unknowns",
             f"  {first:>4} two systems",
             width=Width.W32,
@@ -203,7 +205,8 @@ class _Gauss:
             for name, place in zip(names, places[1:], strict=True)
         )
         self.values = w.constant("values", values, "negated unknowns")
-        self.product = w.constant("product", product, "a row's product")
+        self.product = w.variable("product", product, "a row's product")
+        self.other = w.variable("other", other, "the next row's")
         self.found = w.constant("found", found, "unknowns")
         self.constants = w.variable("constants", constants, "address of the constants")
         self.start = w.constant("start", start, "what the negated unknowns begin with")
@@ -215,6 +218,7 @@ class _Gauss:
         self.pivot_row = w.register("pivot_row", "row of the pivot")
         self.pivot = w.register("pivot", "address of the pivot")
         self.below = w.register("below", "row below it")
+        self.next_row = w.register("next_row", "the row below that")
         self.element = w.register("element", "its element below the pivot; for the moment")
         self.end = w.register("end", "end of the system in use")
 
@@ -274,19 +278,33 @@ class _Gauss:
         w.op("set.vl", self.row)
         self._alone("v.s.mul", self.pivot_row, self.pivot_row, self.inverse)
         w.op("add", self.below, self.pivot_row, self.row_bytes)
-        w.op("add", self.element, self.pivot, self.row_bytes)
         w.op("beq", self.below, self.end, "eliminated")
-        w.label("row_loop")
+        w.op("add", self.element, self.pivot, self.row_bytes)
         w.vector("v.s.mul", self.product, self.pivot_row, self.element)
-        spacing, span = Spacing(), Span(0, self.row_bytes)
-        spacing.needs_drain([], span, passes=2)
-        if spacing.needs_drain([span], Span(self.row_bytes, self.row_bytes)):
+        w.op("add", self.next_row, self.below, self.row_bytes)
+        w.op("beq", self.next_row, self.end, "last_row")
+        w.label("row_loop")
+        w.op("add", self.element, self.element, self.row_bytes)
+        w.vector("v.s.mul", self.other, self.pivot_row, self.element)
+        if self._early():
             w.op("v.drain")
         w.vector("v.v.sub", self.below, self.below, self.product)
-        w.op("add", self.below, self.below, self.row_bytes)
-        w.op("add", self.element, self.element, self.row_bytes)
-        w.op("bne", self.below, self.end, "row_loop")
+        w.swap(self.product, self.other, self.below)
+        w.op("mov", self.below, self.next_row)
+        w.op("add", self.next_row, self.next_row, self.row_bytes)
+        w.op("bne", self.next_row, self.end, "row_loop")
+        w.label("last_row")
+        w.op("v.drain")
+        w.vector("v.v.sub", self.below, self.below, self.product)
         w.label("eliminated")
+
+    def _early(self) -> bool:
+        """Whether a product can be wanted before it is there, with the next one between."""
+        spacing, mul = Spacing(), BY_KEY["v.s.mul[32]"]
+        product, other, row = (Span(n * self.row_bytes, self.row_bytes) for n in range(3))
+        for result in (product, other):
+            spacing.needs_drain([], result, passes=passes(mul))
+        return spacing.needs_drain([product], row)
 
     def _substitute(self) -> None:
         w, last = self.writer, (self.shape.unknowns - 1) * _BYTES
