@@ -63,6 +63,8 @@ async def serve(dut: Any) -> None:
             memory.configure(_PORT, job.behaviour)
             if job.scratchpad is not None:
                 memories.scratchpad = bytes.fromhex(job.scratchpad)
+            if job.sizes is not None:
+                memories.limit(job.sizes, job.limits)
             started = time.perf_counter()
             host.start(job)
             await FallingEdge(dut.idle)

@@ -16,6 +16,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from isa.table import REGISTER_WIDTH
+from pe.scratchpad import read_roles, write_roles
 
 from .engine import TOP, build_engine
 from .models import HostJob, HostResult, MemoryBehaviour, Outcome
@@ -82,6 +83,8 @@ class Job:
         reset: reset the engine before; otherwise it goes on in the state that the job before left.
         scratchpad: what the scratchpad holds at the start, for an engine with ``behavioural``
             memories; None: what it held before.
+        limits: entries of the array range check, and memory requests in flight, that the engine of
+            a ``watched`` simulation may use, each at least 1; None: all that it has.
 
     Raises:
         CosimError: ``parameters`` outside its range.
@@ -95,6 +98,7 @@ class Job:
     identity: Identity = field(default_factory=Identity)
     reset: bool = True
     scratchpad: bytes | None = None
+    limits: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         _within("parameters", self.parameters, (1 << 64) - 1)
@@ -152,7 +156,8 @@ class PeSimulation:
         trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (needs the headers of lz4
             and zlib to be built); 700 bytes a cycle as VCD, at a third of the speed.
         ports_only: they hold the engine's ports alone (:mod:`sim_tb.port_trace`).
-        watched: results have :attr:`CosimResult.in_flight`; see :func:`sim_tb.engine.engine_design`.
+        watched: results have :attr:`CosimResult.in_flight`, and jobs may have limits; see
+            :func:`sim_tb.engine.engine_design`.
 
     Raises:
         sim_tb.build.BuildError: the simulator can't be built.
@@ -167,6 +172,7 @@ class PeSimulation:
         watched: bool = False,
     ) -> None:
         self.config = config
+        self._sizes = (config.arc_entries, config.load_store_queue) if watched else None
         form = trace.suffix.lstrip(".") or "?" if trace else ""
         folder = build_engine(config, form, ports_only=ports_only, watched=watched)
         self._session = Session(folder, TOP, trace=trace)
@@ -237,6 +243,12 @@ class PeSimulation:
             )
         if not 1 <= job.max_cycles < 2**63:
             raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {job.max_cycles}")
+        if job.limits is not None:
+            if self._sizes is None:
+                raise CosimError("limits can only be given to a watched engine")
+            for name, limit, size in zip(("entries", "tags"), job.limits, self._sizes, strict=True):
+                if not 1 <= limit <= size:
+                    raise CosimError(f"limits: {name} must be from 1 to {size}, not {limit}")
         identity = job.identity
         return HostJob(
             words=tuple(job.words),
@@ -248,6 +260,8 @@ class PeSimulation:
             stop_cycles=stop_cycles(config, job.memory),
             identity=(identity.pe_index, identity.vault, identity.slot, identity.pe_count),
             scratchpad=None if job.scratchpad is None else job.scratchpad.hex(),
+            sizes=self._sizes,
+            limits=job.limits,
         )
 
     def _result(self, result: HostResult, max_cycles: int) -> CosimResult | CosimError:
@@ -260,7 +274,9 @@ class PeSimulation:
         }
         if result.outcome is not Outcome.ENDED:
             return CosimError(reasons[result.outcome])
-        if self.config.sram == "behavioural" and not (result.registers and result.scratchpad):
+        readable = self.config.sram == "behavioural"
+        pad = bool(read_roles(self.config) or write_roles(self.config))
+        if readable and not (result.registers and (result.scratchpad or not pad)):
             return CosimError("the memories of the simulated engine are not where they should be")
         return CosimResult(
             state=PeState(result.state),

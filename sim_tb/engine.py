@@ -14,7 +14,7 @@ from soc.designs import Configuration
 from soc.generate import configuration_json, verilog
 
 from .build import BuildError, Design, build, build_folder
-from .readout import CONTROL
+from .readout import CONTROL, WATCH_CONTROL
 
 __all__ = [
     "TOP",
@@ -70,7 +70,7 @@ def engine_design(
             "STATUS_PC_BITS": PC_BITS,
             "COUNTER_BITS": COUNTER_BITS,
         },
-        control=CONTROL,
+        control=WATCH_CONTROL if watched else CONTROL,
         trace=trace,
         trace_levels=int(ports_only),
     )

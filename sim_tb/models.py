@@ -135,7 +135,8 @@ class HostJob:
     """One run as it is handed to the simulator; see :class:`sim_tb.cosim.Job` for the meaning.
 
     ``stop_cycles`` is how long a stopped engine may take to complete what it has issued; one that
-    takes longer hangs.
+    takes longer hangs. ``sizes`` are those of the tables of a watched engine, None for one that
+    is not.
     """
 
     words: tuple[int, ...]
@@ -147,6 +148,8 @@ class HostJob:
     stop_cycles: int
     identity: tuple[int, int, int, int]
     scratchpad: str | None = None
+    sizes: tuple[int, int] | None = None
+    limits: tuple[int, int] | None = None
 
     def to_json(self) -> bytes:
         """The job as JSON."""
@@ -160,6 +163,8 @@ class HostJob:
         raw["behaviour"] = MemoryBehaviour(**raw["behaviour"])
         raw["words"] = tuple(raw["words"])
         raw["identity"] = tuple(raw["identity"])
+        for name in ("sizes", "limits"):
+            raw[name] = raw[name] and tuple(raw[name])
         return cls(**raw)
 
 

@@ -2,13 +2,16 @@
 
 from .models import HostModel
 
-__all__ = ["CONTROL", "EngineMemories"]
+__all__ = ["CONTROL", "WATCH_CONTROL", "EngineMemories"]
 
-#: Verilator control file that makes the memories and what watches (pe_watch.sv), and nothing else,
-#: readable.
+#: Verilator control file that makes the memories, and nothing else, readable.
 CONTROL = """`verilator_config
 public_flat_rd -module "sram_*" -var "words"
-public_flat_rd -module "vip_*_watch" -var "most"
+"""
+#: The same for a watched engine (pe_watch.sv), whose places for transfers can be taken away.
+WATCH_CONTROL = f"""{CONTROL}public_flat_rd -module "vip_*_watch" -var "most"
+forceable -module "arc" -var "taken"
+forceable -module "load_store" -var "free"
 """
 
 _BANKS = 8
@@ -31,11 +34,17 @@ class EngineMemories:
             ]
             for part in ("registers", "scratchpad")
         }
-        self._most = {
-            part: host.array(scope, name, *arrays[scope, name])
-            for scope, name in arrays
+        self._host = host
+        watched = {
+            part: scope.removesuffix(".watch")
+            for scope, _ in arrays
             for part in ("arc", "load_store")
             if scope.endswith(f".{part}.watch")
+        }
+        self._watched = watched
+        self._most = {
+            part: host.array(f"{scope}.watch", "most", *arrays[f"{scope}.watch", "most"])
+            for part, scope in watched.items()
         }
         self._registers = found["registers"][:1]
         self._banks = found["scratchpad"] if len(found["scratchpad"]) == _BANKS else []
@@ -52,6 +61,20 @@ class EngineMemories:
         if not self._most:
             return None
         return int(self._most["arc"][0]), int(self._most["load_store"][0])
+
+    def limit(self, sizes: tuple[int, int], limits: tuple[int, int] | None) -> None:
+        """Let a watched engine behave as one with smaller tables.
+
+        Parameters:
+            sizes: entries of the array range check, and tags, that it has. limits: those that it
+                may use; None: all.
+        """
+        names = (("arc", "taken", True), ("load_store", "free", False))
+        for (part, name, value), size, limit in zip(names, sizes, limits or sizes, strict=True):
+            beyond = (1 << size) - (1 << limit)
+            for suffix, pattern in (("Val", beyond if value else 0), ("En", beyond)):
+                held = self._host.array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
+                held[0] = pattern
 
     @property
     def scratchpad(self) -> bytes:

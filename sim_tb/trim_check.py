@@ -26,6 +26,12 @@ __all__ = [
 
 _BLOCK = 1 << 20
 _FAULT_CYCLES = 10_000
+#: Runs beyond are not repeated to find the fewest transfers in flight.
+_MOST_CYCLES_TO_REPEAT = 5_000_000
+#: A repeated run that takes so many cycles more is broken off.
+_MORE_CYCLES = 1_000
+#: Fewest requests in flight that an engine can be built for.
+_LEAST_REQUESTS = 2
 
 
 class ProgramFaultError(CosimError):
@@ -62,11 +68,14 @@ class Measured:
 
     Attributes:
         config: of the engine. result: how it ended. memory: digest of the memory it left.
+        in_flight: fewest entries of the array range check, and power of two of memory requests in
+            flight, with which it takes the same cycles; None where that was not looked for.
     """
 
     config: PeConfig
     result: CosimResult
     memory: str
+    in_flight: tuple[int, int] | None = None
 
     @property
     def own_cycles(self) -> int:
@@ -137,6 +146,7 @@ def _run(
     work: Workload,
     memory_bytes: int,
     progress: Callable[[int], None] | None,
+    limits: tuple[int, int] | None = None,
 ) -> Measured:
     with DramImage(memory_bytes) as image:
         image.write(0, work.contents)
@@ -146,6 +156,7 @@ def _run(
             memory=work.memory,
             parameters=work.parameters,
             max_cycles=work.max_cycles,
+            limits=limits,
         )
         result = simulation.run(job, progress)
         return Measured(config=simulation.config, result=result, memory=_digest(image))
@@ -154,7 +165,7 @@ def _run(
 def measure(
     work: Workload, config: PeConfig, progress: Callable[[int], None] | None = None
 ) -> Measured:
-    """Run ``work`` on the full engine, watching how much of it is in use at once.
+    """Run ``work`` on the full engine, and find out how many transfers it needs in flight.
 
     Parameters:
         config: of the engine; it has loads and stores of the scratchpad.
@@ -167,12 +178,40 @@ def measure(
     """
     with PeSimulation(config, watched=True) as simulation:
         measured = _run(simulation, work, 1 << config.address_bits, progress)
+        measured = replace(measured, in_flight=_fewest(simulation, work, measured))
     result = measured.result
     if result.state is not PeState.HALTED and not work.may_fault:
         raise ProgramFaultError(
             f"the program faults on the full engine: {result.cause.name} at word {result.pc}"
         )
     return measured
+
+
+def _fewest(simulation: PeSimulation, work: Workload, full: Measured) -> tuple[int, int] | None:
+    """See :attr:`Measured.in_flight`; of a long run what it had in use at most."""
+    used = full.result.in_flight
+    if used is None:
+        return None
+    entries, requests = max(used[0], 1), max(1 << (used[1] - 1).bit_length(), _LEAST_REQUESTS)
+    config = full.config
+    entries, requests = min(entries, config.arc_entries), min(requests, config.load_store_queue)
+    if full.result.cycles > _MOST_CYCLES_TO_REPEAT:
+        return entries, requests
+
+    def same(limits: tuple[int, int]) -> bool:
+        one = replace(work, max_cycles=full.result.cycles + _MORE_CYCLES)
+        try:
+            other = _run(simulation, one, 1 << config.address_bits, None, limits)
+        except CosimError:
+            # It takes longer.
+            return False
+        return other.own_cycles == full.own_cycles and other.end == full.end
+
+    while requests > _LEAST_REQUESTS and same((entries, requests // 2)):
+        requests //= 2
+    while entries > 1 and same((entries - 1, requests)):
+        entries -= 1
+    return entries, requests
 
 
 def _without_fault(config: PeConfig, keys: list[str]) -> tuple[str, ...]:

@@ -332,7 +332,7 @@ def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound
         value, why, guard = 0, "no word uses it", ""
         if users and len(known) == len(studies):
             basis, value, guard = "profiled", max(seen), waits
-            why = "most at once on the full engine's hardware"
+            why = "the fewest that leave the cycles of the runs as they are"
         elif users:
             basis, value = "given", full
             why = f"{users[0]} uses it; no run on the hardware tells how many are in use"

@@ -30,7 +30,7 @@ _STEP = 200_000
 
 @dataclass(frozen=True, kw_only=True)
 class InFlight:
-    """Most that an engine's hardware had in use at once, on runs that never waited for it.
+    """What an engine needs so that its runs take the same cycles as with more.
 
     Attributes:
         arc_entries: entries of the array range check. requests: memory requests in flight.

@@ -60,8 +60,7 @@ def observe(
     if not hardware:
         return Observed(work=work, profile=profile, measured=None)
     measured = measure(work, full, progress)
-    in_flight = measured.result.in_flight
-    if in_flight is not None:
-        entries, requests = in_flight
+    if measured.in_flight is not None:
+        entries, requests = measured.in_flight
         profile = replace(profile, in_flight=InFlight(arc_entries=entries, requests=requests))
     return Observed(work=work, profile=profile, measured=measured)
