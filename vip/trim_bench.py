@@ -21,7 +21,7 @@ from synth.trim import TrimReport, report
 
 from .trimming import Observed, observe
 
-__all__ = ["QUICK", "SAVED", "TARGET", "UNIONS", "TrimRow", "measure_trims", "results"]
+__all__ = ["QUICK", "SAVED", "TARGET", "UNIONS", "TrimRow", "means", "measure_trims", "results"]
 
 #: What areas are told for.
 TARGET = "xc7"
@@ -111,14 +111,18 @@ class TrimRow:
         }
 
 
-def results(rows: Sequence[TrimRow]) -> dict[str, object]:
-    """All rows as plain JSON data, and means over the applications, in which unions don't count."""
+def means(rows: Sequence[TrimRow]) -> dict[str, float]:
+    """Means over the rows of single applications, of which there is one at least, of what is saved."""
     single = [row for row in rows if len(row.applications) == 1]
-    means = {
+    return {
         f"mean_{key}": round(sum(row.saved(measure) for row in single) / len(single), 4)
         for key, measure in SAVED.items()
     }
-    return {"target": TARGET, **means, "rows": [row.to_json() for row in rows]}
+
+
+def results(rows: Sequence[TrimRow]) -> dict[str, object]:
+    """All rows and their :func:`means` as plain JSON data."""
+    return {"target": TARGET, **means(rows), "rows": [row.to_json() for row in rows]}
 
 
 def measure_trims(names: Sequence[str] = (), progress: Progress | None = None) -> list[TrimRow]:

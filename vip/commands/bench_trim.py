@@ -14,7 +14,7 @@ from ..console import console, steps, units_done
 from ..errors import UserError
 from ..fitting import Fitting, fit_application, fit_json
 from ..output import check_outputs, write_json
-from ..trim_bench import QUICK, SAVED, TrimRow, measure_trims, results
+from ..trim_bench import QUICK, SAVED, TrimRow, means, measure_trims, results
 from ..trim_figure import draw_trims
 from .options import JsonOption
 
@@ -88,8 +88,9 @@ def trim(
         console.print(f"{name}: {one.gain:.2f} times the throughput on {one.full.budget.name}")
     if image is not None:
         draw_trims(rows, image)
+    mean = means(rows)
     console.print(
-        f"means: {found['mean_ff_saved']:.1%} of flip-flops, {found['mean_lut_saved']:.1%} of LUTs"
+        f"means: {mean['mean_ff_saved']:.1%} of flip-flops, {mean['mean_lut_saved']:.1%} of LUTs"
     )
     if not all(one.match for one in fits.values()):
         raise UserError("engines of a chip do not do what one alone does")
