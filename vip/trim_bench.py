@@ -112,7 +112,7 @@ class TrimRow:
 
 
 def means(rows: Sequence[TrimRow]) -> dict[str, float]:
-    """Means over the rows of single applications, of which there is one at least, of what is saved."""
+    """What the rows of single applications, of which there is one at least, save in the mean."""
     single = [row for row in rows if len(row.applications) == 1]
     return {
         f"mean_{key}": round(sum(row.saved(measure) for row in single) / len(single), 4)
