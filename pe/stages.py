@@ -7,6 +7,8 @@ which are all that there are. A stage in which no instruction does anything is l
 """
 
 from hdl.config import PeConfig
+from hdl.sram_fpga import DISTRIBUTED_DEPTH
+from isa.timing import WORD_BYTES
 
 from .vector_needs import FOLDED, LONG, VectorNeeds
 
@@ -16,10 +18,11 @@ __all__ = [
     "read_cycles",
     "result_cycles",
     "shift_cycles",
+    "word_cycles",
 ]
 
-#: Operands are latched, worked on, and made words again.
-_VERTICAL_CYCLES = 3
+#: Operands are latched and worked on.
+_OPERAND_CYCLES = 2
 
 
 def _slow(config: PeConfig) -> bool:
@@ -27,9 +30,18 @@ def _slow(config: PeConfig) -> bool:
 
 
 def read_cycles(config: PeConfig) -> int:
-    """Cycles from the address of a vector operand to its data: 1, or 2 with a register behind the
-    block RAMs."""
-    return 2 if _slow(config) else 1
+    """Cycles from the address of a vector operand to its data: 1, or 2 with a register between the
+    block RAMs and the rotation."""
+    block = config.scratchpad_bytes // WORD_BYTES > DISTRIBUTED_DEPTH
+    rotates = config.scratchpad_alignment < WORD_BYTES
+    return 2 if _slow(config) and block and rotates else 1
+
+
+def word_cycles(config: PeConfig) -> int:
+    """Cycles in which what was made of the operands becomes words: 1, or 0 where all that is left
+    to be done is to saturate the elements."""
+    needs = VectorNeeds.of(config)
+    return int(bool(needs.reductions or needs.products.rows or needs.logistic.rows))
 
 
 def fold_cycles(config: PeConfig) -> int:
@@ -59,5 +71,5 @@ def shift_cycles(config: PeConfig) -> int:
 
 def result_cycles(config: PeConfig) -> int:
     """Cycles from the last beat of an element to the one in which its result is written."""
-    vertical = _VERTICAL_CYCLES + fold_cycles(config)
+    vertical = _OPERAND_CYCLES + word_cycles(config) + fold_cycles(config)
     return read_cycles(config) + vertical + horizontal_cycles(config) + shift_cycles(config)

@@ -13,7 +13,7 @@ from hdl.ports import WORD_BITS
 from isa.table import Width
 from isa.timing import WORD_BYTES
 
-from .stages import fold_cycles
+from .stages import fold_cycles, word_cycles
 from .vector_alu import GRANULES, VectorAlu, VectorSaturate
 from .vector_beat import (
     BELOW_BITS,
@@ -37,8 +37,8 @@ __all__ = ["VectorVertical"]
 
 class VectorVertical(Component):
     """Four cycles: latch the operands; operate, or multiply limbs; saturate, or complete the
-    products; add up long products, or fold narrow elements, if any instruction does
-    (:func:`pe.stages.fold_cycles`).
+    products; add up long products, or fold narrow elements. The last two are only there if an
+    instruction needs them (:func:`pe.stages.word_cycles`, :func:`pe.stages.fold_cycles`).
 
     Needs a configuration with at least one vector instruction.
 
@@ -70,14 +70,17 @@ class VectorVertical(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
+        words_kept = word_cycles(self.config)
+        # Cycles behind the latch of the operands.
+        cycles = 1 + words_kept + self.cycles
         beat_1: Any = Signal(operand_beat(self.config), reset_less=True)
         beats: Any = [
             Signal(value_beat(self.config), name=f"beat_{number}", reset_less=True)
-            for number in range(2, 4 + self.cycles)
+            for number in range(2, 2 + cycles)
         ]
         first_pass = Signal(2, reset_less=True)
-        complete = Signal(2 + self.cycles)
-        write = Signal(2 + self.cycles)
+        complete = Signal(cycles)
+        write = Signal(cycles)
         m.d.sync += [
             beat_1.eq(self.operands),
             beats[0].eq(beat_1.value),
@@ -101,12 +104,13 @@ class VectorVertical(Component):
             arrange.reduction.eq(result.reduction),
             arrange.product.eq(result.product),
         ]
-        m.d.sync += words.eq(arrange.words)
+        make = m.d.sync if words_kept else m.d.comb
+        make += words.eq(arrange.words)
         if self.needs.plain.rows:
             self._operate(m, platform, beat_1, result.width, a, b, arrange.plain)
         if self.needs.products.rows:
             self._multiply(m, platform, beat_1, result.width, a, b, carry, arrange.products)
-        self._pair(m, platform, beats[1], first_pass[1], words)
+        self._pair(m, platform, beats[words_kept], first_pass[words_kept], words)
         return m
 
     def _latch(self, m: Module, platform: object, a: Signal, b: Signal, carry: Signal) -> None:

@@ -24,6 +24,9 @@ GROUPS = {
     "no 64-bit": {row.key for row in ROWS if row.width is not Width.W64},
     "only wide": {row.key for row in ROWS if row.width in (Width.W32, Width.W64)},
     "element-wise": {row.key for row in ROWS if row.reduction is None},
+    "sums and comparisons": {
+        row.key for row in ROWS if row.reduction is None and row.vertical is not VerticalOp.MUL
+    },
     "only matrix": {row.key for row in ROWS if row.reduction is not None},
     "long sums, short products": {"m.v.add.add[64]", "m.v.mul.max[8]", "v.v.mul[16]"},
     "long products, short sums": {"v.v.mul[64]", "m.v.nop.add[8]"},
