@@ -43,7 +43,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Share:
-    """What one PE does of a sweep, in this order.
+    """What one PE does of a sweep, in this order. A head never stands alone: the flag behind it is
+    its own, and what ends the sweep comes behind another run.
 
     Attributes:
         head: first updates of a pair whose rest the next PE makes; None: none.

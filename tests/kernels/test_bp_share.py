@@ -39,6 +39,7 @@ def test_every_update_is_made_once_and_evenly(lines: int, updates: int, sharers:
             made[share.line] += 1
             times[-1] += 1.2 * updates
         if share.head is not None:
+            assert share.pairs or share.line is not None or share.tail is not None
             tail = shares[pe + 1].tail
             assert tail is not None
             assert (tail.pair, tail.first) == (share.head.pair, share.head.updates)
