@@ -8,12 +8,12 @@ from hdl.config import PeConfig
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.program import Program
-from isa.table import MIN_REGISTER_WIDTH, Opcode, Unit
+from isa.table import MIN_REGISTER_WIDTH, Instruction, Opcode, Unit
 from isa.timing import WORD_BYTES
 
 from .errors import CoverageError
 from .facts import Facts
-from .profile import Profile
+from .profile import InFlight, Profile
 from .reach import place
 from .values import Values
 
@@ -28,6 +28,7 @@ _NAMED = 6
 
 _LEAST_SCRATCHPAD = 64
 _LEAST_ADDRESS_BITS = 12
+_LEAST_QUEUE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,13 +180,12 @@ def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound
     counted are the places in a word of the scratchpad at which accesses may begin."""
 
     def needed(study: Study, facts: Facts) -> dict[int, int]:
-        rows = study.values.flow.rows
         found = {word: WORD_BYTES // step for word, step in facts.alignment.items()}
-        for word in found:
-            row = rows[word]
+        for word in study.values.facts.executed:
+            row = study.values.flow.rows[word]
             if row.reduction is not None and row.width is not None:
-                # A row of a matrix begins at any element.
-                found[word] = max(found[word], WORD_BYTES // row.width.bytes)
+                # A row of a matrix begins at any element, so an engine with the instruction has it.
+                found[word] = max(found.get(word, 1), WORD_BYTES // row.width.bytes)
         return found
 
     bound = _settle(
@@ -310,42 +310,61 @@ def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound
     """Entries of the array range check, and of the load-store queue: they decide about cycles
     alone, so what was seen on the hardware is safe for every run."""
 
-    def first(wanted: Callable[[int, Unit], bool]) -> list[str]:
-        return [
-            study.place(word)
-            for study in studies
-            for word, row in study.values.flow.rows.items()
-            if word in study.values.facts.executed and wanted(row.opcode, row.unit)
-        ][:1]
+    transfers = (Opcode.LD_SRAM, Opcode.ST_SRAM)
+    entries = _waiting(
+        studies,
+        "arc_entries",
+        config.arc_entries,
+        lambda row: row.opcode in transfers,
+        lambda known: max(known.arc_entries, 1),
+        1,
+    )
+    queue = _waiting(
+        studies,
+        "load_store_queue",
+        config.load_store_queue,
+        lambda row: row.unit is Unit.LOAD_STORE,
+        lambda known: _power_of_two(known.requests, _LEAST_QUEUE),
+        _LEAST_QUEUE,
+    )
+    return entries, queue
 
-    transfers = first(lambda opcode, unit: opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM))
-    accesses = first(lambda opcode, unit: unit is Unit.LOAD_STORE)
-    measured = [None if study.profile is None else study.profile.in_flight for study in studies]
-    known = [item for item in measured if item is not None]
-    waits = "waits: the same results, later"
-    bounds = []
-    for name, users, full, seen, least in (
-        ("arc_entries", transfers, config.arc_entries, [m.arc_entries for m in known], 1),
-        ("load_store_queue", accesses, config.load_store_queue, [m.requests for m in known], 2),
-    ):
-        basis: Basis = "proved"
-        value, why, guard = 0, "no word uses it", ""
-        if users and len(known) == len(studies):
-            basis, value, guard = "profiled", max(seen), waits
+
+def _waiting(
+    studies: Sequence[Study],
+    name: str,
+    full: int,
+    uses: Callable[[Instruction], bool],
+    size_of: Callable[[InFlight], int],
+    least: int,
+) -> Bound:
+    """A size beyond which a run waits."""
+    basis: Basis
+    users = []
+    for study in studies:
+        rows = study.values.flow.rows
+        words = [word for word in study.values.facts.executed if uses(rows[word])]
+        if words:
+            users.append((study, min(words)))
+    if not users:
+        value, basis, why, guard = least, "proved", "no word uses it", ""
+    else:
+        known = [None if user.profile is None else user.profile.in_flight for user, _ in users]
+        sizes = [size_of(item) for item in known if item is not None]
+        if len(sizes) == len(users):
+            value, basis = max(sizes), "profiled"
             why = "the fewest that leave the cycles of the runs as they are"
-        elif users:
-            basis, value = "given", full
-            why = f"{users[0]} uses it; no run on the hardware tells how many are in use"
-        size = value if name == "arc_entries" else _power_of_two(value, least)
-        bounds.append(
-            Bound(
-                name=name,
-                value=value,
-                size=min(max(size, least), full),
-                full=full,
-                basis=basis,
-                why=why,
-                guard=guard,
-            )
-        )
-    return bounds[0], bounds[1]
+            guard = "waits: the same results, later"
+        else:
+            user, word = users[known.index(None)]
+            value, basis, guard = full, "given", ""
+            why = f"{user.place(word)} uses it; no run on the hardware tells how many are needed"
+    return Bound(
+        name=name,
+        value=value,
+        size=min(value, full),
+        full=full,
+        basis=basis,
+        why=why,
+        guard=guard,
+    )

@@ -246,6 +246,25 @@ def test_unions_take_the_most_of_all() -> None:
     assert bounds["max_mr"].profiled == ()
 
 
+def test_matrices_that_no_run_reached_keep_the_scratchpad_fine_grained() -> None:
+    program = assemble(
+        "ld.reg [64-bit] r6, r5\nmov r8, r6\nld.sram [8-bit] r6, r6, r0\nbge r8, r7, few\n"
+        "m.v.add.add [8-bit] r6, r6, r6\nfew: halt\n"
+    )
+    with DramImage(1 << 16) as image:
+        profile = profile_run(program, image, FULL)
+    assert 4 not in profile.facts.executed
+    result = report(program, FULL, [profile], allow_uncovered=True)
+    assert "m.v.add.add[8]" in result.trimmed.instructions
+    assert result.trimmed.scratchpad_alignment == 1
+
+
+def test_only_programs_that_load_need_a_run_on_hardware() -> None:
+    profile = replace(copy_profile(20, 70), in_flight=InFlight(arc_entries=2, requests=9))
+    trimmed = trim([COPY, assemble("halt\n")], FULL, [profile])
+    assert (trimmed.arc_entries, trimmed.load_store_queue) == (2, 16)
+
+
 def test_given_address_bits() -> None:
     program = assemble("ld.reg [8-bit] r6, r5\nhalt\n")
     result = report(program, FULL, address_bits=20)
