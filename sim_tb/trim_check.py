@@ -163,12 +163,18 @@ def _run(
 
 
 def measure(
-    work: Workload, config: PeConfig, progress: Callable[[int], None] | None = None
+    work: Workload,
+    config: PeConfig,
+    progress: Callable[[int], None] | None = None,
+    *,
+    watched: bool = True,
 ) -> Measured:
-    """Run ``work`` on the full engine, and find out how many transfers it needs in flight.
+    """Run ``work`` on the full engine.
 
     Parameters:
-        config: of the engine; it has loads and stores of the scratchpad.
+        config: of the engine.
+        watched: find out how many transfers it needs in flight, too; the engine then has loads and
+            stores of the scratchpad.
         progress: called now and then with the cycles so far.
 
     Raises:
@@ -176,7 +182,7 @@ def measure(
         CosimError: a run that does not end.
         sim_tb.build.BuildError: the simulator can't be built.
     """
-    with PeSimulation(config, watched=True) as simulation:
+    with PeSimulation(config, watched=watched) as simulation:
         measured = _run(simulation, work, 1 << config.address_bits, progress)
         measured = replace(measured, in_flight=_fewest(simulation, work, measured))
     result = measured.result
@@ -258,7 +264,7 @@ def check_trimmed(
         sim_tb.build.BuildError: a simulator can't be built.
     """
     removed = sorted(full.instructions - trimmed.instructions)
-    one = before or measure(work, full, progress)
+    one = before or measure(work, full, progress, watched=False)
     begun = one.result.cycles
 
     def shifted(cycles: int) -> None:
