@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
+from hdl.priority import lowest_one
 from isa.timing import RANGE_BYTES
 
 from .features import Features
@@ -156,8 +157,6 @@ class Arc(Component):
         m.d.comb += [
             self.conflict.eq(conflicts.any()),
             self.full.eq(taken.all()),
+            self.entry.eq(lowest_one(~taken)),
         ]
-        for number in reversed(range(config.arc_entries)):
-            with m.If(~taken[number]):
-                m.d.comb += self.entry.eq(number)
         return m

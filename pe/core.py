@@ -206,6 +206,7 @@ class Pe(Component):
             counters.clear.eq(sequencer.clear),
             counters.count.eq(sequencer.active),
             counters.event.eq(Mux(sequencer.run, issue.event, PeCounter.STALL_FENCE)),
+            counters.waits.eq(operands.waits),
             counters.busy.eq(vector.beat),
             counters.loaded.eq(dispatch.loaded),
             counters.stored.eq(dispatch.stored),

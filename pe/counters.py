@@ -23,7 +23,8 @@ class Counters(Component):
 
     Members:
         clear: in; start again from 0 (while nothing is counted).
-        count: in; count this cycle. event: in; as which. busy: in; as ``VECTOR_BUSY`` too.
+        count: in; count this cycle. event: in; as which. waits: in; ``STALL_FETCH`` is a
+            ``STALL_REGISTER``. busy: in; as ``VECTOR_BUSY`` too.
         loaded, stored: in, bytes.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
     """
@@ -35,6 +36,7 @@ class Counters(Component):
                 "clear": In(1),
                 "count": In(1),
                 "event": In(EVENT_BITS),
+                "waits": In(1),
                 "busy": In(1),
                 "loaded": In(byte_bits(config)),
                 "stored": In(byte_bits(config)),
@@ -62,12 +64,17 @@ class Counters(Component):
                 ("count", self.count),
                 ("busy", self.busy),
                 ("event", self.event),
+                ("waits", self.waits),
                 ("loaded", self.loaded),
                 ("stored", self.stored),
             )
         }
         m.d.sync += [signal.eq(getattr(self, name)) for name, signal in late.items()]
 
+        event = Signal(EVENT_BITS)
+        m.d.comb += event.eq(late["event"])
+        with m.If(late["waits"] & (late["event"] == PeCounter.STALL_FETCH)):
+            m.d.comb += event.eq(PeCounter.STALL_REGISTER)
         for counter in PeCounter:
             if counter is PeCounter.CYCLES:
                 step = late["count"]
@@ -78,7 +85,7 @@ class Counters(Component):
             elif counter is PeCounter.BYTES_STORED:
                 step = late["stored"]
             else:
-                step = late["count"] & (late["event"] == counter)
+                step = late["count"] & (event == counter)
             m.d.comb += getattr(bank, f"step_{counter.value}").eq(step)
         return m
 

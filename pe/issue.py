@@ -164,7 +164,8 @@ class Issue(Component):
                 m.d.comb += own_cause.eq(FaultCause.REGISTER_RANGE)
 
         moves = self._offer(m, settings, check, now, sound)
-        control = self._control(m, settings, sound & ~check.bad_setting)
+        # A bad setting is taken too: nothing comes behind its fault that could see it.
+        control = self._control(m, settings, sound)
         m.d.comb += [
             scalar.eq(sound & is_scalar),
             fire.eq(scalar | moves | control),
@@ -263,8 +264,6 @@ class Issue(Component):
         passed_on = vector | fields.is_unit(d.unit, IssueClass.LOAD_STORE)
         with m.If(~present):
             m.d.comb += event.eq(PeCounter.STALL_FETCH)
-            with m.If(self.next_waits):
-                m.d.comb += event.eq(PeCounter.STALL_REGISTER)
         with m.Elif(self.cause != FaultCause.NONE):
             m.d.comb += event.eq(PeCounter.STALL_FENCE)
         with m.Elif(fire):

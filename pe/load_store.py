@@ -8,6 +8,7 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import MemoryPort
+from hdl.priority import lowest_one
 from hdl.sram import Sram
 
 from .arc import entry_bits
@@ -115,9 +116,7 @@ class LoadStore(Component):
         take = Signal()
         m.d.comb += take.eq(free.any() & (~request.tag_ready | request.tag_taken))
         chosen = Signal(config.tag_bits)
-        for number in reversed(range(config.load_store_queue)):
-            with m.If(free[number]):
-                m.d.comb += chosen.eq(number)
+        m.d.comb += chosen.eq(lowest_one(free))
         ready = Signal()
         tag = Signal(config.tag_bits)
         m.d.comb += [request.tag_ready.eq(ready), request.tag.eq(tag)]

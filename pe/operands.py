@@ -45,7 +45,8 @@ class Operands(Component):
     """Holds one instruction while its registers are read, until all of them hold their values.
 
     The registers are addressed by the fetched word itself; the word is decoded while they are
-    read. The result of the scalar instruction ahead is passed on as it is made.
+    read. The result of the scalar instruction ahead is passed on as it is made; what a load brings
+    is there two cycles after it is written.
 
     Members:
         run: in; 0 discards the instruction. redirect: in; so does 1, and it is not offered.
@@ -128,6 +129,7 @@ class Operands(Component):
             ]
         # Whether there is such an instruction is known here already.
         waits = Signal()
+        again = Signal()
         m.d.comb += [
             waits.eq(
                 d.legal
@@ -138,13 +140,12 @@ class Operands(Component):
                     | (d.reads_c & missing[2])
                 )
             ),
-            self.waits.eq(held & waits & ~self.redirect),
+            self.waits.eq(held & (waits | again) & ~self.redirect),
         ]
-        # Registers are read again while one of them lacks its value, and only then: nothing else
-        # changes them meanwhile. So the choice of an address does not depend on what happens to
-        # the instruction in this cycle.
-        again = Signal()
-        m.d.comb += [again.eq(held & waits), self.read.eq(again | take)]
+        # Registers are read again in the cycle after one of them lacked its value, and only then:
+        # nothing else changes them meanwhile. So the choice of an address depends on a register.
+        m.d.sync += again.eq(held & waits & self.run & ~self.redirect)
+        m.d.comb += self.read.eq(again | take)
         for index, number, later in zip(self.index, numbers, following, strict=True):
             m.d.comb += index.eq(Mux(again, number, later))
 
@@ -159,7 +160,7 @@ class Operands(Component):
         m.d.comb += [immediate.eq(d.value), target.eq(pc + d.value)]
         offer: Any = self.offer.payload
         m.d.comb += [
-            self.offer.valid.eq(held & ~waits),
+            self.offer.valid.eq(held & ~waits & ~again),
             *(offer.decoded[name].eq(d[name]) for name, _ in issued(self.config)),
             offer.pc.eq(pc),
             offer.outside.eq(outside),

@@ -15,10 +15,16 @@ from isa.table import VerticalOp, Width
 from .vector_beat import WIDTH_BITS, lanes_of
 from .vector_needs import VectorNeeds
 
-__all__ = ["GRANULES", "VectorAlu", "VectorSaturate"]
+__all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "subtracts"]
 
 #: Bits of the flags of a word: one for each of its narrowest elements.
 GRANULES = WORD_BITS // min(Width).bits
+
+
+def subtracts(vertical: Value, needs: VectorNeeds) -> Value:
+    """Whether the operation of ``needs`` with the code ``vertical`` takes a difference."""
+    wanted = (VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)
+    return one_of(vertical, wanted, needs.plain.verticals)
 
 
 class VectorAlu(Component):
@@ -31,6 +37,7 @@ class VectorAlu(Component):
 
     Members:
         a, b: in; the operands' words.
+        subtract: in; :func:`subtracts` of ``vertical``, made a cycle ahead, as all bits need it.
         vertical: in; code of :class:`isa.table.VerticalOp`. width: in; of :class:`isa.table.Width`.
         value: out. overflows, negative: out, a bit for each of the configuration's narrowest
             elements, valid at the last one of a lane: the sum is out of range, the exact one is
@@ -44,6 +51,7 @@ class VectorAlu(Component):
             {
                 "a": In(WORD_BITS),
                 "b": In(WORD_BITS),
+                "subtract": In(1),
                 "vertical": In(max(VerticalOp).bit_length()),
                 "width": In(WIDTH_BITS),
                 "value": Out(WORD_BITS),
@@ -70,7 +78,7 @@ class VectorAlu(Component):
         m.d.comb += [
             adder.a.eq(self.a),
             adder.b.eq(self.b),
-            adder.subtract.eq(is_(VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)),
+            adder.subtract.eq(self.subtract),
         ]
         if count > 1:
             m.d.comb += adder.joins.eq(lane_joins(lanes, granule, WORD_BITS))

@@ -94,8 +94,13 @@ class VectorControl(Component):
         is_waiting = Signal()
         # Where the second operand goes on; a row of a matrix starts it anew.
         second = Signal(len(now.second), reset_less=True)
-        word = Signal(_row_bits(config) - TAIL_BITS)
+        # Number of the row's last byte; words of the row behind this one; this is its first.
+        row_end = Signal(_row_bits(config), reset_less=True)
+        left = Signal(_row_bits(config) - TAIL_BITS, reset_less=True)
+        first_word = Signal(reset_less=True)
         pass_index = Signal(pass_bits(config))
+        following: Any = Signal(vector_command(config))
+        m.d.comb += following.eq(Mux(is_waiting, waiting, self.command.payload))
 
         reduces = one_of(kind, [VectorKind.MATRIX_VECTOR.value], kinds)
         scalar = one_of(kind, [VectorKind.VECTOR_SCALAR.value], kinds)
@@ -107,13 +112,12 @@ class VectorControl(Component):
             unary = unary | logistic
             product = product & ~logistic
 
-        # Number of the row's last byte; without its low bits, that of the row's last word.
-        row_end = Signal(_row_bits(config))
+        following_end = Signal(_row_bits(config))
         last_element = Signal((config.vl_limit - 1).bit_length())
-        m.d.comb += last_element.eq(now.vl - 1)
+        m.d.comb += last_element.eq(following.vl - 1)
         for each in needs.widths:
-            with m.If(is_width(width, [each], needs)):
-                m.d.comb += row_end.eq(Cat(Const(each.bytes - 1, each.value), last_element))
+            with m.If(is_width(fields.width.unpack(following.width), [each], needs)):
+                m.d.comb += following_end.eq(Cat(Const(each.bytes - 1, each.value), last_element))
         final_pass = Signal(PASS_BITS)
         for each in needs.products.widths:
             with m.If(product & is_width(width, [each], needs)):
@@ -128,7 +132,7 @@ class VectorControl(Component):
         last = Signal()
         m.d.comb += [
             last_pass.eq(pass_index == final_pass),
-            last_word.eq(word == row_end[TAIL_BITS:]),
+            last_word.eq(left == 0),
             last.eq(last_pass & last_word & last_row),
         ]
         tail = Signal(TAIL_BITS)
@@ -144,7 +148,8 @@ class VectorControl(Component):
                     pass_index.eq(0),
                     # Rows follow one another without a gap, whatever their length.
                     now.first.eq(now.first + tail + 1),
-                    word.eq(word + 1),
+                    left.eq(left - 1),
+                    first_word.eq(0),
                 ]
                 with m.If(~scalar):
                     m.d.sync += second.eq(second + WORD_BYTES)
@@ -152,7 +157,8 @@ class VectorControl(Component):
                     m.d.sync += now.result.eq(now.result + WORD_BYTES)
                 with m.Elif(last_word):
                     m.d.sync += [
-                        word.eq(0),
+                        left.eq(row_end[TAIL_BITS:]),
+                        first_word.eq(1),
                         second.eq(now.second),
                         now.mr.eq(now.mr - 1),
                         now.result.eq(now.result + (Const(1, 1) << width)),
@@ -160,14 +166,14 @@ class VectorControl(Component):
             with m.Else():
                 m.d.sync += pass_index.eq(pass_index + 1)
         with m.Else():
-            following: Any = Signal(vector_command(config))
-            m.d.comb += following.eq(Mux(is_waiting, waiting, self.command.payload))
             m.d.sync += [
                 running.eq(is_waiting | accept),
                 is_waiting.eq(0),
                 now.eq(following),
                 second.eq(following.second),
-                word.eq(0),
+                row_end.eq(following_end),
+                left.eq(following_end[TAIL_BITS:]),
+                first_word.eq(1),
                 pass_index.eq(0),
             ]
 
@@ -175,7 +181,7 @@ class VectorControl(Component):
         m.d.comb += [
             start.eq(running & (pass_index == 0)),
             self.read_first.eq(start),
-            self.read_second.eq(start & ~unary & (~scalar | (word == 0))),
+            self.read_second.eq(start & ~unary & (~scalar | first_word)),
             self.address_first.eq(now.first),
             self.address_second.eq(second),
             self.beat.eq(running),
@@ -192,7 +198,7 @@ class VectorControl(Component):
             operands[0].vertical.eq(now.vertical),
             operands[0].broadcast.eq(scalar),
             operands[0].pass_index.eq(pass_index),
-            value.first.eq((word == 0) | ~reduces),
+            value.first.eq(first_word | ~reduces),
             value.result.width.eq(now.width),
             value.result.product.eq(product),
             value.result.reduction.eq(now.reduction),

@@ -1,12 +1,13 @@
 """The first levels of the reduction tree, for lanes of 8 and 16 bits."""
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
+from hdl.quad_reducer import QuadReducer
 from hdl.simd import LaneReducer
 from isa.table import Width
 
@@ -24,7 +25,8 @@ class VectorFold(Component):
 
     Narrow products are ready while long ones are still being added up, so the levels that only
     narrow lanes have are done beside :class:`pe.vector_products.PassSum`. The upper half of the
-    word is combined with the lower one; of 8-bit elements, the four results once more.
+    word is combined with the lower one; of 8-bit elements, the four results once more, or in
+    FPGAs all at once (:mod:`hdl.quad_reducer`).
 
     Members:
         words: in; the elements as :class:`pe.vector_words.VectorWords` arranges them.
@@ -52,9 +54,42 @@ class VectorFold(Component):
         m = Module()
         needs = self.needs
         scale = 2 if needs.products.rows else 1
-        half = scale * WORD_BITS // 2
-        words = Signal(2 * half)
+        words = Signal(scale * WORD_BITS)
         m.d.comb += words.eq(self.words)
+        bytewise = is_width(self.width, [Width.W8], needs)
+        apart = self.config.sram != "macro" and Width.W8 in needs.widths
+        wider = needs.of_widths([Width.W16]) if apart else needs
+        if wider.rows:
+            results = self._halved(m, platform, words, scale, wider)
+        else:
+            results = [Const(0, 1), Const(0, 1)]
+        if apart:
+            results = [
+                Mux(bytewise, self._quad(m, platform, words, scale, side), result)
+                for side, result in enumerate(results)
+            ]
+        m.d.comb += [self.lower.eq(results[0]), self.upper.eq(results[1])]
+        return m
+
+    def _quad(self, m: Module, platform: object, words: Value, scale: int, side: int) -> Value:
+        """Of 8-bit elements, those that end up on one side, reduced in one step."""
+        size = Width.W8.bits * scale
+        quad = QuadReducer(size, self.needs.of_widths([Width.W8]).reductions)
+        m.submodules[f"quad_{side}"] = once(quad, platform)
+        for index, element in enumerate(_side(side)):
+            m.d.comb += [
+                quad.values[index].eq(words.word_select(element, size)),
+                quad.use[index].eq(self.tail >= element),
+            ]
+        m.d.comb += quad.reduction.eq(self.reduction)
+        return quad.result
+
+    def _halved(
+        self, m: Module, platform: object, words: Value, scale: int, needs: VectorNeeds
+    ) -> list[Value]:
+        """Elements of the widths of ``needs``: the word's halves combined, and of 8-bit ones the
+        results once more."""
+        half = len(words) // 2
         narrowest = min(needs.widths)
         granule = narrowest.bits * scale
         count = half // granule
@@ -95,5 +130,11 @@ class VectorFold(Component):
                 ]
                 folded = Cat(pair.value, pair.sign).as_signed()
                 results[side] = Mux(bytewise, folded, results[side])
-        m.d.comb += [self.lower.eq(results[0]), self.upper.eq(results[1])]
-        return m
+        return results
+
+
+def _side(side: int) -> tuple[int, int, int, int]:
+    """Elements of a word of eight that are folded to the lower (0) or upper (1) result: a pair of
+    one from each half of the word, and another."""
+    first, second = 2 * side, 2 * side + 1
+    return first, first + _HALF_BYTES, second, second + _HALF_BYTES

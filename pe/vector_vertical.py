@@ -14,7 +14,7 @@ from isa.table import Width
 from isa.timing import WORD_BYTES
 
 from .stages import fold_cycles, word_cycles
-from .vector_alu import GRANULES, VectorAlu, VectorSaturate
+from .vector_alu import GRANULES, VectorAlu, VectorSaturate, subtracts
 from .vector_beat import (
     BELOW_BITS,
     ResultFields,
@@ -161,7 +161,9 @@ class VectorVertical(Component):
         value = Signal(WORD_BITS, reset_less=True)
         overflows = Signal(GRANULES, reset_less=True)
         negative = Signal(GRANULES, reset_less=True)
-        m.d.comb += [alu.a.eq(a), alu.b.eq(b)]
+        subtract = Signal(reset_less=True)
+        m.d.sync += subtract.eq(subtracts(vertical_of(self.config, self.operands), self.needs))
+        m.d.comb += [alu.a.eq(a), alu.b.eq(b), alu.subtract.eq(subtract)]
         m.d.comb += [
             alu.vertical.eq(vertical_of(self.config, beat)),
             alu.width.eq(ResultFields.of(self.config, beat.value.result).width),

@@ -133,6 +133,8 @@ def test_waits_for_a_load_and_takes_its_value():
             assert (ctx.get(dut.offer.valid), ctx.get(dut.waits)) == (0, 1)
             await ctx.tick()
         await bench.write(ctx, 3, 12345)
+        assert (ctx.get(dut.offer.valid), ctx.get(dut.waits)) == (0, 1)
+        await ctx.tick()
         assert (ctx.get(dut.offer.valid), ctx.get(dut.waits)) == (1, 0)
         assert ctx.get(dut.offer.payload.second) == 12345
 
