@@ -46,7 +46,7 @@ def draw_types(cut: TrimReport, path: Path, *, name: str) -> None:
         for kind in sorted({kind for types in counts.values() for kind in types.get(unit, {})})
     ]
     figure = Figure(
-        figsize=(_INCHES_WIDE, 2.2 + 0.32 * len(programs) + 0.1 * len(kinds)), layout="constrained"
+        figsize=(_INCHES_WIDE, 1.4 + 0.25 * len(programs) + 0.06 * len(kinds)), layout="constrained"
     )
     FigureCanvasAgg(figure)
     axis = figure.subplots()
@@ -70,7 +70,7 @@ def draw_types(cut: TrimReport, path: Path, *, name: str) -> None:
         )
         ends = [end + share for end, share in zip(ends, shares, strict=True)]
     axis.set(xlim=(0, 100), xlabel="percent of the words that can be reached")
-    axis.invert_yaxis()
+    axis.set_ylim(len(names) - 0.4, -0.6)
     figure.legend(loc="outside lower center", ncols=4, fontsize=8)
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
