@@ -209,20 +209,25 @@ class ProgramBuilder:
         last = self.config.scratchpad_bytes - size
         held = [value for value in self.known.values() if value <= last]
         if held and self.random.random() < 0.5:
-            return self.random.choice(held)
+            return self._aligned(self.random.choice(held))
         near = self.random.randint(0, min(last, 96))
-        return self.random.choice((near, self.random.randint(0, last), last, near & ~7))
+        anywhere = self.random.randint(0, last)
+        return self._aligned(self.random.choice((near, anywhere, last, near & ~7)))
 
     def dram_address(self, window: Span, size: int) -> int:
         """An address in ``window`` with ``size`` bytes behind it, likely near others."""
         last = window.start + window.size - size
         held = [value for value in self.known.values() if window.start <= value <= last]
         if held and self.random.random() < 0.3:
-            return self.random.choice(held)
+            return self._aligned(self.random.choice(held))
         near = self.random.randint(max(window.start, last - 128), last)
         low = window.start + self.table.size
         chosen = (near, self.random.randint(window.start, last), last, near & ~31)
-        return max(window.start, self.random.choice((*chosen, min(last, low))))
+        return self._aligned(max(window.start, self.random.choice((*chosen, min(last, low)))))
+
+    def _aligned(self, address: int) -> int:
+        """Where the engine can begin an access, at ``address`` or in front of it."""
+        return address & -self.config.scratchpad_alignment
 
     def in_table(self, span: Span) -> bool:
         """Whether a byte of ``span`` must not be written."""

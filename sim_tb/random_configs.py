@@ -3,7 +3,7 @@
 from random import Random
 
 from hdl.config import PeConfig
-from isa.table import INSTRUCTIONS, Unit
+from isa.table import BY_KEY, INSTRUCTIONS, Unit, Width
 
 from .program_builder import NEEDED
 
@@ -28,6 +28,11 @@ def random_config(seed: int) -> PeConfig:
             keys -= {row.key for row in INSTRUCTIONS if row.mnemonic == kind}
     scratchpad = random.choice((64, 128, 512, 1024))
     address_bits = random.randint(max(12, scratchpad.bit_length() + 2), 30)
+    narrowest = min(
+        (BY_KEY[key].width or Width.W64 for key in keys if BY_KEY[key].reduction is not None),
+        default=Width.W64,
+    )
+    alignments = [width.bytes for width in Width if width <= narrowest]
     return PeConfig(
         instructions=frozenset(keys),
         instruction_words=random.choice((128, 256, 1024)),
@@ -40,4 +45,5 @@ def random_config(seed: int) -> PeConfig:
         load_store_queue=random.choice((2, 8, 64)),
         address_bits=address_bits,
         counters=random.random() < 0.5,
+        scratchpad_alignment=random.choice((1, random.choice(alignments))),
     )

@@ -49,6 +49,7 @@ def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -
         pe_count=program.pe_count,
         parameters=program.parameters,
         scratchpad_bytes=config.scratchpad_bytes,
+        scratchpad_alignment=config.scratchpad_alignment,
         registers=config.registers,
         address_bits=config.address_bits,
         instructions=config.instructions,
