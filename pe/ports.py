@@ -18,9 +18,9 @@ class ScratchpadReadPort(wiring.Signature):
     Members:
         enable: out; 1 reads the eight bytes from ``address`` on (any alignment; wraps at the end).
         address: out, byte address.
-        data: in, byte ``address`` in bits 7:0; valid in the cycle after ``enable`` and held until
-            the cycle after the next one. A byte written in the very cycle in which it is read comes
-            out old or new: undefined.
+        data: in, byte ``address`` in bits 7:0; valid in the cycle after ``enable``, or one later for
+            vector operands (:func:`pe.stages.read_cycles`), and held as long after the next one. A
+            byte written in the very cycle in which it is read, or in the one before, is undefined.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -31,7 +31,8 @@ class ScratchpadWritePort(wiring.Signature):
     """Write port of the scratchpad, seen from the user.
 
     Members (out): ``address`` (byte address, any alignment, wraps at the end), ``data`` (its first
-    byte in bits 7:0) and ``strobe``, the bytes to write (0: none). Written at the end of the cycle.
+    byte in bits 7:0) and ``strobe``, the bytes to write (0: none). Written at the end of the cycle,
+    or of the next one.
     """
 
     def __init__(self, config: PeConfig) -> None:
