@@ -18,7 +18,7 @@ class ScratchpadReadPort(wiring.Signature):
     Members:
         enable: out; 1 reads the eight bytes from ``address`` on (any alignment; wraps at the end).
         address: out, byte address.
-        data: in, byte ``address`` in bits 7:0; valid in the cycle after ``enable``, or one later for
+        data: in, byte ``address`` in bits 7:0; valid in the cycle after ``enable`` or one later for
             vector operands (:func:`pe.stages.read_cycles`), and held as long after the next one. A
             byte written in the very cycle in which it is read, or in the one before, is undefined.
     """
