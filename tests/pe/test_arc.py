@@ -10,9 +10,14 @@ def _range(rng, size):
     return start, -(-min(size, start + rng.choice((1, 2, 8, 32, 300))) // UNIT_BYTES)
 
 
-@pytest.mark.parametrize("entries", [1, 3, 20])
-def test_against_a_list_of_ranges(simulate, rng, entries):
-    config = PeConfig(arc_entries=entries)
+@pytest.mark.parametrize(
+    ("entries", "gone", "share"),
+    [(1, "", 0.3), (3, "", 0.3), (20, "", 0.3), (3, "st.sram", 0.0), (3, "ld.sram", 1.0)],
+)
+def test_against_a_list_of_ranges(simulate, rng, entries, gone, share):
+    """``share`` of the transfers are stores."""
+    keys = frozenset(row.key for row in PeConfig().rows if row.mnemonic != gone)
+    config = PeConfig(instructions=keys, arc_entries=entries)
     dut = Arc(config)
     size = config.scratchpad_bytes
 
@@ -60,7 +65,7 @@ def test_against_a_list_of_ranges(simulate, rng, entries):
             ctx.set(dut.allocate, allocate)
             if allocate:
                 assert entry not in table
-                store = rng.random() < 0.3
+                store = rng.random() < share
                 columns = 1 if store else rng.choice((1, 1, 2, 5))
                 start, end = _range(rng, size)
                 table[entry] = [start, end, columns, store]

@@ -14,11 +14,13 @@ from pe.register_file import RegisterFile
 M64 = (1 << 64) - 1
 
 
+FULL = PeConfig()
+
+
 class Bench:
     """The stage, with the registers that it reads; ``r`` holds 100 * its number."""
 
-    def __init__(self):
-        config = PeConfig()
+    def __init__(self, config=FULL):
         self.dut = Operands(config)
         self.registers = RegisterFile(config)
         decode = Decode(config)
@@ -89,6 +91,19 @@ def test_operands(key, operands, expected):
         assert tuple(ctx.get(payload[name]) for name in ("a", "first", "second")) == expected
         if key == "blt":
             assert ctx.get(payload.target) == 7 - 3
+
+    bench.run(work)
+
+
+@pytest.mark.parametrize(
+    ("distance", "target"), [(-7, 0), (-8, 127 - 128), (120, 127), (121, 0 - 128), (8191, 6 - 128)]
+)
+def test_small_engines_know_that_a_branch_leads_out(distance, target):
+    bench = Bench(PeConfig(instruction_words=128))
+
+    async def work(ctx):
+        await bench.fetch(ctx, "blt", 4, 5, distance)
+        assert ctx.get(bench.dut.offer.payload.target) == target
 
     bench.run(work)
 
