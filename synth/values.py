@@ -31,6 +31,8 @@ _FORKS = 2_000
 _ATTEMPTS = 6
 #: Changes of the joined state of one place after which what still grows can be anything.
 _CHANGES = 60
+#: Constants that one branch compares with, if they are limits.
+_FEW = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,7 @@ def analyse(program: Program, config: PeConfig, launch: Launch) -> Values:
         attempt = _Attempt(program, config, control, widened, thresholds)
         if attempt.run(launch):
             return attempt.values()
-        thresholds |= attempt.compared
+        thresholds |= attempt.limits()
         forked = [pc for pc, _ in attempt.forks.most_common() if pc not in widened]
         if not forked:
             break
@@ -116,8 +118,8 @@ class _Attempt:
         self.facts = Facts()
         self.forks: Counter[int] = Counter()
         self._most_forks = 0
-        #: Constants that unknown values were compared with.
-        self.compared: frozenset[int] = frozenset()
+        #: Constants that unknown values were compared with, by branch.
+        self._compared: dict[int, set[int]] = {}
         self.joined: dict[tuple[int, int], tuple[Value, ...]] = {}
         self._changes: Counter[tuple[int, int]] = Counter()
         self._seen: dict[int, set[tuple[Value, ...]]] = {place: set() for place in control.joins}
@@ -142,6 +144,12 @@ class _Attempt:
             exact=not self.joined,
             reads_parameters=parameters in self.control.live[0],
         )
+
+    def limits(self) -> frozenset[int]:
+        """Constants that unknown values were compared with; those of a branch on a counter, which
+        has many, are no limits."""
+        few = [found for found in self._compared.values() if len(found) <= _FEW]
+        return frozenset(value for found in few for value in found)
 
     def run(self, launch: Launch) -> bool:
         """Follow all runs; False if that was broken off because they are too many."""
@@ -225,8 +233,8 @@ class _Attempt:
             self.forks[pc] += 1
             self._most_forks = max(self._most_forks, self.forks[pc])
         for value in (registers[a], registers[b]):
-            if isinstance(value, int) and len(self.compared) < 1000:
-                self.compared |= {value}
+            if isinstance(value, int):
+                self._compared.setdefault(pc, set()).add(value)
         for taken, after, (new_a, new_b) in ways:
             copy = list(registers)
             copy[a], copy[b] = new_a, new_b
