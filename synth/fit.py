@@ -31,7 +31,7 @@ VAULT_BYTES = 7.2
 _MAX_SIDE = 16
 _MAX_ENGINES = 1024
 #: Numbers of engines in a vault whose parts are synthesised to estimate those of all others.
-_SAMPLES = (2, 10)
+_SAMPLES = (2, 6)
 _SAMPLE_GRID = (2, 2)
 #: Requests in flight at a vault's AXI bus: more than the memory needs to be busy in every cycle.
 _OUTSTANDING = 16
