@@ -32,12 +32,6 @@ class Kept:
 
     def __init__(self, name: str) -> None:
         self._path = build_folder() / f"{name}.json"
-        self._results: dict[str, Any] = {}
-        if self._path.is_file():
-            try:
-                self._results = json.loads(self._path.read_text())
-            except ValueError:
-                self._results = {}
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
         """The result of ``key``: kept, or made by ``make`` now.
@@ -49,8 +43,19 @@ class Kept:
         Raises:
             OSError: the file can't be written.
         """
-        if key not in self._results:
-            self._results[key] = make()
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, json.dumps(self._results).encode())
-        return self._results[key]
+        results = self._read()
+        if key in results:
+            return results[key]
+        made = make()
+        # Others may have added theirs meanwhile.
+        results = {**self._read(), key: made}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._path, json.dumps(results).encode())
+        return made
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self._path.read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
