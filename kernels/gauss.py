@@ -131,7 +131,7 @@ def solve(systems: Elements) -> Elements:
                 f"pivot {k} of system {number} is {pivots[number] / _ONE:.3f}, not from "
                 f"{LEAST_PIVOT} to {MOST_PIVOT}"
             )
-        inverse = _saturated(_LINE[0] - _times(pivots, np.int64(_LINE[1])))
+        inverse = _saturated(_LINE[0] - _times(pivots, np.array(_LINE[1])))
         for _ in range(_STEPS):
             inverse = _times(inverse, _saturated(2 * _ONE - _times(pivots, inverse)))
         rows[:, k] = _times(rows[:, k], inverse[:, np.newaxis])

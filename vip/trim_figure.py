@@ -18,8 +18,8 @@ _SHOWN = {"ffs": "flip-flops", "luts": "LUTs"}
 #: Means over SCRATCH's applications.
 _SCRATCH = {"ffs": 0.41, "luts": 0.36}
 _BAR = 0.38
-_INCHES = (5.6, 0.29)
-_WIDTH = 7.2
+#: Inches: width, height beside the rows, height of a row.
+_WIDTH, _AROUND, _ROW = 7.2, 1.4, 0.29
 _DPI = 120
 
 
@@ -34,7 +34,7 @@ def draw_trims(rows: Sequence[TrimRow], path: Path) -> None:
     Raises:
         OSError: the file can't be written.
     """
-    figure = Figure(figsize=(_WIDTH, 1.4 + 0.29 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(_WIDTH, _AROUND + _ROW * len(rows)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     places = np.arange(len(rows))
