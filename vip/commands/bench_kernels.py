@@ -30,11 +30,14 @@ _TILE = "vault"
 
 
 def _show(rows: list[KernelRow]) -> None:
-    table = Table(title="Milliseconds on 32 vaults, from one tile", box=box.SIMPLE)
+    table = Table(
+        title="Milliseconds on 32 vaults, from one tile; GB/s, Gop/s and busy of its vault",
+        box=box.SIMPLE,
+    )
     table.add_column("kernel")
-    for column in ("batch", "limit", "thesis", "ours", "GB/s a vault", "Gop/s", "busy", "run"):
+    for column in ("batch", "limit", "thesis", "ours", "GB/s", "Gop/s", "busy", "run"):
         table.add_column(column, justify="right")
-    table.add_column("outputs")
+    table.add_column("outputs", min_width=7)
     for row in rows:
         table.add_row(
             row.name,

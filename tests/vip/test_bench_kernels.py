@@ -1,0 +1,77 @@
+"""``vip bench kernels``: what it writes and refuses; tests/sim_tb measures."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from sim_tb.kernel_rows import KernelRow
+from vip.commands import bench_kernels
+from vip.commands.bench import app
+from vip.errors import UserError
+
+ROW = KernelRow(
+    name="fc8",
+    batch=1,
+    limit_ms=0.026,
+    thesis_ms=0.155,
+    ours_ms=0.029,
+    match=True,
+    cycles=36_000,
+    gbs=9.8,
+    gops=8.8,
+    busy=0.2,
+)
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, *rows: KernelRow) -> dict[str, Any]:
+    """Measures nothing; returns what it is asked for."""
+    asked: dict[str, Any] = {}
+
+    def measure(config: object, **options: Any) -> list[KernelRow]:
+        asked.update(options)
+        return list(rows)
+
+    monkeypatch.setattr(bench_kernels, "measure_kernels", measure)
+    return asked
+
+
+def test_rows_go_to_json_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = stand_in(monkeypatch, ROW)
+    report, picture = tmp_path / "kernels.json", tmp_path / "roofline.png"
+    outcome = CliRunner().invoke(
+        app,
+        ["kernels", "--layer", "fc8", "--json", str(report), "--roofline", str(picture)],
+    )
+    assert outcome.exit_code == 0, outcome.output
+    assert asked["names"] == ("fc8",)
+    assert json.loads(report.read_text())["rows"] == [ROW.to_dict()]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "8.80" in outcome.output
+
+
+def test_a_wrong_output_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, KernelRow.from_dict(ROW.to_dict() | {"match": False}))
+    outcome = CliRunner().invoke(app, ["kernels", "--quick"])
+    assert outcome.exit_code == 1
+    assert "DIFFER" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--layer", "conv9_9"], "--layer conv9_9: there are bp_m, bp_construct"),
+        (["--quick", "--whole"], "--quick goes with neither"),
+        (["--roofline", "nowhere/x.png"], "there is no folder nowhere"),
+    ],
+)
+def test_bad_options_get_one_line(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(monkeypatch)
+    outcome = CliRunner().invoke(app, ["kernels", *arguments])
+    assert isinstance(outcome.exception, UserError)
+    assert message in str(outcome.exception)
+    assert "\n" not in str(outcome.exception)
