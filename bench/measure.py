@@ -61,7 +61,7 @@ def _belief_propagation() -> Iterator[Measurement]:
 
 
 def _kernels() -> Iterator[Measurement]:
-    """Layers of VGG-16 on 32 vaults, from one tile of each."""
+    """Belief propagation, layers of VGG-16 and an LSTM on 32 vaults, from one tile of each."""
     for row in measure_kernels(tile_preset("vault")):
         if not row.match:
             raise CosimError(f"{row.name}: outputs differ from the golden model's")
