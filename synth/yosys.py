@@ -135,10 +135,11 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
     except YosysError as error:
         raise SynthesisError(str(error)) from error
     report = json.loads((scratch / _STATISTICS).read_text(encoding="utf-8"))
-    module = report["modules"][f"\\{work.top}"]
+    # A module with nothing in it, not even ports, is none to the statistics.
+    module = report["modules"].get(f"\\{work.top}", {})
     cells = {
         name: number
-        for name, number in sorted(module["num_cells_by_type"].items())
+        for name, number in sorted(module.get("num_cells_by_type", {}).items())
         # Records of where flattened cells came from.
         if name != "$scopeinfo"
     }

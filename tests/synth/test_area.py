@@ -177,3 +177,10 @@ def test_trimming_saves_on_xc7() -> None:
     assert comparison.saved("dsps") > 0.8
     assert comparison.saved("luts") > 0.15
     assert comparison.saved("ffs") > 0.05
+
+
+def test_a_unit_with_nothing_in_it_takes_nothing() -> None:
+    config = replace(preset("pe-small"), instructions=frozenset({"halt", "jmp"}))
+    row = synthesise(config, "xc7", ["scratchpad"]).row("scratchpad")
+    assert row is not None
+    assert not any(row.values.values())
