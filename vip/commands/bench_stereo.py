@@ -55,8 +55,8 @@ def stereo(
             progress=done,
         )
     if image is not None:
-        where = "a vault's Verilog" if verilog else "the golden model"
-        draw(scene, chosen, image, caption=f"BP-M on {where}, {coarse} + {iterations} iterations")
+        where = "Verilog" if verilog else "golden model"
+        draw(scene, chosen, image, caption=f"{where}, {coarse} + {iterations} iterations")
     write_json(json, {**figures.to_dict(), "configuration": configuration_json(config)})
     table = Table(
         title=f"Motorcycle, {width} x {height} pixels, {labels} labels", show_header=False
