@@ -1,0 +1,42 @@
+"""What a configuration of an engine refuses, and what follows from what it accepts."""
+
+from typing import Any
+
+import pytest
+
+from hdl.config import ConfigurationError, PeConfig
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"register_width": 65}, "register_width must be a whole number from 34 to 64, not 65"),
+        ({"register_width": 33}, "register_width must be a whole number from 34 to 64, not 33"),
+        ({"register_width": 23, "address_bits": 12}, "register_width .* from 24 to 64, not 23"),
+        ({"register_width": 40.0}, "register_width .* not 40.0"),
+        ({"max_vl": 0}, "max_vl must be a whole number from 1 to 256, not 0"),
+        ({"max_mr": 257}, "max_mr must be a whole number from 1 to 256, not 257"),
+        ({"scratchpad_bytes": 32}, "scratchpad_bytes must be a power of two from 64 to 65536"),
+        ({"program": [0]}, "program must be a tuple of instruction words, or None"),
+        ({"program": ()}, r"program must have 1 to 1024 words \(instruction_words\), not 0"),
+        ({"program": (0,) * 17, "instruction_words": 16}, "program must have 1 to 16 words"),
+        (
+            {"program": (0, 1 << 32)},
+            "word 1 of program must be a whole number from 0 to 4294967295",
+        ),
+    ],
+)
+def test_values_outside_their_ranges_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{message}"):
+        PeConfig(**values)
+
+
+def test_what_no_instruction_sets_stays_one() -> None:
+    config = PeConfig(instructions=frozenset({"halt", "set.vl"}), max_vl=40, max_mr=30)
+    assert (config.vl_limit, config.vl_bits) == (40, 6)
+    assert (config.mr_limit, config.mr_bits) == (1, 1)
+
+
+def test_only_registers_below_full_width_are_narrow() -> None:
+    assert not PeConfig().narrow
+    assert PeConfig(register_width=63).narrow
