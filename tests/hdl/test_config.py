@@ -22,7 +22,7 @@ from hdl.config import ConfigurationError, PeConfig
         ({"program": (0,) * 17, "instruction_words": 16}, "program must have 1 to 16 words"),
         (
             {"program": (0, 1 << 32)},
-            "word 1 of program must be a whole number from 0 to 4294967295",
+            "word 1 of program must be a whole number from 0 to 42949",
         ),
     ],
 )
