@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench report vault stress network docs clean
+.PHONY: help demo test test-slow lint format prove bench report vault stress network docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ lint: $(INSTALLED) ## style, types, and which room may import which
 format: $(INSTALLED) ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+prove: $(INSTALLED) ## prove that trimmed engines do what the full one does
+	$(BIN)/vip prove --json build/proofs.json
 
 bench: $(INSTALLED) ## measure cycles, simulation speed and area; compare with bench/results
 	$(BIN)/python -m bench

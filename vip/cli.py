@@ -22,6 +22,7 @@ _COMMANDS = {
     "power": ("power", "power"),
     "report": ("report", "report"),
     "trim": ("trim", "trim"),
+    "prove": ("prove", "prove_command"),
     "bench": ("bench", "app"),
 }
 

@@ -1,0 +1,163 @@
+"""And-inverter graphs: reading and writing AIGER, and simplification of goals.
+
+A literal is twice the number of a node, plus 1 when inverted; node 0 is the constant 0. Nodes
+1..inputs are the inputs, those behind them AND gates.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .errors import ProofError
+
+__all__ = ["Graph", "demanded", "extract", "read_aiger", "simulate", "write_aiger"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A combinational circuit.
+
+    Attributes:
+        inputs: names of the inputs; number ``i`` is node ``i + 1``.
+        gates: the two literals of each AND gate, each of earlier nodes.
+        outputs: name -> literal.
+    """
+
+    inputs: tuple[str, ...]
+    gates: tuple[tuple[int, int], ...]
+    outputs: Mapping[str, int]
+
+
+def read_aiger(content: bytes) -> Graph:
+    """A graph from a binary AIGER file of a combinational circuit with a symbol for every port.
+
+    Raises:
+        ProofError: the file is something else.
+    """
+    end = content.index(b"\n")
+    header = content[:end].split()
+    if header[0] != b"aig" or len(header) < 6 or int(header[3]) != 0:
+        raise ProofError("not a binary AIGER file of a combinational circuit")
+    inputs, outputs, ands = (int(header[place]) for place in (2, 4, 5))
+    position = end + 1
+    literals = []
+    for _ in range(outputs):
+        end = content.index(b"\n", position)
+        literals.append(int(content[position:end]))
+        position = end + 1
+
+    gates: list[tuple[int, int]] = []
+    for index in range(ands):
+        left = 2 * (inputs + index + 1)
+        deltas = []
+        for _ in range(2):
+            value = shift = 0
+            while True:
+                byte = content[position]
+                position += 1
+                value |= (byte & 0x7F) << shift
+                shift += 7
+                if byte < 0x80:
+                    break
+            deltas.append(value)
+        first = left - deltas[0]
+        gates.append((first, first - deltas[1]))
+    symbols: dict[str, str] = {}
+    for line in content[position:].decode("utf-8", "replace").splitlines():
+        if line == "c":
+            break
+        place, _, name = line.partition(" ")
+        symbols[place] = name
+    return Graph(
+        tuple(symbols.get(f"i{number}", f"input {number}") for number in range(inputs)),
+        tuple(gates),
+        {symbols.get(f"o{number}", f"output {number}"): lit for number, lit in enumerate(literals)},
+    )
+
+
+def write_aiger(graph: Graph) -> bytes:
+    """``graph`` as a binary AIGER file with a symbol for every port."""
+    count = len(graph.inputs)
+    top = count + len(graph.gates)
+    out = bytearray(f"aig {top} {count} 0 {len(graph.outputs)} {len(graph.gates)}\n".encode())
+    for literal in graph.outputs.values():
+        out += f"{literal}\n".encode()
+    for index, pair in enumerate(graph.gates):
+        first, second = max(pair), min(pair)
+        for delta in (2 * (count + index + 1) - first, first - second):
+            while delta >= 0x80:
+                out.append(delta & 0x7F | 0x80)
+                delta >>= 7
+            out.append(delta)
+    for letter, names in (("i", graph.inputs), ("o", graph.outputs)):
+        out += "".join(f"{letter}{place} {name}\n" for place, name in enumerate(names)).encode()
+    return bytes(out)
+
+
+def demanded(graph: Graph, output: str) -> dict[int, bool]:
+    """Inputs (by node) that must have a value for ``output`` to be 1; it can't be 1 if the result
+    lacks a needed value because two contradict each other."""
+    fixed: dict[int, bool] = {}
+    pending = [graph.outputs[output]]
+    seen: set[int] = set()
+    first_gate = len(graph.inputs) + 1
+    while pending:
+        literal = pending.pop()
+        if literal in seen:
+            continue
+        seen.add(literal)
+        node = literal >> 1
+        if 0 < node < first_gate:
+            fixed[node] = not literal & 1
+        elif node >= first_gate and not literal & 1:
+            pending += graph.gates[node - first_gate]
+    return fixed
+
+
+def extract(graph: Graph, outputs: Iterable[str], fixed: Mapping[int, bool]) -> Graph:
+    """The part of ``graph`` that ``outputs`` depend on, with the inputs ``fixed`` constant and
+    equal gates merged. All inputs stay."""
+    outputs = list(outputs)
+    count = len(graph.inputs)
+    first_gate = count + 1
+    needed: set[int] = set()
+    pending = [graph.outputs[name] >> 1 for name in outputs]
+    while pending:
+        node = pending.pop()
+        if node >= first_gate and node not in needed:
+            needed.add(node)
+            pending += (literal >> 1 for literal in graph.gates[node - first_gate])
+    literals = [2 * node for node in range(first_gate)]
+    for node, value in fixed.items():
+        literals[node] = int(value)
+    new: dict[int, int] = {}
+    known: dict[tuple[int, int], int] = {}
+    gates: list[tuple[int, int]] = []
+
+    def translate(literal: int) -> int:
+        node = literal >> 1
+        return (literals[node] if node < first_gate else new[node]) ^ (literal & 1)
+
+    for node in sorted(needed):
+        one, two = (translate(literal) for literal in graph.gates[node - first_gate])
+        if one > two:
+            one, two = two, one
+        if one == 0 or one == two ^ 1:
+            new[node] = 0
+        elif one == 1 or one == two:
+            new[node] = two
+        else:
+            if (one, two) not in known:
+                gates.append((one, two))
+                known[one, two] = 2 * (count + len(gates))
+            new[node] = known[one, two]
+    return Graph(
+        graph.inputs, tuple(gates), {name: translate(graph.outputs[name]) for name in outputs}
+    )
+
+
+def simulate(graph: Graph, values: Iterable[bool]) -> list[bool]:
+    """The value of each node when the inputs have ``values``."""
+    nodes = [False, *values]
+    for one, two in graph.gates:
+        nodes.append((nodes[one >> 1] ^ bool(one & 1)) and (nodes[two >> 1] ^ bool(two & 1)))
+    return nodes

@@ -1,0 +1,104 @@
+"""The graph of a miter, made of the graphs of its parts.
+
+The two designs become graphs each on its own, so that the full one, which all proofs share, is
+converted once.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from .aig import Graph
+from .errors import ProofError
+
+__all__ = ["Part", "compose"]
+
+
+class Part(NamedTuple):
+    """A graph among others: ``inputs`` maps the name of each of its inputs that another part drives
+    to that part's place and output."""
+
+    graph: Graph
+    inputs: Mapping[str, tuple[int, str]]
+
+
+#: Inputs that are 0: no step starts with a reset, and clocks are no values.
+_ZERO = ("clk", "rst")
+
+
+def compose(parts: list[Part], goals: Iterable[str]) -> Graph:
+    """The outputs ``goals`` of the first of ``parts`` over the inputs of all that nothing drives,
+    with equal gates merged. Clocks and resets are 0.
+
+    Raises:
+        ProofError: parts that drive each other in a circle.
+    """
+    free = [
+        (number, node)
+        for number, part in enumerate(parts)
+        for node, name in enumerate(part.graph.inputs, 1)
+        if name not in part.inputs and name not in _ZERO
+    ]
+    literals: dict[tuple[int, int], int] = {
+        place: 2 * number for number, place in enumerate(free, 1)
+    }
+    for number, part in enumerate(parts):
+        literals[number, 0] = 0
+        for node, name in enumerate(part.graph.inputs, 1):
+            if name in _ZERO:
+                literals[number, node] = 0
+    gates: list[tuple[int, int]] = []
+    known: dict[tuple[int, int], int] = {}
+    count = len(free)
+
+    def conjunction(one: int, two: int) -> int:
+        if one > two:
+            one, two = two, one
+        if one == 0 or one == two ^ 1:
+            return 0
+        if one == 1 or one == two:
+            return two
+        if (one, two) not in known:
+            gates.append((one, two))
+            known[one, two] = 2 * (count + len(gates))
+        return known[one, two]
+
+    def sources(place: tuple[int, int]) -> list[tuple[int, int, int]]:
+        """What node ``place`` is made of: part, node, whether inverted."""
+        number, node = place
+        graph, inputs = parts[number]
+        gate = node - len(graph.inputs) - 1
+        if gate >= 0:
+            return [(number, literal >> 1, literal & 1) for literal in graph.gates[gate]]
+        other, output = inputs[graph.inputs[node - 1]]
+        literal = parts[other].graph.outputs[output]
+        return [(other, literal >> 1, literal & 1)]
+
+    active: set[tuple[int, int]] = set()
+
+    def value(root: tuple[int, int]) -> int:
+        stack = [root]
+        while stack:
+            place = stack[-1]
+            if place in literals:
+                stack.pop()
+                continue
+            made_of = sources(place)
+            missing = [(p, n) for p, n, _ in made_of if (p, n) not in literals]
+            if missing:
+                if place in active:
+                    raise ProofError("the relation depends on what it is to show")
+                active.add(place)
+                stack += missing
+                continue
+            active.discard(place)
+            terms = [literals[p, n] ^ inverted for p, n, inverted in made_of]
+            literals[place] = conjunction(*terms) if len(terms) == 2 else terms[0]
+            stack.pop()
+        return literals[root]
+
+    outputs: dict[str, int] = {}
+    for goal in goals:
+        literal = parts[0].graph.outputs[goal]
+        outputs[goal] = value((0, literal >> 1)) ^ (literal & 1)
+    names = tuple(parts[number].graph.inputs[node - 1] for number, node in free)
+    return Graph(names, tuple(gates), outputs)

@@ -1,0 +1,535 @@
+"""One step of two related designs, side by side, and what must hold after it.
+
+The values of both designs are made from free inputs such that they are related in every possible
+way: corresponding registers share an input. What must hold is one output each, 1 where it fails.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+
+from .cut import NEXT, NOW, PROBE, Cut, Field
+from .errors import ProofError
+from .relation import Codes, Condition, Relation, members
+
+__all__ = ["Miter", "build_miter"]
+
+
+@dataclass
+class Miter:
+    """A circuit of goals.
+
+    Attributes:
+        module: the circuit. goals: name -> output, 1 where it fails. inputs: name -> free input.
+        given, taken: of both designs, what comes out of them and goes into this circuit, and the
+            other way round: port of the design -> port of the circuit.
+        only_full, only_trimmed: registers without a partner.
+    """
+
+    module: Module
+    goals: dict[str, Signal] = field(default_factory=dict)
+    inputs: dict[str, Signal] = field(default_factory=dict)
+    given: tuple[dict[str, Signal], dict[str, Signal]] = field(default_factory=lambda: ({}, {}))
+    taken: tuple[dict[str, Signal], dict[str, Signal]] = field(default_factory=lambda: ({}, {}))
+    only_full: list[str] = field(default_factory=list)
+    only_trimmed: list[str] = field(default_factory=list)
+
+
+def _extended(value: Value, width: int, signed: bool) -> Value:
+    size = len(value)
+    if width <= size:
+        return value[:width]
+    fill = value[-1] if signed and size else Const(0, 1)
+    return Cat(value, fill.replicate(width - size))
+
+
+class _Side:
+    """One of the two designs: its ports as signals."""
+
+    def __init__(self, cut: Cut, which: int, relation: Relation) -> None:
+        self.cut = cut
+        self.which = which
+        self.now: dict[str, Value] = {}
+        self.next: dict[str, Value] = {}
+        self.out: dict[str, Value] = {}
+        self._relation = relation
+        self._leaves: dict[str, dict[str, Field]] = {}
+        self.places: dict[str, tuple[str, Field]] = {}
+        for name in (*cut.states, *cut.reads, *cut.inputs, *cut.outputs):
+            self.leaves(name)
+        for port in (*cut.reads.values(), *cut.writes.values()):
+            self.leaves(port.memory, port.width)
+
+    def leaves(self, parent: str, width: int | None = None) -> dict[str, Field]:
+        """Members of a register, port or memory by full name; itself if it has none."""
+        if parent in self._leaves:
+            return self._leaves[parent]
+        cut = self.cut
+        if width is None:
+            width = cut.width(parent)
+        if parent in self._relation.layouts:
+            inner = members(self._relation.layouts[parent][self.which])
+            found = {name: Field(parent, *place) for name, place in inner.items()}
+        elif any(parent in known for known in (cut.states, cut.reads, cut.inputs, cut.outputs)):
+            found = cut.leaves(parent)
+        else:
+            found = {"": Field(parent, 0, width, False)}
+        named = {
+            parent if not name else parent + ("" if name[0] == "[" else ".") + name: place
+            for name, place in found.items()
+        }
+        self._leaves[parent] = named
+        self.places |= {name: (parent, place) for name, place in named.items()}
+        return named
+
+    def part(self, words: Mapping[str, Value], name: str) -> Value:
+        """Member ``name`` of the words that ``words`` gives by parent."""
+        parent, place = self.places[name]
+        return words[parent][place.low : place.low + place.width]
+
+
+class _NowView:
+    """Values before the step, made on demand."""
+
+    def __init__(self, builder: "_Builder", which: int, local: dict[str, Value]) -> None:
+        self._builder = builder
+        self.which = which
+        self.local = local
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.local:
+            return self.local[name]
+        return self._builder.now(name, self.which)
+
+    def has(self, name: str) -> bool:
+        side = self._builder.sides[self.which]
+        return name in self.local or name in side.places or name in side.out
+
+
+class _NextView:
+    """Values after the step."""
+
+    def __init__(self, builder: "_Builder", which: int, local: dict[str, Value]) -> None:
+        self._builder = builder
+        self._side = builder.sides[which]
+        self.which = which
+        self.local = local
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.local:
+            return self.local[name]
+        if name in self._builder.ghosts_next:
+            return self._builder.ghosts_next[name]
+        if name not in self._side.places:
+            raise ProofError(f"the relation names {name!r}, which the design lacks")
+        return self._side.part(self._side.next, name)
+
+    def has(self, name: str) -> bool:
+        return name in self.local or name in self._side.places or name in self._side.out
+
+
+class _InitialView(_NextView):
+    """Values after reset."""
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.local:
+            return self.local[name]
+        for ghost in self._builder.relation.ghosts:
+            if ghost.name == name:
+                return Const(ghost.init, ghost.width)
+        parent, place = self._side.places[name]
+        return initial(self._side.cut, parent)[place.low : place.low + place.width]
+
+
+def initial(cut: Cut, parent: str) -> Value:
+    """What register or read port ``parent`` holds after reset."""
+    if parent in cut.reads:
+        return Const(0, cut.reads[parent].width)
+    return Const(cut.states[parent].init, cut.states[parent].width)
+
+
+_NOTHING: dict[int, Value] = {}
+
+
+class _Builder:
+    def __init__(self, full: Cut, trimmed: Cut, relation: Relation) -> None:
+        self.relation = relation
+        self.m = Module()
+        self.miter = Miter(self.m)
+        self.sides = (_Side(full, 0, relation), _Side(trimmed, 1, relation))
+        self.ghosts: dict[str, Value] = {}
+        self.ghosts_next: dict[str, Value] = {}
+        self._made: dict[str, tuple[Value | None, Value | None]] = {}
+        self._rom: dict[int, Value] = {}
+        self._parts = 0
+        self._conditions: dict[tuple[Condition, type, int], Value] = {}
+
+    def input(self, name: str, width: int) -> Signal:
+        """A new free input."""
+        count = sum(known.split("#")[0] == name for known in self.miter.inputs)
+        label = f"{name}#{count}" if count else name
+        signal = Signal(width, name=f"in_{len(self.miter.inputs)}")
+        self.miter.inputs[label] = signal
+        return signal
+
+    def now(self, name: str, which: int) -> Value:
+        if name in self.ghosts:
+            return self.ghosts[name]
+        if name not in self.sides[which].places and name in self.sides[which].out:
+            return self.sides[which].out[name]
+        if name not in self.sides[which].places:
+            raise ProofError(f"the relation names {name!r}, which the design lacks")
+        if name not in self._made:
+            self._made[name] = self._make(name, name, {}, _NOTHING, None)
+        value = self._made[name][which]
+        assert value is not None
+        return value
+
+    def _make(
+        self,
+        name: str,
+        label: str,
+        locals_full: dict[str, Value],
+        roms: dict[int, Value],
+        also: Value | None,
+    ) -> tuple[Value | None, Value | None]:
+        """Values of member ``name`` in both designs, related as the rules say and, if ``also`` is
+        given, only while it is 1."""
+        places = [side.places.get(name) for side in self.sides]
+        widths = [place[1].width if place else 0 for place in places]
+        raw: list[Value | None] = [
+            self.input(f"{side} {label}", width) if place else None
+            for side, width, place in zip(("full", "trimmed"), widths, places, strict=True)
+        ]
+        codes = self.relation.code(name)
+        if self.relation.is_ignored(name) or (None in places and codes is None):
+            return raw[0], raw[1]
+        condition = codes.when if codes else self.relation.gate(name)
+        gate = self.holds(condition, _NowView(self, 0, locals_full)) if condition else None
+        if also is not None:
+            gate = also if gate is None else gate & also
+        width = min(widths)
+        shared = None if codes else self.input(label, width)
+        made: list[Value | None] = []
+        for which, (own, free) in enumerate(zip(widths, raw, strict=True)):
+            if free is None:
+                made.append(None)
+                continue
+            if codes is not None:
+                related = self._select(codes, name, label, roms, which, free)
+            elif self.relation.is_truncated(name):
+                related = Cat(shared, free[width:])
+            else:
+                assert shared is not None
+                related = _extended(shared, own, self._signed(name))
+            made.append(self._named(related if gate is None else Mux(gate, related, free)))
+        return made[0], made[1]
+
+    def _signed(self, name: str) -> bool:
+        if self.relation.is_signed(name):
+            return True
+        return any(name in side.places and side.places[name][1].signed for side in self.sides)
+
+    def _select(
+        self,
+        codes: Codes,
+        name: str,
+        label: str,
+        roms: dict[int, Value],
+        which: int,
+        free: Value,
+    ) -> Value:
+        """Member ``name`` of the word that a free input chooses; ``free`` where it is anything."""
+        known = self._rom if roms is _NOTHING else roms
+        if id(codes) not in known:
+            bits = max(1, (len(codes.words) - 1).bit_length())
+            known[id(codes)] = self.input(f"which of {label}", bits)
+        place = codes.names.index(name)
+        chosen = self._named(free)
+        value = Signal(len(free), name=f"code_{self._parts}")
+        self._parts += 1
+        with self.m.Switch(known[id(codes)]):
+            for number, word in enumerate(codes.words):
+                # The last word also stands for all numbers behind it.
+                cases = (number,) if number + 1 < len(codes.words) else ()
+                with self.m.Case(*cases) if cases else self.m.Default():
+                    code = word[place][which]
+                    self.m.d.comb += value.eq(chosen if code is None else code)
+        return value
+
+    def words(self, parent: str) -> None:
+        """The whole of register, read port or input ``parent`` in both designs."""
+        names = [n for side in self.sides for n, (p, _) in side.places.items() if p == parent]
+        values = {name: self._pair(name) for name in dict.fromkeys(names)}
+        for which, side in enumerate(self.sides):
+            if parent not in side._leaves:
+                continue
+            side.now[parent] = self._assemble(side, which, parent, values)
+
+    def _pair(self, name: str) -> tuple[Value | None, Value | None]:
+        if name not in self._made:
+            self._made[name] = self._make(name, name, {}, _NOTHING, None)
+        return self._made[name]
+
+    def _assemble(
+        self,
+        side: _Side,
+        which: int,
+        parent: str,
+        values: Mapping[str, tuple[Value | None, Value | None]],
+    ) -> Value:
+        """A word from its members; of those that overlap, the one that corresponds counts."""
+        cut = side.cut
+        if parent in cut.inputs:
+            width = cut.inputs[parent]
+        elif parent in cut.states or parent in cut.reads:
+            width = cut.width(parent)
+        else:
+            width = next(p.width for p in cut.reads.values() if p.memory == parent)
+        bits: list[Value | None] = [None] * width
+        for name, place in side.leaves(parent).items():
+            value = values[name][which]
+            assert value is not None
+            condition = self.relation.gate(name)
+            for index in range(place.width):
+                before = bits[place.low + index]
+                if before is None or condition is None:
+                    bits[place.low + index] = value[index]
+                else:
+                    gate = self.holds(condition, _NowView(self, 0, {}))
+                    bits[place.low + index] = Mux(gate, value[index], before)
+        free: Iterator[int] = (index for index, bit in enumerate(bits) if bit is None)
+        holes = list(free)
+        if holes:
+            fill = self.input(f"{'trimmed' if which else 'full'} padding of {parent}", len(holes))
+            for number, index in enumerate(holes):
+                bits[index] = fill[number]
+        return Cat(bit for bit in bits if bit is not None)
+
+    def _named(self, value: Value) -> Value:
+        """``value`` as a signal of its own, so that it is made once however often it is read."""
+        signal = Signal(len(value), name=f"part_{self._parts}")
+        self._parts += 1
+        self.m.d.comb += signal.eq(value)
+        return signal
+
+    def holds(self, condition: Condition, view: "_NowView | _NextView") -> Value:
+        """``condition`` in ``view``, one bit."""
+        if view.local:
+            return self._named(condition(view).bool())
+        key = (condition, type(view), view.which)
+        if key not in self._conditions:
+            self._conditions[key] = self._named(condition(view).bool())
+        return self._conditions[key]
+
+    def goal(self, name: str, holds: Value, assume: Value) -> None:
+        signal = Signal(name=f"goal_{len(self.miter.goals)}")
+        self.m.d.comb += signal.eq(assume & ~holds.bool())
+        if name in self.miter.goals:
+            raise ProofError(f"two goals are named {name!r}")
+        self.miter.goals[name] = signal
+
+    def build(self) -> Miter:
+        full, trimmed = self.sides
+        for ghost in self.relation.ghosts:
+            self.ghosts[ghost.name] = self.input(ghost.name, ghost.width)
+        for side in self.sides:
+            self._give(side)
+        parents = dict.fromkeys(
+            name for side in self.sides for name in (*side.cut.states, *side.cut.reads)
+        )
+        inputs = dict.fromkeys(name for side in self.sides for name in side.cut.inputs)
+        for parent in (*parents, *inputs):
+            self.words(parent)
+        for side in self.sides:
+            self._take(side)
+        for parent in parents:
+            if parent not in trimmed._leaves:
+                self.miter.only_full.append(parent)
+            if parent not in full._leaves:
+                self.miter.only_trimmed.append(parent)
+        self._fetch()
+        for ghost in self.relation.ghosts:
+            value = ghost.follows(_NowView(self, 0, {}))
+            self.ghosts_next[ghost.name] = self._named(value)[: ghost.width]
+        views = (_NowView(self, 0, {}), _NowView(self, 1, {}))
+        rules = (*self.relation.assumptions, *self.relation.invariants)
+        assume = self._named(Cat(rule.holds(*views).bool() for rule in rules).all())
+        self._goals(assume)
+        return self.miter
+
+    def _give(self, side: _Side) -> None:
+        """Ports for all that comes out of a design."""
+        cut = side.cut
+        widths = {NEXT + name: state.width for name, state in cut.states.items()}
+        widths |= cut.outputs
+        widths |= {PROBE + name: width for name, width in cut.probes.items()}
+        for name, port in {**cut.reads, **cut.writes}.items():
+            widths |= {f"{name}:enable": 1, f"{name}:address": port.address}
+        widths |= {f"{name}:data": write.width for name, write in cut.writes.items()}
+        for number, (name, width) in enumerate(widths.items()):
+            signal = Signal(width, name=f"from{side.which}_{number}")
+            self.miter.given[side.which][name] = signal
+            if name.startswith(NEXT):
+                side.next[name.removeprefix(NEXT)] = signal
+            else:
+                side.out[name.removeprefix(PROBE)] = signal
+
+    def _take(self, side: _Side) -> None:
+        """Ports for all that goes into a design."""
+        cut = side.cut
+        taken = {NOW + name: side.now[name] for name in (*cut.states, *cut.reads)}
+        taken |= {name: side.now[name] for name in cut.inputs}
+        for number, (name, value) in enumerate(taken.items()):
+            signal = Signal(len(value), name=f"to{side.which}_{number}")
+            self.m.d.comb += signal.eq(value)
+            self.miter.taken[side.which][name] = signal
+
+    def _fetch(self) -> None:
+        """Words that come out of memories: related where the addresses are the same, as all that
+        was written is."""
+        full, trimmed = self.sides
+        for name in dict.fromkeys((*full.cut.reads, *trimmed.cut.reads)):
+            both = name in full.cut.reads and name in trimmed.cut.reads
+            same: Value = Const(0, 1)
+            if both:
+                addresses = [side.out[f"{name}:address"] for side in self.sides]
+                same = addresses[0] == addresses[1]
+            owner = full if name in full.cut.reads else trimmed
+            memory = owner.cut.reads[name].memory
+            local: dict[str, Value] = {}
+            roms: dict[int, Value] = {}
+            values: dict[str, tuple[Value | None, Value | None]] = {}
+            leaves = [n for s in self.sides for n, (p, _) in s.places.items() if p == memory]
+            for leaf in dict.fromkeys(leaves):
+                made = self._make(leaf, f"{name} fetched {leaf}", local, roms, same)
+                values[leaf] = made
+                if made[0] is not None:
+                    local[leaf] = made[0]
+            for which, side in enumerate(self.sides):
+                if name in side.cut.reads:
+                    word = self._assemble_fetched(side, which, memory, values, local)
+                    enable = side.out[f"{name}:enable"]
+                    side.next[name] = Mux(enable, word, side.now[name])
+
+    def _assemble_fetched(
+        self,
+        side: _Side,
+        which: int,
+        memory: str,
+        values: Mapping[str, tuple[Value | None, Value | None]],
+        local: dict[str, Value],
+    ) -> Value:
+        width = next(p.width for p in side.cut.reads.values() if p.memory == memory)
+        bits: list[Value] = [Const(0, 1)] * width
+        for name, place in side.leaves(memory).items():
+            value = values[name][which]
+            assert value is not None
+            condition = self.relation.gate(name)
+            gate = self.holds(condition, _NowView(self, 0, local)) if condition else None
+            for index in range(place.width):
+                bit = value[index]
+                if gate is not None:
+                    bit = Mux(gate, bit, bits[place.low + index])
+                bits[place.low + index] = bit
+        return Cat(*bits)
+
+    def _goals(self, assume: Value) -> None:
+        full, trimmed = self.sides
+        for parent in (*full.cut.states, *full.cut.reads):
+            if parent in trimmed.cut.states or parent in trimmed.cut.reads:
+                words = (full.next[parent], trimmed.next[parent])
+                self._related(parent, parent, words, assume, None, _NextView)
+                starts = (initial(full.cut, parent), initial(trimmed.cut, parent))
+                self._related(parent, f"reset {parent}", starts, Const(1, 1), None, _InitialView)
+        for name in full.cut.outputs:
+            if name in trimmed.cut.outputs:
+                words = (full.out[name], trimmed.out[name])
+                self._related(name, f"output {name}", words, assume, None, _NowView)
+        for name, write in full.cut.writes.items():
+            if self.relation.is_ignored(name):
+                continue
+            if name not in trimmed.cut.writes:
+                if any(w.memory == write.memory for w in trimmed.cut.writes.values()):
+                    self.goal(f"no write {name}", ~full.out[f"{name}:enable"], assume)
+                continue
+            outs = [side.out for side in self.sides]
+            gate = self.relation.gate(name)
+            when = assume if gate is None else assume & self.holds(gate, _NowView(self, 0, {}))
+            enables = [out[f"{name}:enable"] for out in outs]
+            self.goal(f"write {name} enable", enables[0] == enables[1], when)
+            addresses = [out[f"{name}:address"] for out in outs]
+            active = enables[0]
+            self.goal(f"write {name} address", ~active | (addresses[0] == addresses[1]), when)
+            words = (outs[0][f"{name}:data"], outs[1][f"{name}:data"])
+            self._related(write.memory, f"write {name}", words, when, active, _NowView)
+        for rule in self.relation.invariants:
+            views = (_NextView(self, 0, {}), _NextView(self, 1, {}))
+            self.goal(f"invariant {rule.name}", rule.holds(*views), assume)
+            starts = (_InitialView(self, 0, {}), _InitialView(self, 1, {}))
+            self.goal(f"reset {rule.name}", rule.holds(*starts), Const(1, 1))
+
+        for rule in self.relation.guarantees:
+            views = (_NowView(self, 0, {}), _NowView(self, 1, {}))
+            self.goal(rule.name, rule.holds(*views), assume)
+
+    def _related(
+        self,
+        parent: str,
+        label: str,
+        words: tuple[Value, Value],
+        assume: Value,
+        active: Value | None,
+        kind: Callable[["_Builder", int, dict[str, Value]], _NowView | _NextView],
+    ) -> None:
+        """Goals: the members of ``parent`` in ``words`` of both designs are related."""
+        locals_: list[dict[str, Value]] = []
+        for side, word in zip(self.sides, words, strict=True):
+            leaves = side.leaves(parent)
+            locals_.append({n: word[f.low : f.low + f.width] for n, f in leaves.items()})
+        when = assume if active is None else assume & active
+        done: set[int] = set()
+        for name in dict.fromkeys((*locals_[0], *locals_[1])):
+            codes = self.relation.code(name)
+            if self.relation.is_ignored(name):
+                continue
+            view = kind(self, 0, locals_[0])
+            if codes is not None:
+                if id(codes) not in done:
+                    done.add(id(codes))
+                    own = when & self.holds(codes.when, view) if codes.when else when
+                    self.goal(label + name.removeprefix(parent), _matches(codes, locals_), own)
+                continue
+            if name not in locals_[0] or name not in locals_[1]:
+                continue
+            values = [part[name] for part in locals_]
+            cutoff = min if self.relation.is_truncated(name) else max
+            width = cutoff(len(value) for value in values)
+            signed = self._signed(name)
+            same = _extended(values[0], width, signed) == _extended(values[1], width, signed)
+            condition = self.relation.gate(name)
+            own = when & self.holds(condition, view) if condition else when
+            self.goal(label + name.removeprefix(parent), same, own)
+
+
+def _matches(codes: Codes, parts: list[dict[str, Value]]) -> Value:
+    """1 when the members of both designs are those of one of the words of ``codes``."""
+    cases = []
+    for word in codes.words:
+        terms: list[Value] = [Const(1, 1)]
+        for name, pair in zip(codes.names, word, strict=True):
+            for part, code in zip(parts, pair, strict=True):
+                if name in part and code is not None:
+                    terms.append(part[name] == code)
+        cases.append(Cat(terms).all())
+    return Cat(cases).any()
+
+
+def build_miter(full: Cut, trimmed: Cut, relation: Relation) -> Miter:
+    """The circuit whose goals never fail exactly if ``relation`` is inductive.
+
+    Raises:
+        ProofError: the relation names what the designs lack.
+    """
+    return _Builder(full, trimmed, relation).build()

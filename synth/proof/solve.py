@@ -1,0 +1,110 @@
+"""Proof of goals by ABC: sweeping of equivalent nodes, and SAT."""
+
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from .aig import Graph, demanded, extract, simulate, write_aiger
+from .errors import ProofError
+
+__all__ = ["Failure", "solve"]
+
+#: Conflicts after which ABC gives up on a goal.
+_CONFLICTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Values of inputs (those that are 1) with which ``goals`` fail, all by name."""
+
+    goals: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+def solve(
+    graph: Graph, goals: Iterable[str], progress: Callable[[int, int], None] | None = None
+) -> list[Failure]:
+    """Show that ``goals``, outputs of ``graph``, are never 1.
+
+    Parameters:
+        graph: the circuit. goals: outputs.
+        progress: called with how many goals are done, and of how many.
+
+    Returns:
+        For each goal that fails, an example; one may serve several goals.
+
+    Raises:
+        ProofError: ABC can't be run, or gave up.
+    """
+    every = list(goals)
+    open_goals = [goal for goal in every if graph.outputs[goal] != 0]
+    groups: dict[frozenset[tuple[int, bool]], list[str]] = defaultdict(list)
+    for goal in open_goals:
+        groups[frozenset(demanded(graph, goal).items())].append(goal)
+    failures: list[Failure] = []
+    done = len(every) - len(open_goals)
+    for fixed, group in sorted(groups.items(), key=lambda item: len(item[1])):
+        failures += _solve(extract(graph, group, dict(fixed)))
+        done += len(group)
+        if progress is not None:
+            progress(done, len(every))
+    return failures
+
+
+def _solve(graph: Graph) -> list[Failure]:
+    failures: list[Failure] = []
+    left = [goal for goal, literal in graph.outputs.items() if literal != 0]
+    while left:
+        graph = extract(graph, left, {})
+        values = _check(graph)
+        if values is None:
+            break
+        nodes = simulate(graph, values)
+        outputs = graph.outputs
+        failing = [goal for goal in left if nodes[outputs[goal] >> 1] ^ bool(outputs[goal] & 1)]
+        if not failing:
+            raise ProofError(f"ABC's example against {left[0]} shows nothing")
+        ones = tuple(name for name, one in zip(graph.inputs, values, strict=True) if one)
+        failures.append(Failure(tuple(failing), ones))
+        left = [goal for goal in left if goal not in failing]
+    return failures
+
+
+def _check(graph: Graph) -> list[bool] | None:
+    """None if no output of ``graph`` can be 1, else inputs for which one is."""
+    with tempfile.TemporaryDirectory(prefix="vip-proof-") as folder:
+        (Path(folder) / "goal.aig").write_bytes(write_aiger(graph))
+        said = _abc(folder, f"&r goal.aig; &cec -m -C {_CONFLICTS}")
+        if "Networks are equivalent" in said:
+            return None
+        said = _abc(folder, "read_aiger goal.aig; iprove; write_cex example")
+        example = Path(folder) / "example"
+        if "UNSATISFIABLE" in said:
+            return None
+        if not example.is_file():
+            raise ProofError(f"ABC gave up: {' '.join(said.split())[-200:]}")
+        digits = example.read_text(encoding="ascii").strip()
+        return [digit == "1" for digit in digits[: len(graph.inputs)]]
+
+
+def _abc(folder: str, script: str) -> str:
+    found = find_spec("pyosys")
+    if found is None or found.origin is None:
+        raise ProofError("proofs need pyosys, which brings ABC")
+    tool = Path(found.origin).parent / "yosys-abc"
+    try:
+        done = subprocess.run(
+            [str(tool), "-c", script],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise ProofError(f"{tool}: {error.strerror}") from error
+    return done.stdout

@@ -1,0 +1,108 @@
+"""Correspondence of the vector unit's control and of the ports of the scratchpad.
+
+What the stages behind the control make of operands is not compared here: an engine without some
+instructions leaves out stages, and has results earlier within the latency that programs rely on.
+"""
+
+from amaranth.hdl import Cat, Const, Value
+
+from hdl.config import PeConfig
+from isa.table import Instruction, Unit, VerticalOp
+from isa.timing import passes
+from pe.encodings import Encodings
+
+from .relation import Invariant, Relation, View
+from .rows import any_of, codes_of, command_values
+
+__all__ = ["vector_relation"]
+
+_CONTROL = "vector.control."
+#: Registers behind the control, and those of the scratchpad.
+_BEHIND = (
+    r"vector\.(vertical|horizontal|finish|logistic)\..*",
+    r"vector\.control\.(operands|early|complete|write|function|logistic).*",
+    r"scratchpad\..*",
+)
+
+
+def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
+    """Add the rules of the vector unit to ``relation``."""
+    relation.ignored += _BEHIND
+    _scratchpad(relation)
+    rows = configs[1].rows_of(Unit.VECTOR)
+    if not rows:
+        relation.invariants.append(Invariant("the vector unit rests", _rests))
+        return
+    _commands(relation, configs, rows)
+
+
+def _rests(f: View, t: View) -> Value:
+    names = ("running", "is_waiting", "unwritten")
+    return ~any_of(f[_CONTROL + name] != 0 for name in names)
+
+
+def _scratchpad(relation: Relation) -> None:
+    """Both engines read and write the same places; what stores read is assumed to be the same."""
+
+    def together(enable: str, *values: str) -> None:
+        def same(f: View, t: View) -> Value:
+            if not t.has(enable):
+                return f[enable] == 0
+            terms = [f[enable] == t[enable]]
+            terms += [(f[enable] == 0) | (f[name] == t[name]) for name in values if t.has(name)]
+            return Cat(terms).all()
+
+        relation.guarantees.append(Invariant(f"{enable} agrees", same))
+
+    port = "load_store.write__"
+    together(port + "strobe", port + "address", port + "data")
+    port = "load_store.read__"
+    together(port + "enable", port + "address")
+    together(_CONTROL + "read_first", _CONTROL + "address_first")
+    together(_CONTROL + "read_second", _CONTROL + "address_second")
+    relation.assumptions.append(
+        Invariant(
+            "the scratchpad holds the same for stores",
+            lambda f, t: f[port + "data"] == t[port + "data"],
+        )
+    )
+
+
+def _commands(
+    relation: Relation, configs: tuple[PeConfig, PeConfig], rows: tuple[Instruction, ...]
+) -> None:
+    fields = Encodings.of_rows(configs[0].rows_of(Unit.VECTOR))
+    for name, flag in (("now", "running"), ("waiting", "is_waiting")):
+
+        def here(v: View, flag: str = flag) -> Value:
+            return v[_CONTROL + flag]
+
+        def second(v: View, flag: str = flag, name: str = name) -> Value:
+            unary = fields.vertical.is_one_of(v[f"{_CONTROL}{name}.vertical"], [VerticalOp.NOP])
+            return v[_CONTROL + flag] & ~unary
+
+        pattern = rf"vector\.control\.{name}\."
+        relation.gates += [(pattern + ".*", here), (pattern + "second", second)]
+        prefix = f"{_CONTROL}{name}."
+        relation.add_codes(codes_of(prefix, command_values, configs, rows, here))
+        if name == "now":
+            relation.gates.append((r"vector\.control\.(address_)?second", second))
+
+    def bounded(f: View, t: View) -> Value:
+        if not f.has(_CONTROL + "pass_index"):
+            return Const(1, 1)
+        terms = [
+            Cat(
+                f[f"{_CONTROL}now.{name}"] == code
+                for name, code in command_values(configs[0], row).items()
+                if f.has(f"{_CONTROL}now.{name}")
+            ).all()
+            & (f[_CONTROL + "pass_index"] < passes(row))
+            for row in rows
+        ]
+        return ~f[_CONTROL + "running"] | any_of(terms)
+
+    # Places in the row of the command at hand.
+    for name in ("left", "first_word", "row_end"):
+        relation.gates.append((rf"vector\.control\.{name}", lambda v: v[_CONTROL + "running"]))
+    relation.invariants.append(Invariant("no instruction has more passes than it needs", bounded))

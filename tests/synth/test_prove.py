@@ -1,0 +1,79 @@
+"""Proofs of a small engine: they hold for what was kept, and fail for what is broken."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hdl.config import PeConfig
+from pe.core import Pe
+from synth.proof.cut import Cut, cut
+from synth.proof.engine import PROBES, engine_relation
+from synth.prove import Proof, ProofError, prove, prove_relation
+
+FULL = PeConfig(
+    instructions=frozenset(
+        {"add", "sub", "xor", "mov.imm", "bne", "jmp", "halt", "memfence", "set.vl", "v.drain"}
+        | {"ld.sram[16]", "st.sram[16]", "ld.reg[64]", "st.reg[64]", "v.v.add[16]", "v.v.min[16]"}
+        | {"m.v.add.min[16]", "set.mr"}
+    ),
+    instruction_words=16,
+    registers=16,
+    scratchpad_bytes=256,
+    arc_entries=2,
+    load_store_queue=2,
+    counters=False,
+)
+TRIMMED = replace(
+    FULL,
+    instructions=FULL.instructions - {"sub", "xor", "jmp", "st.reg[64]", "v.v.min[16]"},
+    registers=8,
+)
+
+
+@cache
+def engine(config: PeConfig, name: str) -> Cut:
+    return cut(Pe(config), name, probes=PROBES)
+
+
+def proof(trimmed: Cut) -> Proof:
+    return prove_relation(engine(FULL, "full"), trimmed, engine_relation(FULL, TRIMMED))
+
+
+def failed(found: Proof) -> set[str]:
+    return {goal for failure in found.failures for goal in failure.goals}
+
+
+def test_what_is_kept_is_the_same(no_results: Path) -> None:
+    steps: list[str] = []
+    found = prove(FULL, TRIMMED, lambda what, done, of: steps.append(what))
+    assert found.holds, failed(found)
+    assert found.goals > 100
+    assert found.left_out == ()
+    assert "goals" in steps
+    # The second time it is known.
+    assert prove(FULL, TRIMMED).seconds == 0
+
+
+def test_a_needed_instruction_that_was_removed_is_found(no_results: Path) -> None:
+    without = replace(TRIMMED, instructions=TRIMMED.instructions - {"bne"})
+    found = proof(engine(without, "trimmed"))
+    assert "the trimmed decoder takes the instructions that were kept, no others" in failed(found)
+    assert any("operands.word" in name for each in found.failures for name in each.inputs)
+
+
+def test_a_changed_unit_is_found(no_results: Path) -> None:
+    sound = engine(TRIMMED, "trimmed")
+    place = sound.text.index("cell $add", sound.text.index("\\scalar."))
+    broken = replace(
+        sound, text=sound.text[:place] + "cell $sub" + sound.text[place + len("cell $add") :]
+    )
+    assert not proof(broken).holds
+
+
+def test_what_is_not_proved_is_named(no_results: Path) -> None:
+    with pytest.raises(ProofError, match="has mul, which the full one lacks"):
+        prove(FULL, replace(FULL, instructions=FULL.instructions | {"mul"}))
+    with pytest.raises(ProofError, match="has 16 registers, the full one 8"):
+        prove(replace(FULL, registers=8), FULL)
