@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from .cut import NEXT, NOW, PROBE, Cut, Field
+from .cut import NEXT, NOW, PROBE, Cut
 from .errors import ProofError
-from .relation import Codes, Condition, Relation, members
+from .relation import Codes, Condition, Relation
+from .sides import InitialView, NextView, NowView, Side, extended, initial, matches
 
 __all__ = ["Miter", "build_miter"]
 
@@ -36,119 +37,6 @@ class Miter:
     only_trimmed: list[str] = field(default_factory=list)
 
 
-def _extended(value: Value, width: int, signed: bool) -> Value:
-    size = len(value)
-    if width <= size:
-        return value[:width]
-    fill = value[-1] if signed and size else Const(0, 1)
-    return Cat(value, fill.replicate(width - size))
-
-
-class _Side:
-    """One of the two designs: its ports as signals."""
-
-    def __init__(self, cut: Cut, which: int, relation: Relation) -> None:
-        self.cut = cut
-        self.which = which
-        self.now: dict[str, Value] = {}
-        self.next: dict[str, Value] = {}
-        self.out: dict[str, Value] = {}
-        self._relation = relation
-        self._leaves: dict[str, dict[str, Field]] = {}
-        self.places: dict[str, tuple[str, Field]] = {}
-        for name in (*cut.states, *cut.reads, *cut.inputs, *cut.outputs):
-            self.leaves(name)
-        for port in (*cut.reads.values(), *cut.writes.values()):
-            self.leaves(port.memory, port.width)
-
-    def leaves(self, parent: str, width: int | None = None) -> dict[str, Field]:
-        """Members of a register, port or memory by full name; itself if it has none."""
-        if parent in self._leaves:
-            return self._leaves[parent]
-        cut = self.cut
-        if width is None:
-            width = cut.width(parent)
-        if parent in self._relation.layouts:
-            inner = members(self._relation.layouts[parent][self.which])
-            found = {name: Field(parent, *place) for name, place in inner.items()}
-        elif any(parent in known for known in (cut.states, cut.reads, cut.inputs, cut.outputs)):
-            found = cut.leaves(parent)
-        else:
-            found = {"": Field(parent, 0, width, False)}
-        named = {
-            parent if not name else parent + ("" if name[0] == "[" else ".") + name: place
-            for name, place in found.items()
-        }
-        self._leaves[parent] = named
-        self.places |= {name: (parent, place) for name, place in named.items()}
-        return named
-
-    def part(self, words: Mapping[str, Value], name: str) -> Value:
-        """Member ``name`` of the words that ``words`` gives by parent."""
-        parent, place = self.places[name]
-        return words[parent][place.low : place.low + place.width]
-
-
-class _NowView:
-    """Values before the step, made on demand."""
-
-    def __init__(self, builder: "_Builder", which: int, local: dict[str, Value]) -> None:
-        self._builder = builder
-        self.which = which
-        self.local = local
-
-    def __getitem__(self, name: str) -> Value:
-        if name in self.local:
-            return self.local[name]
-        return self._builder.now(name, self.which)
-
-    def has(self, name: str) -> bool:
-        side = self._builder.sides[self.which]
-        return name in self.local or name in side.places or name in side.out
-
-
-class _NextView:
-    """Values after the step."""
-
-    def __init__(self, builder: "_Builder", which: int, local: dict[str, Value]) -> None:
-        self._builder = builder
-        self._side = builder.sides[which]
-        self.which = which
-        self.local = local
-
-    def __getitem__(self, name: str) -> Value:
-        if name in self.local:
-            return self.local[name]
-        if name in self._builder.ghosts_next:
-            return self._builder.ghosts_next[name]
-        if name not in self._side.places:
-            raise ProofError(f"the relation names {name!r}, which the design lacks")
-        return self._side.part(self._side.next, name)
-
-    def has(self, name: str) -> bool:
-        return name in self.local or name in self._side.places or name in self._side.out
-
-
-class _InitialView(_NextView):
-    """Values after reset."""
-
-    def __getitem__(self, name: str) -> Value:
-        if name in self.local:
-            return self.local[name]
-        for ghost in self._builder.relation.ghosts:
-            if ghost.name == name:
-                return Const(ghost.init, ghost.width)
-        parent, place = self._side.places[name]
-        return initial(self._side.cut, parent)[place.low : place.low + place.width]
-
-
-def initial(cut: Cut, parent: str) -> Value:
-    """What register or read port ``parent`` holds after reset."""
-    if parent in cut.reads:
-        return Const(0, cut.reads[parent].width)
-    return Const(cut.states[parent].init, cut.states[parent].width)
-
-
 _NOTHING: dict[int, Value] = {}
 
 
@@ -157,7 +45,7 @@ class _Builder:
         self.relation = relation
         self.m = Module()
         self.miter = Miter(self.m)
-        self.sides = (_Side(full, 0, relation), _Side(trimmed, 1, relation))
+        self.sides = (Side(full, 0, relation), Side(trimmed, 1, relation))
         self.ghosts: dict[str, Value] = {}
         self.ghosts_next: dict[str, Value] = {}
         self._made: dict[str, tuple[Value | None, Value | None]] = {}
@@ -206,7 +94,7 @@ class _Builder:
         if self.relation.is_ignored(name) or (None in places and codes is None):
             return raw[0], raw[1]
         condition = codes.when if codes else self.relation.gate(name)
-        gate = self.holds(condition, _NowView(self, 0, locals_full)) if condition else None
+        gate = self.holds(condition, NowView(self, 0, locals_full)) if condition else None
         if also is not None:
             gate = also if gate is None else gate & also
         width = min(widths)
@@ -222,7 +110,7 @@ class _Builder:
                 related = Cat(shared, free[width:])
             else:
                 assert shared is not None
-                related = _extended(shared, own, self._signed(name))
+                related = extended(shared, own, self._signed(name))
             made.append(self._named(related if gate is None else Mux(gate, related, free)))
         return made[0], made[1]
 
@@ -265,7 +153,7 @@ class _Builder:
         for which, side in enumerate(self.sides):
             if parent not in side._leaves:
                 continue
-            side.now[parent] = self._assemble(side, which, parent, values)
+            side.now[parent] = self._assemble(side, which, parent, values, {})
 
     def _pair(self, name: str) -> tuple[Value | None, Value | None]:
         if name not in self._made:
@@ -274,10 +162,11 @@ class _Builder:
 
     def _assemble(
         self,
-        side: _Side,
+        side: Side,
         which: int,
         parent: str,
         values: Mapping[str, tuple[Value | None, Value | None]],
+        local: dict[str, Value],
     ) -> Value:
         """A word from its members; of those that overlap, the one that corresponds counts."""
         cut = side.cut
@@ -297,7 +186,7 @@ class _Builder:
                 if before is None or condition is None:
                     bits[place.low + index] = value[index]
                 else:
-                    gate = self.holds(condition, _NowView(self, 0, {}))
+                    gate = self.holds(condition, NowView(self, 0, local))
                     bits[place.low + index] = Mux(gate, value[index], before)
         free: Iterator[int] = (index for index, bit in enumerate(bits) if bit is None)
         holes = list(free)
@@ -314,7 +203,7 @@ class _Builder:
         self.m.d.comb += signal.eq(value)
         return signal
 
-    def holds(self, condition: Condition, view: "_NowView | _NextView") -> Value:
+    def holds(self, condition: Condition, view: "NowView | NextView") -> Value:
         """``condition`` in ``view``, one bit."""
         if view.local:
             return self._named(condition(view).bool())
@@ -351,15 +240,15 @@ class _Builder:
                 self.miter.only_trimmed.append(parent)
         self._fetch()
         for ghost in self.relation.ghosts:
-            value = ghost.follows(_NowView(self, 0, {}))
+            value = ghost.follows(NowView(self, 0, {}))
             self.ghosts_next[ghost.name] = self._named(value)[: ghost.width]
-        views = (_NowView(self, 0, {}), _NowView(self, 1, {}))
+        views = (NowView(self, 0, {}), NowView(self, 1, {}))
         rules = (*self.relation.assumptions, *self.relation.invariants)
         assume = self._named(Cat(rule.holds(*views).bool() for rule in rules).all())
         self._goals(assume)
         return self.miter
 
-    def _give(self, side: _Side) -> None:
+    def _give(self, side: Side) -> None:
         """Ports for all that comes out of a design."""
         cut = side.cut
         widths = {NEXT + name: state.width for name, state in cut.states.items()}
@@ -376,7 +265,7 @@ class _Builder:
             else:
                 side.out[name.removeprefix(PROBE)] = signal
 
-    def _take(self, side: _Side) -> None:
+    def _take(self, side: Side) -> None:
         """Ports for all that goes into a design."""
         cut = side.cut
         taken = {NOW + name: side.now[name] for name in (*cut.states, *cut.reads)}
@@ -409,44 +298,22 @@ class _Builder:
                     local[leaf] = made[0]
             for which, side in enumerate(self.sides):
                 if name in side.cut.reads:
-                    word = self._assemble_fetched(side, which, memory, values, local)
+                    word = self._assemble(side, which, memory, values, local)
                     enable = side.out[f"{name}:enable"]
                     side.next[name] = Mux(enable, word, side.now[name])
-
-    def _assemble_fetched(
-        self,
-        side: _Side,
-        which: int,
-        memory: str,
-        values: Mapping[str, tuple[Value | None, Value | None]],
-        local: dict[str, Value],
-    ) -> Value:
-        width = next(p.width for p in side.cut.reads.values() if p.memory == memory)
-        bits: list[Value] = [Const(0, 1)] * width
-        for name, place in side.leaves(memory).items():
-            value = values[name][which]
-            assert value is not None
-            condition = self.relation.gate(name)
-            gate = self.holds(condition, _NowView(self, 0, local)) if condition else None
-            for index in range(place.width):
-                bit = value[index]
-                if gate is not None:
-                    bit = Mux(gate, bit, bits[place.low + index])
-                bits[place.low + index] = bit
-        return Cat(*bits)
 
     def _goals(self, assume: Value) -> None:
         full, trimmed = self.sides
         for parent in (*full.cut.states, *full.cut.reads):
             if parent in trimmed.cut.states or parent in trimmed.cut.reads:
                 words = (full.next[parent], trimmed.next[parent])
-                self._related(parent, parent, words, assume, None, _NextView)
+                self._related(parent, parent, words, assume, None, NextView)
                 starts = (initial(full.cut, parent), initial(trimmed.cut, parent))
-                self._related(parent, f"reset {parent}", starts, Const(1, 1), None, _InitialView)
+                self._related(parent, f"reset {parent}", starts, Const(1, 1), None, InitialView)
         for name in full.cut.outputs:
             if name in trimmed.cut.outputs:
                 words = (full.out[name], trimmed.out[name])
-                self._related(name, f"output {name}", words, assume, None, _NowView)
+                self._related(name, f"output {name}", words, assume, None, NowView)
         for name, write in full.cut.writes.items():
             if self.relation.is_ignored(name):
                 continue
@@ -456,22 +323,22 @@ class _Builder:
                 continue
             outs = [side.out for side in self.sides]
             gate = self.relation.gate(name)
-            when = assume if gate is None else assume & self.holds(gate, _NowView(self, 0, {}))
+            when = assume if gate is None else assume & self.holds(gate, NowView(self, 0, {}))
             enables = [out[f"{name}:enable"] for out in outs]
             self.goal(f"write {name} enable", enables[0] == enables[1], when)
             addresses = [out[f"{name}:address"] for out in outs]
             active = enables[0]
             self.goal(f"write {name} address", ~active | (addresses[0] == addresses[1]), when)
             words = (outs[0][f"{name}:data"], outs[1][f"{name}:data"])
-            self._related(write.memory, f"write {name}", words, when, active, _NowView)
+            self._related(write.memory, f"write {name}", words, when, active, NowView)
         for rule in self.relation.invariants:
-            views = (_NextView(self, 0, {}), _NextView(self, 1, {}))
+            views = (NextView(self, 0, {}), NextView(self, 1, {}))
             self.goal(f"invariant {rule.name}", rule.holds(*views), assume)
-            starts = (_InitialView(self, 0, {}), _InitialView(self, 1, {}))
+            starts = (InitialView(self, 0, {}), InitialView(self, 1, {}))
             self.goal(f"reset {rule.name}", rule.holds(*starts), Const(1, 1))
 
         for rule in self.relation.guarantees:
-            views = (_NowView(self, 0, {}), _NowView(self, 1, {}))
+            views = (NowView(self, 0, {}), NowView(self, 1, {}))
             self.goal(rule.name, rule.holds(*views), assume)
 
     def _related(
@@ -481,7 +348,7 @@ class _Builder:
         words: tuple[Value, Value],
         assume: Value,
         active: Value | None,
-        kind: Callable[["_Builder", int, dict[str, Value]], _NowView | _NextView],
+        kind: Callable[["_Builder", int, dict[str, Value]], NowView | NextView],
     ) -> None:
         """Goals: the members of ``parent`` in ``words`` of both designs are related."""
         locals_: list[dict[str, Value]] = []
@@ -499,7 +366,7 @@ class _Builder:
                 if id(codes) not in done:
                     done.add(id(codes))
                     own = when & self.holds(codes.when, view) if codes.when else when
-                    self.goal(label + name.removeprefix(parent), _matches(codes, locals_), own)
+                    self.goal(label + name.removeprefix(parent), matches(codes, locals_), own)
                 continue
             if name not in locals_[0] or name not in locals_[1]:
                 continue
@@ -507,23 +374,10 @@ class _Builder:
             cutoff = min if self.relation.is_truncated(name) else max
             width = cutoff(len(value) for value in values)
             signed = self._signed(name)
-            same = _extended(values[0], width, signed) == _extended(values[1], width, signed)
+            same = extended(values[0], width, signed) == extended(values[1], width, signed)
             condition = self.relation.gate(name)
             own = when & self.holds(condition, view) if condition else when
             self.goal(label + name.removeprefix(parent), same, own)
-
-
-def _matches(codes: Codes, parts: list[dict[str, Value]]) -> Value:
-    """1 when the members of both designs are those of one of the words of ``codes``."""
-    cases = []
-    for word in codes.words:
-        terms: list[Value] = [Const(1, 1)]
-        for name, pair in zip(codes.names, word, strict=True):
-            for part, code in zip(parts, pair, strict=True):
-                if name in part and code is not None:
-                    terms.append(part[name] == code)
-        cases.append(Cat(terms).all())
-    return Cat(cases).any()
 
 
 def build_miter(full: Cut, trimmed: Cut, relation: Relation) -> Miter:

@@ -1,0 +1,150 @@
+"""The two designs of a proof: their ports as signals, and their values at one time."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from amaranth.hdl import Cat, Const, Value
+
+from .cut import Cut, Field
+from .errors import ProofError
+from .relation import Codes, Relation, members
+
+__all__ = ["InitialView", "NextView", "NowView", "Side", "extended", "initial", "matches"]
+
+
+class Source(Protocol):
+    """What makes the values of both designs."""
+
+    relation: Relation
+    sides: "tuple[Side, Side]"
+    ghosts_next: dict[str, Value]
+
+    def now(self, name: str, which: int) -> Value:
+        """The value of member ``name`` of a design before the step."""
+
+
+def extended(value: Value, width: int, signed: bool) -> Value:
+    """``value`` in ``width`` bits: cut off, or extended by its sign or by 0."""
+    size = len(value)
+    if width <= size:
+        return value[:width]
+    fill = value[-1] if signed and size else Const(0, 1)
+    return Cat(value, fill.replicate(width - size))
+
+
+class Side:
+    """One of the two designs: its ports as signals."""
+
+    def __init__(self, cut: Cut, which: int, relation: Relation) -> None:
+        self.cut = cut
+        self.which = which
+        self.now: dict[str, Value] = {}
+        self.next: dict[str, Value] = {}
+        self.out: dict[str, Value] = {}
+        self._relation = relation
+        self._leaves: dict[str, dict[str, Field]] = {}
+        self.places: dict[str, tuple[str, Field]] = {}
+        for name in (*cut.states, *cut.reads, *cut.inputs, *cut.outputs):
+            self.leaves(name)
+        for port in (*cut.reads.values(), *cut.writes.values()):
+            self.leaves(port.memory, port.width)
+
+    def leaves(self, parent: str, width: int | None = None) -> dict[str, Field]:
+        """Members of a register, port or memory by full name; itself if it has none."""
+        if parent in self._leaves:
+            return self._leaves[parent]
+        cut = self.cut
+        if width is None:
+            width = cut.width(parent)
+        if parent in self._relation.layouts:
+            inner = members(self._relation.layouts[parent][self.which])
+            found = {name: Field(parent, *place) for name, place in inner.items()}
+        elif any(parent in known for known in (cut.states, cut.reads, cut.inputs, cut.outputs)):
+            found = cut.leaves(parent)
+        else:
+            found = {"": Field(parent, 0, width, False)}
+        named = {
+            parent if not name else parent + ("" if name[0] == "[" else ".") + name: place
+            for name, place in found.items()
+        }
+        self._leaves[parent] = named
+        self.places |= {name: (parent, place) for name, place in named.items()}
+        return named
+
+    def part(self, words: Mapping[str, Value], name: str) -> Value:
+        """Member ``name`` of the words that ``words`` gives by parent."""
+        parent, place = self.places[name]
+        return words[parent][place.low : place.low + place.width]
+
+
+class NowView:
+    """Values before the step, made on demand."""
+
+    def __init__(self, builder: Source, which: int, local: dict[str, Value]) -> None:
+        self._builder = builder
+        self.which = which
+        self.local = local
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.local:
+            return self.local[name]
+        return self._builder.now(name, self.which)
+
+    def has(self, name: str) -> bool:
+        side = self._builder.sides[self.which]
+        return name in self.local or name in side.places or name in side.out
+
+
+class NextView:
+    """Values after the step."""
+
+    def __init__(self, builder: Source, which: int, local: dict[str, Value]) -> None:
+        self._builder = builder
+        self._side = builder.sides[which]
+        self.which = which
+        self.local = local
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.local:
+            return self.local[name]
+        if name in self._builder.ghosts_next:
+            return self._builder.ghosts_next[name]
+        if name not in self._side.places:
+            raise ProofError(f"the relation names {name!r}, which the design lacks")
+        return self._side.part(self._side.next, name)
+
+    def has(self, name: str) -> bool:
+        return name in self.local or name in self._side.places or name in self._side.out
+
+
+class InitialView(NextView):
+    """Values after reset."""
+
+    def __getitem__(self, name: str) -> Value:
+        if name in self.local:
+            return self.local[name]
+        for ghost in self._builder.relation.ghosts:
+            if ghost.name == name:
+                return Const(ghost.init, ghost.width)
+        parent, place = self._side.places[name]
+        return initial(self._side.cut, parent)[place.low : place.low + place.width]
+
+
+def initial(cut: Cut, parent: str) -> Value:
+    """What register or read port ``parent`` holds after reset."""
+    if parent in cut.reads:
+        return Const(0, cut.reads[parent].width)
+    return Const(cut.states[parent].init, cut.states[parent].width)
+
+
+def matches(codes: Codes, parts: list[dict[str, Value]]) -> Value:
+    """1 when the members of both designs are those of one of the words of ``codes``."""
+    cases = []
+    for word in codes.words:
+        terms: list[Value] = [Const(1, 1)]
+        for name, pair in zip(codes.names, word, strict=True):
+            for part, code in zip(parts, pair, strict=True):
+                if name in part and code is not None:
+                    terms.append(part[name] == code)
+        cases.append(Cat(terms).all())
+    return Cat(cases).any()
