@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from isa.assembler import assemble
 from sim_tb.chip_copies import Copies
+from sim_tb.trim_check import Workload
 from soc.configuration_file import configuration_text, read_configuration
 from soc.generate import generate
 from soc.presets import preset
@@ -13,7 +15,7 @@ from synth.area import AreaRow
 from synth.budget import find_budget
 from synth.chip_area import ChipArea
 from synth.fit import ChipFit, Grid, chip_of
-from vip.fitting import CHIP_FILE, Fitting, fit_json, show_fit
+from vip.fitting import CHIP_FILE, Fitting, fit_both, fit_json, show_fit
 
 SOURCE = """
     ld.reg [64-bit] r9, r5
@@ -86,3 +88,35 @@ def test_the_chip_is_a_file_of_the_directory_that_generate_takes(vip, tmp_path):
     assert vip("generate", "--config", f"out/{CHIP_FILE}", "-o", "chip")[0] == 0
     assert (tmp_path / "chip" / "rtl" / "chip_tile.v").is_file()
     assert read_configuration(tmp_path / "chip" / "vip.json") == chip
+
+
+def test_both_chips_run_the_work_in_windows(monkeypatch):
+    known = _fitting()
+    ran = []
+
+    def fitted(pe, budget, *, trimmed, demand, step):
+        assert demand == 0.25
+        step("a step")
+        return known.trimmed if trimmed else known.full
+
+    def run(config, works, progress):
+        ran.append((config, works))
+        progress(100)
+        return known.copies_trimmed if config == known.trimmed.config else known.copies_full
+
+    monkeypatch.setattr("vip.fitting.fit", fitted)
+    monkeypatch.setattr("vip.fitting.run_copies", run)
+    work = Workload(program=assemble("halt"))
+    steps = []
+    full, trimmed = preset("pe-small"), known.trimmed.config.pe
+    found = fit_both(full, trimmed, known.full.budget, [work], 0.25, steps.append)
+    assert found.gain == known.gain
+    assert [works for _, works in ran] == [[work], [work]]
+    reference, small = (config for config, _ in ran)
+    assert small == known.trimmed.config
+    # Full engines in the grid of their chip, each in a window as large as a trimmed one's.
+    assert (reference.tile.pes, reference.vaults) == (2, 2)
+    assert reference.tile.windows
+    assert reference.pe.instructions == full.instructions
+    assert reference.pe.address_bits == trimmed.address_bits
+    assert any("100 cycles" in step for step in steps)
