@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from kernels.stereo import motorcycle
+from sim_tb.applications import choose
 from sim_tb.bp_cosim import BpJob, cosim_bp
 from sim_tb.chip_bp import cosim_chip_bp
 from sim_tb.chip_top import build_chip
@@ -17,13 +18,18 @@ from sim_tb.kernel_bench import measure_kernels
 from soc.generate import generate
 from soc.presets import chip_preset, preset, tile_preset
 from synth.area import synthesise
+from synth.budget import find_budget
 from synth.place import place
 from synth.power import THESIS_MHZ
+from vip.fitting import fit_application
 from vip.power import engine_power
 from vip.report import KERNELS, record
 from vip.trim_bench import means, measure_trims
 
 __all__ = ["BENCHMARKS", "Measurement", "measure"]
+
+#: Applications that a device is filled for.
+_FITTED = ("matrix-addition",)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,27 @@ def _area() -> Iterator[Measurement]:
     xc7 = synthesise(preset("pe"), "xc7").total
     for name in ("luts", "ffs", "dsps", "brams"):
         yield Measurement(f"xc7_{name}", xc7.values[name], name, 0.01)
+
+
+def _fitting() -> Iterator[Measurement]:
+    """SCRATCH's device filled with full engines and with ones trimmed to an application, which all
+    of them run."""
+    budget = find_budget("xc7vx690t")
+    for application in choose(_FITTED):
+        found = fit_application(application, budget, lambda step: None)
+        if not found.match:
+            raise CosimError(f"{application.name}: engines of a chip leave other results")
+        name = application.name.replace("-", "_")
+        for kind, chip, copies in (
+            ("full", found.full, found.copies_full),
+            ("trimmed", found.trimmed, found.copies_trimmed),
+        ):
+            grid = chip.grid
+            yield Measurement(f"{name}_{kind}_engines", grid.total, "", 0.0, True)
+            yield Measurement(f"{name}_{kind}_vaults", grid.vaults, "", None)
+            yield Measurement(f"{name}_{kind}_luts", chip.area.total.values["luts"], "", 0.02)
+            yield Measurement(f"{name}_{kind}_cycles", copies.cycles, "cycles", 0.01)
+        yield Measurement(f"{name}_gain", round(found.gain, 3), "", 0.01, True)
 
 
 def _trimming() -> Iterator[Measurement]:
@@ -185,6 +212,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Measurement]]] = {
     "power": _power,
     "placement": _placement,
     "trim": _trimming,
+    "fit": _fitting,
     "chip": _chip,
 }
 
