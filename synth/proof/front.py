@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Value
 
 from hdl.config import PeConfig
+from hdl.counters import PeCounter
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, VerticalOp
 from pe.encodings import Encodings
 from pe.register_file import READ_PORTS
@@ -226,6 +227,10 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         (r"issue\.now\.target", lambda v: of(branches, v)),
         (r"issue\.target", lambda v: v["issue.redirect"] & v["sequencer.going"]),
         (r"counters\.late_event", lambda v: v["counters.step_0"]),
+        (
+            r"counters\.late_waits",
+            lambda v: v["counters.step_0"] & (v["counters.late_event"] == PeCounter.STALL_FETCH),
+        ),
     ]
     relation.add_codes(codes_of(decoded, decoded_values, configs, rows, sound))
     relation.invariants.append(
