@@ -18,7 +18,7 @@ from hdl.yosys import YosysError, quote, run_yosys
 
 from .errors import ProofError
 
-__all__ = ["Cut", "Field", "MemoryRead", "MemoryWrite", "State", "cut"]
+__all__ = ["Cut", "Field", "MemoryAccess", "State", "cut"]
 
 #: Prefixes of the ports that the cut adds.
 NOW, NEXT, PROBE = "now:", "next:", "probe:"
@@ -40,18 +40,10 @@ class Field(NamedTuple):
     signed: bool
 
 
-class MemoryRead(NamedTuple):
-    """A read port: its memory, the widths of address and word. The ports ``name:enable``,
-    ``name:address`` and ``now:name``, the word that it holds, belong to it."""
-
-    memory: str
-    address: int
-    width: int
-
-
-class MemoryWrite(NamedTuple):
-    """A write port: its memory, the widths of address and word. The ports ``name:enable`` (a bit),
-    ``name:address`` and ``name:data`` belong to it."""
+class MemoryAccess(NamedTuple):
+    """A memory's read or write port: its memory, the widths of address and word. The ports
+    ``name:enable`` (a bit) and ``name:address`` belong to it; to a read port also ``now:name``, the
+    word that it holds, and to a write port ``name:data``."""
 
     memory: str
     address: int
@@ -75,8 +67,8 @@ class Cut:
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
     states: Mapping[str, State]
-    reads: Mapping[str, MemoryRead]
-    writes: Mapping[str, MemoryWrite]
+    reads: Mapping[str, MemoryAccess]
+    writes: Mapping[str, MemoryAccess]
     probes: Mapping[str, int]
     fields: Mapping[str, Field]
 
@@ -160,8 +152,8 @@ class _Cutter:
         self._connects: list[str] = []
         self._ports = 100_000
         self._states: dict[str, State] = {}
-        self._reads: dict[str, MemoryRead] = {}
-        self._writes: dict[str, MemoryWrite] = {}
+        self._reads: dict[str, MemoryAccess] = {}
+        self._writes: dict[str, MemoryAccess] = {}
         self._widths: dict[str, int] = {}
         self._signed: set[str] = set()
         self._inits: dict[str, int] = {}
@@ -245,11 +237,11 @@ class _Cutter:
         address = int(parameters["ABITS"])
         if kind == "$memrd_v2":
             name = self._wire(connects["DATA"])
-            self._reads[name] = MemoryRead(memory, address, width)
+            self._reads[name] = MemoryAccess(memory, address, width)
             self._take(NOW + name, connects["DATA"], width)
         else:
             name = f"{memory}:{sum(write.memory == memory for write in self._writes.values())}"
-            self._writes[name] = MemoryWrite(memory, address, width)
+            self._writes[name] = MemoryAccess(memory, address, width)
             self._give(f"{name}:data", connects["DATA"], width)
         self._give(f"{name}:address", connects["ADDR"], address)
         self._give(f"{name}:enable", next(self._bits(connects["EN"])), 1)

@@ -332,10 +332,10 @@ class _Builder:
             words = (outs[0][f"{name}:data"], outs[1][f"{name}:data"])
             self._related(write.memory, f"write {name}", words, when, active, NowView)
         for rule in self.relation.invariants:
-            views = (NextView(self, 0, {}), NextView(self, 1, {}))
-            self.goal(f"invariant {rule.name}", rule.holds(*views), assume)
-            starts = (InitialView(self, 0, {}), InitialView(self, 1, {}))
-            self.goal(f"reset {rule.name}", rule.holds(*starts), Const(1, 1))
+            after = (NextView(self, 0, {}), NextView(self, 1, {}))
+            self.goal(f"invariant {rule.name}", rule.holds(*after), assume)
+            start = (InitialView(self, 0, {}), InitialView(self, 1, {}))
+            self.goal(f"reset {rule.name}", rule.holds(*start), Const(1, 1))
 
         for rule in self.relation.guarantees:
             views = (NowView(self, 0, {}), NowView(self, 1, {}))
