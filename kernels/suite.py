@@ -76,8 +76,8 @@ def _values(*shape: int, limit: int = 1000) -> Elements:
 
 
 def matrix_addition() -> tuple[NnJob, ...]:
-    """Two random matrices of 60 x 50 elements."""
-    return (matrix_add_job(_values(60, 50, limit=30000), _values(50, 60, limit=30000).T),)
+    """Two random matrices of 60 x 300 elements."""
+    return (matrix_add_job(_values(60, 300, limit=30000), _values(300, 60, limit=30000).T),)
 
 
 def matrix_multiplication() -> tuple[NnJob, ...]:

@@ -75,7 +75,7 @@ def _workload(job: NnJob) -> Workload:
 _APPLICATIONS = (
     Application(
         name="matrix-addition",
-        summary="matrices of 60 x 50, saturated",
+        summary="matrices of 60 x 300, saturated",
         make=suite.matrix_addition,
     ),
     Application(
