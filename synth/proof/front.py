@@ -6,10 +6,19 @@ from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, VerticalOp
 from pe.encodings import Encodings
+from pe.load_store_ports import BYTE_BITS, COLUMN_BITS
 from pe.register_file import READ_PORTS
 
 from .relation import Invariant, Relation, View
-from .rows import any_of, codes_of, decoded_values, dispatched_values, is_word, reads
+from .rows import (
+    any_of,
+    codes_of,
+    decoded_values,
+    dispatched_values,
+    is_aligned,
+    is_word,
+    reads,
+)
 
 __all__ = ["PROBES", "front_relation"]
 
@@ -255,7 +264,7 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
 def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], ...]:
     """Members that tell ``row`` from others at issue, with their values."""
-    values = decoded_values(config, row)
+    (values,) = decoded_values(config, row)
     return tuple((name, code) for name, code in values.items() if code is not None)
 
 
@@ -330,6 +339,22 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             lambda f, t: ~register(f) | (f[here + "columns"] == 1),
         )
     )
+    relation.invariants.append(
+        Invariant(
+            "a register that is moved lies at a multiple of its width",
+            lambda f, t: (
+                ~register(f)
+                | is_aligned(f[here + "settings.dram"], fields.width.unpack(f[here + "width"]))
+            ),
+        )
+    )
+
+    def in_word(f: View, t: View) -> Value:
+        first = f[here + "settings.dram"][:COLUMN_BITS]
+        last = (first + f[here + "bytes"] - 1)[:COLUMN_BITS]
+        return ~register(f) | (first[BYTE_BITS:] == last[BYTE_BITS:])
+
+    relation.invariants.append(Invariant("a register that is moved lies in one word", in_word))
 
     def own_ranges(f: View, t: View) -> Value:
         stray = any_of(f[here + "used"][n] & ~ranged(n, f) for n in range(3))

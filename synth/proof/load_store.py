@@ -7,10 +7,10 @@ from amaranth.hdl import Value
 from hdl.config import PeConfig
 from hdl.ports import memory_request
 from isa.table import Opcode, Unit
-from pe.load_store_ports import load_table_entry
+from pe.load_store_ports import BYTE_BITS, COLUMN_BITS, load_table_entry, register_encodings
 
 from .relation import Condition, Ghost, Invariant, Relation, View
-from .rows import codes_of, entry_values, transfer_values
+from .rows import codes_of, entry_values, is_aligned, transfer_values
 
 __all__ = ["load_store_relation"]
 
@@ -111,6 +111,22 @@ def _work(
         Invariant(
             f"{name} of a register has one column",
             lambda f, t: ~register(f) | (f[f"{name}.columns"] == 1),
+        )
+    )
+    width = register_encodings(configs[0]).width
+    relation.invariants.append(
+        Invariant(
+            f"{name} of a register is at a multiple of its width",
+            lambda f, t: (
+                ~register(f) | is_aligned(f[f"{name}.dram"], width.unpack(f[f"{name}.width"]))
+            ),
+        )
+    )
+    word = slice(BYTE_BITS, COLUMN_BITS)
+    relation.invariants.append(
+        Invariant(
+            f"{name} of a register lies in one word",
+            lambda f, t: ~register(f) | (f[f"{name}.dram"][word] == f[f"{name}.last"][word]),
         )
     )
 

@@ -19,6 +19,7 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
+from isa.timing import WORD_BYTES
 from pe.encodings import CLASSES, CONTROL, Encodings
 from pe.load_store_ports import register_encodings
 
@@ -31,6 +32,7 @@ __all__ = [
     "decoded_values",
     "dispatched_values",
     "entry_values",
+    "is_aligned",
     "is_word",
     "reads",
     "transfer_values",
@@ -53,7 +55,7 @@ def reads(row: Instruction, field: BitField) -> bool:
 
 def codes_of(
     prefix: str,
-    values: Callable[[PeConfig, Instruction], Values],
+    values: Callable[[PeConfig, Instruction], list[Values]],
     configs: tuple[PeConfig, PeConfig],
     rows: Iterable[Instruction],
     when: Condition | None = None,
@@ -62,15 +64,15 @@ def codes_of(
     words: dict[tuple[Pair, ...], None] = {}
     names: tuple[str, ...] = ()
     for row in rows:
-        full, trimmed = (values(config, row) for config in configs)
-        names = tuple(full)
-        words[tuple((full[name], trimmed[name]) for name in names)] = None
+        for full, trimmed in zip(*(values(config, row) for config in configs), strict=True):
+            names = tuple(full)
+            words[tuple((full[name], trimmed[name]) for name in names)] = None
     if not names:
         return None
     return Codes(tuple(prefix + name for name in names), tuple(words), when)
 
 
-def decoded_values(config: PeConfig, row: Instruction) -> Values:
+def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.decode.issued` that ``row`` decides."""
     fields = Encodings.of(config)
     word = row.match
@@ -80,64 +82,83 @@ def decoded_values(config: PeConfig, row: Instruction) -> Values:
     if row.unit is Unit.SCALAR and row.branch is None:
         scalar = fields.scalar.code(ScalarOp.OR if moves else row.opcode & 7)
     vector = row.unit is Unit.VECTOR
-    return {
-        "unit": fields.unit.code(CLASSES[row.unit].value),
-        "writes": int(row.writes is not None),
-        "branch": int(row.branch is not None),
-        "inverted": int(row.branch is not None or row.scalar is ScalarOp.SUB),
-        "reads_c": int(reads(row, FIELD_C)) if vector else None,
-        "scalar": scalar,
-        "condition": None if row.branch is None else fields.condition.code(row.branch),
-        "control": fields.control.code(CONTROL[Opcode(row.opcode)].value)
-        if row.unit is Unit.ISSUE
-        else None,
-        "kind": fields.kind.code(row.opcode & 3) if plain else None,
-        "width": fields.width.code(WIDTH.extract(word)) if plain else None,
-        "vertical": fields.vertical.code(VERTICAL.extract(word)) if vector else None,
-        "reduction": fields.reduction.code(REDUCTION.extract(word)) if vector else None,
-    }
+    return [
+        {
+            "unit": fields.unit.code(CLASSES[row.unit].value),
+            "writes": int(row.writes is not None),
+            "branch": int(row.branch is not None),
+            "inverted": int(row.branch is not None or row.scalar is ScalarOp.SUB),
+            "reads_c": int(reads(row, FIELD_C)) if vector else None,
+            "scalar": scalar,
+            "condition": None if row.branch is None else fields.condition.code(row.branch),
+            "control": fields.control.code(CONTROL[Opcode(row.opcode)].value)
+            if row.unit is Unit.ISSUE
+            else None,
+            "kind": fields.kind.code(row.opcode & 3) if plain else None,
+            "width": fields.width.code(WIDTH.extract(word)) if plain else None,
+            "vertical": fields.vertical.code(VERTICAL.extract(word)) if vector else None,
+            "reduction": fields.reduction.code(REDUCTION.extract(word)) if vector else None,
+        }
+    ]
 
 
-def dispatched_values(config: PeConfig, row: Instruction) -> Values:
+def dispatched_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.dispatch.dispatched` that ``row`` decides."""
-    decoded = decoded_values(config, row)
+    (decoded,) = decoded_values(config, row)
     names = ("kind", "width", "vertical", "reduction")
-    return {"vector": int(row.unit is Unit.VECTOR), **{name: decoded[name] for name in names}}
+    return [{"vector": int(row.unit is Unit.VECTOR), **{name: decoded[name] for name in names}}]
 
 
-def command_values(config: PeConfig, row: Instruction) -> Values:
+def command_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.ports.vector_command` that ``row`` decides."""
     own = Encodings.of_rows(config.rows_of(Unit.VECTOR))
-    every = decoded_values(config, row)
-    return {
-        "kind": own.kind.code(row.opcode & 3),
-        "width": own.width.code(WIDTH.extract(row.match)),
-        "vertical": every["vertical"],
-        "reduction": every["reduction"],
-    }
+    (every,) = decoded_values(config, row)
+    return [
+        {
+            "kind": own.kind.code(row.opcode & 3),
+            "width": own.width.code(WIDTH.extract(row.match)),
+            "vertical": every["vertical"],
+            "reduction": every["reduction"],
+        }
+    ]
 
 
-def transfer_values(config: PeConfig, row: Instruction) -> Values:
+def transfer_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.load_store_ports.transfer_layout` that ``row`` decides."""
     register = row.opcode >> 1 & 1
     width = register_encodings(config).width
-    return {
-        "store": row.opcode & 1,
-        "register": register,
-        "width": width.code(WIDTH.extract(row.match)) if register else None,
-    }
+    return [
+        {
+            "store": row.opcode & 1,
+            "register": register,
+            "width": width.code(WIDTH.extract(row.match)) if register else None,
+        }
+    ]
 
 
-def entry_values(config: PeConfig, row: Instruction) -> Values:
-    """Members of :func:`pe.load_store_ports.load_table_entry` that ``row`` decides."""
-    transfer = transfer_values(config, row)
-    store = row.opcode & 1
-    width = transfer["width"] if transfer["register"] and not store else None
-    return {
-        "store": store,
-        "register": None if store else transfer["register"],
-        "target.register.width": width,
-    }
+def entry_values(config: PeConfig, row: Instruction) -> list[Values]:
+    """Members of :func:`pe.load_store_ports.load_table_entry` that ``row`` decides, for each place
+    in a word where what it loads may begin: a register's value lies at a multiple of its width."""
+    (transfer,) = transfer_values(config, row)
+    if row.opcode & 1:
+        return [{"store": 1, "register": None, "target.register.width": None, "first": None}]
+    register = transfer["register"]
+    assert row.width is not None
+    return [
+        {
+            "store": 0,
+            "register": register,
+            "target.register.width": transfer["width"],
+            "first": first,
+        }
+        for first in range(0, WORD_BYTES, row.width.bytes if register else 1)
+    ]
+
+
+def is_aligned(address: Value, width: Value) -> Value:
+    """1 when ``address`` is a multiple of the bytes of an element of ``width``."""
+    below = (Const(1, WORD_BYTES) << width) - 1
+    return (address[: (WORD_BYTES - 1).bit_length()] & below) == 0
 
 
 def is_word(word: Value, row: Instruction, register_bits: int) -> Value:

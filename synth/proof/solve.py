@@ -68,10 +68,21 @@ def _solve(graph: Graph) -> list[Failure]:
         failing = [goal for goal in left if nodes[outputs[goal] >> 1] ^ bool(outputs[goal] & 1)]
         if not failing:
             raise ProofError(f"ABC's example against {left[0]} shows nothing")
-        ones = tuple(name for name, one in zip(graph.inputs, values, strict=True) if one)
+        read = _support(extract(graph, failing, {}))
+        ones = tuple(
+            name
+            for node, (name, one) in enumerate(zip(graph.inputs, values, strict=True), 1)
+            if one and node in read
+        )
         failures.append(Failure(tuple(failing), ones))
         left = [goal for goal in left if goal not in failing]
     return failures
+
+
+def _support(graph: Graph) -> set[int]:
+    """Nodes that the gates and outputs of ``graph`` read: of its inputs, those that matter."""
+    every = [literal for pair in graph.gates for literal in pair]
+    return {literal >> 1 for literal in (*every, *graph.outputs.values())}
 
 
 def _check(graph: Graph) -> list[bool] | None:

@@ -94,7 +94,7 @@ def _commands(
         terms = [
             Cat(
                 f[f"{_CONTROL}now.{name}"] == code
-                for name, code in command_values(configs[0], row).items()
+                for name, code in command_values(configs[0], row)[0].items()
                 if f.has(f"{_CONTROL}now.{name}")
             ).all()
             & (f[_CONTROL + "pass_index"] < passes(row))

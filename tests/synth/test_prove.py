@@ -15,7 +15,15 @@ from synth.prove import Proof, ProofError, prove, prove_relation
 FULL = PeConfig(
     instructions=frozenset(
         {"add", "sub", "xor", "mov.imm", "bne", "jmp", "halt", "memfence", "set.vl", "v.drain"}
-        | {"ld.sram[16]", "st.sram[16]", "ld.reg[64]", "st.reg[64]", "v.v.add[16]", "v.v.min[16]"}
+        | {
+            "ld.sram[16]",
+            "st.sram[16]",
+            "ld.reg[64]",
+            "ld.reg[16]",
+            "st.reg[64]",
+            "v.v.add[16]",
+            "v.v.min[16]",
+        }
         | {"m.v.add.min[16]", "set.mr"}
     ),
     instruction_words=16,
@@ -27,7 +35,8 @@ FULL = PeConfig(
 )
 TRIMMED = replace(
     FULL,
-    instructions=FULL.instructions - {"sub", "xor", "jmp", "st.reg[64]", "v.v.min[16]"},
+    instructions=FULL.instructions
+    - {"sub", "xor", "jmp", "ld.reg[16]", "st.reg[64]", "v.v.min[16]"},
     registers=8,
 )
 
