@@ -12,7 +12,7 @@ from hdl.counters import PeCounter
 from hdl.emission import once
 from hdl.ports import pc_shape
 from isa.faults import FaultCause
-from isa.table import Opcode
+from isa.table import Opcode, Unit
 
 from .decode import issued
 from .dispatch import EVENT_BITS, dispatched
@@ -211,20 +211,34 @@ class Issue(Component):
         ]
         places = offer.operands.places
         m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
-        value = transfer & fields.is_register(d.kind)
-        with m.If(value if features.store_register else Const(0, 1)):
-            m.d.comb += offer.operands.value.eq(now.first)
-        with m.Else():
-            for number, r in enumerate(check.ranges):
-                m.d.comb += [places[number].start.eq(r.start), places[number].end.eq(r.end)]
-        with m.If(vector):
-            m.d.comb += [
-                offer.settings.vector.vl.eq(settings.vl),
-                offer.settings.vector.mr.eq(settings.mr),
-                offer.settings.vector.fx.eq(settings.fx),
-            ]
-        with m.Else():
-            m.d.comb += offer.settings.dram.eq(check.dram)
+        ranges = [
+            each
+            for number, r in enumerate(check.ranges)
+            for each in (places[number].start.eq(r.start), places[number].end.eq(r.end))
+        ]
+        # No choice is written where there is only one: Yosys makes faulty Verilog of those.
+        if features.store_register:
+            with m.If(transfer & fields.is_register(d.kind)):
+                m.d.comb += offer.operands.value.eq(now.first)
+            with m.Else():
+                m.d.comb += ranges
+        else:
+            m.d.comb += ranges
+        vector_settings = [
+            offer.settings.vector.vl.eq(settings.vl),
+            offer.settings.vector.mr.eq(settings.mr),
+            offer.settings.vector.fx.eq(settings.fx),
+        ]
+        dram = offer.settings.dram.eq(check.dram)
+        if not config.rows_of(Unit.VECTOR):
+            m.d.comb += dram
+        elif not config.rows_of(Unit.LOAD_STORE):
+            m.d.comb += vector_settings
+        else:
+            with m.If(vector):
+                m.d.comb += vector_settings
+            with m.Else():
+                m.d.comb += dram
         return moves
 
     def _control(self, m: Module, settings: VectorSettings, sound: Value) -> Signal:

@@ -148,7 +148,7 @@ def test_tiles_cover_vgg_16() -> None:
     assert products == 15_346_630_656
     assert sum(layer.limit_ms for layer in CONVOLUTIONS) == pytest.approx(23.98, abs=0.005)
     assert set(QUICK) < set(NAMES)
-    assert len(set(NAMES)) == 2 + len(LAYERS)
+    assert len(set(NAMES)) == 5 + len(LAYERS)
 
 
 def test_part_of_a_tile_is_a_share_of_its_rounds() -> None:

@@ -170,7 +170,7 @@ def test_memory_access_time_of_the_thesis() -> None:
 def test_unit_in_nangate45(no_results: Path) -> None:
     report = synthesise(preset("pe-small"), "nangate45", ["fetch"])
     values = report.total.values
-    assert values["ffs"] == 31
+    assert values["ffs"] == 19
     (row,) = report.rows
     assert row.values["fmax_mhz"] > 800
     assert row.path[-1][0] == "fetch"
