@@ -138,7 +138,7 @@ def test_a_column_is_one_request_however_narrow_the_beats(simulate, rng):
     ("values", "message"),
     [
         ({"tag_bits": 9}, "tag_bits must be a whole number from 2 to 8, not 9"),
-        ({"columns": 4}, "pe.address_bits must be 16 for 4 vaults of 14 address bits, or at most 14 "),
+        ({"columns": 4}, "pe.address_bits must be 16 for 4 vaults of 14 address bits, or at "),
         ({"vault_address_bits": 11}, "vault_address_bits must be a whole number from 12 to 40"),
         ({"rows": 600, "columns": 2}, "columns times rows must be at most 1024, not 1200"),
         ({"pes": 600}, "a chip has at most 1024 PEs, not 2 vaults of 600"),

@@ -171,7 +171,8 @@ def test_trimming_saves_on_xc7() -> None:
     full = preset("pe")
     comparison = compare_area(full, trim(bp_program(16), full), "xc7")
     values = comparison.full.total.values
-    # The scratchpad's 16 memories of words and the instruction buffer; registers are in distributed RAM.
+    # The scratchpad's 16 memories of words, and the instruction buffer; registers are in
+    # distributed RAM.
     assert values["brams"] == 17
     assert values["ffs"] < 8000
     assert comparison.saved("dsps") > 0.8

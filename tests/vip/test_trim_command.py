@@ -54,12 +54,12 @@ def test_sizes_reasons_and_verilog(vip, tmp_path):
     code, out, err = vip("trim", "a.vip", *runs, *QUICK, *extras)
     assert (code, err) == (0, "")
     assert "v.v.add[16] is needed by one word, word 5 (a.s:7)" in out
-    assert "faults: DRAM_RANGE" in out
     assert (tmp_path / "types.png").read_bytes().startswith(b"\x89PNG")
     found = bounds(tmp_path / "trim.json")
     assert (found["max_vl"]["size"], found["max_vl"]["basis"]) == (100, "proved")
     assert (found["register_width"]["size"], found["register_width"]["basis"]) == (24, "profiled")
     assert found["scratchpad_bytes"]["size"] == 256
+    assert found["address_bits"]["guard"] == "DRAM_RANGE"
     report = json.loads((tmp_path / "trim.json").read_text())
     assert report["trim"]["needs"]["places"]["set.vl"] == ["word 3 (a.s:5)"]
     assert read_configuration(tmp_path / "out" / "vip.json").max_vl == 100
