@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from isa.errors import VipError
+from isa.limits import Limits
 from isa.table import (
     BY_KEY,
     INSTRUCTIONS,
@@ -165,6 +166,21 @@ class PeConfig:
     def rows_of(self, unit: Unit) -> tuple[Instruction, ...]:
         """The rows that ``unit`` executes."""
         return tuple(row for row in self.rows if row.unit is unit)
+
+    @property
+    def limits(self) -> Limits:
+        """What makes :class:`isa.simulator.Simulator` this engine."""
+        return Limits(
+            scratchpad_bytes=self.scratchpad_bytes,
+            scratchpad_alignment=self.scratchpad_alignment,
+            registers=self.registers,
+            address_bits=self.address_bits,
+            instructions=self.instructions,
+            instruction_words=self.instruction_words,
+            register_width=self.register_width,
+            max_vl=self.max_vl,
+            max_mr=self.max_mr,
+        )
 
     @property
     def register_bits(self) -> int:

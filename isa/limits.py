@@ -1,4 +1,6 @@
-"""Sizes of the instruction set."""
+"""Sizes of the instruction set, and of a processing engine that has less."""
+
+from typing import TypedDict
 
 __all__ = [
     "ISA_VERSION",
@@ -8,6 +10,7 @@ __all__ = [
     "MIN_REGISTER_WIDTH",
     "REGISTERS",
     "REGISTER_WIDTH",
+    "Limits",
 ]
 
 #: Version of encoding and semantics; program files carry it.
@@ -23,3 +26,17 @@ MIN_REGISTER_WIDTH = 24
 MAX_VL = 256
 MAX_MR = 256
 MAX_FX = 63
+
+
+class Limits(TypedDict):
+    """What an engine has, as :class:`isa.simulator.Simulator` takes it and describes it."""
+
+    scratchpad_bytes: int
+    scratchpad_alignment: int
+    registers: int
+    address_bits: int
+    instructions: frozenset[str] | None
+    instruction_words: int
+    register_width: int
+    max_vl: int
+    max_mr: int

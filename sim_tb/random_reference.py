@@ -48,15 +48,7 @@ def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -
         slot=program.slot,
         pe_count=program.pe_count,
         parameters=program.parameters,
-        scratchpad_bytes=config.scratchpad_bytes,
-        scratchpad_alignment=config.scratchpad_alignment,
-        registers=config.registers,
-        address_bits=config.address_bits,
-        instructions=config.instructions,
-        instruction_words=config.instruction_words,
-        register_width=config.register_width,
-        max_vl=config.max_vl,
-        max_mr=config.max_mr,
+        **config.limits,
         scratchpad=program.scratchpad,
     )
     outcome = simulator.run(_LIMIT)

@@ -183,15 +183,7 @@ def profile_run(
         slot=slot,
         pe_count=pe_count,
         parameters=parameters,
-        scratchpad_bytes=config.scratchpad_bytes,
-        scratchpad_alignment=config.scratchpad_alignment,
-        registers=config.registers,
-        address_bits=config.address_bits,
-        instructions=config.instructions,
-        instruction_words=config.instruction_words,
-        register_width=config.register_width,
-        max_vl=config.max_vl,
-        max_mr=config.max_mr,
+        **config.limits,
         observer=recorder(facts),
     )
     outcome = simulator.run(min(_STEP, limit))

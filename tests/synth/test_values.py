@@ -107,15 +107,7 @@ def test_trimmed_engine_does_the_same_on_the_simulator(seed: int, profiled: bool
                 program,
                 image,
                 parameters=parameters,
-                scratchpad_bytes=engine.scratchpad_bytes,
-                scratchpad_alignment=engine.scratchpad_alignment,
-                registers=engine.registers,
-                address_bits=engine.address_bits,
-                instructions=engine.instructions,
-                instruction_words=engine.instruction_words,
-                register_width=engine.register_width,
-                max_vl=engine.max_vl,
-                max_mr=engine.max_mr,
+                **engine.limits,
             )
             outcome = simulator.run(1_000_000)
             ends.append(

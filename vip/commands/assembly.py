@@ -145,11 +145,7 @@ def run(
             loaded,
             image,
             parameters=parameters,
-            scratchpad_bytes=config.scratchpad_bytes,
-            registers=config.registers,
-            address_bits=config.address_bits,
-            instructions=config.instructions,
-            instruction_words=config.instruction_words,
+            **config.limits,
             observer=None if profile is None else recorder(facts),
         )
         started = time.perf_counter()
