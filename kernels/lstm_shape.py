@@ -13,6 +13,7 @@ depends on the vault (:class:`LstmCut`). Then comes the product with the peephol
 """
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +22,15 @@ from .feature_map import round_up
 from .fixed_point import Elements, add, check_elements, check_fraction, dot, multiply
 from .logistic import sigmoid, tanh
 
-__all__ = ["GATES", "LstmCut", "LstmShape", "LstmState", "LstmWeights", "lstm_step"]
+__all__ = [
+    "GATES",
+    "LstmCut",
+    "LstmShape",
+    "LstmState",
+    "LstmWeights",
+    "lstm_step",
+    "usual_weights",
+]
 
 #: Gates in the order in which weights and biases have them: f, i, g, o.
 GATES = 4
@@ -92,6 +101,24 @@ class LstmWeights:
             self,
             **{name: check_elements(name, getattr(self, name), s) for name, s in sizes.items()},
         )
+
+
+class Draw(Protocol):
+    """Draws elements of the given size around 0, with the standard deviation ``scale``."""
+
+    def __call__(self, scale: float, *size: int) -> Elements: ...
+
+
+def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
+    """Random weights of such a size that the functions of a layer of ``shape`` are neither nearly
+    linear nor flat: a sum of products of inputs around 1 is as large as 1.5."""
+    width = shape.outputs + shape.inputs
+    return LstmWeights(
+        gates=draw(1.5 / np.sqrt(width), GATES, shape.cells, width),
+        bias=draw(0.5, GATES, shape.cells),
+        peepholes=draw(0.3, _PEEPHOLES, shape.cells),
+        projection=draw(1.5 / np.sqrt(shape.cells), shape.outputs, shape.cells),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from .gauss import gauss_job
 from .kmeans import FRACTION as KMEANS_FRACTION
 from .kmeans import kmeans_job, moved_centres
 from .lstm_job import lstm_job
-from .lstm_shape import GATES, LstmShape, LstmWeights
+from .lstm_shape import LstmShape, usual_weights
 from .matrix_add import matrix_add_job
 from .matrix_multiply import matrix_multiply_job
 from .matrix_transpose import matrix_transpose_job
@@ -240,12 +240,6 @@ def lstm() -> tuple[NnJob, ...]:
     def values(scale: float, *size: int) -> Elements:
         return to_fixed(rng.normal(0, scale, size), _LSTM_FRACTION)
 
-    width = shape.outputs + shape.inputs
-    weights = LstmWeights(
-        gates=values(1.5 / np.sqrt(width), GATES, shape.cells, width),
-        bias=values(0.5, GATES, shape.cells),
-        peepholes=values(0.3, 3, shape.cells),
-        projection=values(1.5 / np.sqrt(shape.cells), shape.outputs, shape.cells),
-    )
+    weights = usual_weights(shape, values)
     inputs = values(1.0, shape.batch, shape.inputs)
     return (lstm_job(shape, weights, inputs, fraction=_LSTM_FRACTION),)

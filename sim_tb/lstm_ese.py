@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels.fixed_point import Elements, to_fixed
 from kernels.lstm_job import lstm_job
-from kernels.lstm_shape import GATES, LstmShape, LstmState, LstmWeights
+from kernels.lstm_shape import LstmShape, LstmState, usual_weights
 from kernels.nn_job import NnJob
 
 __all__ = ["ESE", "ESE_LIMIT_MS", "ESE_THESIS_MS", "ese_job"]
@@ -38,13 +38,7 @@ def ese_job(sharers: int, *, batch: int = ESE.batch) -> NnJob:
         return to_fixed(rng.normal(0, scale, size), _FRACTION)
 
     shape = replace(ESE, batch=batch)
-    width = shape.outputs + shape.inputs
-    weights = LstmWeights(
-        gates=values(1.5 / np.sqrt(width), GATES, shape.cells, width),
-        bias=values(0.5, GATES, shape.cells),
-        peepholes=values(0.3, 3, shape.cells),
-        projection=values(1.5 / np.sqrt(shape.cells), shape.outputs, shape.cells),
-    )
+    weights = usual_weights(shape, values)
     state = LstmState(
         c=values(0.7, batch, shape.cells),
         y=values(0.5, batch, shape.outputs),
