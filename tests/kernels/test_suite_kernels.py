@@ -10,8 +10,10 @@ from kernels import gauss
 from kernels.bitonic_sort import bitonic_sort_job
 from kernels.convolve_image import ImageFilter, convolve_image, convolve_image_job
 from kernels.diffusion import diffusion_system
+from kernels.digits import ACTIVATION_FRACTION, load_digits
+from kernels.digits_nin import fit_nin, nin_fixed_scores, nin_scores
 from kernels.errors import KernelError
-from kernels.fixed_point import Elements
+from kernels.fixed_point import Elements, from_fixed
 from kernels.gauss import gauss_job, solve
 from kernels.kmeans import FRACTION, assign, kmeans_job, moved_centres
 from kernels.matrix_add import matrix_add_job
@@ -217,3 +219,14 @@ def test_what_can_not_be(make: object, message: str) -> None:
     assert callable(make)
     with pytest.raises(KernelError, match=message):
         make()
+
+
+def test_network_in_network_classifies_as_in_floating_point() -> None:
+    digits = load_digits()
+    layers = fit_nin(digits)
+    scores = nin_scores(layers, digits.test_images)
+    assert np.mean(scores.argmax(axis=1) == digits.test_labels) >= 0.85
+    for image, exact in zip(digits.test_images[:12], scores, strict=False):
+        fixed = nin_fixed_scores(layers, image, lambda job: job.expected)
+        assert abs(from_fixed(fixed, ACTIVATION_FRACTION) - exact).max() < 0.01
+        assert fixed.argmax() == exact.argmax()
