@@ -6,11 +6,10 @@ import pytest
 
 from hdl.config import ConfigurationError
 from soc.host_data import HostData
+from tests.memory.port_play import play_memory
 from tests.memory.port_traffic import PortMemory
 from tests.soc.axi_manager import COLUMN, FIXED, INCR, WRAP, Manager, make, random_burst
 from tests.soc.host_dut import small
-
-REQUEST = ("address", "tag", "write", "words", "data", "strobe", "last")
 
 
 def run(simulate, config, manager, memory, limit=60_000):
@@ -41,21 +40,7 @@ def run(simulate, config, manager, memory, limit=60_000):
             manager.step({"aw": aw, "w": w, "ar": ar}, b, r)
             assert manager.cycle < limit, f"{manager.total - len(manager.finished)} bursts hang"
 
-    async def serve(ctx):
-        while not manager.done:
-            ready, beat = memory.plan()
-            ctx.set(port.request.ready, ready)
-            ctx.set(port.response.valid, beat is not None)
-            if beat is not None:
-                ctx.set(port.response.payload, beat)
-            seen = await ctx.tick().sample(
-                port.request.valid, port.request.payload, port.response.ready
-            )
-            _, _, valid, payload, taken = seen
-            beat = {name: getattr(payload, name) for name in REQUEST} if valid else None
-            memory.step(beat, taken)
-
-    simulate(dut, drive, serve)
+    simulate(dut, drive, play_memory(memory, port, [manager]))
     if manager.stuck != "b":
         assert memory.memory == manager.memory
 
