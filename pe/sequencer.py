@@ -165,6 +165,9 @@ class Sequencer(Component):
                     m.d.sync += self.status.pc.eq(self.waiting_pc)
                     m.next = "DRAIN"
                 with m.Elif(self.halt | stop):
+                    # In the next cycle it is too late to see what waited.
+                    with m.If(late):
+                        m.d.sync += self.status.pc.eq(self.waiting_pc)
                     m.next = "DRAIN"
                 with m.If((self.cause != FaultCause.NONE) | failed | self.halt | stop):
                     m.d.sync += going.eq(0)

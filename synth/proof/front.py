@@ -104,17 +104,10 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
         clears = f["sequencer.fsm_state"] == _CLEAR
         return ~(clears & f["sequencer.index"].all()) | done
 
-    def unbroken(f: View, t: View) -> Value:
-        ends = f["sequencer.late_stop"] | f["issue.halt"]
-        beat = "load_store.response.beat."
-        fails = f["load_store.response.valid"] & f[beat + "last"] & f[beat + "error"]
-        return ~((f["sequencer.fsm_state"] == _RUN) & ends & fails)
-
     relation.gates.append((r"registers\.valid", lambda v: v["sequencer.fsm_state"] != _CLEAR))
     relation.assumptions += [
         Invariant("both end the clearing of registers together", aligned),
         Invariant("clearing makes all registers valid", cleared),
-        Invariant("no access fails in the cycle in which a program ends", unbroken),
         Invariant(
             "memory answers only what it was asked",
             lambda f, t: (

@@ -64,7 +64,7 @@ def test_a_parameter_that_is_no_address_faults_on_narrow_registers_alone(simulat
         simulate(dut, bench)
 
 
-@pytest.mark.parametrize("while_halting", [False, True])
+@pytest.mark.parametrize("ends", ["later", "halt before", "halt", "stop"])
 @pytest.mark.parametrize(
     ("events", "cause"),
     [
@@ -73,20 +73,27 @@ def test_a_parameter_that_is_no_address_faults_on_narrow_registers_alone(simulat
         (("unfit", "error"), FaultCause.MEMORY_ERROR),
     ],
 )
-def test_what_loads_bring_stops_the_engine(simulate, events, cause, while_halting):
+def test_what_loads_bring_stops_the_engine(simulate, events, cause, ends):
+    """Whether the program goes on, ended before, or ends in the very cycle of the first event."""
     dut = Sequencer(NARROW)
 
     async def bench(ctx):
         await _launch(ctx, dut, 0)
         ctx.set(dut.done, 0)
-        if while_halting:
+        if ends == "halt before":
             ctx.set(dut.halt, 1)
             await ctx.tick()
             ctx.set(dut.halt, 0)
+        elif ends == "stop":
+            ctx.set(dut.stop, 1)
+            await ctx.tick()
+        elif ends == "halt":
+            ctx.set(dut.halt, 1)
         for event in events:
             ctx.set(getattr(dut, event), 1)
             await ctx.tick()
             ctx.set(getattr(dut, event), 0)
+            ctx.set(dut.halt, 0)
             assert not ctx.get(dut.run)
             assert ctx.get(dut.drop)
         await ctx.tick()
