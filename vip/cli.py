@@ -19,6 +19,7 @@ _COMMANDS = {
     "cosim": ("cosim", "app"),
     "generate": ("generate", "generate"),
     "synth": ("synth", "synth"),
+    "timing": ("timing", "timing"),
     "power": ("power", "power"),
     "report": ("report", "report"),
     "trim": ("trim", "trim"),

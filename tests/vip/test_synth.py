@@ -27,6 +27,8 @@ def _refused(result, *words):
         (("synth", "--target", "liberty:none.lib"), ("none.lib", "No such file")),
         (("synth", "--target", "liberty:bad.lib"), ("bad.lib: line 2:", "expected")),
         (("synth", "--json", "none/x.json"), ("none/x.json", "no folder")),
+        (("timing", "--corner", "none.lib"), ("none.lib", "No such file")),
+        (("timing", "--target", "xc7"), ("'xc7'", "no standard cells", "nangate45")),
         (("power", "none.s"), ("none.s", "No such file")),
         (("report", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
         (("report", "bad.lib"), ("bad.lib", "is a file")),

@@ -1,0 +1,136 @@
+"""A netlist at several corners, by our static timing and by OpenSTA."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hdl.sram_macro import SramGeometry
+from synth.asic import weakest_driver
+from synth.cell_library import parse_library
+from synth.corners import Corner, check_corner, stage_ns, time_corners
+from synth.errors import SynthesisError
+from synth.netlist import Gate, Netlist
+from synth.open_sta import find_open_sta, open_sta_path
+from synth.sram_timing import SramTimes
+from tests.synth.small_library import LIBRARY
+
+MEMORY = SramGeometry(4, 2, 1, 1)
+#: A flip-flop and an inverter to the address of a memory, and its word to a port.
+NETLIST = Netlist(
+    {"d": (9,)},
+    {"q": (5,)},
+    (
+        Gate("first", "DFF", "one", {"C": (0,), "D": (9,), "Q": (1,)}),
+        Gate("turn", "INV", "one", {"A": (1,), "Y": (2,)}),
+        Gate(
+            "words",
+            MEMORY.name,
+            "two",
+            {
+                "clk": (0,),
+                "r0_en": (7,),
+                "r0_addr": (1, 2),
+                "r0_data": (3, 4),
+                "w0_en": (8,),
+                "w0_addr": (1, 1),
+                "w0_data": (2, 2),
+            },
+        ),
+        Gate("join", "NAND2", "two", {"A": (3,), "B": (4,), "Y": (5,)}),
+    ),
+    trees={"clk": (0,)},
+    constants={7: 1, 8: 0},
+)
+
+
+def corner(name: str, slower: float = 1.0) -> Corner:
+    """The library of the tests with all delays so much longer."""
+
+    def times(found: re.Match[str]) -> str:
+        return f'values ("{float(found[1]) * slower:.4f}")'
+
+    # OpenSTA reads no comments of this kind.
+    text = re.sub(r"//.*", "", LIBRARY)
+    text = re.sub(r'values \("([\d.]+)"\)', times, text)
+    return Corner(name, parse_library(text), text)
+
+
+def test_memories_slow_down_with_the_corner() -> None:
+    typical = corner("typical")
+    # The mean of the inverter's 0.1 and 0.2 ns.
+    assert weakest_driver(typical.library).name == "INV"
+    assert stage_ns(typical.library) == pytest.approx(0.15)
+    first, second = time_corners(NETLIST, typical, [corner("slow", 2.0)])
+    assert first.corner == "typical"
+    assert second.pins.ns == pytest.approx(2 * first.pins.ns, rel=0.01)
+    assert [step.kind for step in first.pins.steps] == [MEMORY.name, "NAND2", "DFF"]
+    access = SramTimes(45.0).access_ns(MEMORY)
+    assert first.pins.ns > access + 0.4 + 0.05
+    assert second.to_json()["pins_mhz"] == second.pins.fmax_mhz
+
+
+def test_other_cells_are_no_corner() -> None:
+    typical = corner("typical")
+    text = LIBRARY.replace("cell (NAND2)", "cell (ND2)")
+    with pytest.raises(SynthesisError, match=r"corner other: 1 cells of tiny .* e\.g\. NAND2"):
+        check_corner(typical, Corner("other", parse_library(text), text))
+    text = "library (flat) { cell (NAND2) { area : 1; } }"
+    with pytest.raises(SynthesisError, match="corner flat: its library has no delay tables"):
+        check_corner(typical, Corner("flat", parse_library(text), text))
+
+
+def command(folder: Path, body: str) -> str:
+    """An executable in place of OpenSTA."""
+    path = folder / "sta"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+_REPORT = """
+Startpoint: g0 (rising edge-triggered flip-flop clocked by clk)
+   Delay     Time   Description
+   0.000000  0.000000   clock network delay (ideal)
+   0.000000  0.000000 ^ g2/clk (vip_sram_4x2_1r1w)
+   0.100000  0.100000 ^ g2/r0_data_0 (vip_sram_4x2_1r1w)
+   0.400000  0.500000 v g3/Y (NAND2)
+   0.000000  0.500000 v p1/D (DFF)
+             0.500000   data arrival time
+            -0.070000  99.930000   library setup time
+  99.430000   slack (MET)
+"""
+
+
+def timed(path: str, *, wires: bool = False) -> object:
+    typical = corner("typical")
+    return open_sta_path(
+        NETLIST, typical.library, typical.text, SramTimes(45.0), wires=wires, command=path
+    )
+
+
+def test_report_of_open_sta_is_read(tmp_path: Path) -> None:
+    needed = "test -s cells.lib && test -s memories.lib && test -s netlist.v && test -s timing.tcl"
+    path = timed(command(tmp_path, f"{needed} || exit 1\ncat <<'END'{_REPORT}END"))
+    assert path.ns == pytest.approx(0.57)
+    assert path.by_unit() == (("two", 0.5), ("output", 0.07))
+    assert path.steps[0].cell == "words"
+
+
+def test_a_failing_open_sta_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SynthesisError, match=r"OpenSTA found no path: Error: .* unknown cell"):
+        timed(command(tmp_path, "echo 'Error: netlist.v line 3, unknown cell'"))
+    with pytest.raises(SynthesisError, match=r"OpenSTA \(.*none\) could not be run"):
+        timed(str(tmp_path / "none"))
+
+
+def test_both_analyses_agree_where_open_sta_is_installed() -> None:
+    typical = corner("typical")
+    found = time_corners(NETLIST, typical)[0]
+    if find_open_sta() is None:
+        assert found.open_sta_pins is None
+        assert found.to_json()["open_sta_pins_mhz"] is None
+    else:
+        assert found.open_sta_pins is not None
+        assert found.open_sta_pins.ns == pytest.approx(found.pins.ns, abs=1e-3)
+        assert found.open_sta_pins.by_unit() == found.pins.by_unit()
