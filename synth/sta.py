@@ -74,8 +74,8 @@ class Path:
 
 @dataclass
 class _Net:
-    """Arrival and slew of both edges, what each comes from, and the pins that it drives and their
-    load in fF."""
+    """Arrival and slew of both edges (the clock's slew until one arrives), what each comes from, and
+    the pins that it drives and their load in fF."""
 
     load: float = 0.0
     pins: int = 0
@@ -213,10 +213,11 @@ class _Analysis:
         slew: float,
         source: tuple[_Net, int, Gate] | Gate,
     ) -> None:
+        first = net.arrival[edge] < 0
         if time > net.arrival[edge]:
             net.arrival[edge] = time
             net.source[edge] = source
-        net.slew[edge] = max(net.slew[edge], slew)
+        net.slew[edge] = slew if first else max(net.slew[edge], slew)
 
     def _pass(self, gate: Gate) -> None:
         """Edges go through a gate."""

@@ -11,7 +11,7 @@ from synth.cell_library import CellLibrary, LibertyError, parse_library, read_li
 from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist, join
 from synth.sram_timing import SramTimes
-from synth.sta import longest_paths
+from synth.sta import CLOCK_SLEW_NS, longest_paths, net_states
 from synth.timing_table import TimingTable
 from tests.synth.small_library import LIBRARY
 
@@ -78,6 +78,19 @@ def test_longest_path_is_the_sum_of_its_cells(library: CellLibrary) -> None:
     # The input comes from a flip-flop, falling latest: 0.09 and 0.07.
     assert paths["one"].ns == pytest.approx(0.16)
     assert paths["output"].ns == pytest.approx(0.16)
+
+
+def test_steep_edges_stay_steep(library: CellLibrary) -> None:
+    gates = (
+        Gate("first", "DFF", "one", {"C": (0,), "D": (9,), "Q": (1,)}),
+        Gate("turn", "INV", "one", {"A": (1,), "Y": (2,)}),
+    )
+    netlist = Netlist({"d": (9,)}, {"q": (2,)}, gates)
+    states = net_states(netlist, library, SramTimes(45.0), library.wires)
+    # By the tables; not the clock's slew, which is larger.
+    assert states[1].slew == pytest.approx(0.01)
+    assert states[2].slew == pytest.approx(0.01)
+    assert CLOCK_SLEW_NS > 0.01
 
 
 def test_loops_and_unknown_cells_are_refused(library: CellLibrary) -> None:
