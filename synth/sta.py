@@ -74,8 +74,8 @@ class Path:
 
 @dataclass
 class _Net:
-    """Arrival and slew of both edges (the clock's slew until one arrives), what each comes from, and
-    the pins that it drives and their load in fF."""
+    """Arrival and slew of both edges (until one arrives, the clock's slew), what each comes from,
+    and the pins that it drives and their load in fF."""
 
     load: float = 0.0
     pins: int = 0
