@@ -24,7 +24,9 @@ from synth.power import THESIS_MHZ
 from vip.fitting import fit_application
 from vip.power import engine_power
 from vip.report import KERNELS, record
-from vip.trim_bench import means, measure_trims
+from vip.trim_bench import measure_trims
+from vip.trim_gain import estimate_gains
+from vip.trim_rows import means
 
 __all__ = ["BENCHMARKS", "Measurement", "measure"]
 
@@ -116,8 +118,9 @@ def _fitting() -> Iterator[Measurement]:
 
 def _trimming() -> Iterator[Measurement]:
     """Engines trimmed to each application of the suite, and to unions of some, for 7-series:
-    fractions saved, and their means over the applications. Takes half an hour of a processor."""
+    fractions saved, and their means over the applications. Takes an hour of a processor."""
     rows = measure_trims()
+    gains = estimate_gains(rows, lambda step: None)
     for row in rows:
         if not (row.match and row.exact):
             raise CosimError(f"{row.name}: the trimmed engine does not do what the full one does")
@@ -125,7 +128,11 @@ def _trimming() -> Iterator[Measurement]:
         for measure in ("luts", "ffs", "dsps", "brams"):
             saved = row.saved(measure)
             yield Measurement(f"{name}_saved_{measure}", saved, "fraction", 0.02, True)
+        yield Measurement(f"{name}_mw_full", row.power_full["mw"], "mW", 0.02)
+        yield Measurement(f"{name}_mw_trimmed", row.power_trimmed["mw"], "mW", 0.02)
         yield Measurement(f"{name}_cycles", row.cycles_trimmed, "cycles", 0.01)
+        gain = gains[row.name].throughput_gain
+        yield Measurement(f"{name}_estimated_gain", gain, "", 0.05, True)
     for name, mean in means(rows).items():
         yield Measurement(name, mean, "fraction", 0.02, True)
 
@@ -152,7 +159,7 @@ def _power() -> Iterator[Measurement]:
     """Power of one engine in Nangate 45 nm with gated clocks, and scaled to the thesis's node."""
     config = preset("pe")
     for kernel in KERNELS:
-        found = engine_power(record(kernel, config), config, "nangate45").report
+        found = engine_power([record(kernel, config)], config, "nangate45").report
         scaled = found.at_thesis_node()
         mw = found.total.milliwatts(1000)
         yield Measurement(f"{kernel}_mw_at_1_ghz", round(mw, 2), "mW", 0.02)

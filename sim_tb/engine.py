@@ -1,7 +1,7 @@
 """The simulator of one processing engine: its Verilog, its surroundings, and both cached."""
 
-import hashlib
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from soc.designs import Configuration
 from soc.generate import configuration_json, verilog
 
 from .build import BuildError, Design, build, build_folder
+from .kept import fingerprint
 from .readout import CONTROL, WATCH_CONTROL
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "check_trace",
     "configuration_verilog",
     "engine_design",
+    "source_digest",
 ]
 
 #: Top module, and so the executable's name.
@@ -43,6 +45,7 @@ _SUPPORT = (
 _WATCH = "pe_watch.sv"
 #: Rooms whose source decides what the Verilog is.
 _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc")
+_SOURCE_SUFFIXES = (".py", ".cpp", ".h", ".sv")
 
 
 def engine_design(
@@ -106,15 +109,10 @@ def check_trace(trace: str) -> None:
 
 def configuration_verilog(config: Configuration) -> str:
     """All Verilog of ``config``, kept as long as the source that makes it stays the same."""
-    digest = hashlib.sha256()
-    digest.update(version("amaranth").encode())
-    digest.update(json.dumps(configuration_json(config), sort_keys=True).encode())
-    root = Path(__file__).parent.parent
-    for room in _SOURCES:
-        for path in sorted((root / room).rglob("*.py")):
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    what = json.dumps(configuration_json(config), sort_keys=True)
+    key = fingerprint(version("amaranth"), what, source_digest(_SOURCES))
     folder = build_folder() / "verilog"
-    kept = folder / f"{digest.hexdigest()[:20]}.v"
+    kept = folder / f"{key}.v"
     if not kept.is_file():
         emission = verilog(config)
         macros = [macro_model(SramGeometry.parse(name)) for name in emission.black_boxes]
@@ -122,3 +120,14 @@ def configuration_verilog(config: Configuration) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, text.encode())
     return kept.read_text()
+
+
+def source_digest(rooms: Sequence[str]) -> str:
+    """A short name that differs where any source file in the folders ``rooms`` does."""
+    root = Path(__file__).parent.parent
+    parts: list[bytes | str] = []
+    for room in rooms:
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix in _SOURCE_SUFFIXES:
+                parts += [path.relative_to(root).as_posix(), path.read_bytes()]
+    return fingerprint(*parts)

@@ -15,11 +15,12 @@ from kernels.bp_problem import BpProblem
 from kernels.conv_loop import ConvLoop, conv_loop_program
 
 from .bp_cosim import BpJob, cosim_bp
-from .cosim import CosimError, Job, PeSimulation
+from .cosim import CosimError, Job, MemoryBehaviour, PeSimulation
 from .engine import TOP
 from .port_trace import read_signals
+from .trim_check import Workload
 
-__all__ = ["RecordedRun", "record_bp", "record_convolution", "record_program"]
+__all__ = ["RecordedRun", "record_bp", "record_convolution", "record_program", "record_workload"]
 
 #: Address of the data of a convolution.
 _DATA = 4096
@@ -96,18 +97,26 @@ def record_program(
     *,
     work: Mapping[str, float] | None = None,
     parameters: int = 0,
+    behaviour: MemoryBehaviour | None = None,
 ) -> RecordedRun:
     """Any program.
 
     Parameters:
         memory, max_cycles, parameters: see :class:`sim_tb.cosim.Job`.
         work: what it does -> how often.
+        behaviour: how the memory answers.
 
     Raises:
         CosimError: it faulted or did not end.
         sim_tb.build.BuildError: the simulator can't be built.
     """
-    job = Job(words=program.words, image=memory, max_cycles=max_cycles, parameters=parameters)
+    job = Job(
+        words=program.words,
+        image=memory,
+        max_cycles=max_cycles,
+        memory=behaviour or MemoryBehaviour(),
+        parameters=parameters,
+    )
     with tempfile.TemporaryDirectory(prefix="vip-") as folder:
         trace = Path(folder) / "ports.vcd"
         with PeSimulation(config, trace=trace, ports_only=True) as simulation:
@@ -115,6 +124,28 @@ def record_program(
         if result.state is not PeState.HALTED:
             raise CosimError(f"the program faulted at word {result.pc}: {result.cause.name}")
         return _recorded(trace, work or {})
+
+
+def record_workload(work: Workload, config: PeConfig, address_bits: int) -> RecordedRun:
+    """A workload, all of its cycles.
+
+    Parameters:
+        address_bits: of its memory; a trimmed engine may have fewer.
+
+    Raises:
+        CosimError: it faulted or did not end.
+        sim_tb.build.BuildError: the simulator can't be built.
+    """
+    with DramImage(1 << address_bits) as memory:
+        memory.write(0, work.contents)
+        return record_program(
+            work.program,
+            memory,
+            config,
+            work.max_cycles,
+            parameters=work.parameters,
+            behaviour=work.memory,
+        )
 
 
 def _recorded(trace: Path, work: Mapping[str, float]) -> RecordedRun:

@@ -9,6 +9,7 @@ of vaults that is best for the program.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hdl.config import PeConfig
 from memory.axi_layout import AxiConfig
@@ -22,7 +23,18 @@ from .budget import Budget
 from .chip_area import HOST_PARTS, VAULT_PARTS, ChipArea, chip_area, engine_area, parts_area
 from .errors import SynthesisError
 
-__all__ = ["VAULT_BYTES", "ChipFit", "Grid", "chip_of", "fit", "grids", "ranked", "speed"]
+__all__ = [
+    "VAULT_BYTES",
+    "ChipFit",
+    "Grid",
+    "Surroundings",
+    "chip_of",
+    "fit",
+    "grids",
+    "ranked",
+    "speed",
+    "surroundings",
+]
 
 #: Bytes a cycle that a vault serves when many engines want more: a word, less what turns of the bus
 #: and partly used columns cost. Only the choice among grids depends on it.
@@ -189,6 +201,63 @@ def ranked(
     return [grid for *_, grid in sorted(fitting)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What engines need around them on a chip.
+
+    Attributes:
+        budget: the device. most_engines: in a vault.
+        host: area of what a chip has once.
+        vaults: engines in a vault -> area of what it has beside them, for :data:`_SAMPLES`.
+    """
+
+    budget: Budget
+    most_engines: int
+    host: Mapping[str, float]
+    vaults: Mapping[int, Mapping[str, float]]
+
+    def area(self, engine: Mapping[str, float], grid: Grid) -> dict[str, float]:
+        """Estimate for a chip of engines that take ``engine`` each: a vault's area is taken as
+        linear in its engines."""
+        few, many = _SAMPLES
+        found = {}
+        for name in self.budget.capacity:
+            slope = (self.vaults[many][name] - self.vaults[few][name]) / (many - few)
+            vault = max(self.vaults[few][name] + slope * (grid.engines - few), 0.0)
+            found[name] = grid.total * engine[name] + grid.vaults * vault + self.host[name]
+        return found
+
+    def ranked(self, engine: Mapping[str, float], demand: float) -> list[Grid]:
+        """See :func:`ranked`, by these estimates."""
+        return ranked(self.most_engines, partial(self.area, engine), self.budget, demand)
+
+
+def surroundings(
+    pe: PeConfig, budget: Budget, *, trimmed: bool, step: Step | None = None
+) -> Surroundings:
+    """Synthesise what engines ``pe`` need around them; parameters and errors as of :func:`fit`."""
+    tell = step or (lambda text: None)
+    chips = {
+        engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), budget, trimmed=trimmed)
+        for engines in _SAMPLES
+    }
+    tell("the host's ports")
+    host = parts_area(chips[_SAMPLES[0]], budget.target, HOST_PARTS)[0].values
+    vaults = {}
+    for engines, chip in chips.items():
+        tell(f"vault and network for {engines} engines a vault")
+        rows = parts_area(chip, budget.target, VAULT_PARTS)
+        vaults[engines] = {
+            name: sum(row.values[name] for row in rows) / chip.vaults for name in budget.capacity
+        }
+    return Surroundings(
+        budget=budget,
+        most_engines=MAX_REQUESTERS - (CHIP_PORTS - 1 if trimmed else CHIP_PORTS),
+        host=host,
+        vaults=vaults,
+    )
+
+
 def fit(
     pe: PeConfig,
     budget: Budget,
@@ -211,37 +280,17 @@ def fit(
         SynthesisError: not even one engine fits; the message says what is missing.
     """
     tell = step or (lambda text: None)
-    sample = [Grid(engines, *_SAMPLE_GRID) for engines in _SAMPLES]
-    chips = [chip_of(pe, grid, budget, trimmed=trimmed) for grid in sample]
     tell("an engine")
-    engine = engine_area(chips[0], budget.target).values
-    tell("the host's ports")
-    host = parts_area(chips[0], budget.target, HOST_PARTS)[0].values
-    parts = []
-    for grid, chip in zip(sample, chips, strict=True):
-        tell(f"vault and network for {grid.engines} engines a vault")
-        rows = parts_area(chip, budget.target, VAULT_PARTS)
-        parts.append(
-            {name: sum(row.values[name] for row in rows) / grid.vaults for name in budget.capacity}
-        )
-
-    def estimated(grid: Grid) -> dict[str, float]:
-        found = {}
-        few, many = _SAMPLES
-        for name in budget.capacity:
-            slope = (parts[1][name] - parts[0][name]) / (many - few)
-            vault = max(parts[0][name] + slope * (grid.engines - few), 0.0)
-            found[name] = grid.total * engine[name] + grid.vaults * vault + host[name]
-        return found
-
-    most = MAX_REQUESTERS - (CHIP_PORTS - 1 if trimmed else CHIP_PORTS)
-    for grid in ranked(most, estimated, budget, demand):
+    one = chip_of(pe, Grid(1, *_SAMPLE_GRID), budget, trimmed=trimmed)
+    engine = engine_area(one, budget.target).values
+    around = surroundings(pe, budget, trimmed=trimmed, step=step)
+    for grid in around.ranked(engine, demand):
         tell(f"{grid.vaults} vaults of {grid.engines} engines")
         config = chip_of(pe, grid, budget, trimmed=trimmed)
         area = chip_area(config, budget.target)
         if budget.fits(area.total.values):
             return ChipFit(config=config, budget=budget, area=area)
-    raise SynthesisError(_too_large(estimated(Grid(1, 1, 1)), budget))
+    raise SynthesisError(_too_large(around.area(engine, Grid(1, 1, 1)), budget))
 
 
 def _too_large(needed: Mapping[str, float], budget: Budget) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_int32, c_uint8, c_uint64
 from dataclasses import dataclass
+from operator import add
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class CellActivity:
-    """What a cell did in the cycles that count.
+    """What a cell did in the cycles that count; what it did in several runs can be added.
 
     Attributes:
         inputs: its pins, also the state of a flip-flop as the last one, without the clock.
@@ -64,10 +65,14 @@ class CellActivity:
     states: Array
     causes: Mapping[str, Array]
 
+    def __add__(self, other: "CellActivity") -> "CellActivity":
+        causes = {pin: edges + other.causes[pin] for pin, edges in self.causes.items()}
+        return CellActivity(self.inputs, self.states + other.states, causes)
+
 
 @dataclass(frozen=True)
 class Activity:
-    """What a design did.
+    """What a design did; what it did in several runs can be added.
 
     Attributes:
         cycles: that were counted.
@@ -80,6 +85,18 @@ class Activity:
     toggles: Array
     cells: tuple[CellActivity | None, ...]
     accesses: Mapping[int, tuple[int, ...]]
+
+    def __add__(self, other: "Activity") -> "Activity":
+        cells = zip(self.cells, other.cells, strict=True)
+        return Activity(
+            cycles=self.cycles + other.cycles,
+            toggles=self.toggles + other.toggles,
+            cells=tuple(one + more if one and more else None for one, more in cells),
+            accesses={
+                place: tuple(map(add, ports, other.accesses[place]))
+                for place, ports in self.accesses.items()
+            },
+        )
 
 
 @dataclass(frozen=True)

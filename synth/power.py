@@ -1,8 +1,10 @@
 """Power of a mapped engine by unit, from what its gates and memories did."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import reduce
+from operator import add
 
 from hdl.sram_macro import SramGeometry
 
@@ -58,13 +60,17 @@ class PowerRow:
         values = {name: dynamic * getattr(self, name) for name in _PARTS}
         return PowerRow(self.unit, **{**values, "leakage": leakage * self.leakage})
 
-    def to_json(self, mhz: float) -> dict[str, object]:
-        """The row as plain JSON data: ``mw`` at a clock of ``mhz`` and its parts."""
+    def parts(self, mhz: float) -> dict[str, float]:
+        """``mw`` at a clock of ``mhz``, and what it is made of: ``clock_mw`` and so on."""
         parts = {name: getattr(self, name) for name in _PARTS}
         leakage = parts.pop("leakage")
-        found: dict[str, object] = {"unit": self.unit, "mw": round(self.milliwatts(mhz), 4)}
+        found = {"mw": round(self.milliwatts(mhz), 4)}
         found |= {f"{name}_mw": round(value * mhz * 1e-6, 4) for name, value in parts.items()}
         return {**found, "leakage_mw": round(leakage * 1e-6, 4)}
+
+    def to_json(self, mhz: float) -> dict[str, object]:
+        """The row as plain JSON data at a clock of ``mhz``: ``unit`` and :meth:`parts`."""
+        return {"unit": self.unit, **self.parts(mhz)}
 
 
 #: What a row is made of.
@@ -114,8 +120,6 @@ class PowerReport:
 
     def to_json(self, mhz: float) -> dict[str, object]:
         """The report as plain JSON data, at a clock of ``mhz``."""
-        total = self.total.to_json(mhz)
-        del total["unit"]
         return {
             "library": self.library,
             "node_nm": round(self.node_nm, 1),
@@ -123,7 +127,7 @@ class PowerReport:
             "mhz": mhz,
             "cycles": self.cycles,
             "gates": self.gates,
-            **total,
+            **self.total.parts(mhz),
             "pj_per": {what: round(self.energy_pj(what, mhz), 4) for what in self.work},
             "units": [row.to_json(mhz) for row in self.rows],
         }
@@ -142,23 +146,25 @@ def check_energies(library: CellLibrary) -> None:
 def measure_power(
     netlist: Netlist,
     library: CellLibrary,
-    recording: Recording,
+    recordings: Sequence[Recording],
     *,
     what: str,
     work: Mapping[str, float],
 ) -> PowerReport:
-    """Simulate ``netlist`` with ``recording`` and add up the energies of what it did.
+    """Simulate ``netlist`` with ``recordings`` and add up the energies of what it did.
 
     Parameters:
         netlist: of an engine, mapped to ``library``.
         library: with energies. what: names the design in messages.
+        recordings: of runs, one at least, each simulated from its own start.
         work: what the engine did in the cycles counted -> how often.
 
     Raises:
         SynthesisError: the library has no energies, or see :meth:`GateSimulation.run`.
     """
     check_energies(library)
-    activity = GateSimulation(netlist, library).run(recording, what=what)
+    simulation = GateSimulation(netlist, library)
+    activity = reduce(add, (simulation.run(one, what=what) for one in recordings))
     return estimate(netlist, library, activity, work)
 
 

@@ -1,5 +1,7 @@
 """Power of an engine: a recorded run from the simulator, brought to its mapped netlist."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hdl.config import PeConfig
@@ -34,7 +36,7 @@ def check_power_target(target: str) -> None:
 
 
 def engine_power(
-    run: RecordedRun,
+    runs: Sequence[RecordedRun],
     config: PeConfig,
     target: str,
     *,
@@ -42,7 +44,7 @@ def engine_power(
     progress: Progress | None = None,
     jobs: int | None = None,
 ) -> EnginePower:
-    """Power of the engine ``config`` while it does what ``run`` recorded.
+    """Power of the engine ``config`` while it does what ``runs``, one at least, recorded.
 
     The mapped netlist is simulated with the recorded inputs and must answer as the Verilog did.
 
@@ -58,11 +60,17 @@ def engine_power(
     cells, library = find_cells(target, gate_clocks=gate_clocks)
     emission = verilog(replace(config, sram="macro"))
     netlist = engine_netlist(emission, cells, progress, jobs)
-    recording = Recording(
-        inputs={port: run.port(port) for port in (*netlist.inputs, RESET)},
-        outputs={port: run.port(port) for port in netlist.outputs},
-        counted=run.running,
-    )
+    recordings = [
+        Recording(
+            inputs={port: run.port(port) for port in (*netlist.inputs, RESET)},
+            outputs={port: run.port(port) for port in netlist.outputs},
+            counted=run.running,
+        )
+        for run in runs
+    ]
+    work: Counter[str] = Counter()
+    for run in runs:
+        work.update(run.work)
     what = f"engine for {target}"
-    report = measure_power(netlist, library, recording, what=what, work=run.work)
+    report = measure_power(netlist, library, recordings, what=what, work=work)
     return EnginePower(report, longest_path(netlist, library).fmax_mhz)

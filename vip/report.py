@@ -110,7 +110,7 @@ def collect(
     for kernel in KERNELS:
         step(f"power of {kernel}")
         run = record(kernel, config)
-        power[kernel] = engine_power(run, config, "nangate45", jobs=jobs).report
+        power[kernel] = engine_power([run], config, "nangate45", jobs=jobs).report
     scaling = []
     for parameter, (label, values) in _SWEEPS.items():
         chosen = getattr(config, parameter)

@@ -134,6 +134,24 @@ def _toggler(a: Sequence[int]) -> tuple[list[int], list[int]]:
     return found, outputs
 
 
+def test_power_of_two_runs_is_that_of_their_cycles(library: CellLibrary) -> None:
+    runs = []
+    for a in ([1, 1, 0, 1, 1, 1, 0, 0, 1, 1], [1, 0, 0, 0, 0, 1]):
+        q, _ = _toggler(a)
+        cycles = len(a)
+        runs.append(Recording({"a": a, "rst": [0] * cycles}, {"q": q}, (2, cycles)))
+    one, other, both = (
+        measure_power(_TOGGLER, library, recordings, what="it", work={}).total
+        for recordings in (runs[:1], runs[1:], runs)
+    )
+    for part in ("clock", "cells", "nets"):
+        energy = 8 * getattr(one, part) + 4 * getattr(other, part)
+        assert getattr(both, part) == pytest.approx(energy / 12)
+    assert one.cells != other.cells
+    # Leakage is that of the states, in the mean over all cycles.
+    assert both.leakage == pytest.approx((8 * one.leakage + 4 * other.leakage) / 12)
+
+
 def test_activity_is_counted(library: CellLibrary) -> None:
     a = [1, 1, 0, 1, 1, 1, 0, 0, 1, 1]
     q, n = _toggler(a)
@@ -162,7 +180,7 @@ def test_power_is_the_sum_of_its_parts(library: CellLibrary) -> None:
     a = [1] * cycles
     q, _ = _toggler(a)
     recording = Recording({"a": a, "rst": [0] * cycles}, {"q": q}, (2, cycles))
-    report = measure_power(_TOGGLER, library, recording, what="it", work={"edge": 5})
+    report = measure_power(_TOGGLER, library, [recording], what="it", work={"edge": 5})
     rows = {row.unit: row for row in report.rows}
     # Each cycle both nets change; half of the edges rise. All of the gate's come from B: 15 fJ.
     assert rows["logic"].cells == pytest.approx(15.0)
@@ -200,7 +218,7 @@ def test_gated_clocks_hold_flip_flops(library: CellLibrary) -> None:
     for e, d in zip(enable, data, strict=True):
         q.append(d if e else q[-1])
     recording = Recording({"e": enable, "d": data, "rst": [0] * 8}, {"q": q[:8]}, (0, 8))
-    report = measure_power(netlist, library, recording, what="it", work={})
+    report = measure_power(netlist, library, [recording], what="it", work={})
     # The gate's own clock pin always; its output and the flip-flop's pin in 4 of 8 cycles, with
     # what they take inside.
     equal = sum(d == s for d, s in zip(data, q, strict=False)) / 8
@@ -233,7 +251,7 @@ def test_memories_hold_words_and_count_accesses(library: CellLibrary) -> None:
     recording = Recording(given, {"r0_data": [0, 0, 1, 2, 1, 3]}, (0, 6))
     simulation = GateSimulation(netlist, library)
     assert simulation.run(recording, what="it").accesses == {0: (4, 3)}
-    report = measure_power(netlist, library, recording, what="it", work={})
+    report = measure_power(netlist, library, [recording], what="it", work={})
     energies = SramEnergies(report.node_nm, 2.0)
     assert report.total.memories == pytest.approx(7 * energies.access_fj(macro) / 6)
 
@@ -262,7 +280,7 @@ def test_library_without_energies_is_refused() -> None:
     plain = parse_library("library (plain) { cell (A) { area : 1; } }")
     recording = Recording({}, {}, (0, 1))
     with pytest.raises(SynthesisError, match=r"library plain has no energies \(internal_power\)"):
-        measure_power(_TOGGLER, plain, recording, what="it", work={})
+        measure_power(_TOGGLER, plain, [recording], what="it", work={})
 
 
 def test_clock_tree_has_a_buffer_for_so_many_pins(library: CellLibrary) -> None:
@@ -324,7 +342,7 @@ def test_registers_with_reset_and_enable_are_gated_and_do_the_same(no_results: P
         mapped = run(work, what="held")
         assert mapped.cells.get("CLKGATE_X1", 0) == gated
         netlist = unit_netlist("held", mapped)
-        report = measure_power(netlist, library, recording, what="held", work={})
+        report = measure_power(netlist, library, [recording], what="held", work={})
         clocks[gated] = report.total.clock
         assert report.total.nets > 0
     # Three quarters of the edges are left out; the gate and its enable take some.

@@ -1,4 +1,4 @@
-"""``vip bench trim``: what trimming saves on each application of the suite."""
+"""``vip bench trim``: what trimming saves on each application of the suite, and is worth."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,32 +8,36 @@ from rich import box
 from rich.table import Table
 
 from sim_tb.applications import choose
-from synth.budget import find_budget
 
 from ..console import console, steps, units_done
 from ..errors import UserError
-from ..fitting import Fitting, fit_application, fit_json
 from ..output import check_outputs, write_json
-from ..trim_bench import QUICK, SAVED, TrimRow, means, measure_trims, results
+from ..trim_bench import QUICK, measure_trims
 from ..trim_figure import draw_trims
+from ..trim_gain import DEVICE, Gains, estimate_gains, results, simulate_gain
+from ..trim_rows import CELLS, POWER_MHZ, SAVED, TrimRow
 from .options import JsonOption
 
 __all__ = ["trim"]
 
 
-def _show(rows: list[TrimRow]) -> None:
-    table = Table(title="Saved by trimming, Xilinx 7-series", box=box.SIMPLE)
+def _show(rows: list[TrimRow], gains: Gains) -> None:
+    table = Table(title="Saved by trimming", box=box.SIMPLE)
     table.add_column("engine for", no_wrap=True)
-    for heading in ("FFs", "LUTs", "DSPs", "RAMs", "cycles"):
+    for heading in ("FFs", "LUTs", "DSPs", "RAMs", "mW", "cycles", "engines", "gain"):
         table.add_column(heading, justify="right")
     table.add_column("results")
     for row in rows:
         same = row.cycles_full == row.cycles_trimmed
         cycles = f"{row.cycles_full:,}" if same else f"{row.cycles_full:,}/{row.cycles_trimmed:,}"
+        power, gain = row.power_saved, gains[row.name]
         table.add_row(
             row.name,
-            *(f"{row.saved(measure):.1%}" for measure in SAVED.values()),
+            *(f"{row.saved(measure):.0%}" for measure in SAVED.values()),
+            "" if power is None else f"{power:.0%}",
             cycles,
+            f"{gain.engines_full}/{gain.engines_trimmed}",
+            f"{gain.throughput_gain:.2f}",
             "same" if row.match and row.exact else "DIFFER",
         )
     console.print(table)
@@ -45,25 +49,30 @@ def trim(
         typer.Option(help="This application alone; may be repeated.", metavar="NAME"),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"Only {' and '.join(QUICK)}: a minute or two.")
+        bool, typer.Option("--quick", help=f"Only {' and '.join(QUICK)}: some minutes.")
     ] = False,
+    power: Annotated[
+        bool, typer.Option(help=f"Estimate power with {CELLS} at {POWER_MHZ:g} MHz too.")
+    ] = True,
+    fill: Annotated[
+        int | None,
+        typer.Option(
+            help=f"Fill {DEVICE} with engines of the N applications that gain most, and run them "
+            "on all engines: minutes for each (default: 1; 0 with --quick or --only).",
+            min=0,
+            metavar="N",
+        ),
+    ] = None,
     image: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw what is saved as PNG.")
     ] = None,
-    fit: Annotated[
-        str | None,
-        typer.Option(
-            help="Fill a device (xc7vx690t and so on) with each application's engines too, and "
-            "run it on all of them: minutes for each.",
-            metavar="DEVICE",
-        ),
-    ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Trim an engine to each application, and to unions of some: area saved, cycles and results.
+    """Trim an engine to each application, and to unions of some: area, power, cycles and results.
 
-    Areas and simulators are kept in the build folder, so that the command goes on where it was
-    broken off. The means are those of the applications without the unions.
+    Areas are for Xilinx 7-series. Engines and gain are estimates of what fills a device, and of its
+    throughput; the best are simulated. Finished rows are kept in the build folder, so that the
+    command goes on where it was broken off. Means are those of the applications without unions.
 
     Example: vip bench trim --only bp --only k-means --json trim.json
     """
@@ -72,27 +81,24 @@ def trim(
         raise UserError("--quick and --only exclude each other")
     names = QUICK if quick else tuple(only or ())
     chosen = choose(names)
-    budget = None if fit is None else find_budget(fit)
+    number = fill if fill is not None else int(not names)
     with units_done("trimming") as done:
-        rows = measure_trims(names, done)
-    found = results(rows)
-    fits: dict[str, Fitting] = {}
-    if budget is not None:
-        with steps(f"filling {budget.name}") as step:
-            fits = {item.name: fit_application(item, budget, step) for item in chosen}
-        found["fits"] = {name: fit_json(one) for name, one in fits.items()}
-        found["max_throughput_gain"] = max(round(one.gain, 3) for one in fits.values())
+        rows = measure_trims(names, done, power=power)
+    with steps(f"filling {DEVICE}") as step:
+        gains = estimate_gains(rows, step)
+        best = sorted(chosen, key=lambda item: -gains[item.name].throughput_gain)[:number]
+        simulated = {item.name: simulate_gain(item, step) for item in best}
+    found = results(rows, gains, simulated)
     write_json(json, found)
-    _show(rows)
-    for name, one in fits.items():
-        console.print(f"{name}: {one.gain:.2f} times the throughput on {one.full.budget.name}")
+    _show(rows, gains)
+    for name, one in simulated.items():
+        console.print(f"{name} on a full {DEVICE}: {one['throughput_gain']:.2f} times, simulated")
     if image is not None:
-        draw_trims(rows, image)
-    mean = means(rows)
-    console.print(
-        f"means: {mean['mean_ff_saved']:.1%} of flip-flops, {mean['mean_lut_saved']:.1%} of LUTs"
-    )
-    if not all(one.match for one in fits.values()):
+        draw_trims(rows, gains, simulated, image)
+    shown = {"ff": "flip-flops", "lut": "LUTs", **({"power": "power"} if power else {})}
+    texts = [f"{found[f'mean_{key}_saved']:.1%} of {label}" for key, label in shown.items()]
+    console.print(f"means: {', '.join(texts)}")
+    if not all(one["match"] for one in simulated.values()):
         raise UserError("engines of a chip do not do what one alone does")
     if not all(row.match and row.exact for row in rows):
         raise UserError("a trimmed engine does not do what the full one does")

@@ -88,7 +88,7 @@ def power(
         run = _record(kernel, config, max_cycles)
     with units_done(f"power on {target}") as progress:
         found = engine_power(
-            run, config, target, gate_clocks=gate_clocks, progress=progress, jobs=jobs
+            [run], config, target, gate_clocks=gate_clocks, progress=progress, jobs=jobs
         )
     report, thesis = found.report, found.report.at_thesis_node()
     results = {
