@@ -66,7 +66,15 @@ def test_sizes_reasons_and_verilog(vip, tmp_path):
 
 
 def test_proofs_alone(vip, tmp_path):
-    for arguments in ((), ("--memory", "few.bin", "--proved")):
+    assert vip("run", "a.vip", "--memory", "few.bin", "--profile", "few.json")[0] == 0
+    for runs in (("--memory", "few.bin"), ("--profile", "few.json")):
+        refused(vip("trim", "a.vip", *runs, *QUICK), "word 2 (a.s:4) is never taken", "--proved")
+        refused(vip("trim", "a.vip", *runs, *QUICK, "--proved", "--tight"), "exclude each other")
+    for arguments in (
+        (),
+        ("--memory", "few.bin", "--proved"),
+        ("--profile", "few.json", "--proved"),
+    ):
         assert vip("trim", "a.vip", *arguments, *QUICK, "--json", "trim.json")[0] == 0
         found = bounds(tmp_path / "trim.json")
         assert all(bound["basis"] != "profiled" for bound in found.values())

@@ -124,7 +124,10 @@ def trim(
         typer.Option(help="Address bits of the memory (default: as needed).", metavar="BITS"),
     ] = None,
     proved: Annotated[
-        bool, typer.Option("--proved", help="Only sizes that are proved for all runs.")
+        bool,
+        typer.Option(
+            "--proved", help="Only sizes that are proved for all runs, whatever is given."
+        ),
     ] = False,
     tight: Annotated[
         bool,
@@ -187,11 +190,14 @@ def trim(
     budget = None if fit is None else find_budget(fit)
     if budget is not None and not check:
         raise UserError("--fit runs the programs, so it can't go with --no-check")
+    if proved and tight:
+        raise UserError("--proved and --tight exclude each other")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
     full = preset(preset_name)
     loaded = {path: read_program(path) for path in programs}
-    profiles = [Profile.load(path) for path in profile or []]
+    given = [Profile.load(path) for path in profile or []]
+    profiles = [] if proved else given
     runs: list[tuple[Path, Observed]] = []
     for path, files in _memories(programs, memory or []).items():
         if not files:
