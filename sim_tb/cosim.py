@@ -155,7 +155,8 @@ class PeSimulation:
         config: of the engine.
         trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (needs the headers of lz4
             and zlib to be built); 700 bytes a cycle as VCD, at a third of the speed.
-        ports_only: they hold the engine's ports alone (:mod:`sim_tb.port_trace`).
+        ports_only: they hold the engine's ports alone (:mod:`sim_tb.port_trace`). Without a
+            ``trace`` the simulator is the one that writes them as VCD, so that it is built once.
         watched: results have :attr:`CosimResult.in_flight`, and jobs may have limits; see
             :func:`sim_tb.engine.engine_design`.
 
@@ -173,7 +174,9 @@ class PeSimulation:
     ) -> None:
         self.config = config
         self._sizes = (config.arc_entries, config.load_store_queue) if watched else None
-        form = trace.suffix.lstrip(".") or "?" if trace else ""
+        form = "vcd" if ports_only else ""
+        if trace is not None:
+            form = trace.suffix.lstrip(".") or "?"
         folder = build_engine(config, form, ports_only=ports_only, watched=watched)
         self._session = Session(folder, TOP, trace=trace)
 

@@ -220,12 +220,13 @@ def _fewest(simulation: PeSimulation, work: Workload, full: Measured) -> tuple[i
     return entries, requests
 
 
-def _without_fault(config: PeConfig, keys: list[str]) -> tuple[str, ...]:
+def _without_fault(config: PeConfig, keys: list[str], ports_only: bool) -> tuple[str, ...]:
     """Those of ``keys`` that do not stop the engine as illegal instructions."""
     halt = BY_KEY["halt"].match
     # A ROM has no place for them; all else about the engine is the same.
     loaded = replace(config, program=None)
-    with PeSimulation(loaded) as simulation, DramImage(1 << config.address_bits) as image:
+    simulator = PeSimulation(loaded, ports_only=ports_only)
+    with simulator as simulation, DramImage(1 << config.address_bits) as image:
         jobs = [
             Job(words=(BY_KEY[key].match, halt), image=image, max_cycles=_FAULT_CYCLES)
             for key in keys
@@ -248,6 +249,7 @@ def check_trimmed(
     *,
     before: Measured | None = None,
     try_removed: bool = True,
+    ports_only: bool = False,
 ) -> TrimCheck:
     """Run ``work`` on both engines, and each removed instruction on the trimmed one.
 
@@ -257,6 +259,7 @@ def check_trimmed(
         progress: called now and then with the cycles so far, of the full engine first.
         before: the full engine's run, if it has been done (:func:`measure`).
         try_removed: False: leave out the removed instructions, which another check has tried.
+        ports_only: use the trimmed engine's simulator of :mod:`sim_tb.recorded`.
 
     Raises:
         ProgramFaultError: the program faults on the full engine, and may not.
@@ -271,7 +274,7 @@ def check_trimmed(
         if progress is not None:
             progress(begun + cycles)
 
-    with PeSimulation(trimmed) as simulation:
+    with PeSimulation(trimmed, ports_only=ports_only) as simulation:
         # The memory is the full engine's: an address that a trimmed one lacks can't be sent.
         other = _run(simulation, work, 1 << full.address_bits, shifted)
     pairs: dict[str, tuple[object, object]] = {
@@ -293,7 +296,7 @@ def check_trimmed(
         cycles_full=one.own_cycles,
         cycles_trimmed=other.own_cycles,
         removed=len(removed),
-        unfaulted=_without_fault(trimmed, removed) if try_removed else (),
+        unfaulted=_without_fault(trimmed, removed, ports_only) if try_removed else (),
         full=one.result,
         trimmed=other.result,
     )

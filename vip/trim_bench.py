@@ -103,7 +103,14 @@ class _Bench:
         runs = [run for item in members for run in self._observed(item, full)]
         cut, uncovered = _cut(members, full, runs)
         checks = [
-            check_trimmed(run.work, full, cut.trimmed, before=run.measured, try_removed=not number)
+            check_trimmed(
+                run.work,
+                full,
+                cut.trimmed,
+                before=run.measured,
+                try_removed=not number,
+                ports_only=self._power,
+            )
             for number, run in enumerate(runs)
         ]
         return TrimRow(
@@ -120,10 +127,15 @@ class _Bench:
             demand=round(demand(runs), 4),
             different=_joined(check.different for check in checks),
             unfaulted=_joined(check.unfaulted for check in checks),
-            exact=_exact(members, cut.trimmed),
+            exact=self._exact(members, cut.trimmed),
             profiled=tuple(bound.name for bound in cut.bounds if bound.basis == "profiled"),
             uncovered=uncovered,
         ).to_json()
+
+    def _exact(self, members: Sequence[Application], trimmed: PeConfig) -> bool:
+        """Whether all launches leave what their golden models demand on the trimmed engine."""
+        with PeSimulation(trimmed, ports_only=self._power) as simulation:
+            return all(cosim_nn(job, simulation).match for item in members for job in item.jobs)
 
     def _observed(self, item: Application, full: PeConfig) -> list[Observed]:
         """The launches of ``item`` on its full engine, seen once."""
@@ -156,9 +168,3 @@ def _cut(
         return report(programs, full, profiles), ""
     except TrimError as error:
         return report(programs, full, profiles, allow_uncovered=True), str(error)
-
-
-def _exact(members: Sequence[Application], trimmed: PeConfig) -> bool:
-    """Whether all launches leave what their golden models demand on the trimmed engine."""
-    with PeSimulation(trimmed) as simulation:
-        return all(cosim_nn(job, simulation).match for item in members for job in item.jobs)
