@@ -7,16 +7,20 @@ on) come the coarse one and the parameter blocks of construct and copy, 64-bit l
 
     0  PEs that work
     1  bytes from a row of the fine problem to the next
-    2  for each slot, the address of its PE's part
+    2  bytes from a PE's row of blocks to its next, where it loads
+    3  the same where it stores
+    4  for each slot, the address of its PE's part
 
-    part: runs, then those of each run (LevelRun)
+    part: the words of each run (LevelRun), then 0, which ends the list, as its second word
 
-The PEs of a vault take the rows of blocks of its tiles in turns. So those that are worked on at the
-same time are neighbours, whose pixels lie in different banks (:mod:`kernels.bp_record`).
+In construct the PEs of a vault take the rows of blocks of its tiles in turns. So those that are
+worked on at the same time are neighbours, whose pixels lie in different banks
+(:mod:`kernels.bp_record`). In copy one PE takes all: it keeps the memory busy, and several that
+meet in a bank close each other's rows between the four columns of a pixel.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,35 +30,40 @@ from .bp_levels import BLOCK
 from .bp_problem import BpProblem
 from .bp_record import COST_PLACE, round_up
 from .bp_tiles import Tile
+from .errors import KernelError
 from .vault_ring import VaultRing
 
-__all__ = ["LevelRun", "LevelsLayout"]
+__all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
 
-_HEADER_WORDS = 2
+#: A run's second word is its columns in so many bits, and its rows above.
+COLUMNS_BITS = 13
+MOST_COLUMNS = (1 << COLUMNS_BITS) - 1
+LEVEL_RUN_WORDS = 3
+_HEADER_WORDS = 4
+#: PEs of a vault that copy.
+_COPY_SHARERS = 1
 _ALIGNMENT = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class LevelRun:
-    """Rows of blocks that a PE works on without a stop. The attributes are the words, in order.
+    """Rows of blocks of a tile that a PE works on.
 
     Attributes:
         source: address of the first input of the first block.
-        target: address of its first result.
-        columns, rows: blocks, at least 1 each.
-        source_step, target_step: bytes from a block to the next of its row.
-        source_turn, target_turn: bytes from behind the last block of a row to the first of the
-            next.
+        columns: blocks of a row, 1..:data:`MOST_COLUMNS`.
+        rows: of blocks, at least 1.
+        target: address of the first result.
     """
 
     source: int
-    target: int
     columns: int
     rows: int
-    source_step: int
-    target_step: int
-    source_turn: int
-    target_turn: int
+    target: int
+
+    def words(self) -> list[int]:
+        """The words in the parameter block."""
+        return [self.source, self.rows << COLUMNS_BITS | self.columns, self.target]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +86,11 @@ class LevelsLayout:
     coarse_symmetric: bool = False
 
     def __post_init__(self) -> None:
+        columns = self.fine.grid.tile_width // BLOCK
+        if columns > MOST_COLUMNS:
+            raise KernelError(
+                f"tiles of {columns} blocks in a row; construct and copy take up to {MOST_COLUMNS}"
+            )
         # Refuses what does not fit.
         _ = self.coarse
 
@@ -93,9 +107,9 @@ class LevelsLayout:
     @property
     def copy_parameters(self) -> int:
         """Offset of copy's parameter block."""
-        # A PE has one run in a tile at most.
-        runs = self.fine.grid.columns * self.sharers
-        words = _HEADER_WORDS + 2 * self.sharers + runs * len(fields(LevelRun))
+        # A PE has one run in a tile at most, and one that ends its list.
+        runs = (self.fine.grid.columns + 1) * self.sharers
+        words = _HEADER_WORDS + self.sharers + runs * LEVEL_RUN_WORDS
         return self.construct_parameters + round_up(8 * words, _ALIGNMENT)
 
     @cached_property
@@ -114,66 +128,50 @@ class LevelsLayout:
 
     def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:
         """Chip addresses and contents of the parameter blocks of construct and copy."""
-        shares = [self._rows(vault, member) for member in range(self.sharers)]
-        for offset, run in (
-            (self.construct_parameters, self._construct_run),
-            (self.copy_parameters, self._copy_run),
+        costs = COST_PLACE * self.fine.vector_bytes
+        for offset, source, target, place, sharers in (
+            (self.construct_parameters, self.fine, self.coarse, costs, self.sharers),
+            (self.copy_parameters, self.coarse, self.fine, 0, _COPY_SHARERS),
         ):
+            shares = [self._rows(vault, member, sharers) for member in range(sharers)]
             base = self.ring.address(vault, offset)
-            yield base, self._block(base, [[run(piece) for piece in share] for share in shares])
+            across = [level.block * level.pitch * sharers for level in (source, target)]
+            plans = [
+                [
+                    LevelRun(
+                        source=rows.begin(source) + place,
+                        columns=rows.coarse.width,
+                        rows=rows.count,
+                        target=rows.begin(target) + place,
+                    )
+                    for rows in share
+                ]
+                for share in shares
+            ]
+            yield base, _block(base, self.fine.pitch, across, plans)
 
-    def _rows(self, vault: int, member: int) -> list["_Rows"]:
+    def _rows(self, vault: int, member: int, sharers: int) -> list["_Rows"]:
         """The rows of blocks of ``member``'s share, tile by tile: every ``sharers``-th of all."""
         before = 0
         found = []
         for pair in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
-            rows = range((member - before) % self.sharers, pair[1].height, self.sharers)
+            rows = range((member - before) % sharers, pair[1].height, sharers)
             if rows:
                 found.append(_Rows(*pair, rows.start, len(rows)))
             before += pair[1].height
         return found
 
-    def _construct_run(self, rows: "_Rows") -> LevelRun:
-        costs = COST_PLACE * self.fine.vector_bytes
-        return self._run(
-            (self.fine, self.fine.record(rows.fine, 0, BLOCK * rows.first) + costs),
-            (self.coarse, self.coarse.record(rows.coarse, 0, rows.first) + costs),
-            rows,
-        )
 
-    def _copy_run(self, rows: "_Rows") -> LevelRun:
-        return self._run(
-            (self.coarse, self.coarse.record(rows.coarse, 0, rows.first)),
-            (self.fine, self.fine.record(rows.fine, 0, BLOCK * rows.first)),
-            rows,
-        )
-
-    def _run(
-        self, source: tuple[BpLayout, int], target: tuple[BpLayout, int], rows: "_Rows"
-    ) -> LevelRun:
-        columns = rows.coarse.width
-        steps = [layout.block * layout.record_bytes for layout, _ in (source, target)]
-        pitches = [self.sharers * layout.block * layout.pitch for layout, _ in (source, target)]
-        return LevelRun(
-            source=source[1],
-            target=target[1],
-            columns=columns,
-            rows=rows.count,
-            source_step=steps[0],
-            target_step=steps[1],
-            source_turn=pitches[0] - columns * steps[0],
-            target_turn=pitches[1] - columns * steps[1],
-        )
-
-    def _block(self, base: int, plans: list[list[LevelRun]]) -> bytes:
-        words = [self.sharers, self.fine.pitch]
-        parts: list[int] = []
-        for plan in plans:
-            words.append(base + 8 * (_HEADER_WORDS + self.sharers + len(parts)))
-            parts.append(len(plan))
-            for run in plan:
-                parts += [getattr(run, word.name) for word in fields(run)]
-        return np.array(words + parts, "<i8").tobytes()
+def _block(base: int, pitch: int, across: list[int], plans: list[list[LevelRun]]) -> bytes:
+    """The parameter block at address ``base``."""
+    words = [len(plans), pitch, *across]
+    parts: list[int] = []
+    for plan in plans:
+        words.append(base + 8 * (_HEADER_WORDS + len(plans) + len(parts)))
+        for run in plan:
+            parts += run.words()
+        parts += [0] * LEVEL_RUN_WORDS
+    return np.array(words + parts, "<i8").tobytes()
 
 
 @dataclass(frozen=True)
@@ -184,3 +182,8 @@ class _Rows:
     coarse: Tile
     first: int
     count: int
+
+    def begin(self, level: BpLayout) -> int:
+        """Address of the record of their first pixel at a level."""
+        tile = self.fine if level.block == BLOCK else self.coarse
+        return level.record(tile, 0, level.block * self.first)

@@ -94,7 +94,7 @@ def lstm(batch: int = 2, **changed: Elements) -> NnJob:
         (lambda: BpProblem(zeros(2, 2, 257), zeros(257, 257)), "a vector holds at most 256"),
         (lambda: bp_program(257), "1 to 34 do"),
         (lambda: construct_program(257), "1 to 256 do"),
-        (lambda: copy_program(300, 32), "1 to 256 do"),
+        (lambda: copy_program(300, 32), "1 to 128 do"),
         (lambda: construct_program(3, scratchpad_bytes=16), "none do"),
         (lambda: motorcycle(64, 48, 257), "labels must be from 2 to 54"),
         (lambda: MLP.scores(np.zeros((3, 9, 9, 1))), "the shape (count, 8, 8, 1), not (3, 9, 9"),

@@ -160,6 +160,7 @@ def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> Non
         ({"scratchpad_bytes": 64}, "do not fit a scratchpad of 64 bytes"),
         ({"pes": 0}, "sharers must be at least 1"),
         ({"ring": VaultRing(address_bits=16)}, "the vault has 65536 bytes"),
+        ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take up to 8191"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
@@ -175,9 +176,9 @@ def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) 
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(KernelError, match="a scratchpad of 128 bytes; 1 to 16 do"):
-        copy_program(17, scratchpad_bytes=128)
-    assert copy_program(16, scratchpad_bytes=128).words
+    with pytest.raises(KernelError, match="a scratchpad of 256 bytes; 1 to 16 do"):
+        copy_program(17, scratchpad_bytes=256)
+    assert copy_program(16, scratchpad_bytes=256).words
 
 
 def test_a_smoothness_that_can_not_be_halved_is_refused() -> None:
