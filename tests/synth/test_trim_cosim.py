@@ -9,7 +9,9 @@ from hdl.ports import PeState
 from isa.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from sim_tb.applications import choose
 from sim_tb.cosim import CosimError, Job, MemoryBehaviour, PeSimulation, run_pe
+from sim_tb.nn_cosim import cosim_nn
 from sim_tb.trim_check import Workload, check_trimmed
 from soc.presets import preset
 from synth.trim import report, trim
@@ -98,6 +100,21 @@ def test_program_in_rom_and_what_is_too_small_is_found() -> None:
     slow = check_trimmed(work, FULL, replace(baked, program=None, arc_entries=1))
     assert slow.different == ("cycles",)
     assert slow.cycles_trimmed > slow.cycles_full
+
+
+@pytest.mark.slow
+def test_an_application_with_its_program_in_rom() -> None:
+    (application,) = choose(["k-means"])
+    full = preset(application.preset)
+    runs = [observe(work, full) for work in application.workloads]
+    baked = trim(application.programs, full, [run.profile for run in runs], rom=True)
+    assert baked.program == application.programs[0].words
+    assert len(runs) > 1
+    for run in runs:
+        check = check_trimmed(run.work, full, baked, before=run.measured, try_removed=False)
+        assert check.match, check.different
+    with PeSimulation(baked) as simulation:
+        assert all(cosim_nn(job, simulation).match for job in application.jobs)
 
 
 @pytest.mark.slow
