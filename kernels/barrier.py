@@ -11,12 +11,13 @@ is ahead may write ``n + 1`` while others still look for ``n``; it gets no furth
 signalled ``n + 1`` too. Hence no timing of the PEs can make it fail.
 
 Between vaults. A PE reads flags of its own vault only. For those who wait in the vault before and
-in the one behind it in the ring (:mod:`kernels.vault_ring`), it has a flag there, one link away.
-*Point to point* is a write to one of them, which PEs there gather from all PEs of the vault it
-comes from (:attr:`FlagTable.before`, :attr:`FlagTable.behind`). The *distributed barrier* writes
-all three and gathers all three: nobody passes before its neighbours have come. That does not hold
-up the whole chip at once: a vault may be ahead of another by as many barriers as they are links
-apart, so it orders accesses to the own and neighbouring vaults, and there are no others.
+in the one behind it in the ring (:mod:`kernels.vault_ring`), it has flags there, one link away.
+*Point to point* is a write to one of them by each PE of a *team*, which the same team there gathers
+(:attr:`FlagTable.steps_before`, :attr:`FlagTable.steps_behind`). The *distributed barrier* of all
+PEs writes one in each of the three vaults and gathers all three: nobody passes before its
+neighbours have come. That does not hold up the whole chip at once: a vault may be ahead of another
+by as many barriers as they are links apart, so it orders accesses to the own and neighbouring
+vaults, and there are no others.
 
 Cost. Flags are read four at a time, in the shadow of one another; one that is not full yet is read
 again alone after :data:`PAUSE` turns of an empty loop, so a waiting PE takes one column of the
@@ -56,6 +57,7 @@ class FlagTable:
         base: address of the first; a multiple of 32.
         members: PEs of the vault that take part in the barrier; at least 1.
         ring: the vault has neighbours in a ring, with as many PEs each, which take part too.
+        team: PEs of a team, 1..members; used in a ring alone.
 
     Raises:
         KernelError: a value outside its range.
@@ -64,37 +66,48 @@ class FlagTable:
     base: int
     members: int
     ring: bool = False
+    team: int = 1
 
     def __post_init__(self) -> None:
         if self.base < 0 or self.base % FLAG_BYTES:
             raise KernelError(f"base must be a multiple of {FLAG_BYTES}, not {self.base}")
         if self.members < 1:
             raise KernelError(f"members must be at least 1, not {self.members}")
+        if not 1 <= self.team <= self.members:
+            raise KernelError(f"team must be from 1 to {self.members}, not {self.team}")
 
     @property
-    def _group_bytes(self) -> int:
-        """Bytes of the flags of one vault's PEs: whole groups, as :meth:`FlagCode.gather` reads."""
-        return -(-self.members // _GROUP) * _GROUP * FLAG_BYTES
+    def _groups(self) -> list[int]:
+        """Flags in use of each range but the last, from ``base`` on: what the vaults before and
+        behind write at the barrier, what the own vault does, and what teams of the two write."""
+        return [self.members] * 3 + [self.team] * 2 if self.ring else [self.members]
+
+    def _range(self, number: int) -> tuple[int, int]:
+        """First and end address of range ``number``: whole groups, as :meth:`FlagCode.gather`
+        reads."""
+        sizes = [-(-count // _GROUP) * _GROUP * FLAG_BYTES for count in self._groups]
+        first = self.base + sum(sizes[:number])
+        return first, first + sizes[number]
 
     @property
-    def _own(self) -> int:
-        return self.base + (2 * self._group_bytes if self.ring else 0)
+    def _own(self) -> tuple[int, int]:
+        return self._range(2 if self.ring else 0)
 
     @property
     def everyone(self) -> tuple[int, int]:
         """First and end address of the flags that the barrier reads; a PE does not read its own
         if no other is in its vault."""
-        return self.base, self._own + (0 if self.members == 1 else self._group_bytes)
+        return self.base, self._own[self.members > 1]
 
     @property
-    def before(self) -> tuple[int, int]:
-        """First and end address of the flags that the vault before this one writes (``ring``)."""
-        return self.base, self.base + self._group_bytes
+    def steps_before(self) -> tuple[int, int]:
+        """First and end address of the flags that a team of the vault before writes (``ring``)."""
+        return self._range(3)
 
     @property
-    def behind(self) -> tuple[int, int]:
-        """First and end address of the flags that the vault behind this one writes (``ring``)."""
-        return self.base + self._group_bytes, self._own
+    def steps_behind(self) -> tuple[int, int]:
+        """First and end address of the flags that a team of the vault behind writes (``ring``)."""
+        return self._range(4)
 
     @property
     def end(self) -> int:
@@ -103,19 +116,30 @@ class FlagTable:
 
     def arrival(self, member: int) -> int:
         """Address of the flag that ``member`` (0..members - 1) writes when it is at the barrier."""
-        return self._own + member * FLAG_BYTES
+        return self._own[0] + member * FLAG_BYTES
 
     def handover(self, member: int) -> int:
         """Address of the flag by which ``member`` hands work to one other PE of the vault."""
-        return self._own + self._group_bytes + member * FLAG_BYTES
+        return self._range(len(self._groups) - 1)[1] + member * FLAG_BYTES
 
     def from_before(self, member: int) -> int:
-        """Address of the flag that ``member`` of the vault before this one writes."""
-        return self.before[0] + member * FLAG_BYTES
+        """Address of the flag that ``member`` of the vault before this one writes at the
+        barrier."""
+        return self._range(0)[0] + member * FLAG_BYTES
 
     def from_behind(self, member: int) -> int:
-        """Address of the flag that ``member`` of the vault behind this one writes."""
-        return self.behind[0] + member * FLAG_BYTES
+        """Address of the flag that ``member`` of the vault behind this one writes at the
+        barrier."""
+        return self._range(1)[0] + member * FLAG_BYTES
+
+    def step_from_before(self, number: int) -> int:
+        """Address of the flag that PE ``number`` (0..team - 1) of a team of the vault before this
+        one writes."""
+        return self.steps_before[0] + number * FLAG_BYTES
+
+    def step_from_behind(self, number: int) -> int:
+        """The same of the vault behind."""
+        return self.steps_behind[0] + number * FLAG_BYTES
 
     def words(self) -> bytes:
         """What the host writes at :attr:`base` before the first launch: no event has happened.
@@ -123,9 +147,9 @@ class FlagTable:
         Flags that only fill up a group are full for ever.
         """
         words = np.zeros((self.end - self.base) // 8, "<i8")
-        groups = words[: (self.handover(0) - self.base) // 8]
-        flags = groups.reshape(-1, self._group_bytes // FLAG_BYTES, FLAG_BYTES // 8)
-        flags[:, self.members :, 0] = _ALWAYS_FULL
+        for number, count in enumerate(self._groups):
+            first, end = ((address - self.base) // 8 for address in self._range(number))
+            words[first:end].reshape(-1, FLAG_BYTES // 8)[count:, 0] = _ALWAYS_FULL
         return words.tobytes()
 
 

@@ -25,7 +25,7 @@ from .bp_record import (
     vector_stride,
 )
 from .bp_share import NOTHING, share_sweep
-from .bp_steps import MOST_RUNS, Neighbours, SweepPlace, step_runs
+from .bp_steps import MOST_RUNS, Neighbours, SweepPlace, step_runs, sweep_team
 from .bp_tiles import Tile, TileGrid
 from .errors import KernelError
 from .vault_ring import VaultRing
@@ -132,7 +132,8 @@ class BpLayout:
         steps = sum(self.grid.steps(direction) for direction in Direction)
         block = 8 * most_words(self.sharers, MOST_RUNS * steps)
         base = self.base + round_up(block, COLUMN_BYTES)
-        return FlagTable(base, self.sharers, ring=self.ring.vaults > 1)
+        team = len(sweep_team(Direction.RIGHT, self.sharers))
+        return FlagTable(base, self.sharers, ring=self.ring.vaults > 1, team=team)
 
     @property
     def matrix(self) -> int:
@@ -229,7 +230,10 @@ class BpLayout:
         found = []
         costs = 0
         for direction in Direction:
-            for run in self._sweep_runs(direction, vault, member, neighbours):
+            team = sweep_team(direction, self.sharers)
+            if member not in team:
+                continue
+            for run in self._sweep_runs(direction, vault, member, team, neighbours):
                 # Those of the run before stay in the scratchpad.
                 found.append(replace(run, costs=0) if run.costs == costs else run)
                 costs = run.costs or costs
@@ -240,7 +244,7 @@ class BpLayout:
         return replace(flags, base=self.ring.address(vault, flags.base))
 
     def _sweep_runs(
-        self, direction: Direction, vault: int, member: int, neighbours: Neighbours
+        self, direction: Direction, vault: int, member: int, team: range, neighbours: Neighbours
     ) -> Iterator[Run]:
         steps = self.grid.steps(direction)
         for step in range(steps):
@@ -249,8 +253,8 @@ class BpLayout:
             if tile is not None:
                 place = self.sweep(direction, tile)
                 lines = tile.height if direction.horizontal else tile.width
-                share = share_sweep(lines, place.updates, self.sharers)[member]
-            end = neighbours.end_of_step(member, direction, step == steps - 1)
+                share = share_sweep(lines, place.updates, len(team))[team.index(member)]
+            end = neighbours.end_of_step(member, team, direction, step == steps - 1)
             yield from step_runs(place, share, neighbours.own, member, end)
 
     def parameter_block(self, iterations: int, vault: int = 0) -> bytes:

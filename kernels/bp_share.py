@@ -1,7 +1,7 @@
 """Which PE updates what of a sweep, so that all end together.
 
 Lines do not depend on each other, and two at a time are fastest (:mod:`kernels.bp_schedule`). But
-34 lines are 17 pairs, for 4 PEs 5, 4, 4, 4. Pairs can be cut: a PE makes the first messages of a
+34 lines are 17 pairs, for 2 PEs 9 and 8. Pairs can be cut: a PE makes the first messages of a
 pair, its *head*, before anything else, another the rest, its *tail*, after everything else. The
 tail needs two messages that the head made almost a sweep ago, so it does not wait. This is the
 wrap-around rule for machines that may interrupt jobs (McNaughton 1959): an odd line, then the pairs

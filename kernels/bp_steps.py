@@ -1,15 +1,19 @@
 """What a PE does in one step of a sweep: the runs over its share of a tile, and how the step ends.
 
 A vault sweeps its tiles one after the other (:mod:`kernels.bp_tiles`), each a *step*; all vaults go
-through the same steps. Between two steps of a sweep a vault waits for the messages that arrive at
-its next tile: each PE writes those that leave its tile into the tile behind, then a flag there, and
-the PEs of that vault gather these flags. Steps are counted, so a flag serves all of them.
+through the same steps. Sweeps to the right and left read messages that move down and up, and the
+other way round, and write none that the other one of the two uses. So half of the PEs of a vault
+sweep to the right while the others sweep to the left, then down and up: *teams*. That gives a PE
+fewer and longer pieces of a sweep. An odd number of PEs is one team: it sweeps to the right, then
+to the left.
 
-Sweeps to the right and left read messages that move down and up, and the other way round, and write
-none that the other one of the two uses. So there is one barrier behind each two of them, among the
-PEs of a vault and those of its neighbours in the ring: behind it, all messages of both sweeps are
-in memory, and nobody reads any more those that the next two will make anew. Vaults two links apart
-never touch the same messages.
+Between two steps of a sweep a team waits for the messages that arrive at its next tile: each PE
+writes those that leave its tile into the tile behind, then a flag there, and the team of that vault
+gathers these flags. Steps are counted, so a flag serves all of them.
+
+There is one barrier behind each two sweeps, among the PEs of a vault and those of its neighbours in
+the ring: behind it, all messages of both sweeps are in memory, and nobody reads any more those that
+the next two will make anew. Vaults two links apart never touch the same messages.
 """
 
 from collections.abc import Sequence
@@ -20,7 +24,7 @@ from .bp_parameters import Run
 from .bp_problem import Direction
 from .bp_share import PAIR, Piece, Share
 
-__all__ = ["MOST_RUNS", "Neighbours", "SweepPlace", "step_runs"]
+__all__ = ["MOST_RUNS", "Neighbours", "SweepPlace", "step_runs", "sweep_team"]
 
 #: A step's runs: head, pairs, a line alone, tail.
 MOST_RUNS = 4
@@ -49,6 +53,14 @@ class SweepPlace:
     costs: int
 
 
+def sweep_team(direction: Direction, sharers: int) -> range:
+    """Slots of the PEs, of ``sharers`` in a vault, that sweep in ``direction``."""
+    if sharers % 2:
+        return range(sharers)
+    half = sharers // 2
+    return range(half, sharers) if direction.reverse else range(half)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Neighbours:
     """Flags of a vault and of those beside it in the ring.
@@ -62,25 +74,30 @@ class Neighbours:
     before: FlagTable | None = None
     behind: FlagTable | None = None
 
-    def end_of_step(self, member: int, direction: Direction, last: bool) -> dict[str, int]:
+    def end_of_step(
+        self, member: int, team: range, direction: Direction, last: bool
+    ) -> dict[str, int]:
         """The words of the step's last run that say how it ends.
 
         Parameters:
             member: slot of the PE.
+            team: slots of its team.
             direction: of the sweep.
             last: it is the sweep's last step.
         """
         own, nothing = self.own, (self.own.base, self.own.base)
-        if last and direction in (Direction.LEFT, Direction.UP):
+        both = direction.reverse or len(team) < own.members
+        if last and both:
             flags = [own.arrival(member)]
             if self.before is not None and self.behind is not None:
                 flags += [self.before.from_behind(member), self.behind.from_before(member)]
             return _words(flags, own.everyone)
         if last or self.before is None or self.behind is None:
             return _words([], nothing)
+        number = team.index(member)
         if direction.reverse:
-            return _words([self.before.from_behind(member)], own.behind)
-        return _words([self.behind.from_before(member)], own.before)
+            return _words([self.before.step_from_behind(number)], own.steps_behind)
+        return _words([self.behind.step_from_before(number)], own.steps_before)
 
 
 def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:

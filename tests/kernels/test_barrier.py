@@ -131,13 +131,16 @@ def test_waiting_is_light_on_the_memory() -> None:
 @pytest.mark.parametrize("ring", [False, True])
 @pytest.mark.parametrize("members", range(1, 9))
 def test_flags_have_columns_of_their_own(members: int, ring: bool) -> None:
-    table = FlagTable(640, members, ring=ring)
+    team = -(-members // 2)
+    table = FlagTable(640, members, ring=ring, team=team)
     flags = [table.arrival(m) for m in range(members)]
-    handovers = [table.handover(m) for m in range(members)]
+    others = [table.handover(m) for m in range(members)]
     if ring:
         flags += [table.from_before(m) for m in range(members)]
         flags += [table.from_behind(m) for m in range(members)]
-    everything = flags + handovers
+        others += [table.step_from_before(n) for n in range(team)]
+        others += [table.step_from_behind(n) for n in range(team)]
+    everything = flags + others
     assert len({flag // FLAG_BYTES for flag in everything}) == len(everything)
     assert all(flag % FLAG_BYTES == 0 for flag in everything)
     assert all(table.base <= flag < table.end for flag in everything)
@@ -149,8 +152,8 @@ def test_flags_have_columns_of_their_own(members: int, ring: bool) -> None:
     # Each range has the flags that it should, and none that tells something else.
     ranges = {"everyone": flags if members > 1 else [f for f in flags if f != table.arrival(0)]}
     if ring:
-        ranges["before"] = [table.from_before(m) for m in range(members)]
-        ranges["behind"] = [table.from_behind(m) for m in range(members)]
+        ranges["steps_before"] = [table.step_from_before(n) for n in range(team)]
+        ranges["steps_behind"] = [table.step_from_behind(n) for n in range(team)]
     for name, expected in ranges.items():
         first, end = getattr(table, name)
         assert (end - first) % (4 * FLAG_BYTES) == 0
@@ -163,11 +166,19 @@ def test_a_pe_that_is_alone_reads_no_flag() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "members", "message"),
-    [(16, 1, "multiple of 32"), (-32, 1, "multiple of 32"), (0, 0, "members must be at least 1")],
+    ("base", "members", "team", "message"),
+    [
+        (16, 1, 1, "multiple of 32"),
+        (-32, 1, 1, "multiple of 32"),
+        (0, 0, 1, "members must be at least 1"),
+        (0, 2, 0, "team must be from 1 to 2"),
+        (0, 2, 3, "team must be from 1 to 2"),
+    ],
 )
-def test_bad_flags_are_refused_in_one_line(base: int, members: int, message: str) -> None:
+def test_bad_flags_are_refused_in_one_line(
+    base: int, members: int, team: int, message: str
+) -> None:
     with pytest.raises(KernelError) as error:
-        FlagTable(base, members)
+        FlagTable(base, members, team=team)
     assert message in str(error.value)
     assert "\n" not in str(error.value)

@@ -140,20 +140,23 @@ def unless(step: str, words: dict[str, int], own: FlagTable) -> dict[str, int]:
     return words | {"gather": here, "gather_end": end}
 
 
+@pytest.mark.parametrize("pes", [1, 2])
 @pytest.mark.parametrize("left_out", ["forward", "backward", "barrier"])
-def test_each_wait_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: str) -> None:
+def test_each_wait_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: str, pes: int) -> None:
     """Without it some timings give wrong messages: the other tests are not blind."""
     end_of_step = Neighbours.end_of_step
 
-    def hasty(self: Neighbours, member: int, direction: Direction, last: bool) -> dict[str, int]:
-        words = end_of_step(self, member, direction, last)
-        barrier = last and direction.reverse
+    def hasty(
+        self: Neighbours, member: int, team: range, direction: Direction, last: bool
+    ) -> dict[str, int]:
+        words = end_of_step(self, member, team, direction, last)
+        barrier = last and (pes == 2 or direction.reverse)
         kind = "barrier" if barrier else "backward" if direction.reverse else "forward"
         return unless(kind, words, self.own) if kind == left_out else words
 
     monkeypatch.setattr(Neighbours, "end_of_step", hasty)
-    job = job_of(problem_of(1, 6, 6, 3), 2, 1, 2)
-    assert not all(right(job, one_behind(slow, 60)) for slow in (2, 3, 0, 1))
+    job = job_of(problem_of(1, 6, 6, 3), 2, 1, pes)
+    assert not all(right(job, one_behind(slow, 60)) for slow in reversed(range(2 * pes)))
 
 
 def test_remote_traffic_is_what_the_layout_says() -> None:
@@ -164,8 +167,8 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
         together.run(in_bursts(0, 100))
     expected = sum(sweep_traffic(job.layout, direction).remote for direction in Direction)
     pes, steps = 8, 4
-    # Between steps one flag, at both barriers two.
-    flags = pes * (4 * (steps - 1) + 2 * 2)
+    # Each PE is in two of the sweeps. Between steps one flag, at both barriers two.
+    flags = pes * (2 * (steps - 1) + 2 * 2)
     assert together.traffic[1] == expected + 8 * flags
 
 
