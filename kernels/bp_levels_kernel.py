@@ -107,9 +107,9 @@ class _LevelKernel:
         ring: tuple[int, int],
         summed: bool,
     ) -> None:
-        self._size = element_type(bits).itemsize
+        size = element_type(bits).itemsize
         self._name = f"{name}_{labels}x{bits}.s"
-        self._labels, self._bits = labels, bits
+        self._bits = bits
         self._vector = vector_stride(labels, bits)
         self._record = record_stride(labels, bits)
         block = _BLOCK_VECTORS * self._vector
@@ -129,7 +129,7 @@ class _LevelKernel:
         most_blocks, most_batches = ring
         batches = min(most_batches, fitting)
         # One vector instruction takes no more.
-        widest = MAX_VL * self._size // self._vector
+        widest = MAX_VL * size // self._vector
         blocks = min(most_blocks, fitting // batches, widest)
         self._blocks = blocks
         self._batch = blocks * block
@@ -139,8 +139,8 @@ class _LevelKernel:
         self._apart = blocks * self._vector if summed else 2 * self._vector
         steps = [BLOCK * self._record, self._record]
         self._steps = dict(zip((_LOADED, _STORED), steps if summed else steps[::-1], strict=True))
-        self._transfer = labels if summed else self._vector // self._size + labels
-        self._vl = self._apart // self._size if summed else None
+        self._transfer = labels if summed else self._vector // size + labels
+        self._vl = self._apart // size if summed else None
         self._detours: list[tuple[str, str, str]] = []
         self._writer = w = AssemblyWriter(
             f"Hierarchical BP-M, {name}: {labels} labels of {bits} bits, thesis section 7.2.1.",
