@@ -11,8 +11,9 @@ from kernels.barrier import FlagTable
 from kernels.bp_contents import pack, unpack
 from kernels.bp_kernel import bp_program
 from kernels.bp_layout import BpLayout
-from kernels.bp_problem import BpProblem
+from kernels.bp_problem import BpProblem, Direction
 from kernels.bp_share import share_sweep
+from kernels.bp_steps import sweep_team
 from kernels.errors import KernelError
 from kernels.interleave import Schedule, Together, in_bursts, one_behind
 from kernels.stereo import motorcycle
@@ -61,6 +62,18 @@ def test_34_lines_for_4_pes_are_eight_and_a_half_each() -> None:
     ]
     assert sum(amounts) == 34 * 59
     assert amounts == [502, 500, 500, 504]
+
+
+@pytest.mark.parametrize("sharers", range(1, 9))
+def test_half_of_the_pes_sweep_each_way(sharers: int) -> None:
+    everyone = range(sharers)
+    for forward, backward in ((Direction.RIGHT, Direction.LEFT), (Direction.DOWN, Direction.UP)):
+        teams = sweep_team(forward, sharers), sweep_team(backward, sharers)
+        if sharers % 2:
+            assert teams == (everyone, everyone)
+        else:
+            assert len(teams[0]) == len(teams[1])
+            assert [*teams[0], *teams[1]] == [*everyone]
 
 
 def problem_of(seed: int, width: int, height: int, labels: int) -> BpProblem:
