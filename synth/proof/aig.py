@@ -9,7 +9,19 @@ from dataclasses import dataclass
 
 from .errors import ProofError
 
-__all__ = ["Graph", "demanded", "extract", "read_aiger", "simulate", "write_aiger"]
+__all__ = [
+    "Graph",
+    "demanded",
+    "extract",
+    "is_refuted",
+    "read_aiger",
+    "sharpened",
+    "simulate",
+    "write_aiger",
+]
+
+#: Most inputs of which all values are tried.
+_TRIED = 18
 
 
 @dataclass(frozen=True)
@@ -25,6 +37,28 @@ class Graph:
     inputs: tuple[str, ...]
     gates: tuple[tuple[int, int], ...]
     outputs: Mapping[str, int]
+
+
+class Gates:
+    """AND gates over ``inputs`` inputs, equal ones merged."""
+
+    def __init__(self, inputs: int) -> None:
+        self.pairs: list[tuple[int, int]] = []
+        self._known: dict[tuple[int, int], int] = {}
+        self._inputs = inputs
+
+    def conjunction(self, one: int, two: int) -> int:
+        """The literal of the AND of two literals."""
+        if one > two:
+            one, two = two, one
+        if one == 0 or one == two ^ 1:
+            return 0
+        if one == 1 or one == two:
+            return two
+        if (one, two) not in self._known:
+            self.pairs.append((one, two))
+            self._known[one, two] = 2 * (self._inputs + len(self.pairs))
+        return self._known[one, two]
 
 
 def read_aiger(content: bytes) -> Graph:
@@ -130,29 +164,104 @@ def extract(graph: Graph, outputs: Iterable[str], fixed: Mapping[int, bool]) -> 
     for node, value in fixed.items():
         literals[node] = int(value)
     new: dict[int, int] = {}
-    known: dict[tuple[int, int], int] = {}
-    gates: list[tuple[int, int]] = []
+    gates = Gates(count)
 
     def translate(literal: int) -> int:
         node = literal >> 1
         return (literals[node] if node < first_gate else new[node]) ^ (literal & 1)
 
     for node in sorted(needed):
-        one, two = (translate(literal) for literal in graph.gates[node - first_gate])
-        if one > two:
-            one, two = two, one
-        if one == 0 or one == two ^ 1:
-            new[node] = 0
-        elif one == 1 or one == two:
-            new[node] = two
-        else:
-            if (one, two) not in known:
-                gates.append((one, two))
-                known[one, two] = 2 * (count + len(gates))
-            new[node] = known[one, two]
+        new[node] = gates.conjunction(*(translate(x) for x in graph.gates[node - first_gate]))
     return Graph(
-        graph.inputs, tuple(gates), {name: translate(graph.outputs[name]) for name in outputs}
+        graph.inputs, tuple(gates.pairs), {name: translate(graph.outputs[name]) for name in outputs}
     )
+
+
+def sharpened(graph: Graph, outputs: Iterable[str]) -> Graph:
+    """``graph`` with ``outputs``, each 1 for the same inputs, where an output that is 1 only if
+    several nodes are takes each of these for granted in what depends on it.
+
+    What an output compares is then often the same circuit twice, which goes away.
+    """
+    builder = Gates(len(graph.inputs))
+    first_gate = len(graph.inputs) + 1
+    made: dict[str, int] = {}
+    for output in outputs:
+        literals = {node: 2 * node for node in range(first_gate)}
+        result = 1
+        for term in sorted(_terms(graph, graph.outputs[output])):
+            value = _copied(graph, term >> 1, literals, builder) ^ (term & 1)
+            result = builder.conjunction(result, value)
+            literals[term >> 1] = ~term & 1
+        made[output] = result
+    return Graph(graph.inputs, tuple(builder.pairs), made)
+
+
+def _terms(graph: Graph, output: int) -> set[int]:
+    """Literals whose conjunction is ``output``."""
+    first_gate = len(graph.inputs) + 1
+    terms: set[int] = set()
+    pending = [output]
+    while pending:
+        literal = pending.pop()
+        if literal & 1 or literal >> 1 < first_gate:
+            terms.add(literal)
+        else:
+            pending += graph.gates[(literal >> 1) - first_gate]
+    return terms
+
+
+def _copied(graph: Graph, node: int, literals: dict[int, int], builder: "Gates") -> int:
+    """The literal of ``builder`` for ``node``, where those of other nodes are ``literals``."""
+    first_gate = len(graph.inputs) + 1
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if top in literals:
+            stack.pop()
+            continue
+        pair = graph.gates[top - first_gate]
+        missing = [literal >> 1 for literal in pair if literal >> 1 not in literals]
+        if missing:
+            stack += missing
+            continue
+        one, two = (literals[literal >> 1] ^ (literal & 1) for literal in pair)
+        literals[top] = builder.conjunction(one, two)
+        stack.pop()
+    return literals[node]
+
+
+def is_refuted(graph: Graph, output: str) -> bool:
+    """Whether ``output`` is seen to be 0 for all inputs, by trying all values of those that its
+    last term depends on; False also if these are more than :data:`_TRIED`."""
+    term = max(_terms(graph, graph.outputs[output]))
+    if term < 2:
+        return term == 0
+    first_gate = len(graph.inputs) + 1
+    cone: set[int] = set()
+    pending = [term >> 1]
+    while pending:
+        node = pending.pop()
+        if node and node not in cone:
+            cone.add(node)
+            if node >= first_gate:
+                pending += (literal >> 1 for literal in graph.gates[node - first_gate])
+    read = sorted(node for node in cone if node < first_gate)
+    if len(read) > _TRIED:
+        return False
+    ones = (1 << (1 << len(read))) - 1
+    values = {0: 0}
+    for number, node in enumerate(read):
+        # Blocks of 2**number zeros and as many ones, by turns.
+        period = ones // ((1 << (2 << number)) - 1)
+        values[node] = period * (((1 << (1 << number)) - 1) << (1 << number))
+    for node in sorted(cone):
+        if node >= first_gate:
+            one, two = graph.gates[node - first_gate]
+            values[node] = (values[one >> 1] ^ (ones if one & 1 else 0)) & (
+                values[two >> 1] ^ (ones if two & 1 else 0)
+            )
+    return values[term >> 1] == (ones if term & 1 else 0)
 
 
 def simulate(graph: Graph, values: Iterable[bool]) -> list[bool]:

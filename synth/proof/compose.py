@@ -7,7 +7,7 @@ converted once.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .aig import Graph
+from .aig import Gates, Graph
 from .errors import ProofError
 
 __all__ = ["Part", "compose"]
@@ -46,21 +46,7 @@ def compose(parts: list[Part], goals: Iterable[str]) -> Graph:
         for node, name in enumerate(part.graph.inputs, 1):
             if name in _ZERO:
                 literals[number, node] = 0
-    gates: list[tuple[int, int]] = []
-    known: dict[tuple[int, int], int] = {}
-    count = len(free)
-
-    def conjunction(one: int, two: int) -> int:
-        if one > two:
-            one, two = two, one
-        if one == 0 or one == two ^ 1:
-            return 0
-        if one == 1 or one == two:
-            return two
-        if (one, two) not in known:
-            gates.append((one, two))
-            known[one, two] = 2 * (count + len(gates))
-        return known[one, two]
+    gates = Gates(len(free))
 
     def sources(place: tuple[int, int]) -> list[tuple[int, int, int]]:
         """What node ``place`` is made of: part, node, whether inverted."""
@@ -92,7 +78,7 @@ def compose(parts: list[Part], goals: Iterable[str]) -> Graph:
                 continue
             active.discard(place)
             terms = [literals[p, n] ^ inverted for p, n, inverted in made_of]
-            literals[place] = conjunction(*terms) if len(terms) == 2 else terms[0]
+            literals[place] = gates.conjunction(*terms) if len(terms) == 2 else terms[0]
             stack.pop()
         return literals[root]
 
@@ -101,4 +87,4 @@ def compose(parts: list[Part], goals: Iterable[str]) -> Graph:
         literal = parts[0].graph.outputs[goal]
         outputs[goal] = value((0, literal >> 1)) ^ (literal & 1)
     names = tuple(parts[number].graph.inputs[node - 1] for number, node in free)
-    return Graph(names, tuple(gates), outputs)
+    return Graph(names, tuple(gates.pairs), outputs)

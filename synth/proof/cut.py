@@ -18,7 +18,7 @@ from hdl.yosys import YosysError, quote, run_yosys
 
 from .errors import ProofError
 
-__all__ = ["Cut", "Field", "MemoryAccess", "State", "cut"]
+__all__ = ["Cut", "Field", "MemoryAccess", "State", "bits_of", "cut"]
 
 #: Prefixes of the ports that the cut adds.
 NOW, NEXT, PROBE = "now:", "next:", "probe:"
@@ -126,6 +126,11 @@ def cut(
             raise ProofError(str(error)) from error
         cutter = _Cutter(target.read_text(encoding="utf-8"), name)
         return cutter.finish(probes)
+
+
+def bits_of(name: str, width: int) -> list[str]:
+    """Names of the bits of a port in a graph."""
+    return [name] if width == 1 else [f"{name}[{bit}]" for bit in range(width)]
 
 
 _MEMORY_INIT = re.compile(r"^  cell \$meminit_v2 .*?^  end\n", re.MULTILINE | re.DOTALL)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
+from .cases import cases_of
 from .cut import NEXT, NOW, PROBE, Cut
 from .errors import ProofError
 from .relation import Codes, Condition, Relation
@@ -25,6 +26,7 @@ class Miter:
         module: the circuit. goals: name -> output, 1 where it fails. inputs: name -> free input.
         given, taken: of both designs, what comes out of them and goes into this circuit, and the
             other way round: port of the design -> port of the circuit.
+        cases: values of bits of inputs, as the relation takes goals apart; ``{}``: any.
         only_full, only_trimmed: registers without a partner.
     """
 
@@ -33,11 +35,12 @@ class Miter:
     inputs: dict[str, Signal] = field(default_factory=dict)
     given: tuple[dict[str, Signal], dict[str, Signal]] = field(default_factory=lambda: ({}, {}))
     taken: tuple[dict[str, Signal], dict[str, Signal]] = field(default_factory=lambda: ({}, {}))
+    cases: list[dict[str, bool]] = field(default_factory=lambda: [{}])
     only_full: list[str] = field(default_factory=list)
     only_trimmed: list[str] = field(default_factory=list)
 
 
-_NOTHING: dict[int, Value] = {}
+_NOTHING: dict[int, Signal] = {}
 
 
 class _Builder:
@@ -49,7 +52,7 @@ class _Builder:
         self.ghosts: dict[str, Value] = {}
         self.ghosts_next: dict[str, Value] = {}
         self._made: dict[str, tuple[Value | None, Value | None]] = {}
-        self._rom: dict[int, Value] = {}
+        self._rom: dict[int, Signal] = {}
         self._parts = 0
         self._conditions: dict[tuple[Condition, type, int], Value] = {}
 
@@ -64,10 +67,13 @@ class _Builder:
     def now(self, name: str, which: int) -> Value:
         if name in self.ghosts:
             return self.ghosts[name]
-        if name not in self.sides[which].places and name in self.sides[which].out:
-            return self.sides[which].out[name]
-        if name not in self.sides[which].places:
+        side = self.sides[which]
+        if name not in side.places and name in side.out:
+            return side.out[name]
+        if name not in side.places:
             raise ProofError(f"the relation names {name!r}, which the design lacks")
+        if side.places[name][0] in side.cut.outputs:
+            return side.part(side.out, name)
         if name not in self._made:
             self._made[name] = self._make(name, name, {}, _NOTHING, None)
         value = self._made[name][which]
@@ -79,7 +85,7 @@ class _Builder:
         name: str,
         label: str,
         locals_full: dict[str, Value],
-        roms: dict[int, Value],
+        roms: dict[int, Signal],
         also: Value | None,
     ) -> tuple[Value | None, Value | None]:
         """Values of member ``name`` in both designs, related as the rules say and, if ``also`` is
@@ -124,7 +130,7 @@ class _Builder:
         codes: Codes,
         name: str,
         label: str,
-        roms: dict[int, Value],
+        roms: dict[int, Signal],
         which: int,
         free: Value,
     ) -> Value:
@@ -246,6 +252,9 @@ class _Builder:
         rules = (*self.relation.assumptions, *self.relation.invariants)
         assume = self._named(Cat(rule.holds(*views).bool() for rule in rules).all())
         self._goals(assume)
+        if self.relation.split is not None:
+            which = self._rom[id(self.relation.split.codes)]
+            self.miter.cases = cases_of(self.relation.split, which, self.miter.inputs)
         return self.miter
 
     def _give(self, side: Side) -> None:
@@ -288,7 +297,7 @@ class _Builder:
             owner = full if name in full.cut.reads else trimmed
             memory = owner.cut.reads[name].memory
             local: dict[str, Value] = {}
-            roms: dict[int, Value] = {}
+            roms: dict[int, Signal] = {}
             values: dict[str, tuple[Value | None, Value | None]] = {}
             leaves = [n for s in self.sides for n, (p, _) in s.places.items() if p == memory]
             for leaf in dict.fromkeys(leaves):

@@ -16,7 +16,7 @@ from typing import Protocol
 from amaranth.hdl import Value
 from amaranth.lib import data
 
-__all__ = ["Codes", "Ghost", "Invariant", "Relation", "View"]
+__all__ = ["Codes", "Ghost", "Invariant", "Relation", "Split", "View"]
 
 
 class View(Protocol):
@@ -77,6 +77,24 @@ class Invariant:
     holds: Callable[[View, View], Value]
 
 
+@dataclass(frozen=True)
+class Split:
+    """Takes goals apart: they are shown while a flag is 0, and while it is 1 for each thing that
+    something may be; then for each place where the lowest 1 of a number may be, and while that is
+    0, for each value of some bits.
+
+    Attributes:
+        flag: register of one bit. codes: the things, a rule of the same relation.
+        number: register of both designs. register, bits: another one, and how many of its low bits.
+    """
+
+    flag: str
+    codes: Codes
+    number: str
+    register: str
+    bits: int
+
+
 @dataclass
 class Relation:
     """Rules of correspondence.
@@ -91,6 +109,7 @@ class Relation:
         guarantees: conditions on values between registers that are to be shown.
         assumptions: conditions on the step that are assumed, with a name each; they get the values
             of both designs now.
+        split: how goals are taken apart; None: not at all.
         layouts: layouts of registers, ports and memories whose members the design does not name,
             of the full and of the trimmed design.
     """
@@ -104,6 +123,7 @@ class Relation:
     invariants: list[Invariant] = field(default_factory=list)
     guarantees: list[Invariant] = field(default_factory=list)
     assumptions: list[Invariant] = field(default_factory=list)
+    split: Split | None = None
     layouts: dict[str, tuple[data.Layout, data.Layout]] = field(default_factory=dict)
 
     def gate(self, name: str) -> Condition | None:

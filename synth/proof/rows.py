@@ -23,7 +23,7 @@ from isa.timing import WORD_BYTES
 from pe.encodings import CLASSES, CONTROL, Encodings
 from pe.load_store_ports import register_encodings
 
-from .relation import Codes, Condition, Pair
+from .relation import Codes, Condition, Pair, View
 
 __all__ = [
     "any_of",
@@ -32,6 +32,7 @@ __all__ = [
     "decoded_values",
     "dispatched_values",
     "entry_values",
+    "held",
     "is_aligned",
     "is_word",
     "reads",
@@ -46,6 +47,11 @@ Values = Mapping[str, int | None]
 def any_of(terms: Iterable[Value]) -> Value:
     """1 when one of ``terms`` is (0 without any)."""
     return Cat(Const(0, 1), *(term.bool() for term in terms)).any()
+
+
+def held(view: View, name: str) -> Value:
+    """Field ``name``, which has no bits where all instructions have the same in it."""
+    return view[name] if view.has(name) else Const(0, 0)
 
 
 def reads(row: Instruction, field: BitField) -> bool:

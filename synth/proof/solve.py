@@ -3,12 +3,12 @@
 import subprocess
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from .aig import Graph, demanded, extract, simulate, write_aiger
+from .aig import Graph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
 from .errors import ProofError
 
 __all__ = ["Failure", "solve"]
@@ -26,13 +26,17 @@ class Failure:
 
 
 def solve(
-    graph: Graph, goals: Iterable[str], progress: Callable[[int, int], None] | None = None
+    graph: Graph,
+    goals: Iterable[str],
+    cases: Sequence[Mapping[str, bool]] = ({},),
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Failure]:
     """Show that ``goals``, outputs of ``graph``, are never 1.
 
     Parameters:
         graph: the circuit. goals: outputs.
-        progress: called with how many goals are done, and of how many.
+        cases: values of some inputs; goals are shown for each of these, one after the other.
+        progress: called with how many goals are done, of all cases, and of how many.
 
     Returns:
         For each goal that fails, an example; one may serve several goals.
@@ -40,18 +44,31 @@ def solve(
     Raises:
         ProofError: ABC can't be run, or gave up.
     """
-    every = list(goals)
-    open_goals = [goal for goal in every if graph.outputs[goal] != 0]
-    groups: dict[frozenset[tuple[int, bool]], list[str]] = defaultdict(list)
-    for goal in open_goals:
-        groups[frozenset(demanded(graph, goal).items())].append(goal)
+    left = list(goals)
+    nodes = {name: node for node, name in enumerate(graph.inputs, 1)}
     failures: list[Failure] = []
-    done = len(every) - len(open_goals)
-    for fixed, group in sorted(groups.items(), key=lambda item: len(item[1])):
-        failures += _solve(extract(graph, group, dict(fixed)))
-        done += len(group)
-        if progress is not None:
-            progress(done, len(every))
+    done, every = 0, len(left) * len(cases)
+    for case in cases:
+        part = graph
+        if case:
+            fixed = {nodes[name]: value for name, value in case.items() if name in nodes}
+            part = extract(graph, left, fixed)
+        groups: dict[frozenset[tuple[int, bool]], list[str]] = defaultdict(list)
+        for goal in left:
+            if part.outputs[goal] != 0:
+                groups[frozenset(demanded(part, goal).items())].append(goal)
+        done += len(left) - sum(len(group) for group in groups.values())
+        given = tuple(name for name, value in case.items() if value)
+        for found, group in sorted(groups.items(), key=lambda item: len(item[1])):
+            alone = sharpened(extract(part, group, dict(found)), group)
+            hard = [goal for goal in group if not is_refuted(alone, goal)]
+            alone = extract(alone, hard, {})
+            failures += (Failure(each.goals, (*given, *each.inputs)) for each in _solve(alone))
+            done += len(group)
+            if progress is not None:
+                progress(done, every)
+        failed = {goal for failure in failures for goal in failure.goals}
+        left = [goal for goal in left if goal not in failed]
     return failures
 
 

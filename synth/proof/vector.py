@@ -4,17 +4,19 @@ What the stages behind the control make of operands is not compared here: an eng
 instructions leaves out stages, and has results earlier within the latency that programs rely on.
 """
 
+import re
+
 from amaranth.hdl import Cat, Const, Value
 
 from hdl.config import PeConfig
-from isa.table import Instruction, Unit, VerticalOp
+from isa.table import Unit, VerticalOp
 from isa.timing import passes
 from pe.encodings import Encodings
 
-from .relation import Invariant, Relation, View
-from .rows import any_of, codes_of, command_values
+from .relation import Codes, Invariant, Relation, View
+from .rows import any_of, codes_of, command_values, held
 
-__all__ = ["vector_relation"]
+__all__ = ["command_relation", "vector_relation"]
 
 _CONTROL = "vector.control."
 #: Registers behind the control, and those of the scratchpad.
@@ -29,11 +31,10 @@ def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> N
     """Add the rules of the vector unit to ``relation``."""
     relation.ignored += _BEHIND
     _scratchpad(relation)
-    rows = configs[1].rows_of(Unit.VECTOR)
-    if not rows:
+    if not configs[1].rows_of(Unit.VECTOR):
         relation.invariants.append(Invariant("the vector unit rests", _rests))
         return
-    _commands(relation, configs, rows)
+    command_relation(relation, configs, _CONTROL)
 
 
 def _rests(f: View, t: View) -> Value:
@@ -68,41 +69,54 @@ def _scratchpad(relation: Relation) -> None:
     )
 
 
-def _commands(
-    relation: Relation, configs: tuple[PeConfig, PeConfig], rows: tuple[Instruction, ...]
-) -> None:
+def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], control: str) -> Codes:
+    """Add the rules for the instructions in the control, whose registers have names that begin with
+    ``control``, to ``relation``.
+
+    Returns:
+        The members that tell which instruction the control works on.
+    """
+    rows = configs[1].rows_of(Unit.VECTOR)
     fields = Encodings.of_rows(configs[0].rows_of(Unit.VECTOR))
+    inside = re.escape(control)
+    works: Codes | None = None
     for name, flag in (("now", "running"), ("waiting", "is_waiting")):
 
         def here(v: View, flag: str = flag) -> Value:
-            return v[_CONTROL + flag]
+            return v[control + flag]
 
         def second(v: View, flag: str = flag, name: str = name) -> Value:
-            unary = fields.vertical.is_one_of(v[f"{_CONTROL}{name}.vertical"], [VerticalOp.NOP])
-            return v[_CONTROL + flag] & ~unary
+            unary = fields.vertical.is_one_of(
+                held(v, f"{control}{name}.vertical"), [VerticalOp.NOP]
+            )
+            return v[control + flag] & ~unary
 
-        pattern = rf"vector\.control\.{name}\."
+        pattern = rf"{inside}{name}\."
         relation.gates += [(pattern + ".*", here), (pattern + "second", second)]
-        prefix = f"{_CONTROL}{name}."
-        relation.add_codes(codes_of(prefix, command_values, configs, rows, here))
+        prefix = f"{control}{name}."
+        codes = codes_of(prefix, command_values, configs, rows, here)
+        relation.add_codes(codes)
         if name == "now":
-            relation.gates.append((r"vector\.control\.(address_)?second", second))
+            works = codes
+            relation.gates.append((rf"{inside}(address_)?second", second))
 
     def bounded(f: View, t: View) -> Value:
-        if not f.has(_CONTROL + "pass_index"):
+        if not f.has(control + "pass_index"):
             return Const(1, 1)
         terms = [
             Cat(
-                f[f"{_CONTROL}now.{name}"] == code
+                f[f"{control}now.{name}"] == code
                 for name, code in command_values(configs[0], row)[0].items()
-                if f.has(f"{_CONTROL}now.{name}")
+                if f.has(f"{control}now.{name}")
             ).all()
-            & (f[_CONTROL + "pass_index"] < passes(row))
+            & (f[control + "pass_index"] < passes(row))
             for row in rows
         ]
-        return ~f[_CONTROL + "running"] | any_of(terms)
+        return ~f[control + "running"] | any_of(terms)
 
     # Places in the row of the command at hand.
     for name in ("left", "first_word", "row_end"):
-        relation.gates.append((rf"vector\.control\.{name}", lambda v: v[_CONTROL + "running"]))
+        relation.gates.append((inside + name, lambda v: v[control + "running"]))
     relation.invariants.append(Invariant("no instruction has more passes than it needs", bounded))
+    assert works is not None
+    return works

@@ -10,7 +10,8 @@ from hdl.config import PeConfig
 from pe.core import Pe
 from synth.proof.cut import Cut, cut
 from synth.proof.engine import PROBES, engine_relation
-from synth.prove import Proof, ProofError, prove, prove_relation
+from synth.proof.induction import Proof, prove_relation
+from synth.prove import ProofError, prove
 
 FULL = PeConfig(
     instructions=frozenset(

@@ -1,0 +1,197 @@
+"""Designs seen one beat at a time, without the registers that only delay.
+
+A register that takes a new value in every cycle, whatever it holds, delays what it is made of by a
+cycle. Where all that meets has been delayed equally, such registers do not change what is made of a
+beat, only when; without them it is made in no time. What is left are the registers that remember:
+*roots*, which decide what a beat is, and *accumulators*, which hold what earlier beats left.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from .aig import Graph
+from .compose import Part, compose
+from .cut import NEXT, NOW, Cut, bits_of
+from .errors import ProofError
+
+__all__ = ["MADE", "Pipeline", "pipeline_of"]
+
+#: Prefix of what is made for a register where a design is taken apart.
+MADE = "made:"
+_FROM = "from:"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A design without the registers that only delay.
+
+    Attributes:
+        cut: the design; its states are the registers that remember.
+        graph: what it makes of a beat; what is behind an accumulator sees the value that the beat
+            leaves there.
+        delays: output -> cycles from the roots' values to it; 0 if it is made of those alone.
+    """
+
+    cut: Cut
+    graph: Graph
+    delays: Mapping[str, int]
+
+
+def pipeline_of(
+    cut: Cut,
+    graph: Graph,
+    roots: str,
+    arrival: Mapping[str, int],
+    handed_on: Iterable[str] = (),
+) -> Pipeline:
+    """``cut``, of which ``graph`` is the graph, seen one beat at a time.
+
+    Parameters:
+        roots: pattern of the names of registers that decide what a beat is.
+        arrival: inputs that belong to a beat: port -> cycles behind the roots' values.
+        handed_on: registers that only delay and where the design is taken apart: what goes there is
+            an output, :data:`MADE` and its name, and what is made of it begins at an input.
+
+    Raises:
+        ProofError: what belongs to different beats meets, other than in a register that remembers.
+    """
+    finder = _Finder(cut, graph, roots, arrival)
+    delays = {port: finder.delay(port) for port in cut.outputs}
+    states = {name: state for name, state in cut.states.items() if name in finder.kept}
+    given = {name: cut.states[name].width for name in handed_on if name in cut.states}
+    seen = replace(
+        cut,
+        states=states,
+        inputs={**cut.inputs, **given},
+        outputs={**cut.outputs, **{MADE + name: width for name, width in given.items()}},
+    )
+    accumulators = [name for name in states if not re.fullmatch(roots, name)]
+    return Pipeline(seen, _joined(graph, finder, accumulators, given), delays)
+
+
+def _joined(
+    graph: Graph, finder: "_Finder", accumulators: list[str], given: Mapping[str, int]
+) -> Graph:
+    """``graph`` with the registers that only delay replaced by what they are made of, or by inputs
+    where they are ``given``. It is there once for each of ``accumulators``, which alone sees what
+    it held before, and once for the rest; the equal parts of these merge."""
+    # The first part is a hub: it takes what the others share, and gives what they make.
+    copies = {name: number for number, name in enumerate(accumulators, 2)}
+    inputs: dict[str, str] = {}
+    for name in graph.inputs:
+        state = finder.state_of.get(name.removeprefix(NOW), "")
+        if state in given:
+            inputs[name] = name.removeprefix(NOW)
+        elif not state or state in finder.kept:
+            inputs[name] = name
+    outputs: dict[str, tuple[int, str]] = {}
+    for name in graph.outputs:
+        state = finder.state_of.get(name.removeprefix(NEXT), "")
+        if state in given:
+            outputs[MADE + name.removeprefix(NEXT)] = 1, name
+        elif not state or state in finder.kept:
+            outputs[name] = copies.get(state, 1), name
+    ports = (*inputs, *outputs)
+    names = (*inputs.values(), *(_FROM + name for name in outputs))
+    hub = Graph(names, (), {name: 2 * number for number, name in enumerate(ports, 1)})
+    parts = [Part(hub, {_FROM + name: source for name, source in outputs.items()})]
+    for own in (None, *accumulators):
+        driven: dict[str, tuple[int, str]] = {}
+        for name in graph.inputs:
+            bit = name.removeprefix(NOW)
+            state = finder.state_of.get(bit, "")
+            if state in copies and state != own:
+                driven[name] = (copies[state], NEXT + bit)
+            elif name in inputs:
+                driven[name] = (0, name)
+            else:
+                driven[name] = (len(parts), NEXT + bit)
+        parts.append(Part(graph, driven))
+    return compose(parts, outputs)
+
+
+class _Finder:
+    """Finds the registers that remember, and of all bits how old they are: the cycles from the
+    roots' values to them. Of a bit that no beat changes that is None."""
+
+    def __init__(self, cut: Cut, graph: Graph, roots: str, arrival: Mapping[str, int]) -> None:
+        self._cut = cut
+        self._graph = graph
+        self._cones = _cones(graph)
+        self._ages: dict[str, int | None] = {
+            bit: age
+            for port, age in arrival.items()
+            if port in cut.inputs
+            for bit in bits_of(port, cut.inputs[port])
+        }
+        self.state_of = {
+            bit: name for name, state in cut.states.items() for bit in bits_of(name, state.width)
+        }
+        own = {name for name in cut.states if re.fullmatch(roots, name)}
+        self._made_of = {
+            bit: self._inputs(NEXT + bit) for bit, name in self.state_of.items() if name not in own
+        }
+        self.kept = own | {self.state_of[bit] for bit in _recurring(self._made_of)}
+        for name in own:
+            self._ages |= dict.fromkeys(bits_of(name, cut.states[name].width), 0)
+
+    def _inputs(self, output: str) -> set[str]:
+        """What ``output`` depends on, registers by their own names."""
+        cone = self._cones[self._graph.outputs[output] >> 1]
+        names = self._graph.inputs
+        found = set()
+        while cone:
+            low = cone & -cone
+            found.add(names[low.bit_length() - 1].removeprefix(NOW))
+            cone ^= low
+        return found
+
+    def delay(self, port: str) -> int:
+        """Cycles from the roots' values to output ``port``."""
+        every = [self._inputs(bit) for bit in bits_of(port, self._cut.outputs[port])]
+        return self._age(set().union(*every), port) or 0
+
+    def _age(self, made_of: set[str], what: str) -> int | None:
+        """The common age of ``made_of``, of which ``what`` is made."""
+        ages: dict[int, str] = {}
+        for bit in sorted(made_of):
+            if bit not in self._ages and bit in self.state_of:
+                self._visit(bit)
+            age = self._ages.get(bit)
+            if age is not None:
+                ages[age] = bit
+        if len(ages) > 1:
+            told = " and ".join(f"{bit} ({age} cycles)" for age, bit in sorted(ages.items()))
+            raise ProofError(f"{self._cut.name}: in {what} meet different beats: {told}")
+        return next(iter(ages), None)
+
+    def _visit(self, bit: str) -> None:
+        name = self.state_of[bit]
+        if name not in self.kept:
+            age = self._age(self._made_of[bit], bit)
+            self._ages[bit] = None if age is None else age + 1
+            return
+        bits = bits_of(name, self._cut.states[name].width)
+        made_of = set().union(*(self._made_of[each] for each in bits)) - set(bits)
+        age = self._age(made_of, name)
+        self._ages |= dict.fromkeys(bits, None if age is None else age + 1)
+
+
+def _cones(graph: Graph) -> list[int]:
+    """For each node the inputs that it depends on, a bit each."""
+    cones = [0, *(1 << number for number in range(len(graph.inputs)))]
+    for one, two in graph.gates:
+        cones.append(cones[one >> 1] | cones[two >> 1])
+    return cones
+
+
+def _recurring(made_of: Mapping[str, set[str]]) -> set[str]:
+    """Bits that depend on themselves, by way of any others."""
+    number = {bit: place for place, bit in enumerate(made_of)}
+    reach = [sum(1 << number[each] for each in made_of[bit] & number.keys()) for bit in made_of]
+    for through in range(len(reach)):
+        for place, reached in enumerate(reach):
+            if reached >> through & 1:
+                reach[place] = reached | reach[through]
+    return {bit for bit, place in number.items() if reach[place] >> place & 1}
