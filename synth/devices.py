@@ -1,11 +1,14 @@
 """FPGAs that designs are placed on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import SynthesisError
 
-__all__ = ["DEVICES", "Device", "find_device"]
+__all__ = ["DEVICES", "GRADES", "Device", "find_device", "is_device"]
+
+#: Speed grades, the slowest first; a device whose name gives none is of that.
+GRADES = ("6", "7", "8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,7 @@ def _ecp5(size: str, luts: int, brams: int, dsps: int) -> Device:
         part=f"LFE5U-{size}F",
         option=f"--{size}k",
         package="CABGA381",
-        # The slowest grade.
-        speed="6",
+        speed=GRADES[0],
         capacity={"luts": luts, "ffs": luts, "dsps": dsps, "brams": brams},
     )
 
@@ -63,13 +65,25 @@ DEVICES: Mapping[str, Device] = {
 }
 
 
+def is_device(name: str) -> bool:
+    """Whether :func:`find_device` finds ``name``."""
+    device, _, grade = name.rpartition("-")
+    return name in DEVICES or (device in DEVICES and grade in GRADES)
+
+
 def find_device(name: str) -> Device:
-    """The device called ``name``.
+    """The device called ``name``, with its speed grade behind it or not: ``ecp5-85k-8``.
 
     Raises:
         SynthesisError: there is none; the message names those that there are.
     """
-    try:
+    if not is_device(name):
+        raise SynthesisError(
+            f"unknown device {name!r}; there are: {', '.join(DEVICES)},"
+            f" each also with a speed grade behind it, -{', -'.join(GRADES)}"
+        )
+    if name in DEVICES:
         return DEVICES[name]
-    except KeyError:
-        raise SynthesisError(f"unknown device {name!r}; there are: {', '.join(DEVICES)}") from None
+    device, _, grade = name.rpartition("-")
+    known = DEVICES[device]
+    return replace(known, name=name, part=f"{known.part}-{grade}", speed=grade)

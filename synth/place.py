@@ -85,7 +85,7 @@ def place(
 
     Parameters:
         config: what to build; memories are always those for FPGAs.
-        device: see :data:`synth.devices.DEVICES`. unit: module to place alone, by default all.
+        device: see :func:`synth.devices.find_device`. unit: module to place alone, by default all.
         seeds: how many placements, with the seeds from 1 on; at least 1.
         progress: called after each seed. jobs: placements at a time, by default one a processor.
 

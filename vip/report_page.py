@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from synth.area import MEASURES
-from synth.devices import DEVICES
+from synth.devices import find_device
 from synth.power import THESIS_MHZ
 
 from .output import provenance
@@ -86,11 +86,12 @@ def _power(report: Report) -> str:
 def _devices(report: Report) -> str:
     placed = {found.device.name: found for found in report.placed}
     rows = []
-    for name, number in report.fits.items():
+    for name in dict.fromkeys((*report.fits, *placed)):
         found = placed.get(name)
+        number = report.fits[name] if found is None else found.device.copies(found.used)
         clock = "not placed" if found is None else f"{found.fmax_mhz:.1f}"
         path = "" if found is None else _path(found.path)
-        rows.append((DEVICES[name].part, str(number), clock, path))
+        rows.append((find_device(name).part, str(number), clock, path))
     return _table(("device", "engines that fit", "MHz, median of seeds", "longest path"), rows)
 
 

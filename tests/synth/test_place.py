@@ -65,6 +65,16 @@ def test_what_does_not_fit_says_by_how_much() -> None:
     assert device.copies({"luts": 12_000, "brams": 1, "dsps": 0}) == 2
     with pytest.raises(SynthesisError, match="unknown device 'ecp5-7k'; there are: ecp5-25k"):
         find_device("ecp5-7k")
+    for name in ("ecp5-25k-9", "ecp5-25k-", "-6"):
+        with pytest.raises(SynthesisError, match="with a speed grade behind it, -6, -7, -8"):
+            find_device(name)
+
+
+def test_a_device_may_be_of_a_faster_grade() -> None:
+    plain, fast = find_device("ecp5-45k"), find_device("ecp5-45k-8")
+    assert (plain.part, plain.speed) == ("LFE5U-45F", "6")
+    assert (fast.part, fast.speed, fast.name) == ("LFE5U-45F-8", "8", "ecp5-45k-8")
+    assert (fast.capacity, fast.option) == (plain.capacity, plain.option)
 
 
 def test_bad_arguments_are_one_line() -> None:

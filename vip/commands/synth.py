@@ -9,7 +9,7 @@ from soc.generate import configuration_json
 from soc.presets import preset
 from synth.area import MEASURES, TOTAL, AreaReport, AreaRow, synthesise
 from synth.asic import LIBERTY_PREFIX, NANGATE45
-from synth.devices import DEVICES
+from synth.devices import DEVICES, GRADES, is_device
 from synth.place import PlaceReport, place
 from synth.targets import DEFAULT_TARGETS, TARGETS
 from synth.thesis_area import beside_thesis
@@ -128,7 +128,8 @@ def synth(
         list[str] | None,
         typer.Option(
             help=f"One of {', '.join(TARGETS)}, nangate45, liberty:PATH,"
-            f" or to place and route {', '.join(DEVICES)};"
+            f" or to place and route {', '.join(DEVICES)}, with speed grade -{', -'.join(GRADES)}"
+            f" behind it or the slowest;"
             f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)})."
         ),
     ] = None,
@@ -151,13 +152,13 @@ def synth(
     check_outputs(json)
     config = preset(preset_name)
     for name in target or ():
-        if name not in DEVICES and name not in TARGETS and not name.startswith(_OTHERS):
+        if not is_device(name) and name not in TARGETS and not name.startswith(_OTHERS):
             known = ", ".join((*TARGETS, NANGATE45, f"{LIBERTY_PREFIX}PATH", *DEVICES))
             raise UserError(f"unknown target or device {name!r}; there are: {known}")
     report: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
     for name in target or DEFAULT_TARGETS:
-        if name in DEVICES:
+        if is_device(name):
             wanted: list[str | None] = [*unit] if unit else [None]
             for one in wanted:
                 with units_done(f"place and route on {name}") as progress:
