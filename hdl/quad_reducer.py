@@ -1,6 +1,6 @@
 """Four numbers reduced to one in the time of little more than one comparison."""
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
 from isa.table import ReductionOp
@@ -24,8 +24,8 @@ class QuadReducer(Component):
     Members:
         values: in, array of 4, signed. use: in, a bit for each: 0 keeps it out of min and max. The
             first is always used, the last only with the third. For add, numbers not used must be 0.
-        reduction: in; code of :class:`isa.table.ReductionOp`.
-        result: out, signed.
+        reduction: in; code of :class:`isa.table.ReductionOp`. active: in.
+        result: out, signed; 0 unless ``active``.
     """
 
     def __init__(self, bits: int, operations: frozenset[ReductionOp]) -> None:
@@ -36,6 +36,7 @@ class QuadReducer(Component):
                 "values": In(signed(bits)).array(4),
                 "use": In(4),
                 "reduction": In(max(ReductionOp).bit_length()),
+                "active": In(1),
                 "result": Out(signed(bits + 2)),
             }
         )
@@ -53,6 +54,8 @@ class QuadReducer(Component):
         first, second = Signal(name="first_pair"), Signal(name="second_pair")
         across = Signal()
         best = Signal(signed(self.bits))
+        total = Signal(signed(self.bits + 2))
+        bits = len(total)
         m.d.comb += [
             first.eq(self.use[1] & beats(1, 0)),
             second.eq(self.use[3] & beats(3, 2)),
@@ -71,6 +74,10 @@ class QuadReducer(Component):
                     Mux(first, values[1], values[0]),
                 )
             ),
-            self.result.eq(Mux(add, (values[0] + values[1]) + (values[2] + values[3]), best)),
+            total.eq((values[0] + values[1]) + (values[2] + values[3])),
+            self.result.eq(
+                (total & (self.active & add).replicate(bits))
+                | (Cat(best, best[-1], best[-1]) & (self.active & ~add).replicate(bits))
+            ),
         ]
         return m

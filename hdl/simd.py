@@ -98,7 +98,9 @@ def signed_less(a: Value, b: Value, *, chained: bool = False) -> Value:
     tools make of a subtraction only with the carries in a row, or with ``chained`` as such, which
     FPGAs have fast carries for."""
     if chained:
-        return a.as_signed() < b.as_signed()
+        # Unsigned with the signs exchanged: the answer is the last carry alone. What Yosys makes of
+        # a signed comparison is a choice by signs behind a chain that is broken up to see them.
+        return Cat(a[:-1], b[-1]) < Cat(b[:-1], a[-1])
     # From the lowest bits on: a is less, and a is equal, as far as a group of bits tells.
     groups = [(~x & y, ~(x ^ y)) for x, y in zip(a, b, strict=True)]
     groups[-1] = (a[-1] & ~b[-1], groups[-1][1])
@@ -121,8 +123,8 @@ class LaneAdder(Component):
         granules: at least 1.
 
     Members:
-        a, b: in.
-        subtract: in; ``a - b`` instead of ``a + b``.
+        a, b: in; ``b`` with all bits inverted when ``subtract`` is 1.
+        subtract: in; subtract what ``b`` was before that, instead of adding it.
         joins: in; ``granules - 1`` bits (at least 1, then ignored).
         sum: out; wraps at the lane width.
         negative: out, a bit a granule, valid at the last granule of a lane: the exact result is
@@ -149,15 +151,13 @@ class LaneAdder(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         size, count = self.granule, self.granules
-        b = Signal(size * count)
-        m.d.comb += b.eq(self.b ^ self.subtract.replicate(size * count))
         # A guard bit behind each granule passes the carry on within a lane (1 + 0), and between
         # lanes swallows it and gives the next lane its carry in (0 + 0 or 1 + 1).
         left: list[Value] = [self.subtract]
         right: list[Value] = [self.subtract]
         for index in range(count):
             left.append(self.a.word_select(index, size))
-            right.append(b.word_select(index, size))
+            right.append(self.b.word_select(index, size))
             if index < count - 1:
                 left.append(self.joins[index] | self.subtract)
                 right.append(~self.joins[index] & self.subtract)
@@ -166,7 +166,7 @@ class LaneAdder(Component):
         for index in range(count):
             result = total[1 + index * (size + 1) :][:size]
             top = (index + 1) * size - 1
-            differ = self.a[top] ^ b[top]
+            differ = self.a[top] ^ self.b[top]
             m.d.comb += [
                 self.sum.word_select(index, size).eq(result),
                 # Operands of different sign can't overflow; of equal sign, it is the result's.
@@ -183,10 +183,11 @@ class LaneReducer(Component):
         granule, granules: as of :class:`LaneAdder`.
         operations: the reductions that it can do; not empty.
         widths: lane widths (bits) that occur; multiples of ``granule``.
+        chained: lanes that are all of one width are compared by carries (:func:`signed_less`).
 
     Members:
         a, b: in.
-        reduction: in; code of :class:`isa.table.ReductionOp`.
+        reduction: in; code of :class:`isa.table.ReductionOp`. active: in; 0 makes all outputs 0.
         lanes: in; a bit for each of ``widths`` in ascending order, of which one is 1.
         use_b: in, a bit a granule, valid at the last granule of a lane: 0 makes min and max give
             ``a``; for add, lanes not used must be 0.
@@ -201,10 +202,12 @@ class LaneReducer(Component):
         granules: int,
         operations: frozenset[ReductionOp],
         widths: Sequence[int],
+        chained: bool = False,
     ) -> None:
         self.granule = granule
         self.granules = granules
         self.operations = operations
+        self.chained = chained
         self.widths = tuple(sorted(widths))
         bits = granule * granules
         super().__init__(
@@ -212,6 +215,7 @@ class LaneReducer(Component):
                 "a": In(bits),
                 "b": In(bits),
                 "reduction": In(max(ReductionOp).bit_length()),
+                "active": In(1),
                 "lanes": In(len(self.widths)),
                 "use_b": In(granules),
                 "value": Out(bits),
@@ -227,25 +231,52 @@ class LaneReducer(Component):
         lanes = [(width, self.lanes[index]) for index, width in enumerate(self.widths)]
         if len(lanes) == 1:
             lanes = [(lanes[0][0], Const(1, 1))]
-        # A sum and a comparison of their own take more gates than one adder for both, but no time
-        # to choose between them in front of the carry chain; at speed they are smaller.
-        adder = LaneAdder(size, count)
-        less = LaneAdder(size, count)
-        for name, unit, operation in (("adder", adder, 0), ("less", less, 1)):
-            m.submodules[name] = once(unit, platform)
-            m.d.comb += [unit.a.eq(self.a), unit.b.eq(self.b), unit.subtract.eq(operation)]
-            if count > 1:
-                m.d.comb += unit.joins.eq(lane_joins(lanes, size, size * count))
-        picks = [self.use_b[index] & (less.negative[index] ^ low) for index in range(count)]
+        if self.chained and len(lanes) == 1:
+            total, negative, less = self._apart(m, lanes[0][0])
+        else:
+            total, negative, less = self._joined(m, platform, lanes)
+        picks = [self.use_b[index] & (less[index] ^ low) for index in range(count)]
+        adds, compares = Signal(), Signal()
+        m.d.comb += [adds.eq(self.active & add), compares.eq(self.active & ~add)]
         for index, pick in enumerate(lane_tops(picks, lanes, size)):
             part = slice(index * size, (index + 1) * size)
             chosen = Signal(size, name=f"chosen_{index}")
             m.d.comb += [
-                chosen.eq(Mux(pick, self.b[part], self.a[part])),
-                self.value[part].eq(Mux(add, adder.sum[part], chosen)),
-                self.sign[index].eq(Mux(add, adder.negative[index], chosen[-1])),
+                chosen.eq(Mux(pick, self.b[part], self.a[part]) & compares.replicate(size)),
+                self.value[part].eq((total[part] & adds.replicate(size)) | chosen),
+                self.sign[index].eq((negative[index] & adds) | chosen[-1]),
             ]
         return m
+
+    def _joined(
+        self, m: Module, platform: object, lanes: list[tuple[int, Value]]
+    ) -> tuple[Value, Value, Value]:
+        """Sums, and for the last granule of each lane their signs and whether ``a`` is less."""
+        size, count = self.granule, self.granules
+        # A sum and a comparison of their own take more gates than one adder for both, but no time
+        # to choose between them in front of the carry chain; at speed they are smaller.
+        adder = LaneAdder(size, count)
+        less = LaneAdder(size, count)
+        for name, unit, b, operation in (("adder", adder, self.b, 0), ("less", less, ~self.b, 1)):
+            m.submodules[name] = once(unit, platform)
+            m.d.comb += [unit.a.eq(self.a), unit.b.eq(b), unit.subtract.eq(operation)]
+            if count > 1:
+                m.d.comb += unit.joins.eq(lane_joins(lanes, size, size * count))
+        return adder.sum, adder.negative, less.negative
+
+    def _apart(self, m: Module, width: int) -> tuple[Value, Value, Value]:
+        """The same of lanes that all have ``width`` bits, with carries of their own."""
+        per = width // self.granule
+        sums: list[Value] = []
+        tops: list[tuple[Value, Value]] = []
+        for at in range(0, len(self.a), width):
+            a, b = (word[at : at + width].as_signed() for word in (self.a, self.b))
+            total = Signal(width + 1, name=f"total_{at}")
+            m.d.comb += total.eq(a + b)
+            sums.append(total[:width])
+            tops += [(total[-1], signed_less(a, b, chained=True))] * per
+        negative, less = (Cat(flags) for flags in zip(*tops, strict=True))
+        return Cat(sums), negative, less
 
 
 class LaneShifter(Component):

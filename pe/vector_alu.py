@@ -12,10 +12,10 @@ from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import VerticalOp, Width
 
-from .vector_beat import WIDTH_BITS, lanes_of
+from .vector_beat import WIDTH_BITS, is_width, lanes_of
 from .vector_needs import VectorNeeds
 
-__all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "subtracts"]
+__all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "adder_joins", "subtracts"]
 
 #: Bits of the flags of a word: one for each of its narrowest elements.
 GRANULES = WORD_BITS // min(Width).bits
@@ -24,7 +24,14 @@ GRANULES = WORD_BITS // min(Width).bits
 def subtracts(vertical: Value, needs: VectorNeeds) -> Value:
     """Whether the operation of ``needs`` with the code ``vertical`` takes a difference."""
     wanted = (VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)
-    return one_of(vertical, wanted, needs.plain.verticals)
+    return one_of(vertical, wanted, needs.verticals)
+
+
+def adder_joins(width: Value, needs: VectorNeeds) -> Value:
+    """``joins`` of the adder in :class:`VectorAlu` for elements of this width."""
+    granule = min(needs.plain.widths).bits
+    lanes = [(lane.bits, is_width(width, [lane], needs)) for lane in sorted(needs.plain.widths)]
+    return lane_joins(lanes, granule, WORD_BITS)
 
 
 class VectorAlu(Component):
@@ -36,8 +43,9 @@ class VectorAlu(Component):
     Builds only what the configuration needs, of which at least one row does not multiply.
 
     Members:
-        a, b: in; the operands' words.
-        subtract: in; :func:`subtracts` of ``vertical``, made a cycle ahead, as all bits need it.
+        a, b: in; the operands' words, ``b`` with all bits inverted when ``subtract`` is 1.
+        subtract, joins: in; :func:`subtracts` and :func:`adder_joins`, made a cycle ahead, as the
+            carries wait for them.
         vertical: in; code of :class:`isa.table.VerticalOp`. width: in; of :class:`isa.table.Width`.
         value: out. overflows, negative: out, a bit for each of the configuration's narrowest
             elements, valid at the last one of a lane: the sum is out of range, the exact one is
@@ -52,6 +60,7 @@ class VectorAlu(Component):
                 "a": In(WORD_BITS),
                 "b": In(WORD_BITS),
                 "subtract": In(1),
+                "joins": In(GRANULES - 1),
                 "vertical": In(max(VerticalOp).bit_length()),
                 "width": In(WIDTH_BITS),
                 "value": Out(WORD_BITS),
@@ -81,7 +90,7 @@ class VectorAlu(Component):
             adder.subtract.eq(self.subtract),
         ]
         if count > 1:
-            m.d.comb += adder.joins.eq(lane_joins(lanes, granule, WORD_BITS))
+            m.d.comb += adder.joins.eq(self.joins)
 
         def spread(flag: Callable[[int], Value]) -> list[Value]:
             return lane_tops([flag(index) for index in range(count)], lanes, granule)
@@ -98,7 +107,8 @@ class VectorAlu(Component):
             m.d.comb += self.value[part].eq(
                 Mux(
                     picks_b[index],
-                    self.b[part],
+                    # Only a comparison picks it, and that subtracts.
+                    ~self.b[part],
                     Mux(select | keep, self.a[part], adder.sum[part]),
                 )
             )

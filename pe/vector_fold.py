@@ -31,8 +31,9 @@ class VectorFold(Component):
     Members:
         words: in; the elements as :class:`pe.vector_words.VectorWords` arranges them.
         width, reduction, tail: in, as in :mod:`pe.vector_beat`.
+        active: in; elements of one of :data:`pe.vector_needs.FOLDED` are to be reduced.
         lower, upper: out, signed; ``upper`` is meaningless when the row's tail does not reach its
-            elements.
+            elements. Both are 0 unless ``active``.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -45,6 +46,7 @@ class VectorFold(Component):
                 "width": In(WIDTH_BITS),
                 "reduction": In(REDUCTION_BITS),
                 "tail": In(TAIL_BITS),
+                "active": In(1),
                 "lower": Out(signed(self.bits)),
                 "upper": Out(signed(self.bits)),
             }
@@ -59,19 +61,22 @@ class VectorFold(Component):
         bytewise = is_width(self.width, [Width.W8], needs)
         apart = self.config.sram != "macro" and Width.W8 in needs.widths
         wider = needs.of_widths([Width.W16]) if apart else needs
+        results: list[Value] = [Const(0, 1), Const(0, 1)]
         if wider.rows:
-            results = self._halved(m, platform, words, scale, wider)
-        else:
-            results = [Const(0, 1), Const(0, 1)]
+            active = self.active & ~bytewise if apart else self.active
+            results = self._halved(m, platform, words, scale, wider, active)
         if apart:
+            active = self.active & bytewise
             results = [
-                Mux(bytewise, self._quad(m, platform, words, scale, side), result)
+                self._quad(m, platform, words, scale, side, active) | result
                 for side, result in enumerate(results)
             ]
         m.d.comb += [self.lower.eq(results[0]), self.upper.eq(results[1])]
         return m
 
-    def _quad(self, m: Module, platform: object, words: Value, scale: int, side: int) -> Value:
+    def _quad(
+        self, m: Module, platform: object, words: Value, scale: int, side: int, active: Value
+    ) -> Value:
         """Of 8-bit elements, those that end up on one side, reduced in one step."""
         size = Width.W8.bits * scale
         quad = QuadReducer(size, self.needs.of_widths([Width.W8]).reductions)
@@ -81,11 +86,17 @@ class VectorFold(Component):
                 quad.values[index].eq(words.word_select(element, size)),
                 quad.use[index].eq(self.tail >= element),
             ]
-        m.d.comb += quad.reduction.eq(self.reduction)
+        m.d.comb += [quad.reduction.eq(self.reduction), quad.active.eq(active)]
         return quad.result
 
     def _halved(
-        self, m: Module, platform: object, words: Value, scale: int, needs: VectorNeeds
+        self,
+        m: Module,
+        platform: object,
+        words: Value,
+        scale: int,
+        needs: VectorNeeds,
+        active: Value,
     ) -> list[Value]:
         """Elements of the widths of ``needs``: the word's halves combined, and of 8-bit ones the
         results once more."""
@@ -94,12 +105,13 @@ class VectorFold(Component):
         granule = narrowest.bits * scale
         count = half // granule
         widths = [width.bits * scale for width in sorted(needs.widths)]
-        halves = LaneReducer(granule, count, needs.reductions, widths)
+        halves = LaneReducer(granule, count, needs.reductions, widths, self.config.sram != "macro")
         m.submodules.halves = once(halves, platform)
         m.d.comb += [
             halves.a.eq(words[:half]),
             halves.b.eq(words[half:]),
             halves.reduction.eq(self.reduction),
+            halves.active.eq(active),
             halves.lanes.eq(Cat(is_width(self.width, [w], needs) for w in sorted(needs.widths))),
             # Exact for wider lanes too: their tails end with their last byte.
             halves.use_b.eq(
@@ -125,6 +137,7 @@ class VectorFold(Component):
                     pair.a.eq(lane(2 * side, 2 * side)),
                     pair.b.eq(lane(2 * side + 1, 2 * side + 1)),
                     pair.reduction.eq(self.reduction),
+                    pair.active.eq(1),
                     pair.lanes.eq(1),
                     pair.use_b.eq(self.tail >= 2 * side + 1),
                 ]

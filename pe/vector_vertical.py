@@ -1,9 +1,11 @@
 """Vertical stage: element-wise operations on the two operands."""
 
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -14,7 +16,7 @@ from isa.table import Width
 from isa.timing import WORD_BYTES
 
 from .stages import fold_cycles, word_cycles
-from .vector_alu import GRANULES, VectorAlu, VectorSaturate, subtracts
+from .vector_alu import GRANULES, VectorAlu, VectorSaturate, adder_joins, subtracts
 from .vector_beat import (
     BELOW_BITS,
     ResultFields,
@@ -138,10 +140,11 @@ class VectorVertical(Component):
                 return Const(-1, WORD_BITS)
             return Cat((result.tail >= byte).replicate(8) for byte in range(WORD_BYTES))
 
-        m.d.sync += [
-            a.eq(self.first & mask(needs.summed)),
-            b.eq(second & mask(needs.summed.plain)),
-        ]
+        taken = second & mask(needs.summed.plain)
+        if needs.plain.rows:
+            # What is to be subtracted is inverted here already.
+            taken ^= subtracts(vertical_of(self.config, operands), needs).replicate(WORD_BITS)
+        m.d.sync += [a.eq(self.first & mask(needs.summed)), b.eq(taken)]
 
     def _operate(
         self,
@@ -162,8 +165,13 @@ class VectorVertical(Component):
         overflows = Signal(GRANULES, reset_less=True)
         negative = Signal(GRANULES, reset_less=True)
         subtract = Signal(reset_less=True)
-        m.d.sync += subtract.eq(subtracts(vertical_of(self.config, self.operands), self.needs))
-        m.d.comb += [alu.a.eq(a), alu.b.eq(b), alu.subtract.eq(subtract)]
+        joins = Signal(GRANULES - 1, reset_less=True)
+        coming = ResultFields.of(self.config, self.operands.value.result)
+        m.d.sync += [
+            subtract.eq(subtracts(vertical_of(self.config, self.operands), self.needs)),
+            joins.eq(adder_joins(coming.width, self.needs)),
+        ]
+        m.d.comb += [alu.a.eq(a), alu.b.eq(b), alu.subtract.eq(subtract), alu.joins.eq(joins)]
         m.d.comb += [
             alu.vertical.eq(vertical_of(self.config, beat)),
             alu.width.eq(ResultFields.of(self.config, beat.value.result).width),
@@ -224,9 +232,13 @@ class VectorVertical(Component):
         width = result.width
         product = is_product(result.product, needs)
         reduced = is_reduced(result.reduction, needs)
-        lower: Value = words[:WORD_BITS]
-        upper: Value = words[WORD_BITS:]
+        # At most one of these is 1, so the last choice is an OR of what they let through.
+        folded: Value = Const(0, 1)
+        long: Value = Const(0, 1)
+        lower: list[Value] = []
+        upper: list[Value] = []
         if needs.reduced.of_widths(FOLDED).rows:
+            folded = reduced & is_width(width, FOLDED, needs)
             fold = VectorFold(self.config)
             m.submodules.fold = once(fold, platform)
             m.d.comb += [
@@ -234,10 +246,10 @@ class VectorVertical(Component):
                 fold.width.eq(width),
                 fold.reduction.eq(result.reduction),
                 fold.tail.eq(result.tail),
+                fold.active.eq(folded),
             ]
-            folded = reduced & is_width(width, FOLDED, needs)
-            lower = Mux(folded, fold.lower, lower.as_signed())
-            upper = Mux(folded, fold.upper, upper.as_signed())
+            lower.append(fold.lower)
+            upper.append(fold.upper)
         if needs.products.widths & LONG:
             total = PassSum(self.config)
             m.submodules.total = once(total, platform)
@@ -256,9 +268,16 @@ class VectorVertical(Component):
                 total.state_upper.eq(state_upper),
             ]
             long = product & is_width(width, LONG, needs)
-            lower = Mux(long, total.lower[-WORD_BITS:], lower)
-            upper = Mux(long, total.upper[-WORD_BITS:], upper)
+            lower.append(
+                total.lower[-WORD_BITS:].as_signed() & long.replicate(WORD_BITS).as_signed()
+            )
+            upper.append(
+                total.upper[-WORD_BITS:].as_signed() & long.replicate(WORD_BITS).as_signed()
+            )
+        unchanged = (~folded & ~long).replicate(WORD_BITS).as_signed()
+        lower.append(words[:WORD_BITS].as_signed() & unchanged)
+        upper.append(words[WORD_BITS:].as_signed() & unchanged)
         last = m.d.sync if self.cycles else m.d.comb
-        last += pair.lower.eq(lower)
+        last += pair.lower.eq(reduce(or_, lower))
         if needs.upper_bits:
-            last += pair.upper.eq(upper)
+            last += pair.upper.eq(reduce(or_, upper))

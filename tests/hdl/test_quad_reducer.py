@@ -28,6 +28,9 @@ def test_reduces_what_is_used(operations: frozenset[ReductionOp], simulate, rng)
                 ctx.set(port, value)
             ctx.set(dut.use, use)
             ctx.set(dut.reduction, operation)
+            ctx.set(dut.active, 1)
             assert ctx.get(dut.result) == FUNCTIONS[operation](used)
+            ctx.set(dut.active, 0)
+            assert ctx.get(dut.result) == 0
 
     simulate(dut, testbench, combinational=True)

@@ -53,7 +53,7 @@ def test_lane_adder() -> None:
             a, b = _word(rng, width, 64), _word(rng, width, 64)
             subtract = rng.random() < 0.5
             ctx.set(dut.a, a)
-            ctx.set(dut.b, b)
+            ctx.set(dut.b, ~b if subtract else b)
             ctx.set(dut.subtract, subtract)
             ctx.set(dut.joins, sum(1 << k for k in range(7) if (k + 1) * 8 % width))
             total = _lanes(ctx.get(dut.sum), width, 64)
@@ -73,19 +73,21 @@ def test_lane_adder() -> None:
 @pytest.mark.parametrize(
     "operations", [set(ReductionOp), {ReductionOp.ADD}, {ReductionOp.MIN, ReductionOp.MAX}]
 )
-def test_lane_reducer(operations: set[ReductionOp]) -> None:
+@pytest.mark.parametrize(("widths", "chained"), [((16, 32), False), ((32,), True)])
+def test_lane_reducer(operations: set[ReductionOp], widths: tuple[int, ...], chained: bool) -> None:
     rng = random.Random(2)
-    dut = LaneReducer(16, 4, frozenset(operations), [16, 32])
+    dut = LaneReducer(16, 4, frozenset(operations), widths, chained)
 
     async def bench(ctx) -> None:
         for _ in range(600):
-            index, width = rng.choice([(0, 16), (1, 32)])
+            index, width = rng.choice(list(enumerate(widths)))
             operation = rng.choice(sorted(operations))
             a, b = _word(rng, width, 64), _word(rng, width, 64)
             use_b = rng.randrange(16)
             ctx.set(dut.a, a)
             ctx.set(dut.b, b)
             ctx.set(dut.reduction, operation)
+            ctx.set(dut.active, 1)
             ctx.set(dut.lanes, 1 << index)
             ctx.set(dut.use_b, use_b)
             value, sign = ctx.get(dut.value), ctx.get(dut.sign)
@@ -191,12 +193,13 @@ def test_rotation_and_choice() -> None:
     _simulate(m, bench)
 
 
+@pytest.mark.parametrize("chained", [False, True])
 @pytest.mark.parametrize("bits", [1, 2, 3, 7, 8, 137])
-def test_signed_comparison(bits: int) -> None:
+def test_signed_comparison(bits: int, chained: bool) -> None:
     rng = random.Random(bits)
     a, b, less = Signal(bits), Signal(bits), Signal()
     m = Module()
-    m.d.comb += less.eq(signed_less(a, b))
+    m.d.comb += less.eq(signed_less(a, b, chained=chained))
     ends = [0, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1]
 
     async def bench(ctx) -> None:
