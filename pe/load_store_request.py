@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
+from hdl.simd import rotate_units_right
 from isa.table import Opcode
 
 from .arc import entry_bits
@@ -34,8 +35,8 @@ _WORD_BYTES = WORD_BITS // 8
 class LoadStoreRequest(Component):
     """Works through commands in order, one beat a cycle: a column of a load, a word of a store.
 
-    A beat is formed in one cycle, its word read from the scratchpad in the next, and offered to the
-    memory in the third. One more command waits behind the one that is worked on.
+    A beat is formed in one cycle, its word read from the scratchpad in the next, and put in order
+    and offered to the memory in the third. One more command waits behind the one that is worked on.
 
     Members:
         command: stream of :func:`pe.load_store_ports.load_store_command`, in.
@@ -213,6 +214,18 @@ class LoadStoreRequest(Component):
                 out.eq(formed),
                 out.data.eq(self._word(from_register, value)),
             ]
+        aligned = config.scratchpad_alignment.bit_length() - 1
+        if features.store_scratchpad and aligned < BYTE_BITS:
+            # Words of a store are turned behind the port's register, as the memory takes its time.
+            place_formed = Signal(BYTE_BITS - aligned, reset_less=True)
+            turn = Signal(BYTE_BITS - aligned, reset_less=True)
+            with m.If(go):
+                m.d.sync += place_formed.eq(work.scratchpad[aligned:BYTE_BITS])
+            with m.If(move):
+                m.d.sync += turn.eq(Mux(from_register, 0, place_formed))
+            m.d.comb += self.request.payload.data.eq(
+                rotate_units_right(out.data, turn, 8 << aligned)
+            )
         if features.store_register:
             with m.If(move & formed_valid & from_register & formed.write):
                 m.d.sync += value_held.eq(0)

@@ -19,7 +19,8 @@ class ScratchpadReadPort(wiring.Signature):
         enable: out; 1 reads the eight bytes from ``address`` on (any alignment; wraps at the end).
         address: out, byte address.
         data: in, byte ``address`` in bits 7:0; valid in the cycle after ``enable`` or one later for
-            vector operands (:func:`pe.stages.read_cycles`), and held as long after the next one. A
+            vector operands (:func:`pe.stages.read_cycles`), and held as long after the next one. Of
+            a store, byte ``address`` modulo 8 is in bits 7:0 of the byte of that number instead. A
             byte written in the very cycle in which it is read, or in the one before, is undefined.
     """
 

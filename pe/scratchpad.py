@@ -60,7 +60,8 @@ class Scratchpad(Component):
     Members:
         read: array of :class:`pe.ports.ScratchpadReadPort`, in, one for each of
             :func:`read_roles`: vector operands with their data after
-            :func:`pe.stages.read_cycles`, store with its data after one.
+            :func:`pe.stages.read_cycles`, store with its data after one and not in order: byte
+            ``b`` is that of bank ``b``.
         write: array of :class:`pe.ports.ScratchpadWritePort`, in, one for each of
             :func:`write_roles`. A byte that they write in one cycle or in successive ones is
             undefined.
@@ -92,11 +93,14 @@ class Scratchpad(Component):
         else:
             words = self._halves(m, platform)
         for number, (port, read) in enumerate(zip(self.read, words, strict=True)):
+            if self.roles[number] == _STORE:
+                m.d.comb += port.data.eq(read)
+                continue
             word = read
             offset = Signal(_OFFSET_BITS, name=f"read_offset_{number}")
             with m.If(port.enable):
                 m.d.sync += offset.eq(self._offset(port.address))
-            if self.roles[number] != _STORE and read_cycles(self.config) > 1:
+            if read_cycles(self.config) > 1:
                 fresh = Signal(name=f"read_fresh_{number}")
                 late_word = Signal(8 * BANKS, name=f"read_word_{number}", reset_less=True)
                 late_offset = Signal.like(offset, name=f"late_offset_{number}", reset_less=True)

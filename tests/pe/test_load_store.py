@@ -173,7 +173,9 @@ def _exchange(simulate, rng, config, delay, busy, allowed):
         read = None
         for cycle in range(60_000):
             if read is not None:
-                word = bytes(scratchpad[(read + i) % len(scratchpad)] for i in range(8))
+                # Each byte in the place of its bank.
+                places = (read + (bank - read) % 8 for bank in range(8))
+                word = bytes(scratchpad[place % len(scratchpad)] for place in places)
                 ctx.set(dut.read.data, int.from_bytes(word, "little"))
             if not command_held and queue_of_commands and rng.random() > busy / 2:
                 _set_command(ctx, dut, queue_of_commands[0])
