@@ -8,6 +8,7 @@ from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from hdl.emission import once
 from hdl.ports import ControlPort, IdentityPort, MemoryPort
+from isa.faults import FaultCause
 
 from .arc import Arc
 from .counters import Counters
@@ -207,6 +208,7 @@ class Pe(Component):
             counters.count.eq(sequencer.active),
             counters.event.eq(Mux(sequencer.run, issue.event, PeCounter.STALL_FENCE)),
             counters.waits.eq(operands.waits),
+            counters.stays.eq(dispatch.cause != FaultCause.NONE),
             counters.busy.eq(vector.beat),
             counters.loaded.eq(dispatch.loaded),
             counters.stored.eq(dispatch.stored),

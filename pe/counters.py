@@ -24,7 +24,9 @@ class Counters(Component):
     Members:
         clear: in; start again from 0 (while nothing is counted).
         count: in; count this cycle. event: in; as which. waits: in; ``STALL_FETCH`` is a
-            ``STALL_REGISTER``. busy: in; as ``VECTOR_BUSY`` too.
+            ``STALL_REGISTER``. stays: in, a cycle later; a vector or load-store instruction that
+            was issued goes no further, which is a ``STALL_FENCE``.
+        busy: in; as ``VECTOR_BUSY`` too.
         loaded, stored: in, bytes.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
     """
@@ -37,6 +39,7 @@ class Counters(Component):
                 "count": In(1),
                 "event": In(EVENT_BITS),
                 "waits": In(1),
+                "stays": In(1),
                 "busy": In(1),
                 "loaded": In(byte_bits(config)),
                 "stored": In(byte_bits(config)),
@@ -75,6 +78,11 @@ class Counters(Component):
         m.d.comb += event.eq(late["event"])
         with m.If(late["waits"] & (late["event"] == PeCounter.STALL_FETCH)):
             m.d.comb += event.eq(PeCounter.STALL_REGISTER)
+        issued = (late["event"] == PeCounter.ISSUED_VECTOR) | (
+            late["event"] == PeCounter.ISSUED_LOAD_STORE
+        )
+        with m.If(self.stays & issued):
+            m.d.comb += event.eq(PeCounter.STALL_FENCE)
         for counter in PeCounter:
             if counter is PeCounter.CYCLES:
                 step = late["count"]

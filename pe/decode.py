@@ -46,8 +46,9 @@ def decoded(config: PeConfig) -> data.StructLayout:
         width, vertical, reduction, kind, scalar, condition, control: as kept by
             :class:`pe.encodings.Encodings`, like ``unit``.
         immediate: the second operand of a scalar instruction is ``value``.
-            zero: its first operand is 0, not register ``b``. inverted: its second operand is to be
-            inverted, as it subtracts: a branch, or a subtraction.
+        zero: its first operand is 0, not register ``b``.
+        inverted: its second operand is to be inverted: a branch or a subtraction, as it subtracts,
+            or a shift to the left of registers of full width (:func:`pe.shifter.wide_shift`).
         branch: it is a branch.
         value: immediate, sign-extended.
     """
@@ -156,7 +157,11 @@ class Decode(Component):
             out.reads_b.eq(_reads(first, FIELD_B)),
             out.writes.eq(first.writes is not None),
             out.branch.eq(first.branch is not None),
-            out.inverted.eq(first.branch is not None or first.scalar is ScalarOp.SUB),
+            out.inverted.eq(
+                first.branch is not None
+                or first.scalar is ScalarOp.SUB
+                or (first.scalar is ScalarOp.SLL and not self.config.narrow)
+            ),
         ]
         readers = [row for row in rows if _reads(row, FIELD_C)]
         if readers:

@@ -17,7 +17,7 @@ from .encodings import Encodings
 from .features import Features
 from .load_store_ports import COLUMN_BITS, load_store_command, register_encodings
 from .ports import vector_command
-from .range_check import CAUSE_BITS, byte_bits
+from .range_check import CAUSE_BITS, byte_bits, cause_of, value_faults
 
 __all__ = ["EVENT_BITS", "Dispatch", "dispatched"]
 
@@ -36,7 +36,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
         settings: ``vector``, vector settings, or ``dram``, the address of a load or store.
         bytes: of a load or store; without counters only the bits that a place in a column has.
         columns: of a load or store. nothing: it has no bytes. index: register to load.
-        cause: fault of its operands' values, or ``NONE``. pc: its address.
+        faults: :func:`pe.range_check.value_faults` of its operands. pc: its address.
 
     What no instruction of ``config`` needs has no bits.
     """
@@ -66,7 +66,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
             "columns": column_count_bits(config) if features.transfers else 0,
             "nothing": int(features.transfers),
             "index": config.register_bits if features.load_register else 0,
-            "cause": CAUSE_BITS,
+            "faults": value_faults(config),
             "pc": config.pc_bits,
         }
     )
@@ -129,7 +129,7 @@ class Dispatch(Component):
         fields = Encodings.of(config)
         held = Signal()
         now: Any = Signal(dispatched(config), reset_less=True)
-        faulty = Signal(reset_less=True)
+        faulty = Signal()
         # Decided a cycle ahead: until this instruction goes, nothing new is in transfer, and a unit
         # that is ready stays so.
         leaves = Signal()
@@ -147,13 +147,14 @@ class Dispatch(Component):
         with m.If(leaves | self.drop | (faulty & ~self.run)):
             m.d.sync += held.eq(0)
         with m.If(self.offer.ready):
-            m.d.sync += [now.eq(given), faulty.eq(given.cause != FaultCause.NONE)]
+            m.d.sync += now.eq(given)
             with m.If(self.offer.valid):
                 m.d.sync += held.eq(1)
         m.d.comb += [
             self.offer.ready.eq(~held | leaves),
             self.empty.eq(~held),
-            self.cause.eq(Mux(held & faulty, now.cause, FaultCause.NONE)),
+            faulty.eq(now.faults.as_value().any()),
+            self.cause.eq(Mux(held, cause_of(now.faults), FaultCause.NONE)),
             self.pc.eq(now.pc),
         ]
         for number, r in enumerate(self.ranges):

@@ -34,7 +34,8 @@ class Issue(Component):
     discards what is behind it in that cycle.
 
     Members:
-        run: in; 0 discards the instruction at issue and takes none.
+        run: in; 0 discards the instruction at issue and what comes, as ``redirect`` does with what
+            comes.
         reset: in; vector settings back to those of a launch.
         next: stream of :func:`pe.operands.with_operands`, in. next_waits, next_pc: in; an
             instruction waits there for a register, and its address.
@@ -52,7 +53,8 @@ class Issue(Component):
         halt: out; ``halt`` executes. cause: out; fault of the instruction at dispatch, or else of
             that at issue, or ``NONE``. fault_pc: out; its address, without one that at issue.
             waiting_pc: out; address of the oldest instruction that waits, else of the last one.
-        event: out; :class:`hdl.counters.PeCounter` of this cycle; only with counters.
+        event: out; :class:`hdl.counters.PeCounter` of this cycle, not knowing the fault of what
+            moves on to dispatch; only with counters.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -96,6 +98,7 @@ class Issue(Component):
         d = self.decoded
         fields = Encodings.of(config)
         held = Signal()
+        # The instruction leaves this stage, if it has no fault: with one it leaves for good.
         fire = Signal()
         scalar = Signal()
 
@@ -103,7 +106,7 @@ class Issue(Component):
         now: Any = Signal(with_operands(config), reset_less=True)
         leads_away = Signal()
         m.d.comb += [
-            self.next.ready.eq(self.run & (~held | fire) & ~self.redirect),
+            self.next.ready.eq(~held | fire),
             d.eq(now.decoded),
             self.first.eq(now.first),
             self.second.eq(now.second),
@@ -112,10 +115,14 @@ class Issue(Component):
         last_pc = Signal(pc_shape(config), reset_less=True)
         with m.If(held):
             m.d.sync += last_pc.eq(now.pc)
-        with m.If(~self.run | fire):
+        with m.If(self.next.ready):
+            m.d.sync += [
+                # Whether it is an instruction is known too late to stop all these registers.
+                now.eq(self.next.payload),
+                held.eq(self.next.valid & ~leads_away & ~self.redirect),
+            ]
+        with m.If(~self.run):
             m.d.sync += held.eq(0)
-        with m.If(self.next.valid & self.next.ready):
-            m.d.sync += [held.eq(~leads_away), now.eq(self.next.payload)]
 
         settings = VectorSettings(config)
         check = RangeCheck(config)
@@ -139,7 +146,8 @@ class Issue(Component):
         m.d.comb += [
             present.eq(self.run & held),
             dispatch_fault.eq(self.dispatch_cause != FaultCause.NONE),
-            sound.eq(present & ~now.outside & d.legal & ~dispatch_fault),
+            # What executes beside a fault at dispatch does so unseen: the engine stops.
+            sound.eq(present & ~now.outside & d.legal),
             self.cause.eq(Mux(dispatch_fault, self.dispatch_cause, own_cause)),
             self.fault_pc.eq(Mux(dispatch_fault, self.dispatch_pc, now.pc)),
             self.waiting_pc.eq(
@@ -165,23 +173,24 @@ class Issue(Component):
 
         moves = self._offer(m, settings, check, now, sound)
         # A bad setting is taken too: nothing comes behind its fault that could see it.
-        control = self._control(m, settings, sound)
+        ends = self._control(m, settings, sound)
         m.d.comb += [
             scalar.eq(sound & is_scalar),
-            fire.eq(scalar | moves | control),
+            fire.eq(is_scalar | moves | ends),
             self.write.eq(scalar & d.writes & ~unfit),
             self.writes.eq(held & is_scalar & d.writes),
             self.loads.eq(held & fields.is_unit(d.unit, IssueClass.LOAD_STORE) & d.writes),
             leads_away.eq((scalar & d.branch & self.taken) | self.halt),
         ]
         if config.counters:
-            self._count(m, check, present, fire)
+            self._count(m, present, fire)
         return m
 
     def _offer(
         self, m: Module, settings: VectorSettings, check: RangeCheck, now: Any, sound: Signal
     ) -> Value:
-        """Pass on to dispatch; the result says that it happens now."""
+        """Pass on to dispatch; the result says that it happens now, if there is an instruction and
+        no fault."""
         d = self.decoded
         config = self.config
         fields = Encodings.of(config)
@@ -191,10 +200,12 @@ class Issue(Component):
         transfer = fields.is_unit(d.unit, IssueClass.LOAD_STORE)
         moves = Signal()
         sized = Signal()
+        wanted = Signal()
         m.d.comb += [
             # The size of a matrix follows its settings late; until then its range is wrong.
             sized.eq(~settings.settling | ~fields.is_form(d.kind, Opcode.MATRIX_VECTOR)),
-            self.offer.valid.eq(sound & ((vector & sized) | transfer)),
+            wanted.eq((vector & sized) | transfer),
+            self.offer.valid.eq(sound & wanted),
             offer.vector.eq(vector),
             offer.kind.eq(d.kind),
             offer.vertical.eq(d.vertical),
@@ -204,10 +215,10 @@ class Issue(Component):
             offer.columns.eq(check.columns),
             offer.nothing.eq(check.nothing),
             offer.index.eq(d.a),
-            offer.cause.eq(check.cause),
+            offer.faults.eq(check.faults),
             offer.pc.eq(now.pc),
-            moves.eq(self.offer.valid & self.offer.ready),
-            self.invalidate.eq(moves & transfer & d.writes),
+            moves.eq(wanted & self.offer.ready),
+            self.invalidate.eq(sound & self.offer.ready & transfer & d.writes),
         ]
         places = offer.operands.places
         m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
@@ -242,7 +253,8 @@ class Issue(Component):
         return moves
 
     def _control(self, m: Module, settings: VectorSettings, sound: Value) -> Signal:
-        """Instructions of the issue stage itself; the result says that one executes now."""
+        """Instructions of the issue stage itself; the result says that one executes now, if there
+        is one and no fault."""
         d = self.decoded
         fields = Encodings.of(self.config)
         done = Signal()
@@ -257,14 +269,16 @@ class Issue(Component):
             ControlOp.MEMFENCE: (self.dispatch_empty & quiet, []),
             ControlOp.HALT: (1, [self.halt.eq(1)]),
         }
-        with m.If(sound & fields.is_unit(d.unit, IssueClass.CONTROL)):
-            for op, (ends, effects) in ready.items():
-                with m.If(fields.control.is_one_of(d.control, [op.value])):
-                    m.d.comb += [done.eq(ends), *effects]
+        here = fields.is_unit(d.unit, IssueClass.CONTROL)
+        for op, (ends, effects) in ready.items():
+            with m.If(here & fields.control.is_one_of(d.control, [op.value])):
+                m.d.comb += done.eq(ends)
+                with m.If(sound):
+                    m.d.comb += effects
         return done
 
-    def _count(self, m: Module, check: RangeCheck, present: Signal, fire: Signal) -> None:
-        """What this cycle counts as."""
+    def _count(self, m: Module, present: Signal, fire: Signal) -> None:
+        """What this cycle counts as; of what moves on to dispatch, if it does not stop there."""
         d = self.decoded
         fields = Encodings.of(self.config)
         event = self.event
@@ -284,9 +298,6 @@ class Issue(Component):
             for unit, counter in issued.items():
                 with m.If(fields.is_unit(d.unit, unit)):
                     m.d.comb += event.eq(counter)
-            # It stops at dispatch.
-            with m.If(passed_on & (check.cause != FaultCause.NONE)):
-                m.d.comb += event.eq(PeCounter.STALL_FENCE)
         with m.Elif(passed_on & ~self.offer.ready):
             m.d.comb += event.eq(self.dispatch_stall)
         with m.Elif(vector):

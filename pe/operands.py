@@ -131,21 +131,20 @@ class Operands(Component):
         waits = Signal()
         again = Signal()
         m.d.comb += [
+            # A word that is no instruction may wait too, for what it seems to read.
             waits.eq(
-                d.legal
-                & ~outside
-                & (
-                    ((d.reads_a | d.writes) & missing[0])
-                    | (d.reads_b & missing[1])
-                    | (d.reads_c & missing[2])
-                )
+                ((d.reads_a | d.writes) & missing[0])
+                | (d.reads_b & missing[1])
+                | (d.reads_c & missing[2])
             ),
             self.waits.eq(held & (waits | again) & ~self.redirect),
         ]
         # Registers are read again in the cycle after one of them lacked its value, and only then:
         # nothing else changes them meanwhile. So the choice of an address depends on a register.
         m.d.sync += again.eq(held & waits & self.run & ~self.redirect)
-        m.d.comb += self.read.eq(again | take)
+        # Also where nothing comes, or what is here has to wait: it reads again, so no harm is done,
+        # and to know better would take longer.
+        m.d.comb += self.read.eq(again | ~held | self.offer.ready)
         for index, number, later in zip(self.index, numbers, following, strict=True):
             m.d.comb += index.eq(Mux(again, number, later))
 

@@ -1,6 +1,9 @@
 """Range check: the scratchpad ranges and DRAM bytes of an instruction, and its faults."""
 
-from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -15,7 +18,14 @@ from .encodings import ControlOp, Encodings, IssueClass
 from .features import Features
 from .vector_settings import element_bits
 
-__all__ = ["CAUSE_BITS", "RangeCheck", "byte_bits", "cause_bits"]
+__all__ = [
+    "CAUSE_BITS",
+    "RangeCheck",
+    "byte_bits",
+    "cause_bits",
+    "cause_of",
+    "value_faults",
+]
 
 #: Bits of the causes that an instruction and its operands' values can have on a full engine.
 CAUSE_BITS = FaultCause.DRAM_RANGE.bit_length()
@@ -31,6 +41,32 @@ def byte_bits(config: PeConfig) -> int:
     return config.scratchpad_bits + 1
 
 
+def value_faults(config: PeConfig) -> data.StructLayout:
+    """What is wrong with the values of a vector or load-store instruction's operands.
+
+    Members:
+        outside: a bit for each range: it leaves the scratchpad or is not aligned as it must be.
+        misaligned: the DRAM address is not aligned. dram: the DRAM bytes leave the memory.
+
+    What no instruction of ``config`` needs has no bits.
+    """
+    memory = int(Features.of(config).memory)
+    return data.StructLayout({"outside": RANGES, "misaligned": memory, "dram": memory})
+
+
+def cause_of(faults: Any) -> Value:
+    """:class:`isa.faults.FaultCause` of :func:`value_faults`; the lowest if there are several."""
+    return Mux(
+        faults.outside.any(),
+        FaultCause.SCRATCHPAD_RANGE,
+        Mux(
+            faults.misaligned.any(),
+            FaultCause.MISALIGNED,
+            Mux(faults.dram.any(), FaultCause.DRAM_RANGE, FaultCause.NONE),
+        ),
+    )
+
+
 class RangeCheck(Component):
     """Combinational: what an instruction touches, from its operands' values.
 
@@ -40,7 +76,7 @@ class RangeCheck(Component):
         ranges: array of :func:`pe.arc.scratchpad_range`, out: where A, B and C point.
         bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
         nothing: out; it is a load or store of no bytes. dram: out; its DRAM address.
-        cause: out; the fault of a vector or load-store instruction's values, or ``NONE``.
+        faults: out; :func:`value_faults` of a vector or load-store instruction.
         bad_setting: out; the instruction sets VL, MR or FX to what they can't be.
     """
 
@@ -61,7 +97,7 @@ class RangeCheck(Component):
                 "columns": Out(column_count_bits(config)),
                 "nothing": Out(1),
                 "dram": Out(config.address_bits),
-                "cause": Out(CAUSE_BITS),
+                "faults": Out(value_faults(config)),
                 "bad_setting": Out(1),
             }
         )
@@ -148,16 +184,15 @@ class RangeCheck(Component):
             self.dram.eq(address),
             self.columns.eq((address[:column_bits] + size + COLUMN_BYTES - 1) >> column_bits),
         ]
-        # The lowest cause is assigned last.
-        with m.If(memory):
+        faults = self.faults
+        m.d.comb += faults.outside.eq(outside | Cat(long))
+        if features.memory:
             # The sign is among the upper bits even where it is the only one.
             upper = address[min(low, len(address) - 1) :]
-            with m.If(upper.any() | (end > 1 << config.address_bits)):
-                m.d.comb += self.cause.eq(FaultCause.DRAM_RANGE)
-            with m.If(Mux(register, misaligned, unaligned(address))):
-                m.d.comb += self.cause.eq(FaultCause.MISALIGNED)
-        with m.If(outside.any() | long):
-            m.d.comb += self.cause.eq(FaultCause.SCRATCHPAD_RANGE)
+            m.d.comb += [
+                faults.dram.eq(memory & (upper.any() | (end > 1 << config.address_bits))),
+                faults.misaligned.eq(memory & Mux(register, misaligned, unaligned(address))),
+            ]
         m.d.comb += self.bad_setting.eq(self._bad_setting())
         return m
 

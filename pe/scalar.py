@@ -1,6 +1,6 @@
 """Scalar unit: arithmetic, shifts, logic and branch conditions in one cycle."""
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -71,13 +71,15 @@ class Scalar(Component):
         shifts = self.operations & set(_SHIFTS)
         if shifts:
             code = fields.scalar.unpack(self.decoded.scalar)
-            left = one_of(code, [ScalarOp.SLL], shifts)
             if config.narrow:
+                left = one_of(code, [ScalarOp.SLL], shifts)
                 shifted, lost = narrow_shift(m, first, second, left=left)
                 unfit[ScalarOp.SLL] = lost
                 unfit[ScalarOp.SRL] = first[-1]
             else:
                 fill = one_of(code, [ScalarOp.SRA], shifts) & first[-1]
+                # Of shifts, those to the left alone come inverted.
+                left = self.decoded.inverted if ScalarOp.SLL in shifts else Const(0, 1)
                 shifted = wide_shift(m, first, second, left=left, fill=fill)
             results.update(dict.fromkeys(_SHIFTS, shifted))
         with m.Switch(self.decoded.scalar):

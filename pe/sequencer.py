@@ -101,10 +101,8 @@ class Sequencer(Component):
         going = Signal()
         stop = Signal(name="late_stop")
         m.d.sync += stop.eq(self.stop)
-        # Nothing may issue on the data of a failed load.
-        m.d.comb += [self.drop.eq(failed), self.run.eq(going & ~stop & ~failed)]
         late = Signal()
-        m.d.comb += late.eq(self.error)
+        m.d.comb += [late.eq(self.error), self.drop.eq(failed), self.run.eq(going)]
         with m.If(late):
             m.d.sync += failed.eq(1)
         late_cause: Value = Const(FaultCause.MEMORY_ERROR)
@@ -192,4 +190,7 @@ class Sequencer(Component):
                             self.status.state.eq(PeState.FAULTED),
                         ]
                     m.next = "REST"
+        # Nothing may issue on the data of a failed load.
+        with m.If(self.stop | late):
+            m.d.sync += going.eq(0)
         return m

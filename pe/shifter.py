@@ -14,21 +14,24 @@ def wide_shift(m: Module, value: Value, amount: Value, *, left: Value, fill: Val
     """``value``, as wide as registers are in the instruction set, rotated and then filled.
 
     Parameters:
-        amount: its low bits say by how much. left: direction. fill: what comes in from the left.
+        amount: its low bits say by how much; all bits inverted to the left. left: direction.
+        fill: what comes in from the left.
     """
     width = len(value)
     # To the left by n is to the right by width - n, which is 1 and all bits of n inverted.
     rotated: Value = Mux(left, value.rotate_right(1), value)
     for step in range(_STEPS):
         turned = Signal(width, name=f"turned_{1 << step}")
-        m.d.comb += turned.eq(Mux(amount[step] ^ left, rotated.rotate_right(1 << step), rotated))
+        m.d.comb += turned.eq(Mux(amount[step], rotated.rotate_right(1 << step), rotated))
         rotated = turned
-    reaches = Signal(width)
+    turns = amount[:_STEPS]
     keeps = Signal(width)
-    m.d.comb += [
-        reaches.eq(Cat(amount[:_STEPS] <= place for place in range(width))),
-        keeps.eq(Mux(left, reaches, Cat(*reversed(reaches)))),
-    ]
+    m.d.comb += keeps.eq(
+        Cat(
+            Mux(left, turns >= width - 1 - place, turns <= width - 1 - place)
+            for place in range(width)
+        )
+    )
     return (rotated & keeps) | (~keeps & fill.replicate(width))
 
 

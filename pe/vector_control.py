@@ -229,5 +229,6 @@ class VectorControl(Component):
             m.d.sync += unwritten.eq(VECTOR_LATENCY - 1)
         with m.Elif(unwritten != 0):
             m.d.sync += unwritten.eq(unwritten - 1)
-        m.d.comb += self.busy.eq(running | (unwritten != 0))
+        # Known a cycle ahead, as whether issue goes on depends on it.
+        m.d.sync += self.busy.eq(accept | running | (unwritten > 1))
         return m

@@ -52,7 +52,8 @@ def _check(ctx, dut, word, row):
         assert ctx.get(read) == (field in row.reads), (row.key, field)
     assert ctx.get(out.writes) == (row.writes is not None)
     assert ctx.get(out.branch) == (row.branch is not None)
-    assert ctx.get(out.inverted) == (row.branch is not None or row.scalar is ScalarOp.SUB)
+    inverted = row.branch is not None or row.scalar in (ScalarOp.SUB, ScalarOp.SLL)
+    assert ctx.get(out.inverted) == inverted
     if row.width is not None:
         assert ctx.get(out.width) == row.width
     if row.vertical is not None:

@@ -7,7 +7,7 @@ from isa.faults import FaultCause
 from isa.table import BY_KEY, FIELD_C, MAX_VL, Unit
 from pe.arc import UNIT_BYTES
 from pe.encodings import ControlOp, IssueClass
-from pe.range_check import RangeCheck
+from pe.range_check import RangeCheck, cause_of
 
 M64 = (1 << 64) - 1
 
@@ -114,7 +114,7 @@ def test_against_integers(simulate, rng, config):
             if cause is FaultCause.DRAM_RANGE and size > config.scratchpad_bytes:
                 continue
             seen.add((row.unit, cause))
-            assert ctx.get(dut.cause) == cause, (row.key, values, vl, mr)
+            assert ctx.get(cause_of(dut.faults)) == cause, (row.key, values, vl, mr)
             if cause:
                 continue
             for number, r in enumerate(dut.ranges):
@@ -173,6 +173,6 @@ def test_settings(simulate, control, good, bad):
         for value in (*good, *bad):
             ctx.set(dut.a, value)
             assert ctx.get(dut.bad_setting) == (value in bad), value
-            assert ctx.get(dut.cause) == FaultCause.NONE
+            assert ctx.get(cause_of(dut.faults)) == FaultCause.NONE
 
     simulate(dut, bench, combinational=True)

@@ -22,7 +22,7 @@ def test_operation_matches_the_table(simulate, rng, op):
     dut = Scalar(PeConfig())
 
     async def bench(ctx):
-        inverted = op is ScalarOp.SUB
+        inverted = op in (ScalarOp.SUB, ScalarOp.SLL)
         ctx.set(dut.decoded.scalar, op)
         ctx.set(dut.decoded.inverted, inverted)
         for b in _values(rng, 20):
@@ -127,7 +127,7 @@ def test_trimmed_unit_gives_the_same_results(simulate, rng, key):
     dut = Scalar(replace(PeConfig(), instructions=frozenset({"halt", key, "blt"})))
 
     async def bench(ctx):
-        inverted = row.scalar is ScalarOp.SUB
+        inverted = row.scalar in (ScalarOp.SUB, ScalarOp.SLL)
         ctx.set(dut.decoded.inverted, inverted)
         for b in _values(rng, 10):
             for c in _values(rng, 10):
