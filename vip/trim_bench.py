@@ -1,8 +1,8 @@
 """What trimming saves on each application of the suite, and on unions of some.
 
 A row is a trimmed engine: its area on Xilinx 7-series and its power against those of the full one,
-and its applications on both in cosimulation. Finished rows are kept as long as no source that they
-rest on changes; of a broken one its syntheses and simulators are.
+and its applications on both in cosimulation. Finished rows are kept as long as no source or tool
+that they rest on changes; of a broken one its syntheses and simulators are.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,6 @@ from functools import partial
 from hdl.config import PeConfig
 from sim_tb.applications import Application, applications, choose
 from sim_tb.cosim import PeSimulation
-from sim_tb.engine import source_digest
 from sim_tb.kept import Kept, fingerprint
 from sim_tb.nn_cosim import cosim_nn, job_key
 from sim_tb.recorded import record_workload
@@ -23,7 +22,7 @@ from synth.trim import TrimReport, report
 
 from .fitting import demand
 from .power import check_power_target, engine_power
-from .trim_rows import CELLS, POWER_MHZ, SOURCES, TARGET, TrimRow
+from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from
 from .trimming import Observed, observe
 
 __all__ = ["QUICK", "UNIONS", "measure_trims"]
@@ -89,13 +88,13 @@ class _Bench:
     def __init__(self, power: bool) -> None:
         self._power = power
         self._kept = Kept("trim_rows")
-        self._sources = source_digest(SOURCES)
+        self._made_from = made_from()
         self._seen: dict[str, list[Observed]] = {}
 
     def row(self, name: str, members: Sequence[Application]) -> TrimRow:
         """The engine ``name`` for ``members``."""
         jobs = [job_key(job) for item in members for job in item.jobs]
-        key = fingerprint(name, self._sources, str(self._power), members[0].preset, *jobs)
+        key = fingerprint(name, self._made_from, str(self._power), members[0].preset, *jobs)
         return TrimRow.from_json(self._kept.get(key, partial(self._made, name, members)))
 
     def _made(self, name: str, members: Sequence[Application]) -> dict[str, object]:

@@ -6,14 +6,13 @@ from typing import Any
 
 from hdl.config import PeConfig
 from sim_tb.applications import Application
-from sim_tb.engine import source_digest
 from sim_tb.kept import Kept, fingerprint
 from sim_tb.nn_cosim import job_key
 from synth.budget import find_budget
 from synth.fit import Grid, Step, Surroundings, speed, surroundings
 
 from .fitting import fit_application, fit_json
-from .trim_rows import CELLS, POWER_MHZ, SOURCES, TARGET, TrimRow, means
+from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from, means
 
 __all__ = ["DEVICE", "Gain", "Gains", "estimate_gains", "results", "simulate_gain"]
 
@@ -85,8 +84,8 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
 
 def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
     """:func:`vip.fitting.fit_application` for :data:`DEVICE` as plain JSON data, made now or kept
-    as long as no source that it rests on changes; ``step`` and errors as there."""
-    key = fingerprint(source_digest(SOURCES), *(job_key(job) for job in application.jobs))
+    as long as nothing that it rests on changes; ``step`` and errors as there."""
+    key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
 
     def make() -> dict[str, object]:
         return fit_json(fit_application(application, find_budget(DEVICE), step))

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hdl.config import PeConfig
+from sim_tb.engine import source_digest
+from sim_tb.kept import fingerprint
 from soc.configuration_file import configuration_of
 from soc.generate import configuration_json
 
-__all__ = ["CELLS", "POWER_MHZ", "SAVED", "SOURCES", "TARGET", "TrimRow", "means"]
+from .output import provenance
+
+__all__ = ["CELLS", "POWER_MHZ", "SAVED", "TARGET", "TrimRow", "made_from", "means"]
 
 #: What areas are told for.
 TARGET = "xc7"
@@ -17,7 +21,7 @@ CELLS, POWER_MHZ = "nangate45", 1000.0
 #: Key in reports -> measure of :data:`synth.area.MEASURES`.
 SAVED = {"ff_saved": "ffs", "lut_saved": "luts", "dsp_saved": "dsps", "bram_saved": "brams"}
 #: Rooms whose sources decide what is measured; those of ``kernels`` do by their programs and data.
-SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "synth", "vip")
+_SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "synth", "vip")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +138,11 @@ def _engine(content: object) -> PeConfig:
     config = configuration_of(content)
     assert isinstance(config, PeConfig)
     return config
+
+
+def made_from() -> str:
+    """A short name of the sources and tools that measurements rest on."""
+    return fingerprint(source_digest(_SOURCES), repr(provenance()["tools"]))
 
 
 def means(rows: Sequence[TrimRow]) -> dict[str, float]:

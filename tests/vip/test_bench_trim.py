@@ -88,7 +88,7 @@ def test_finished_rows_of_a_broken_run_are_kept(
     # With power it is another row, and so it is with other sources.
     monkeypatch.setattr("vip.trim_bench.check_power_target", lambda target: None)
     measure_trims(names[:1])
-    monkeypatch.setattr("vip.trim_bench.source_digest", lambda rooms: "other")
+    monkeypatch.setattr("vip.trim_bench.made_from", lambda: "other")
     measure_trims(names[:1], power=False)
     assert begun[3:] == ["matrix-addition"] * 2
 
