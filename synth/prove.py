@@ -13,18 +13,30 @@ from .proof.cut import cut
 from .proof.engine import PROBES, engine_relation
 from .proof.errors import ProofError
 from .proof.induction import Progress, Proof, joined, prove_relation
+from .proof.sizes import prove_sizes
 from .proof.vector_unit import prove_vector_unit
 
 __all__ = ["PROVED_FIELDS", "Proof", "ProofError", "provable", "prove"]
 
-#: Fields of a configuration whose trimming is proved; the others are not part of the proof.
-PROVED_FIELDS = ("instructions", "registers")
+#: Fields of a configuration whose trimming is proved for the whole engine at once.
+_ENGINE_FIELDS = ("instructions", "registers")
+#: Sizes that are proved unit by unit; the trimmed engine's are not larger.
+_SIZES = (
+    "register_width",
+    "max_vl",
+    "max_mr",
+    "scratchpad_bytes",
+    "arc_entries",
+    "address_bits",
+)
+#: Fields whose trimming is proved; the others are not part of the proof.
+PROVED_FIELDS = (*_ENGINE_FIELDS, *_SIZES, "scratchpad_alignment")
 
 
 def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
     """``full`` with those fields of ``trimmed`` whose trimming is proved for the whole engine at
-    once (:data:`PROVED_FIELDS`), and behavioural memories, whose contents are no part of it."""
-    taken = {name: getattr(trimmed, name) for name in PROVED_FIELDS}
+    once, and behavioural memories, whose contents are no part of it."""
+    taken = {name: getattr(trimmed, name) for name in _ENGINE_FIELDS}
     return replace(full, sram="behavioural", **taken)
 
 
@@ -36,8 +48,7 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
             done, and of how much.
 
     Raises:
-        ProofError: ``trimmed`` has instructions or registers that ``full`` lacks; or a proof that
-            can't be set up.
+        ProofError: ``trimmed`` has what ``full`` lacks; or a proof that can't be set up.
     """
     extra = sorted(trimmed.instructions - full.instructions)
     if extra:
@@ -46,10 +57,16 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
         raise ProofError(
             f"the trimmed engine has {trimmed.registers} registers, the full one {full.registers}"
         )
-    found: dict[str, Proof] = {}
+    for name in _SIZES:
+        size, most = getattr(trimmed, name), getattr(full, name)
+        if size > most:
+            raise ProofError(f"{name} of the trimmed engine is {size}, of the full one {most}")
+    # Multipliers of other memories' engines are made in other ways.
+    big, small = (replace(config, sram="behavioural") for config in (full, trimmed))
+    found = prove_sizes(big, small, progress)
     if trimmed.rows_of(Unit.VECTOR):
-        found["vector unit"] = prove_vector_unit(full, trimmed, progress)
-    found["engine"] = _prove_engine(full, trimmed, progress)
+        found["vector unit"] = prove_vector_unit(big, small, progress)
+    found["engine"] = _prove_engine(big, provable(full, trimmed), progress)
     left_out = tuple(
         field.name
         for field in fields(PeConfig)
@@ -60,11 +77,9 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
 
 
 def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress | None) -> Proof:
-    small = provable(full, trimmed)
-    big = replace(full, sram="behavioural")
     cuts = []
-    for config, name in ((big, "full"), (small, "trimmed")):
+    for config, name in ((full, "full"), (trimmed, "trimmed")):
         if progress is not None:
             progress(f"{name} engine", 0, 1)
         cuts.append(cut(Pe(config), name, probes=PROBES))
-    return prove_relation(cuts[0], cuts[1], engine_relation(big, small), progress)
+    return prove_relation(cuts[0], cuts[1], engine_relation(full, trimmed), progress)

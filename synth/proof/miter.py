@@ -72,7 +72,8 @@ class _Builder:
             return side.out[name]
         if name not in side.places:
             raise ProofError(f"the relation names {name!r}, which the design lacks")
-        if side.places[name][0] in side.cut.outputs:
+        parent = side.places[name][0]
+        if parent in side.cut.outputs and parent not in side.cut.states:
             return side.part(side.out, name)
         if name not in self._made:
             self._made[name] = self._make(name, name, {}, _NOTHING, None)
@@ -157,7 +158,7 @@ class _Builder:
         names = [n for side in self.sides for n, (p, _) in side.places.items() if p == parent]
         values = {name: self._pair(name) for name in dict.fromkeys(names)}
         for which, side in enumerate(self.sides):
-            if parent not in side._leaves:
+            if not side.holds(parent):
                 continue
             side.now[parent] = self._assemble(side, which, parent, values, {})
 
@@ -240,9 +241,9 @@ class _Builder:
         for side in self.sides:
             self._take(side)
         for parent in parents:
-            if parent not in trimmed._leaves:
+            if not trimmed.holds(parent):
                 self.miter.only_full.append(parent)
-            if parent not in full._leaves:
+            if not full.holds(parent):
                 self.miter.only_trimmed.append(parent)
         self._fetch()
         for ghost in self.relation.ghosts:

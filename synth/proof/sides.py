@@ -71,6 +71,10 @@ class Side:
         self.places |= {name: (parent, place) for name, place in named.items()}
         return named
 
+    def holds(self, parent: str) -> bool:
+        """Whether ``parent`` is a register, read port or input, whose value is made."""
+        return any(parent in known for known in (self.cut.states, self.cut.reads, self.cut.inputs))
+
     def part(self, words: Mapping[str, Value], name: str) -> Value:
         """Member ``name`` of the words that ``words`` gives by parent."""
         parent, place = self.places[name]

@@ -1,0 +1,83 @@
+"""Proofs of units whose sizes are trimmed, and what they say of units that are too permissive."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hdl.config import PeConfig
+from synth.proof.cut import cut
+from synth.proof.induction import prove_relation
+from synth.proof.sizes import SIZED_UNITS, prove_sizes
+from synth.prove import ProofError, prove
+
+FULL = PeConfig(
+    instructions=frozenset({"halt", "set.vl", "set.mr", "add", "sub", "sll.imm", "blt"})
+    | {"ld.sram[16]", "st.sram[16]", "ld.reg[32]", "v.v.add[16]", "v.v.min[16]", "m.v.nop.max[16]"},
+    arc_entries=3,
+)
+TRIMMED = replace(
+    FULL,
+    instructions=FULL.instructions - {"sub", "v.v.min[16]"},
+    register_width=30,
+    registers=8,
+    max_vl=20,
+    max_mr=7,
+    scratchpad_bytes=512,
+    scratchpad_alignment=2,
+    arc_entries=2,
+    address_bits=19,
+)
+
+
+def failed(name: str, config: PeConfig, change: tuple[str, str] = ("", "")) -> set[str]:
+    """Goals that fail for unit ``name`` of ``config``, with a text changed in its gates, when it is
+    held to be that of ``TRIMMED``."""
+    unit, relation, _ = SIZED_UNITS[name]
+    trimmed = cut(unit(config), "trimmed")
+    assert change[0] in trimmed.text
+    trimmed = replace(trimmed, text=trimmed.text.replace(*change, 1))
+    found = prove_relation(cut(unit(FULL), "full"), trimmed, relation((FULL, TRIMMED)))
+    return {goal for failure in found.failures for goal in failure.goals}
+
+
+def test_what_passes_the_smaller_unit_is_the_same(no_results: Path) -> None:
+    found = prove_sizes(FULL, TRIMMED)
+    assert found.keys() == SIZED_UNITS.keys()
+    assert all(proof.holds for proof in found.values()), found
+
+
+@pytest.mark.parametrize(
+    ("sizes", "goal"),
+    [
+        ({"scratchpad_bytes": 1024}, "what passes lies in the trimmed engine's memories"),
+        ({"address_bits": 20}, "what passes lies in the trimmed engine's memories"),
+        ({"max_vl": 21}, "settings fault where they are beyond limits, nowhere else"),
+        ({"max_mr": 6}, "settings fault where they are beyond limits, nowhere else"),
+    ],
+)
+def test_a_check_for_another_size_is_found(
+    sizes: dict[str, int], goal: str, no_results: Path
+) -> None:
+    assert goal in failed("range check", replace(TRIMMED, **sizes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("unit", "change", "goal"),
+    [
+        ("scalar unit", ("cell $add ", "cell $sub "), "a result is the same or faults"),
+        ("settings", ("cell $add ", "cell $sub "), "elements"),
+        ("array range check", ("cell $lt ", "cell $gt "), "an access to what is in transfer"),
+    ],
+)
+def test_a_changed_unit_is_found(
+    unit: str, change: tuple[str, str], goal: str, no_results: Path
+) -> None:
+    assert any(each.startswith(goal) for each in failed(unit, TRIMMED, change))
+
+
+def test_a_larger_engine_is_refused() -> None:
+    with pytest.raises(
+        ProofError, match="arc_entries of the trimmed engine is 4, of the full one 3"
+    ):
+        prove(FULL, replace(TRIMMED, arc_entries=4))
