@@ -210,10 +210,7 @@ def _arc(configs: Configs) -> Relation:
     ]
     relation.gates += [
         (r"allocated|start|end|columns|store", lambda v: v["allocate"]),
-        *(
-            (rf"(start|end|store)_{n}", lambda v, n=n: busy(v, n))  # type: ignore[misc]
-            for n in range(full.arc_entries)
-        ),
+        *((rf"(start|end|store)_{n}", lambda v, n=n: busy(v, n)) for n in range(full.arc_entries)),
     ]
     for name in ("arrived", "released"):
         late = f"late_{name}"
@@ -244,7 +241,7 @@ def _arc(configs: Configs) -> Relation:
     ]
     for number in range(trimmed.arc_entries, full.arc_entries):
         relation.invariants.append(
-            Invariant(f"entry {number} is not needed", lambda f, t, n=number: ~busy(f, n))
+            Invariant(f"entry {number} is not needed", lambda f, t, n=number: ~busy(f, n))  # type: ignore[misc]
         )
 
     def reported(f: View, t: View) -> Value:

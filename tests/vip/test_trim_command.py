@@ -8,6 +8,8 @@ import pytest
 from hdl.ports import PeState
 from isa.faults import FaultCause
 from soc.configuration_file import read_configuration
+from synth.proof.induction import Proof
+from synth.proof.solve import Failure
 from vip.commands import trim as command
 
 QUICK = ("--no-check", "--no-area", "-o", "out")
@@ -162,3 +164,24 @@ def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypat
     refused(vip("trim", *arguments, "--json", "trim.json"), "does not do what the full one does")
     assert json.loads((tmp_path / "trim.json").read_text())["different"] == ["memory"]
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_engine_that_is_not_proved_is_not_written(vip, tmp_path, monkeypatch, holds):
+    failures = () if holds else (Failure(("engine: registers",), ("issue.held",)),)
+    proof = Proof(
+        goals=3, failures=failures, assumptions=(), unpaired=(), left_out=("counters",), seconds=1.0
+    )
+    asked = []
+    monkeypatch.setattr(
+        command, "prove_trimmed", lambda *engines: asked.append(engines[:2]) or proof
+    )
+    result = vip("trim", "a.vip", *QUICK, "--prove", "--json", "trim.json")
+    report = json.loads((tmp_path / "trim.json").read_text())
+    assert report["proof"]["left_out"] == ["counters"]
+    assert [len(full.instructions) > len(trimmed.instructions) for full, trimmed in asked] == [True]
+    if holds:
+        assert result[0] == 0, result
+    else:
+        refused(result, "is not proved")
+    assert (tmp_path / "out").exists() == holds

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from isa.program import Program
 from sim_tb.applications import applications
@@ -13,9 +12,10 @@ from soc.presets import preset
 from synth.prove import Proof, prove
 from synth.trim import trim
 
-from ..console import console, units_done
+from ..console import units_done
 from ..errors import UserError
 from ..output import check_outputs, write_json
+from ..proofs import show_proofs
 from .assembly import read_program
 from .options import JsonOption, PresetOption
 
@@ -39,21 +39,6 @@ def _programs(names: Sequence[str]) -> dict[str, list[Program]]:
     return found
 
 
-def _show(proofs: dict[str, Proof]) -> None:
-    table = Table(title="Engines that do what the full one does")
-    for column in ("for", "conditions", "seconds", "result"):
-        table.add_column(column, justify="left" if column in ("for", "result") else "right")
-    for name, proof in proofs.items():
-        result = "proved" if proof.holds else "REFUTED"
-        table.add_row(name, f"{proof.goals:,}", f"{proof.seconds:,.0f}", result)
-    console.print(table)
-    for name, proof in proofs.items():
-        for failure in proof.failures:
-            console.print(f"{name}: {', '.join(failure.goals)} fails", markup=False)
-            if failure.inputs:
-                console.print(f"  with {', '.join(failure.inputs)}", markup=False)
-
-
 def prove_command(
     what: Annotated[
         list[str] | None,
@@ -65,7 +50,7 @@ def prove_command(
     preset_name: PresetOption = "pe",
     json_path: JsonOption = None,
 ) -> None:
-    """Prove that engines with the instructions and registers of programs do what the full one does.
+    """Prove that engines trimmed to programs do what the full one does.
 
     See docs/proofs.md for what is shown and what is assumed. Exit code 1 if a proof fails, with the
     conditions that fail and the values that show it.
@@ -77,7 +62,7 @@ def prove_command(
         trimmed = trim(programs, full)
         with units_done(f"proof for {name}") as progress:
             proofs[name] = prove(full, trimmed, progress)
-    _show(proofs)
+    show_proofs(proofs)
     write_json(json_path, {name: proof.to_json() for name, proof in proofs.items()})
     if not all(proof.holds for proof in proofs.values()):
         raise typer.Exit(1)

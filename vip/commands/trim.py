@@ -17,6 +17,7 @@ from synth.budget import Budget, find_budget
 from synth.errors import CoverageError
 from synth.histogram import draw_types
 from synth.profile import Profile
+from synth.prove import prove as prove_trimmed
 from synth.targets import DEFAULT_TARGETS
 from synth.trim import AreaComparison, TrimReport, compare_area, report
 
@@ -24,6 +25,7 @@ from ..console import console, steps, tally, units_done
 from ..errors import UserError
 from ..fitting import CHIP_FILE, Fitting, demand, fit_both, fit_json, show_fit
 from ..output import check_folder, check_outputs, write_json
+from ..proofs import show_proofs
 from ..trim_report import Checked, show_trim, sound, trim_json
 from ..trimming import Observed, observe
 from .assembly import read_program
@@ -96,6 +98,17 @@ def _fit(cut: TrimReport, budget: Budget, runs: Sequence[Observed]) -> Fitting:
     return found
 
 
+def _prove(cut: TrimReport, numbers: dict[str, object], json: Path | None) -> None:
+    """Prove the engine, and add the proof to ``numbers``; without one there is no engine."""
+    with units_done("proof") as progress:
+        found = prove_trimmed(cut.full, cut.trimmed, progress)
+    show_proofs({"these programs": found})
+    numbers["proof"] = found.to_json()
+    if not found.holds:
+        write_json(json, numbers)
+        raise UserError("the trimmed engine is not proved to do what the full one does")
+
+
 def trim(
     programs: Annotated[
         list[Path],
@@ -156,6 +169,12 @@ def trim(
         bool, typer.Option(help="Run the programs on the Verilog of both engines.")
     ] = True,
     area: Annotated[bool, typer.Option(help="Synthesise both engines.")] = True,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove", help="Prove that the engine does what the full one does (docs/proofs.md)."
+        ),
+    ] = False,
     why: Annotated[
         list[str] | None,
         typer.Option(
@@ -179,7 +198,8 @@ def trim(
 
     Sizes are proved where constants decide about them, else they are those of the runs given, and
     hardware faults on a run that needs more. Both engines run the programs: results and cycles must
-    be the same, and each removed instruction must fault; only then the Verilog goes to DIR. The
+    be the same, and each removed instruction must fault; only then the Verilog goes to DIR. With
+    --prove there must be a proof too, which takes some minutes. The
     JSON's ff_saved and lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is
     the chip of trimmed engines, for vip generate --config.
 
@@ -250,6 +270,8 @@ def trim(
     if not sound(checks):
         write_json(json, numbers)
         raise UserError("the trimmed engine does not do what the full one does")
+    if prove:
+        _prove(cut, numbers, json)
     if figure is not None:
         draw_types(cut, figure, name=programs[0].name)
     beside = {}
