@@ -98,7 +98,7 @@ class Issue(Component):
         d = self.decoded
         fields = Encodings.of(config)
         held = Signal()
-        # The instruction leaves this stage, if it has no fault: with one it leaves for good.
+        # The instruction here leaves, if it has no fault; with one the engine stops.
         fire = Signal()
         scalar = Signal()
 
