@@ -66,18 +66,20 @@ def pipeline_of(
         inputs={**cut.inputs, **given},
         outputs={**cut.outputs, **{MADE + name: width for name, width in given.items()}},
     )
-    accumulators = [name for name in states if not re.fullmatch(roots, name)]
-    return Pipeline(seen, _joined(graph, finder, accumulators, given), delays)
+    return Pipeline(seen, _joined(graph, finder, given), delays)
 
 
-def _joined(
-    graph: Graph, finder: "_Finder", accumulators: list[str], given: Mapping[str, int]
-) -> Graph:
+def _joined(graph: Graph, finder: "_Finder", given: Mapping[str, int]) -> Graph:
     """``graph`` with the registers that only delay replaced by what they are made of, or by inputs
-    where they are ``given``. It is there once for each of ``accumulators``, which alone sees what
-    it held before, and once for the rest; the equal parts of these merge."""
+    where they are ``given``. It is there once for each accumulator, for what sees what that held
+    before, and once for the rest; the equal parts of these merge."""
     # The first part is a hub: it takes what the others share, and gives what they make.
-    copies = {name: number for number, name in enumerate(accumulators, 2)}
+    copies = {name: number for number, name in enumerate(sorted(finder.accumulators), 2)}
+
+    def copy_for(what: str, otherwise: int) -> int:
+        """The copy in which ``what`` sees what it is made of."""
+        return copies[finder.earlier[what]] if what in finder.earlier else otherwise
+
     inputs: dict[str, str] = {}
     for name in graph.inputs:
         state = finder.state_of.get(name.removeprefix(NOW), "")
@@ -87,16 +89,17 @@ def _joined(
             inputs[name] = name
     outputs: dict[str, tuple[int, str]] = {}
     for name in graph.outputs:
-        state = finder.state_of.get(name.removeprefix(NEXT), "")
+        bit = name.removeprefix(NEXT)
+        state = finder.state_of.get(bit, "")
         if state in given:
-            outputs[MADE + name.removeprefix(NEXT)] = 1, name
+            outputs[MADE + bit] = copy_for(bit, 1), name
         elif not state or state in finder.kept:
-            outputs[name] = copies.get(state, 1), name
+            outputs[name] = copies.get(state, copy_for(re.sub(r"\[\d+\]$", "", name), 1)), name
     ports = (*inputs, *outputs)
     names = (*inputs.values(), *(_FROM + name for name in outputs))
     hub = Graph(names, (), {name: 2 * number for number, name in enumerate(ports, 1)})
     parts = [Part(hub, {_FROM + name: source for name, source in outputs.items()})]
-    for own in (None, *accumulators):
+    for own in (None, *copies):
         driven: dict[str, tuple[int, str]] = {}
         for name in graph.inputs:
             bit = name.removeprefix(NOW)
@@ -106,14 +109,19 @@ def _joined(
             elif name in inputs:
                 driven[name] = (0, name)
             else:
-                driven[name] = (len(parts), NEXT + bit)
+                driven[name] = (copy_for(bit, len(parts)), NEXT + bit)
         parts.append(Part(graph, driven))
     return compose(parts, outputs)
 
 
 class _Finder:
     """Finds the registers that remember, and of all bits how old they are: the cycles from the
-    roots' values to them. Of a bit that no beat changes that is None."""
+    roots' values to them. Of a bit that no beat changes that is None.
+
+    Attributes:
+        state_of: bit -> register. kept: registers that remember. accumulators: those that are no
+            roots. earlier: bit or output -> accumulator of which it is made as that was before.
+    """
 
     def __init__(self, cut: Cut, graph: Graph, roots: str, arrival: Mapping[str, int]) -> None:
         self._cut = cut
@@ -133,6 +141,8 @@ class _Finder:
             bit: self._inputs(NEXT + bit) for bit, name in self.state_of.items() if name not in own
         }
         self.kept = own | {self.state_of[bit] for bit in _recurring(self._made_of)}
+        self.accumulators = self.kept - own
+        self.earlier: dict[str, str] = {}
         for name in own:
             self._ages |= dict.fromkeys(bits_of(name, cut.states[name].width), 0)
 
@@ -153,18 +163,27 @@ class _Finder:
         return self._age(set().union(*every), port) or 0
 
     def _age(self, made_of: set[str], what: str) -> int | None:
-        """The common age of ``made_of``, of which ``what`` is made."""
+        """The common age of ``made_of``, of which ``what`` is made. What an accumulator held before
+        the beat counts as of the beat's age."""
         ages: dict[int, str] = {}
+        held: dict[int, str] = {}
         for bit in sorted(made_of):
-            if bit not in self._ages and bit in self.state_of:
+            name = self.state_of.get(bit)
+            if bit not in self._ages and name is not None:
                 self._visit(bit)
             age = self._ages.get(bit)
             if age is not None:
-                ages[age] = bit
-        if len(ages) > 1:
-            told = " and ".join(f"{bit} ({age} cycles)" for age, bit in sorted(ages.items()))
-            raise ProofError(f"{self._cut.name}: in {what} meet different beats: {told}")
-        return next(iter(ages), None)
+                (held if name in self.accumulators else ages)[age] = bit
+        common = next(iter(ages or held), None)
+        earlier = [bit for age, bit in held.items() if ages and age - 1 == common]
+        if earlier:
+            self.earlier[what] = self.state_of[earlier[0]]
+        if len(ages) > 1 or any(age != common and bit not in earlier for age, bit in held.items()):
+            told = [f"{bit} ({age} cycles)" for age, bit in sorted((*ages.items(), *held.items()))]
+            raise ProofError(
+                f"{self._cut.name}: in {what} meet different beats: {' and '.join(told)}"
+            )
+        return common
 
     def _visit(self, bit: str) -> None:
         name = self.state_of[bit]
@@ -175,6 +194,8 @@ class _Finder:
         bits = bits_of(name, self._cut.states[name].width)
         made_of = set().union(*(self._made_of[each] for each in bits)) - set(bits)
         age = self._age(made_of, name)
+        if name in self.earlier:
+            raise ProofError(f"{self._cut.name}: {name} and {self.earlier[name]} remember together")
         self._ages |= dict.fromkeys(bits, None if age is None else age + 1)
 
 

@@ -149,12 +149,17 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
 
 def _products(relation: Relation, full: PeConfig) -> None:
     """What the multipliers make of the bytes of a row is the same."""
-    fields = Encodings.of_rows(full.rows_of(Unit.VECTOR))
+    rows = full.rows_of(Unit.VECTOR)
+    fields = Encodings.of_rows(rows)
+    # Logistic functions share the bits of the vertical operation.
+    others = {Opcode(row.opcode) for row in rows if row.logistic is not None}
     parts = data.StructLayout({f"of_{byte}": _PART_BITS for byte in range(WORD_BYTES)})
 
     def counts(v: View, byte: int) -> Value:
         now = "control.now."
         multiplies = fields.vertical.is_one_of(held(v, now + "vertical"), [VerticalOp.MUL])
+        for opcode in others:
+            multiplies &= ~fields.is_form(held(v, now + "kind"), opcode)
         sums = fields.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
         used = (v["control.left"] != 0) | (v["control.row_end"][:TAIL_BITS] >= byte)
         return v["control.running"] & multiplies & (sums | used)

@@ -65,6 +65,14 @@ def test_the_results_of_what_is_kept_are_the_same(config: PeConfig) -> None:
     assert found.goals > 50
 
 
+def test_logistic_functions_which_gather_elements_are_the_same() -> None:
+    full = replace(FULL, instructions=SUMS.instructions | {"v.sigmoid[16]", "v.tanh[16]", "set.fx"})
+    found = prove_vector_unit(
+        full, replace(full, instructions=frozenset({"halt", "set.vl", "v.tanh[16]"}))
+    )
+    assert found.holds, failed(found)
+
+
 def test_a_needed_operation_that_was_removed_is_found() -> None:
     without = replace(SUMS, instructions=SUMS.instructions - {"v.v.add[16]"} | {"v.v.sub[16]"})
     assert "byte 0 of results agrees" in failed(proof(unit(without, "trimmed"), SUMS))
