@@ -15,6 +15,7 @@ from .rows import (
     codes_of,
     decoded_values,
     dispatched_values,
+    held,
     is_aligned,
     is_word,
     reads,
@@ -26,7 +27,7 @@ __all__ = ["PROBES", "front_relation"]
 PROBES = (
     "decode.out.legal",
     "issue.check.bad_setting",
-    "issue.check.cause",
+    "issue.check.faults",
     "issue.halt",
     "issue.leads_away",
     "issue.next__ready",
@@ -170,7 +171,9 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
     def needed(number: int, v: View) -> Value:
         word = v["operands.word"]
-        return inside(v) & any_of(is_word(word, r, trimmed.register_bits) for r in used(number))
+        reads_it = any_of(is_word(word, r, trimmed.register_bits) for r in used(number))
+        # What lacked its value is read once more.
+        return inside(v) & ~v["operands.again"] & reads_it
 
     for number in range(READ_PORTS):
         pattern = rf"registers\.(passed_{number}|registers\.read__{number}__data)"
@@ -184,7 +187,12 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
     def known(f: View, t: View) -> Value:
         taken = any_of(
-            v["issue.next__valid"] & v["issue.next__ready"] & ~v["issue.leads_away"] for v in (f, t)
+            v["issue.next__valid"]
+            & v["issue.next__ready"]
+            & ~v["issue.leads_away"]
+            & ~v["issue.redirect"]
+            & v["sequencer.going"]
+            for v in (f, t)
         )
         # Nothing at issue can lead away from it any more.
         certain = here(f) & ~f["issue.held"]
@@ -245,7 +253,7 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         Invariant(
             "no operands fault in the trimmed engine alone",
             lambda f, t: (
-                ~f["issue.offer__valid"] | (f["issue.check.cause"] == t["issue.check.cause"])
+                ~f["issue.offer__valid"] | (f["issue.check.faults"] == t["issue.check.faults"])
             ),
         ),
         Invariant(
@@ -266,8 +274,12 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     full, trimmed = configs
     fields = Encodings.of(full)
 
+    def faulty(v: View) -> Value:
+        names = (f"{here}faults.{name}" for name in ("outside", "misaligned", "dram"))
+        return any_of(held(v, name) for name in names)
+
     def sound(v: View) -> Value:
-        return v["dispatch.held"] & ~v["dispatch.faulty"]
+        return v["dispatch.held"] & ~faulty(v)
 
     def vector(v: View) -> Value:
         return sound(v) & v[here + "vector"]
@@ -288,10 +300,9 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         return vector(v) & ~fields.vertical.is_one_of(v[here + "vertical"], [VerticalOp.NOP])
 
     relation.gates += [
-        (r"dispatch\.faulty", lambda v: v["dispatch.held"]),
         (r"dispatch\.(conflict|full)", sound),
         (r"dispatch\.now\..*", sound),
-        (r"dispatch\.now\.(pc|cause)", lambda v: v["dispatch.held"]),
+        (r"dispatch\.now\.(pc|faults\..*)", lambda v: v["dispatch.held"]),
         (r"dispatch\.now\.(bytes|columns|nothing|settings\.dram)", transfer),
         (
             r"dispatch\.now\.index",
@@ -316,13 +327,6 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         Invariant(
             "what leaves dispatch is there and sound",
             lambda f, t: ~f["dispatch.leaves"] | sound(f),
-        )
-    )
-
-    relation.invariants.append(
-        Invariant(
-            "a fault at dispatch has a cause",
-            lambda f, t: ~f["dispatch.held"] | (f["dispatch.faulty"] == (f[here + "cause"] != 0)),
         )
     )
 

@@ -93,7 +93,11 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
             "unit": fields.unit.code(CLASSES[row.unit].value),
             "writes": int(row.writes is not None),
             "branch": int(row.branch is not None),
-            "inverted": int(row.branch is not None or row.scalar is ScalarOp.SUB),
+            "inverted": int(
+                row.branch is not None
+                or row.scalar is ScalarOp.SUB
+                or (row.scalar is ScalarOp.SLL and not config.narrow)
+            ),
             "reads_c": int(reads(row, FIELD_C)) if vector else None,
             "scalar": scalar,
             "condition": None if row.branch is None else fields.condition.code(row.branch),

@@ -5,6 +5,7 @@ is assumed, as ``docs/proofs.md`` lists.
 """
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Const, Value
 from amaranth.lib import wiring
@@ -16,7 +17,7 @@ from isa.table import MAX_FX, ScalarOp, Unit
 from pe.arc import RANGES, UNIT_BYTES, Arc
 from pe.encodings import ControlOp, Encodings, IssueClass
 from pe.features import Features
-from pe.range_check import RangeCheck
+from pe.range_check import RangeCheck, cause_of
 from pe.scalar import Scalar
 from pe.vector_settings import VectorSettings
 
@@ -69,9 +70,13 @@ def _range_check(configs: Configs) -> Relation:
     def is_unit(f: View, unit: IssueClass) -> Value:
         return fields.is_unit(held(f, "decoded.unit"), unit)
 
+    def cause(v: View) -> Value:
+        names = ("dram", "misaligned", "outside")
+        return cause_of(SimpleNamespace(**{name: held(v, f"faults.{name}") for name in names}))
+
     def passes(f: View, t: View) -> Value:
         checked = is_unit(f, IssueClass.VECTOR) | is_unit(f, IssueClass.LOAD_STORE)
-        return checked & (t["cause"] == FaultCause.NONE)
+        return checked & (cause(t) == FaultCause.NONE)
 
     def same_ranges(f: View, t: View) -> Value:
         terms = []
@@ -101,8 +106,9 @@ def _range_check(configs: Configs) -> Relation:
         return ~passes(f, t) | Cat(inside).all()
 
     def faults(f: View, t: View) -> Value:
-        found = f["cause"] != FaultCause.NONE
-        return ~found | ((t["cause"] != FaultCause.NONE) & (t["cause"] <= f["cause"]))
+        causes = cause(f), cause(t)
+        found = causes[0] != FaultCause.NONE
+        return ~found | ((causes[1] != FaultCause.NONE) & (causes[1] <= causes[0]))
 
     def settings(f: View, t: View) -> Value:
         control = held(f, "decoded.control")
@@ -171,9 +177,17 @@ def _scalar(configs: Configs) -> Relation:
     """A result that registers can hold is the same; one that they can't hold faults."""
     full, trimmed = configs
     fields = Encodings.of(full)
-    relation = Relation(signed=["first", "second"], ignored=[_OUTPUTS])
+    relation = Relation(signed=["first"], ignored=["second", _OUTPUTS])
     rows = trimmed.rows_of(Unit.SCALAR)
     relation.add_codes(codes_of("decoded.", decoded_values, configs, rows))
+
+    def same_second(f: View, t: View) -> Value:
+        plain = [v["second"] ^ v["decoded.inverted"].replicate(len(v["second"])) for v in (f, t)]
+        return plain[0] == extended(plain[1], full.register_width, True)
+
+    relation.assumptions.append(
+        Invariant("second operands are the same, apart from where they are inverted", same_second)
+    )
     shifts = [ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA]
 
     def result(f: View, t: View) -> Value:
@@ -266,7 +280,7 @@ def _arc(configs: Configs) -> Relation:
 
 
 _RANGE = ("used", "start", "end", "writes")
-_OUTPUTS = r"ranges__\d.*|bytes|columns|nothing|dram|cause|bad_setting|result|unfit|taken"
+_OUTPUTS = r"ranges__\d.*|bytes|columns|nothing|dram|faults.*|bad_setting|result|unfit|taken"
 
 #: Name -> the unit, when two of it correspond, and whether an engine has it.
 SIZED_UNITS: dict[

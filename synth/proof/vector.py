@@ -38,7 +38,7 @@ def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> N
 
 
 def _rests(f: View, t: View) -> Value:
-    names = ("running", "is_waiting", "unwritten")
+    names = ("running", "is_waiting", "unwritten", "busy")
     return ~any_of(f[_CONTROL + name] != 0 for name in names)
 
 

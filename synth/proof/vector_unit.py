@@ -33,7 +33,7 @@ __all__ = ["prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
 
 #: Registers that decide what a beat is.
 _ROOTS = (
-    r"control\.(now|waiting|running|is_waiting|unwritten|row_end|left|first_word|pass_index"
+    r"control\.(now|waiting|running|is_waiting|busy|unwritten|row_end|left|first_word|pass_index"
     r"|address_second)"
 )
 #: Inputs that come :func:`pe.stages.read_cycles` behind those.

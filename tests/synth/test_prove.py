@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,8 @@ from synth.proof.cut import Cut, cut
 from synth.proof.engine import PROBES, engine_relation
 from synth.proof.induction import Proof, prove_relation
 from synth.prove import ProofError, prove
+
+pytestmark = pytest.mark.usefixtures("shared_results")
 
 FULL = PeConfig(
     instructions=frozenset(
@@ -55,7 +56,7 @@ def failed(found: Proof) -> set[str]:
     return {goal for failure in found.failures for goal in failure.goals}
 
 
-def test_what_is_kept_is_the_same(no_results: Path) -> None:
+def test_what_is_kept_is_the_same() -> None:
     steps: list[str] = []
     found = prove(FULL, TRIMMED, lambda what, done, of: steps.append(what))
     assert found.holds, failed(found)
@@ -66,14 +67,14 @@ def test_what_is_kept_is_the_same(no_results: Path) -> None:
     assert prove(FULL, TRIMMED).seconds == 0
 
 
-def test_a_needed_instruction_that_was_removed_is_found(no_results: Path) -> None:
+def test_a_needed_instruction_that_was_removed_is_found() -> None:
     without = replace(TRIMMED, instructions=TRIMMED.instructions - {"bne"})
     found = proof(engine(without, "trimmed"))
     assert "the trimmed decoder takes the instructions that were kept, no others" in failed(found)
     assert any("operands.word" in name for each in found.failures for name in each.inputs)
 
 
-def test_a_changed_unit_is_found(no_results: Path) -> None:
+def test_a_changed_unit_is_found() -> None:
     sound = engine(TRIMMED, "trimmed")
     place = sound.text.index("cell $add", sound.text.index("\\scalar."))
     broken = replace(
@@ -82,7 +83,7 @@ def test_a_changed_unit_is_found(no_results: Path) -> None:
     assert not proof(broken).holds
 
 
-def test_what_is_not_proved_is_named(no_results: Path) -> None:
+def test_what_is_not_proved_is_named() -> None:
     with pytest.raises(ProofError, match="has and, which the full one lacks"):
         prove(FULL, replace(FULL, instructions=FULL.instructions | {"and"}))
     with pytest.raises(ProofError, match="has 16 registers, the full one 8"):

@@ -1,7 +1,6 @@
 """Proofs of units whose sizes are trimmed, and what they say of units that are too permissive."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -10,6 +9,8 @@ from synth.proof.cut import cut
 from synth.proof.induction import prove_relation
 from synth.proof.sizes import SIZED_UNITS, prove_sizes
 from synth.prove import ProofError, prove
+
+pytestmark = pytest.mark.usefixtures("shared_results")
 
 FULL = PeConfig(
     instructions=frozenset({"halt", "set.vl", "set.mr", "add", "sub", "sll.imm", "blt"})
@@ -41,7 +42,7 @@ def failed(name: str, config: PeConfig, change: tuple[str, str] = ("", "")) -> s
     return {goal for failure in found.failures for goal in failure.goals}
 
 
-def test_what_passes_the_smaller_unit_is_the_same(no_results: Path) -> None:
+def test_what_passes_the_smaller_unit_is_the_same() -> None:
     found = prove_sizes(FULL, TRIMMED)
     assert found.keys() == SIZED_UNITS.keys()
     assert all(proof.holds for proof in found.values()), found
@@ -56,9 +57,7 @@ def test_what_passes_the_smaller_unit_is_the_same(no_results: Path) -> None:
         ({"max_mr": 6}, "settings fault where they are beyond limits, nowhere else"),
     ],
 )
-def test_a_check_for_another_size_is_found(
-    sizes: dict[str, int], goal: str, no_results: Path
-) -> None:
+def test_a_check_for_another_size_is_found(sizes: dict[str, int], goal: str) -> None:
     assert goal in failed("range check", replace(TRIMMED, **sizes))  # type: ignore[arg-type]
 
 
@@ -70,9 +69,7 @@ def test_a_check_for_another_size_is_found(
         ("array range check", ("cell $lt ", "cell $gt "), "an access to what is in transfer"),
     ],
 )
-def test_a_changed_unit_is_found(
-    unit: str, change: tuple[str, str], goal: str, no_results: Path
-) -> None:
+def test_a_changed_unit_is_found(unit: str, change: tuple[str, str], goal: str) -> None:
     assert any(each.startswith(goal) for each in failed(unit, TRIMMED, change))
 
 

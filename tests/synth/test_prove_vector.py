@@ -1,6 +1,5 @@
 """Proofs of the vector unit: what is kept has the results of the full unit, what is broken not."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -12,6 +11,8 @@ from synth.proof.cut import Cut, cut
 from synth.proof.induction import Proof, prove_relation
 from synth.proof.vector_unit import prove_vector_unit, vector_pipeline, vector_unit_relation
 from synth.prove import ProofError
+
+pytestmark = pytest.mark.usefixtures("shared_results")
 
 FULL = PeConfig(
     instructions=frozenset({"halt", "set.vl", "set.mr", "set.fx"})
@@ -48,14 +49,6 @@ def proof(trimmed: Cut, config: PeConfig) -> Proof:
 
 def failed(found: Proof) -> set[str]:
     return {goal for failure in found.failures for goal in failure.goals}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def kept_graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What one test makes of the full unit serves the others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VIP_BUILD_DIR", str(tmp_path_factory.mktemp("graphs")))
-        yield
 
 
 @pytest.mark.parametrize("config", [SUMS, PRODUCTS])
