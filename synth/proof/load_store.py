@@ -10,7 +10,7 @@ from isa.table import Opcode, Unit
 from pe.load_store_ports import BYTE_BITS, COLUMN_BITS, load_table_entry, register_encodings
 
 from .relation import Condition, Ghost, Invariant, Relation, View
-from .rows import codes_of, entry_values, is_aligned, transfer_values
+from .rows import codes_of, entry_values, held, is_aligned, transfer_values
 
 __all__ = ["load_store_relation"]
 
@@ -24,7 +24,14 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
     configs = (full, trimmed)
     _work(relation, configs, unit + "request.work", lambda v: v[unit + "request.working"])
     _work(relation, configs, unit + "request.waiting", lambda v: v[unit + "request.waits"])
-    sent = unit + "request.request__"
+    sent = unit + "request.sent"
+
+    def offered(v: View) -> Value:
+        return v[unit + "request.request__valid"]
+
+    def stored(v: View) -> Value:
+        return offered(v) & v[sent + ".write"]
+
     relation.gates += [
         (r"load_store\.request\.kept", lambda v: v[unit + "request.opened"]),
         (r"load_store\.write__0__address", lambda v: v[unit + "tag_ready"]),
@@ -33,20 +40,22 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
             r"load_store\.request\.(formed\..*|from_register)",
             lambda v: v[unit + "request.formed_valid"],
         ),
-        (r"load_store\.request\.request__payload\..*", lambda v: v[sent + "valid"]),
+        (r"load_store\.request\.sent\..*", offered),
+        (r"load_store\.request\.(sent\.data|turn)", stored),
         (
-            r"load_store\.request\.request__payload\.data",
-            lambda v: v[sent + "valid"] & v[sent + "payload.write"],
+            r"load_store\.request\.place_formed",
+            lambda v: (
+                v[unit + "request.formed_valid"]
+                & v[unit + "request.formed.write"]
+                & ~v[unit + "request.from_register"]
+            ),
         ),
-        (r"memory__request__payload\..*", lambda v: v[sent + "valid"]),
-        (
-            r"memory__request__payload\.data",
-            lambda v: v[sent + "valid"] & v[sent + "payload.write"],
-        ),
+        (r"memory__request__payload\..*", offered),
+        (r"memory__request__payload\.data", stored),
     ]
     opcodes = {row.opcode for row in trimmed.rows}
-    held = {Opcode.LD_REG: "response.result_valid", Opcode.ST_REG: "request.value_held"}
-    for opcode, flag in held.items():
+    values = {Opcode.LD_REG: "response.result_valid", Opcode.ST_REG: "request.value_held"}
+    for opcode, flag in values.items():
         if opcode not in opcodes:
             relation.invariants.append(
                 Invariant(f"no {flag} without its instruction", _never(unit + flag))
@@ -68,7 +77,15 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
         memory_request(full.address_bits, full.tag_bits),
         memory_request(trimmed.address_bits, trimmed.tag_bits),
     )
-    relation.layouts["memory__request__payload"] = relation.layouts["load_store.request.formed"]
+    for port in ("load_store.request.sent", "memory__request__payload"):
+        relation.layouts[port] = relation.layouts["load_store.request.formed"]
+    if Opcode.ST_SRAM not in opcodes:
+        relation.invariants.append(
+            Invariant(
+                "no word to store is turned without the instruction that stores words",
+                lambda f, t: ~stored(f) | (held(f, unit + "request.turn") == 0),
+            )
+        )
     _response(relation, configs)
 
 
