@@ -20,8 +20,9 @@ __all__ = [
     "write_aiger",
 ]
 
-#: Most inputs of which all values are tried.
-_TRIED = 18
+#: Most inputs of which all values are tried, and most nodes that are followed, of 8 KiB each.
+_TRIED = 16
+_FOLLOWED = 20_000
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ def _copied(graph: Graph, node: int, literals: dict[int, int], builder: "Gates")
 
 def is_refuted(graph: Graph, output: str) -> bool:
     """Whether ``output`` is seen to be 0 for all inputs, by trying all values of those that its
-    last term depends on; False also if these are more than :data:`_TRIED`."""
+    last term depends on; False also if that takes too much."""
     term = max(_terms(graph, graph.outputs[output]))
     if term < 2:
         return term == 0
@@ -247,7 +248,7 @@ def is_refuted(graph: Graph, output: str) -> bool:
             if node >= first_gate:
                 pending += (literal >> 1 for literal in graph.gates[node - first_gate])
     read = sorted(node for node in cone if node < first_gate)
-    if len(read) > _TRIED:
+    if len(read) > _TRIED or len(cone) > _FOLLOWED:
         return False
     ones = (1 << (1 << len(read))) - 1
     values = {0: 0}

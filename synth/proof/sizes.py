@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 
 from hdl.config import PeConfig
 from isa.faults import FaultCause
-from isa.launch import START_VL
+from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MAX_FX, ScalarOp, Unit
 from pe.arc import RANGES, UNIT_BYTES, Arc
 from pe.encodings import ControlOp, Encodings, IssueClass
@@ -164,11 +164,11 @@ def _settings(configs: Configs) -> Relation:
         )
     if features.matrices and "set.mr" not in keys:
         relation.invariants.append(
-            Invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_VL)
+            Invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_MR)
         )
     if features.fractions and "set.fx" not in keys:
         relation.invariants.append(
-            Invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == 0)
+            Invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == START_FX)
         )
     return relation
 
