@@ -86,8 +86,8 @@ class Neighbours:
             last: it is the sweep's last step.
         """
         own, nothing = self.own, (self.own.base, self.own.base)
-        both = direction.reverse or len(team) < own.members
-        if last and both:
+        # Who sweeps one way only is through with it; others come here once more.
+        if last and (direction.reverse or len(team) < own.members):
             flags = [own.arrival(member)]
             if self.before is not None and self.behind is not None:
                 flags += [self.before.from_behind(member), self.behind.from_before(member)]
