@@ -67,9 +67,10 @@ def draw_trims(
         "work for energy": {row.name: 1 / (1 - (row.power_saved or 0)) for row in powered},
     }
     _bars(right, names, gained)
-    places = [names.index(name) for name in simulated]
-    measured = [one["throughput_gain"] for one in simulated.values()]
-    right.plot(measured, places, "kD", markersize=5, label="throughput, simulated")
+    if simulated:
+        places = [names.index(name) for name in simulated]
+        measured = [one["throughput_gain"] for one in simulated.values()]
+        right.plot(measured, places, "kD", markersize=5, label="throughput, simulated")
     right.axvline(_SCRATCH_GAIN, color="C0", linewidth=1.2, linestyle="--")
     right.set(xlim=(0, None), xlabel=f"gained, times (throughput: {DEVICE}, filled)")
     for axes in (left, right):
