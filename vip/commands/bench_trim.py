@@ -15,16 +15,19 @@ from ..output import check_outputs, write_json
 from ..trim_bench import QUICK, measure_trims
 from ..trim_figure import draw_trims
 from ..trim_gain import DEVICE, Gains, estimate_gains, results, simulate_gain
-from ..trim_rows import CELLS, POWER_MHZ, SAVED, TrimRow
+from ..trim_rows import CELLS, POWER_MHZ, TrimRow
 from .options import JsonOption
 
 __all__ = ["trim"]
+
+#: Measures of area that fit the table; all are in the JSON.
+_SHOWN = ("ffs", "luts")
 
 
 def _show(rows: list[TrimRow], gains: Gains) -> None:
     table = Table(title="Saved by trimming", box=box.SIMPLE)
     table.add_column("engine for", no_wrap=True)
-    for heading in ("FFs", "LUTs", "DSPs", "RAMs", "mW", "cycles", "engines", "gain"):
+    for heading in ("FFs", "LUTs", "mW", "cycles", "engines", "gain"):
         table.add_column(heading, justify="right")
     table.add_column("results")
     for row in rows:
@@ -33,7 +36,7 @@ def _show(rows: list[TrimRow], gains: Gains) -> None:
         power, gain = row.power_saved, gains[row.name]
         table.add_row(
             row.name,
-            *(f"{row.saved(measure):.0%}" for measure in SAVED.values()),
+            *(f"{row.saved(measure):.0%}" for measure in _SHOWN),
             "" if power is None else f"{power:.0%}",
             cycles,
             f"{gain.engines_full}/{gain.engines_trimmed}",
