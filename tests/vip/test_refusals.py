@@ -130,7 +130,7 @@ def engines(monkeypatch):
         left = list(results)
 
         class Simulation:
-            def __init__(self, config, *, watched=False):
+            def __init__(self, config, *, watched=False, ports_only=False):
                 self.config = config
 
             def __enter__(self):
