@@ -119,7 +119,6 @@ class _Analysis:
         self.macros = macros
         self.nets: dict[int, _Net] = {}
         self.register = port_register(library)
-        self.inputs: dict[str, list[Arc]] = {}
 
     def net(self, bit: int) -> _Net:
         found = self.nets.get(bit)
