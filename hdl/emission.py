@@ -255,7 +255,9 @@ class _Emitter:
                 if len(indices) == 1 and base != top:
                     names[index] = base
                     continue
-                key = f"{self._modules[index].where} {self._modules[index].parameters}"
+                # Without the Python module: names stay when a source file moves.
+                module = self._modules[index]
+                key = f"{type(module.component).__qualname__} {module.parameters}"
                 names[index] = f"{base}_{hashlib.sha256(key.encode()).hexdigest()[:6]}"
         if len(set(names.values())) != len(names):
             raise EmissionError("two modules of the design would get the same name")

@@ -66,7 +66,9 @@ def describe(value: object) -> str:
     if isinstance(value, (Shape, data.Layout, wiring.Signature)):
         return repr(value)
     if isinstance(value, type) and issubclass(value, Enum):
-        return f"{value.__module__}.{value.__qualname__}"
+        # Not its Python module: names in Verilog stay when a source file moves.
+        members = ", ".join(f"{item.name}={describe(item.value)}" for item in value)
+        return f"{value.__qualname__}({members})"
     raise ParameterError(
         f"a parameter of type {type(value).__qualname__} is not plain data (number, text, "
         f"enumeration, frozen dataclass, frozenset, tuple or shape)"

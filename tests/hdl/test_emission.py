@@ -110,6 +110,15 @@ def test_configurations_get_names_that_do_not_depend_on_order() -> None:
         assert forward.modules[name] == backward.modules[name]
 
 
+def test_names_stay_when_a_source_file_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = emit(Bank((1, 2, 3)), "bank")
+    for kind in (StepCounter, Bank):
+        monkeypatch.setattr(kind, "__module__", "somewhere.else_")
+    after = emit(Bank((1, 2, 3)), "bank")
+    assert list(after.modules) == list(before.modules)
+    assert after.classes["bank"].startswith("somewhere.else_")
+
+
 def test_module_that_is_called_like_the_top_gets_another_name() -> None:
     emission = emit(Bank((1,)), "inverter")
     assert list(emission.modules)[-1] == "inverter"
