@@ -1,54 +1,76 @@
 """The ``vip`` command."""
 
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 
 import typer
-from typer.core import TyperGroup
 
 from .errors import run_command
+from .lazy import Entry, LazyGroup
 
 __all__ = ["app", "main"]
 
-#: Command -> module of :mod:`vip.commands` and the function or group there, in the help's order.
-_COMMANDS = {
-    "demo": ("demo", "demo"),
-    "asm": ("assembly", "asm"),
-    "disasm": ("assembly", "disasm"),
-    "run": ("assembly", "run"),
-    "cosim": ("cosim", "app"),
-    "generate": ("generate", "generate"),
-    "synth": ("synth", "synth"),
-    "timing": ("timing", "timing"),
-    "power": ("power", "power"),
-    "report": ("report", "report"),
-    "trim": ("trim", "trim"),
-    "prove": ("prove", "prove_command"),
-    "bench": ("bench", "app"),
-}
 
+class Commands(LazyGroup):
+    """All commands: most need few of the rooms, and help needs none."""
 
-class _LazyGroup(TyperGroup):
-    """Commands that are imported when they are asked for: most need few of the rooms."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, name = _COMMANDS[cmd_name]
-        found = getattr(import_module(f".commands.{module}", __package__), name)
-        if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name)(found)
-        return typer.main.get_command(alone)
+    entries: ClassVar[dict[str, Entry]] = {
+        "demo": Entry(
+            "demo",
+            "demo",
+            "Depth from stereo on one engine: cosimulation, picture, Verilog, area, and trimming.",
+        ),
+        "asm": Entry("assembly", "asm", "Assemble a program."),
+        "disasm": Entry(
+            "assembly",
+            "disasm",
+            "Turn a program back into assembly that assembles to the same words.",
+        ),
+        "run": Entry("assembly", "run", "Run a program on the instruction set simulator."),
+        "cosim": Entry(
+            "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
+        ),
+        "generate": Entry(
+            "generate",
+            "generate",
+            "Write hierarchical Verilog, a file a module, with its configuration and lint waivers.",
+        ),
+        "synth": Entry(
+            "synth",
+            "synth",
+            "Synthesise with Yosys and report the area of each unit; or place and route on an "
+            "FPGA.",
+        ),
+        "timing": Entry(
+            "timing",
+            "timing",
+            "Time the mapped engine at corners, with our static timing and with OpenSTA where "
+            "installed.",
+        ),
+        "power": Entry("power", "power", "Estimate the power of an engine that runs a kernel."),
+        "report": Entry(
+            "report",
+            "report",
+            "Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.",
+        ),
+        "trim": Entry(
+            "trim",
+            "trim",
+            "Rebuild the engine with what programs need, and compare it with the full one.",
+        ),
+        "prove": Entry(
+            "prove",
+            "prove_command",
+            "Prove that engines trimmed to programs do what the full one does.",
+        ),
+        "bench": Entry(
+            "bench", "app", "Measure bandwidth, kernels, trimming and what they rest on."
+        ),
+    }
 
 
 app = typer.Typer(
     name="vip",
-    cls=_LazyGroup,
+    cls=Commands,
     help="Generate, simulate, measure and trim the VIP inference processor.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

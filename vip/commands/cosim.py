@@ -44,7 +44,7 @@ from .options import JsonOption, PresetOption
 __all__ = ["app", "bp_report", "scene_of", "show_bp"]
 
 app = typer.Typer(
-    help="Run programs on the Verilog of a processing engine (Verilator under cocotb).",
+    help="Run programs on the Verilog of an engine, a vault or a chip.",
     no_args_is_help=True,
 )
 

@@ -1,0 +1,59 @@
+"""Help: complete, like that of the commands themselves, and fast."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from vip.cli import Commands, app
+from vip.commands.bench import Benches
+
+#: Seconds of processor time that help may take; wall-clock time depends on what else runs.
+_LIMIT = 0.4
+
+
+@pytest.mark.parametrize("group", [Commands, Benches])
+def test_listed_summaries_are_those_of_the_commands(group):
+    loader = group(name="vip")
+    for name, entry in group.entries.items():
+        command = loader.load(name)
+        assert command.name == name
+        assert " ".join(command.help.split("\n\n")[0].split()) == entry.summary
+
+
+def test_every_command_is_listed_by_name(vip):
+    code, text, _ = vip("--help")
+    assert code == 0
+    assert all(f"│ {name} " in text for name in Commands.entries)
+    code, text, _ = vip("bench", "--help")
+    assert code == 0
+    assert all(f"│ {name} " in text for name in Benches.entries)
+
+
+def test_a_misspelt_command_gets_a_suggestion(vip):
+    code, _, err = vip("assm", "a.s")
+    assert code == 2
+    assert "'asm'" in err
+
+
+def test_groups_complete_their_commands():
+    command = typer.main.get_command(app)
+    with command.make_context("vip", ["cosim"], resilient_parsing=True) as context:
+        _, group, _ = command.resolve_command(context, ["cosim"])
+        assert set(group.list_commands(context)) == {"bp", "program"}
+
+
+def test_help_takes_little_time():
+    best = float("inf")
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", "from vip.cli import main; main()", "--help"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert best <= _LIMIT
