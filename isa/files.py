@@ -1,38 +1,149 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and reading that is limited to files of a sane size."""
 
 import errno
 import os
+import shutil
+import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
-__all__ = ["write_atomically"]
+__all__ = ["check_regular", "copy_atomically", "read_bytes", "write_atomically"]
+
+#: Of a temporary file's name, so that it is legal wherever the file's own is.
+_SHOWN = 40
+
+
+def read_bytes(path: Path | str, most: int) -> bytes:
+    """The contents of the regular file ``path``.
+
+    Parameters:
+        most: bytes that it may have.
+
+    Raises:
+        OSError: it can't be read, has more than ``most`` bytes, or is no regular file: pipes and
+            devices are never opened, as they may block or never end. The exception names ``path``.
+    """
+    name = str(path)
+    check_regular(path)
+    # It may be another file by now; opening a pipe without a writer must not block then.
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        held = os.fstat(handle)
+        if not stat.S_ISREG(held.st_mode):
+            raise _not_regular(name)
+        content = b"" if held.st_size > most else file.read(most + 1)
+    if held.st_size > most or len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", name)
+    return content
+
+
+def check_regular(path: Path | str) -> int:
+    """Bytes of the regular file ``path``, without opening it.
+
+    Raises:
+        OSError: there is none, or it is something else. The exception names ``path``.
+    """
+    name = str(path)
+    try:
+        held = os.stat(path)
+    except ValueError as error:
+        # A name with a NUL.
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name) from error
+    if stat.S_ISDIR(held.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if not stat.S_ISREG(held.st_mode):
+        raise _not_regular(name)
+    return held.st_size
+
+
+def _not_regular(name: str) -> OSError:
+    return OSError(errno.EINVAL, "it is a pipe or device, no regular file", name)
 
 
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Write ``content`` to ``path`` so that no reader ever sees a part of it.
 
+    A link is followed and stays; the file that it names is replaced. A file that is replaced keeps
+    its mode, and its owner where the user may give that. Devices and pipes are written to, never
+    replaced.
+
     Raises:
-        OSError: it can't be written; what was there before is unchanged. The exception names
-            ``path``, not the temporary file.
+        OSError: it can't be written; what was there before is unchanged, but for a device or pipe.
+            The exception names ``path``, not the temporary file.
     """
+    _write(path, lambda file: file.write(content))
+
+
+def copy_atomically(source: Path, path: Path) -> None:
+    """Write the contents of the file ``source`` to ``path``; see :func:`write_atomically`.
+
+    Raises:
+        OSError: as there, or ``source`` can't be read.
+    """
+    with source.open("rb") as contents:
+        _write(path, lambda file: shutil.copyfileobj(contents, file))
+
+
+def _write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     try:
-        _write(path, content)
+        _write_to(path, fill)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
-def _write(path: Path, content: bytes | memoryview) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def _write_to(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
     try:
+        before = os.stat(path)
+    except FileNotFoundError:
+        before = None
+    if before is None or stat.S_ISREG(before.st_mode):
+        _replace(Path(os.path.realpath(path)), before, fill)
+    elif stat.S_ISDIR(before.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    else:
+        _write_through(path, fill)
+
+
+def _write_through(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
+    # A pipe that nobody reads is refused, where waiting for a reader might be for ever.
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as file:
+        fill(file)
+
+
+def _replace(
+    target: Path, before: os.stat_result | None, fill: Callable[[IO[bytes]], object]
+) -> None:
+    if before is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:_SHOWN]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            fill(file)
+            _take_over(handle, before)
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _take_over(handle: int, before: os.stat_result | None) -> None:
+    """Give the new file the mode and owner of the one ``before`` it, or the usual mode."""
+    if before is None:
         # mkstemp lets only the owner read; a file of the user's gets the usual rights.
         mask = os.umask(0)
         os.umask(mask)
         os.fchmod(handle, 0o666 & ~mask)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        return
+    made = os.fstat(handle)
+    if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(handle, before.st_uid, before.st_gid)
+        except PermissionError:
+            # Of another user: then neither may its bits for running as that user stay.
+            os.fchmod(handle, before.st_mode & 0o777)
+            return
+    os.fchmod(handle, stat.S_IMODE(before.st_mode))

@@ -15,6 +15,7 @@ from typing import Any
 from cocotb_tools.runner import get_runner
 
 from isa.errors import VipError
+from isa.files import copy_atomically
 
 from .bench import ADDRESS_VARIABLE
 from .jobs import failure_reason
@@ -172,7 +173,5 @@ class Session:
         self._listener.close()
         wave = self._wave
         if keep_trace and wave and self.trace and wave.is_file():
-            partial = self.trace.with_name(f".{self.trace.name}.part")
-            partial.write_bytes(wave.read_bytes())
-            partial.replace(self.trace)
+            copy_atomically(wave, self.trace)
         self._files.cleanup()

@@ -196,7 +196,8 @@ def _check(target: Path) -> None:
 
 
 def _write(target: Path, files: dict[str, str]) -> None:
-    target = Path(os.path.abspath(target))
+    # Of a link, the folder that it names is replaced.
+    target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
         new = Path(folder) / "new"

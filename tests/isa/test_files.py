@@ -1,8 +1,12 @@
+import os
+import socket
+import stat
+import threading
 from pathlib import Path
 
 import pytest
 
-from isa.files import write_atomically
+from isa.files import copy_atomically, read_bytes, write_atomically
 
 
 def test_an_error_names_the_path_that_was_given(tmp_path: Path) -> None:
@@ -22,3 +26,113 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     write_atomically(path, b"after")
     assert path.read_bytes() == b"after"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    path.chmod(0o640)
+    write_atomically(path, b"after")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target = tmp_path / "folder" / "target"
+    link = tmp_path / "link"
+    link.symlink_to("folder/target")
+    for content in (b"made", b"replaced"):
+        write_atomically(link, content)
+        assert link.is_symlink()
+        assert target.read_bytes() == content
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "link", "target"]
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    with pytest.raises(OSError, match="symbolic links"):
+        write_atomically(loop, b"x")
+
+
+def _read_all(pipe: Path, found: list[bytes]) -> None:
+    found.append(pipe.read_bytes())
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="No such device"):
+        write_atomically(pipe, b"nobody reads")
+    found: list[bytes] = []
+    reader = threading.Thread(target=_read_all, args=(pipe, found))
+    reader.start()
+    content = bytes(range(256)) * 1000
+    while reader.is_alive():
+        try:
+            write_atomically(pipe, content)
+            break
+        except OSError:
+            continue
+    reader.join()
+    assert found == [content]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_socket_is_refused_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        with pytest.raises(OSError, match="No such device"):
+            write_atomically(path, b"x")
+    assert stat.S_ISSOCK(path.stat().st_mode)
+
+
+def test_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        device.read_bytes()
+    except OSError:
+        pytest.skip("devices can't be made or used here")
+    before = device.stat()
+    write_atomically(device, b"x")
+    copy_atomically(Path(__file__), device)
+    after = device.stat()
+    assert (after.st_ino, after.st_mode, after.st_rdev) == (
+        before.st_ino,
+        before.st_mode,
+        before.st_rdev,
+    )
+    assert list(tmp_path.iterdir()) == [device]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
+def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    path.chmod(0o400)
+    with pytest.raises(PermissionError):
+        write_atomically(path, b"after")
+    assert path.read_bytes() == b"before"
+
+
+def test_a_long_name_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 255)
+    write_atomically(path, b"x")
+    assert path.read_bytes() == b"x"
+
+
+def test_reading_is_limited_to_regular_files_of_a_size(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert read_bytes(path, 5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes") as refused:
+        read_bytes(path, 4)
+    assert refused.value.filename == str(path)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "/dev/zero"):
+        with pytest.raises(OSError, match="no regular file"):
+            read_bytes(tmp_path / name, 5)
+    with pytest.raises(IsADirectoryError):
+        read_bytes(tmp_path, 5)
+    with pytest.raises(FileNotFoundError):
+        read_bytes(tmp_path / "none", 5)

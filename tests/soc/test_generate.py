@@ -127,7 +127,7 @@ def test_it_is_verilog_2005(generated: Generated, kind: SramKind) -> None:
     waivers = str(folder / "waivers.vlt")
     assert verilator_lint(folder, "--language", "1364-2005", waivers) == ""
     if icarus := shutil.which("iverilog"):
-        command = [icarus, "-g2005", "-Wall", "-Wno-timescale", "-s", "pe", "-o", os.devnull]
+        command = [icarus, "-g2005", "-Wall", "-Wno-timescale", "-s", "pe", "-t", "null"]
         result = subprocess.run(
             [*command, "-c", "filelist.f"], cwd=folder, capture_output=True, text=True, check=False
         )
@@ -217,7 +217,7 @@ def check_chip(folder: Path, name: str) -> None:
     commands += ["hierarchy -check -top chip", "proc", "check -assert"]
     assert "Found and reported 0 problems" in run_yosys(commands, what="reading")
     if icarus := shutil.which("iverilog"):
-        command = [icarus, "-g2005", "-Wall", "-Wno-timescale", "-s", "chip", "-o", os.devnull]
+        command = [icarus, "-g2005", "-Wall", "-Wno-timescale", "-s", "chip", "-t", "null"]
         result = subprocess.run(
             [*command, "-c", "filelist.f"], cwd=folder, capture_output=True, text=True, check=False
         )
@@ -253,6 +253,14 @@ def test_generated_directory_is_replaced(tmp_path: Path) -> None:
     generate(preset("pe-small"), folder)
     assert not (folder / "stubs").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["pe"]
+
+
+def test_a_link_to_a_directory_stays(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    generate(preset("pe-small"), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / MANIFEST).is_file()
 
 
 def test_empty_directory_is_used(tmp_path: Path) -> None:
