@@ -146,15 +146,22 @@ def launch_command(config: PeConfig) -> data.StructLayout:
 
 
 def status_layout() -> data.StructLayout:
-    """Status: ``state``, and after a fault its ``cause`` (see :class:`isa.faults.FaultCause`) and
-    ``pc``, the address of the faulting instruction (signed, and wide enough for every place that a
-    branch can reach, as it may leave the program on either side; :func:`pc_shape` has the
-    exception)."""
+    """Status of an engine.
+
+    Members:
+        state: :class:`PeState`.
+        cause, pc: after a fault, why (see :class:`isa.faults.FaultCause`) and the address of the
+            faulting instruction (signed, and wide enough for every place that a branch can reach,
+            as it may leave the program on either side; :func:`pc_shape` has the exception).
+        memory_error: memory answered an access of this launch with an error, whatever ``cause``
+            says; cleared by a launch.
+    """
     return data.StructLayout(
         {
             "state": PeState,
             "cause": max(FaultCause).bit_length(),
             "pc": signed(PC_BITS),
+            "memory_error": 1,
         }
     )
 

@@ -250,7 +250,12 @@ def _faults() -> str:
         "## Faults\n\nAn instruction that can't be executed has no effect: the engine stops and "
         "reports the cause and the word address of the instruction. Accesses that earlier "
         "instructions began are completed. Other engines go on. Of several causes the one with the "
-        "lowest number is reported.\n\n" + _table(("number", "cause", "when"), rows)
+        "lowest number is reported.\n\n" + _table(("number", "cause", "when"), rows) + "\n"
+        "An engine reports one cause, that which stopped it. Memory may answer an earlier access "
+        "with an error as well, before the fault or while the engine completes what it began; "
+        "the bit `memory_error` of the status reports that beside any cause, from the answer "
+        "until the next launch. While it is 1, stores of the program may be missing, whatever "
+        "the cause.\n"
     )
 
 

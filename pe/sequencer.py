@@ -1,7 +1,9 @@
 """Sequencer: launch, end and fault of a program."""
 
+from typing import Any
+
 from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib import stream
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -97,24 +99,41 @@ class Sequencer(Component):
         last = (1 << len(self.index)) - 1
         flush_cycles = _flush_cycles(config)
         flush = Signal(range(flush_cycles))
+        # What of the status is decided here; the rest has its register anyway.
+        layout = status_layout()
+        report: Any = Signal(
+            data.StructLayout({name: layout[name].shape for name in ("state", "cause", "pc")})
+        )
         failed = Signal()
         going = Signal()
         stop = Signal(name="late_stop")
         m.d.sync += stop.eq(self.stop)
         late = Signal()
-        m.d.comb += [late.eq(self.error), self.drop.eq(failed), self.run.eq(going)]
+        m.d.comb += [
+            late.eq(self.error),
+            self.drop.eq(failed),
+            self.run.eq(going),
+        ]
         with m.If(late):
             m.d.sync += failed.eq(1)
         late_cause: Value = Const(FaultCause.MEMORY_ERROR)
+        memory_error = failed
         if config.narrow:
-            broken = Signal(reset_less=True)
+            # What failed may as well be a value that does not fit.
+            broken = memory_error = Signal()
             with m.If(self.error):
                 m.d.sync += broken.eq(1)
             with m.If(self.unfit):
                 m.d.comb += late.eq(1)
-            with m.If(self.start):
+            with m.If(self.launch.valid & self.launch.ready):
                 m.d.sync += broken.eq(0)
             late_cause = Mux(broken, FaultCause.MEMORY_ERROR, FaultCause.REGISTER_RANGE)
+        m.d.comb += [
+            self.status.state.eq(report.state),
+            self.status.cause.eq(report.cause),
+            self.status.pc.eq(report.pc),
+            self.status.memory_error.eq(memory_error),
+        ]
 
         with m.FSM():
             with m.State("REST"):
@@ -124,8 +143,8 @@ class Sequencer(Component):
                         m.d.sync += self.words.eq(self.launch.payload.words)
                     m.d.sync += [
                         parameters.eq(self.launch.payload.parameters),
-                        self.status.state.eq(PeState.RUNNING),
-                        self.status.cause.eq(FaultCause.NONE),
+                        report.state.eq(PeState.RUNNING),
+                        report.cause.eq(FaultCause.NONE),
                         self.index.eq(0),
                         unfit_parameters.eq(
                             self.launch.payload.parameters[len(parameters) :].any()
@@ -149,23 +168,23 @@ class Sequencer(Component):
                         with m.If(unfit_parameters):
                             m.d.sync += [
                                 going.eq(0),
-                                self.status.pc.eq(0),
-                                self.status.cause.eq(FaultCause.REGISTER_RANGE),
+                                report.pc.eq(0),
+                                report.cause.eq(FaultCause.REGISTER_RANGE),
                             ]
                             m.next = "DRAIN"
             with m.State("RUN"):
                 m.d.comb += self.active.eq(1)
-                m.d.sync += self.status.pc.eq(self.pc)
+                m.d.sync += report.pc.eq(self.pc)
                 with m.If(self.cause != FaultCause.NONE):
-                    m.d.sync += self.status.cause.eq(self.cause)
+                    m.d.sync += report.cause.eq(self.cause)
                     m.next = "DRAIN"
                 with m.Elif(failed):
-                    m.d.sync += self.status.pc.eq(self.waiting_pc)
+                    m.d.sync += report.pc.eq(self.waiting_pc)
                     m.next = "DRAIN"
                 with m.Elif(self.halt | stop):
                     # In the next cycle it is too late to see what waited.
                     with m.If(late):
-                        m.d.sync += self.status.pc.eq(self.waiting_pc)
+                        m.d.sync += report.pc.eq(self.waiting_pc)
                     m.next = "DRAIN"
                 with m.If((self.cause != FaultCause.NONE) | failed | self.halt | stop):
                     m.d.sync += going.eq(0)
@@ -173,21 +192,21 @@ class Sequencer(Component):
                 m.d.comb += self.active.eq(1)
                 m.d.sync += flush.eq(flush_cycles - 1)
                 # Instructions before a halt may still wait for what now fails to come.
-                with m.If(late & ~failed & (self.status.cause == FaultCause.NONE)):
-                    m.d.sync += self.status.pc.eq(self.waiting_pc)
+                with m.If(late & ~failed & (report.cause == FaultCause.NONE)):
+                    m.d.sync += report.pc.eq(self.waiting_pc)
                 with m.If(self.done):
                     m.next = "FLUSH"
             with m.State("FLUSH"):
                 # Without counters this state is left at once.
                 m.d.sync += flush.eq(flush - 1)
                 with m.If(flush == 0):
-                    m.d.sync += self.status.state.eq(PeState.HALTED)
-                    with m.If(self.status.cause != FaultCause.NONE):
-                        m.d.sync += self.status.state.eq(PeState.FAULTED)
+                    m.d.sync += report.state.eq(PeState.HALTED)
+                    with m.If(report.cause != FaultCause.NONE):
+                        m.d.sync += report.state.eq(PeState.FAULTED)
                     with m.Elif(failed):
                         m.d.sync += [
-                            self.status.cause.eq(late_cause),
-                            self.status.state.eq(PeState.FAULTED),
+                            report.cause.eq(late_cause),
+                            report.state.eq(PeState.FAULTED),
                         ]
                     m.next = "REST"
         # Nothing may issue on the data of a failed load.

@@ -122,6 +122,7 @@ class CosimResult:
     Attributes:
         state: ``HALTED`` or ``FAULTED``.
         cause, pc: of a fault; ``pc`` means nothing without one.
+        memory_error: memory answered an access with an error, whatever ``cause`` says.
         cycles: from launch to end as the host sees it, so with the engine's start-up and the wait
             for its units; the counter ``CYCLES`` has the program's own.
         counters: by name of :class:`hdl.counters.PeCounter`.
@@ -141,6 +142,7 @@ class CosimResult:
     scratchpad: bytes
     wall_seconds: float
     in_flight: tuple[int, int] | None = None
+    memory_error: bool = False
 
     @property
     def cycles_per_second(self) -> float:
@@ -291,6 +293,7 @@ class PeSimulation:
             scratchpad=bytes.fromhex(result.scratchpad),
             wall_seconds=result.wall_seconds,
             in_flight=result.in_flight,
+            memory_error=result.memory_error,
         )
 
     def _whole(self, value: int) -> int:

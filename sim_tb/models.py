@@ -112,6 +112,7 @@ class _HostResult(ctypes.Structure):
         ("pc", c_int32),
         ("state", c_uint32),
         ("cause", c_uint32),
+        ("memory_error", c_uint32),
         ("outcome", c_uint32),
     )
 
@@ -179,6 +180,7 @@ class HostResult:
     state: int
     cause: int
     pc: int
+    memory_error: bool
     wall_seconds: float
     registers: tuple[int, ...] = ()
     scratchpad: str = ""
@@ -305,6 +307,7 @@ class HostModel:
             "state": int(raw.state),
             "cause": int(raw.cause),
             "pc": int(raw.pc),
+            "memory_error": bool(raw.memory_error),
         }
 
     def arrays(self) -> dict[tuple[str, str], tuple[int, int]]:

@@ -75,12 +75,11 @@ uint64_t vip_host_cycles(int32_t engine) { return g_hosts[engine].cycles; }
 void vip_host_result(int32_t engine, VipHostResult* result) { *result = g_hosts[engine].result; }
 
 int32_t vip_host_cycle(int32_t engine, uint8_t load_ready, uint8_t launch_ready, uint32_t state,
-                       uint32_t cause, int32_t pc, uint64_t counter_value, uint8_t failed,
-                       uint8_t* reset, uint8_t* load_valid, uint32_t* load_address,
-                       uint32_t* load_word, uint8_t* launch_valid,
-                       uint32_t* launch_words, uint64_t* launch_parameters, uint8_t* stop,
-                       uint32_t* counter_index, uint32_t* pe_index, uint32_t* vault, uint32_t* slot,
-                       uint32_t* pe_count) {
+                       uint32_t cause, int32_t pc, uint8_t memory_error, uint64_t counter_value,
+                       uint8_t failed, uint8_t* reset, uint8_t* load_valid, uint32_t* load_address,
+                       uint32_t* load_word, uint8_t* launch_valid, uint32_t* launch_words,
+                       uint64_t* launch_parameters, uint8_t* stop, uint32_t* counter_index,
+                       uint32_t* pe_index, uint32_t* vault, uint32_t* slot, uint32_t* pe_count) {
     Host& host = g_hosts[engine];
     if (failed && host.phase != Phase::kIdle && host.phase != Phase::kReset) host.end(kViolation);
     // What the previous call drove was seen by the engine in the cycle that ends now.
@@ -113,6 +112,7 @@ int32_t vip_host_cycle(int32_t engine, uint8_t load_ready, uint8_t launch_ready,
                 host.result.state = state;
                 host.result.cause = cause;
                 host.result.pc = pc;
+                host.result.memory_error = memory_error;
                 if (requests_in_flight(engine)) host.result.outcome = kInFlight;
                 host.enter(Phase::kCounters);
                 break;

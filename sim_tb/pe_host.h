@@ -24,6 +24,7 @@ struct VipHostResult {
     int32_t pc;
     uint32_t state;
     uint32_t cause;
+    uint32_t memory_error;  // 1: memory answered an access with an error
     uint32_t outcome;  // 0: ended, 1: stopped at max_cycles, 2: did not even stop, 3: memory port's
                        // rules broken, 4: ended with requests in flight
 };
@@ -38,11 +39,11 @@ uint64_t vip_host_cycles(int32_t engine);
 void vip_host_result(int32_t engine, VipHostResult* result);
 // One clock cycle; the arguments are those of pe_host.sv. Returns 1 while there is nothing to do.
 int32_t vip_host_cycle(int32_t engine, uint8_t load_ready, uint8_t launch_ready, uint32_t state,
-                       uint32_t cause, int32_t pc, uint64_t counter_value, uint8_t failed,
-                       uint8_t* reset, uint8_t* load_valid, uint32_t* load_address,
+                       uint32_t cause, int32_t pc, uint8_t memory_error, uint64_t counter_value,
+                       uint8_t failed, uint8_t* reset, uint8_t* load_valid, uint32_t* load_address,
                        uint32_t* load_word, uint8_t* launch_valid, uint32_t* launch_words,
-                       uint64_t* launch_parameters, uint8_t* stop, uint32_t* counter_index, uint32_t* pe_index, uint32_t* vault, uint32_t* slot,
-                       uint32_t* pe_count);
+                       uint64_t* launch_parameters, uint8_t* stop, uint32_t* counter_index,
+                       uint32_t* pe_index, uint32_t* vault, uint32_t* slot, uint32_t* pe_count);
 // The public arrays of the design, one a line: scope, name, bits of an element, elements.
 const char* vip_host_arrays();
 // Address of the elements of such an array (1, 2, 4 or 8 bytes each), or null.

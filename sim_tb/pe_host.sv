@@ -17,7 +17,7 @@ module vip_pe_host #(
     input logic launch_ready,
     output logic [PC_BITS+64:0] launch_payload,
     output logic stop,
-    input logic [CAUSE_BITS+STATUS_PC_BITS+1:0] status,
+    input logic [CAUSE_BITS+STATUS_PC_BITS+2:0] status,
     output logic [3:0] counter_index,
     input logic [COUNTER_BITS-1:0] counter_value,
     output logic [15:0] pe_index,
@@ -32,6 +32,7 @@ module vip_pe_host #(
       input int unsigned state,
       input int unsigned cause,
       input int pc,
+      input bit memory_error,
       input longint unsigned counter_value,
       input bit failed,
       output bit reset,
@@ -52,6 +53,7 @@ module vip_pe_host #(
   wire [1:0] state = status[1:0];
   wire [CAUSE_BITS-1:0] cause = status[2+:CAUSE_BITS];
   wire signed [STATUS_PC_BITS-1:0] pc = status[2+CAUSE_BITS+:STATUS_PC_BITS];
+  wire memory_error = status[2+CAUSE_BITS+STATUS_PC_BITS];
 
   bit next_reset, next_load_valid, next_launch_valid, next_stop;
   int unsigned next_load_address, next_load_word, next_launch_words, next_counter_index;
@@ -70,7 +72,8 @@ module vip_pe_host #(
   // verilator lint_off BLKSEQ
   always_ff @(posedge clk) begin
     next_idle = vip_host_cycle(
-        ENGINE, load_ready, launch_ready, 32'(state), 32'(cause), 32'(pc), 64'(counter_value),
+        ENGINE, load_ready, launch_ready, 32'(state), 32'(cause), 32'(pc),
+        memory_error, 64'(counter_value),
         failed, next_reset, next_load_valid, next_load_address, next_load_word,
         next_launch_valid, next_launch_words, next_parameters, next_stop, next_counter_index,
         next_pe_index, next_vault, next_slot, next_pe_count

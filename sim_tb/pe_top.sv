@@ -20,7 +20,7 @@ module vip_pe_top #(
   logic load_valid, load_ready, launch_valid, launch_ready, stop;
   logic [PC_BITS+31:0] load_payload;
   logic [PC_BITS+64:0] launch_payload;
-  logic [CAUSE_BITS+STATUS_PC_BITS+1:0] status;
+  logic [CAUSE_BITS+STATUS_PC_BITS+2:0] status;
   logic [3:0] counter_index;
   logic [COUNTER_BITS-1:0] counter_value;
   logic [15:0] pe_index, vault, slot, pe_count;

@@ -68,6 +68,7 @@ class EngineResult:
     state: int
     cause: int
     pc: int
+    memory_error: bool
 
 
 @dataclass(frozen=True, kw_only=True)

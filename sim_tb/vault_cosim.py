@@ -41,6 +41,7 @@ class PeResult:
         slot: of the engine.
         state: ``HALTED`` or ``FAULTED``.
         cause, pc: of a fault; ``pc`` means nothing without one.
+        memory_error: memory answered an access with an error, whatever ``cause`` says.
         cycles: from launch to end as the host sees it.
         counters: by name of :class:`hdl.counters.PeCounter`.
     """
@@ -51,6 +52,7 @@ class PeResult:
     pc: int
     cycles: int
     counters: dict[str, int]
+    memory_error: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +211,7 @@ def _engine(slot: int, engine: EngineResult) -> PeResult:
         state=PeState(engine.state),
         cause=FaultCause(engine.cause),
         pc=engine.pc,
+        memory_error=engine.memory_error,
         cycles=engine.cycles,
         counters={item.name: engine.counters[item] for item in PeCounter},
     )

@@ -189,8 +189,14 @@ class Host:
         """What PE ``pe`` does."""
         await self._chosen([pe])
         word = await self._read(PE, "STATUS", page=pe)
-        state, cause, pc = (field.extract(word) for field in PE.register("STATUS").fields)
-        return PeStatus(pe=pe, state=PeState(state), cause=FaultCause(cause), pc=pc)
+        found = {field.name: field.extract(word) for field in PE.register("STATUS").fields}
+        return PeStatus(
+            pe=pe,
+            state=PeState(found["state"]),
+            cause=FaultCause(found["cause"]),
+            pc=found["pc"],
+            memory_error=bool(found["memory_error"]),
+        )
 
     async def faults(self) -> tuple[FaultReport, ...]:
         """Why and where each of the PEs stopped that stand at a fault."""
@@ -205,6 +211,7 @@ class Host:
                     slot=pe % identity.pes_per_vault,
                     cause=status.cause,
                     pc=status.pc,
+                    memory_error=status.memory_error,
                     instruction=instruction_at(self._programs.get(pe, ()), status.pc),
                 )
             )

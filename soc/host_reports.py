@@ -52,12 +52,18 @@ class ChipIdentity:
 
 @dataclass(frozen=True, kw_only=True)
 class PeStatus:
-    """What PE ``pe`` does; ``cause`` and ``pc`` (words) are of the fault, if it stands at one."""
+    """What PE ``pe`` does.
+
+    Attributes:
+        state: as of now. cause, pc: of the fault, if it stands at one; ``pc`` in words.
+        memory_error: memory answered an access of this launch with an error, whatever the cause.
+    """
 
     pe: int
     state: PeState
     cause: FaultCause
     pc: int
+    memory_error: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +74,8 @@ class FaultReport:
         pe, vault, slot: which. cause: why. pc: address of the instruction, in words.
         instruction: its text, or "" if the driver did not load the PE, the address lies outside
             the program, or the word is no instruction.
+        memory_error: memory answered an access with an error, too or as the cause: what the
+            program stored may be missing.
     """
 
     pe: int
@@ -76,12 +84,16 @@ class FaultReport:
     cause: FaultCause
     pc: int
     instruction: str
+    memory_error: bool
 
     def __str__(self) -> str:
         where = f"PE {self.pe} (vault {self.vault}, slot {self.slot})"
         cause = self.cause.name.lower().replace("_", " ")
-        return f"{where}: {cause} at word {self.pc}" + (
-            f": {self.instruction}" if self.instruction else ""
+        both = self.memory_error and self.cause is not FaultCause.MEMORY_ERROR
+        return (
+            f"{where}: {cause} at word {self.pc}"
+            + (f": {self.instruction}" if self.instruction else "")
+            + ("; also a memory error" if both else "")
         )
 
 

@@ -259,6 +259,13 @@ PE = Block(
             doc="What the PE does, and after a fault, why and where it stopped.",
             fields=(
                 Field(name="state", low=0, bits=2, doc="State.", values=PeState),
+                Field(
+                    name="memory_error",
+                    low=2,
+                    bits=1,
+                    doc="Memory answered an access of this launch with an error, whatever the "
+                    "cause.",
+                ),
                 Field(name="cause", low=8, bits=8, doc="Cause of the fault.", values=FaultCause),
                 Field(
                     name="pc",

@@ -60,12 +60,12 @@ def front_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> No
 def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
     def ended(v: View) -> Value:
         ends = v["sequencer.failed"] & (v["sequencer.fsm_state"] > _RUN)
-        return (v["sequencer.status.cause"] != 0) | ends
+        return (v["sequencer.report.cause"] != 0) | ends
 
     relation.gates += [
-        (r"sequencer\.status\.pc", ended),
+        (r"sequencer\.report\.pc", ended),
         (r"control__status\.pc", lambda v: v["control__status.cause"] != 0),
-        (r"control__status\.pc", lambda v: v["sequencer.status.cause"] != 0),
+        (r"control__status\.pc", lambda v: v["sequencer.report.cause"] != 0),
         # Only its last value matters: then the program begins.
         (r"sequencer\.index", lambda v: v["sequencer.fsm_state"] != _CLEAR),
         (r"registers\.registers\.words:0", lambda v: v["sequencer.fsm_state"] != _CLEAR),
@@ -79,7 +79,7 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
         Invariant(
             "a running program has not faulted",
             lambda f, t: (
-                (f["sequencer.status.cause"] == 0)
+                (f["sequencer.report.cause"] == 0)
                 | ((f["sequencer.fsm_state"] != _CLEAR) & (f["sequencer.fsm_state"] != _RUN))
             ),
         ),

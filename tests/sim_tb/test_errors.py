@@ -59,3 +59,52 @@ def test_engine_runs_again_after_an_error(engine):
         result = engine.run(Job(words=words, image=image, max_cycles=10_000, reset=False))
         assert result.state is PeState.HALTED
         assert image.read(64, 8) == bytes(range(8))
+
+
+#: Programs that store where memory fails and end in another way: text, their own cause and word.
+OTHER_FAULTS = {
+    "end of the program": ("", FaultCause.PC_OUT_OF_PROGRAM, 3),
+    "illegal": (".word 0xffffffff\n", FaultCause.ILLEGAL_INSTRUCTION, 3),
+    "misaligned": ("st.reg [64-bit] r9, r9\n", FaultCause.MISALIGNED, 3),
+    "setting": ("set.vl r0\n", FaultCause.VECTOR_SETTING, 3),
+}
+
+
+@pytest.mark.parametrize("latency", [1, 2, 3, 4, 5, 6, 7, 8, 40])
+@pytest.mark.parametrize("name", OTHER_FAULTS)
+def test_a_memory_error_beside_another_fault_is_reported_too(engine, name, latency):
+    """The store is answered before the fault, with it, and while the engine drains."""
+    rest, cause, pc = OTHER_FAULTS[name]
+    words = assemble("mov r1, #4096\nmov r9, #3\nst.reg [64-bit] r1, r9\n" + rest).words
+    fails = MemoryBehaviour(latency=latency, errors=(4096, 8192))
+    with DramImage(1 << engine.config.address_bits) as image:
+
+        def run(memory, **options):
+            job = Job(words=words, image=image, max_cycles=10_000, memory=memory, **options)
+            return engine.run(job)
+
+        result = run(fails)
+        assert result.state is PeState.FAULTED
+        assert result.memory_error
+        if latency >= 8:
+            assert (result.cause, result.pc) == (cause, pc)
+        assert image.read(4096, 8) == bytes(8)
+        # The next launch has its own fault alone.
+        result = run(MemoryBehaviour(latency=latency), reset=False)
+        assert (result.cause, result.pc) == (cause, pc)
+        assert not result.memory_error
+        assert image.read(4096, 8) == (3).to_bytes(8, "little")
+
+
+def test_a_memory_error_alone_is_reported_as_cause_and_bit(engine):
+    text, _ = PROGRAMS["register"]
+    with DramImage(1 << engine.config.address_bits) as image:
+        job = Job(
+            words=assemble(text).words,
+            image=image,
+            max_cycles=10_000,
+            memory=MemoryBehaviour(errors=(4096, 8192)),
+        )
+        result = engine.run(job)
+    assert result.cause is FaultCause.MEMORY_ERROR
+    assert result.memory_error

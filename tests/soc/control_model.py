@@ -65,16 +65,17 @@ class Engine:
         self.state = PeState.IDLE
         self.cause = 0
         self.pc = 0
+        self.memory_error = 0
         self.program = {}
         self.launches = []
         self.shown = None
         self.index = 0
         self.cycle = 0
 
-    def end(self, cause=0, pc=0):
+    def end(self, cause=0, pc=0, memory_error=0):
         """Stop running, after a fault if there is a cause."""
         self.state = PeState.FAULTED if cause else PeState.HALTED
-        self.cause, self.pc = cause, pc
+        self.cause, self.pc, self.memory_error = cause, pc, memory_error
 
     def drive(self, ctx):
         """Drive the port for a cycle."""
@@ -84,7 +85,8 @@ class Engine:
             self.shown = self.state, self.cause
             ctx.set(port.load.ready, free)
             ctx.set(port.launch.ready, free)
-            ctx.set(port.status, {"state": self.state, "cause": self.cause, "pc": self.pc})
+            names = ("state", "cause", "pc", "memory_error")
+            ctx.set(port.status, {name: getattr(self, name) for name in names})
         # Both halves tell the time, and so whether they belong together.
         ctx.set(port.counter_value, (self.cycle & 0xFFF) << 32 | self.cycle << 4 | self.index)
 
@@ -104,7 +106,7 @@ class Engine:
             payload = ctx.get(port.launch.payload)
             self.launches.append((payload.words, payload.parameters))
             self.state = RUNNING
-            self.cause = 0
+            self.cause = self.memory_error = 0
 
 
 class Expected:

@@ -37,6 +37,8 @@ STORE = """
     st.reg [64-bit] r5, r1
     halt
 """
+#: Stores at its parameters and runs off its end.
+STORE_AND_LEAVE = "st.reg [64-bit] r5, r1"
 ENDLESS = """
 again:
     jmp again
@@ -138,6 +140,7 @@ async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut, pauses):
     assert str(first) == ("PE 1 (vault 0, slot 1): misaligned at word 0: st.reg [64-bit] r5, r1")
     assert (second.pe, second.vault, second.slot) == (2, 1, 0)
     assert second.cause == FaultCause.MEMORY_ERROR
+    assert (first.memory_error, second.memory_error) == (False, True)
     # Relaunched without a reset, what is in the memory stays.
     await host.launch(parameters={0: 8, 1: 16, 2: 40, 3: 24})
     await host.wait(timeout=1e-5)
@@ -146,6 +149,29 @@ async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut, pauses):
     for pe, address in enumerate((8, 16, 40, 24)):
         expected[address : address + 8] = pe.to_bytes(8, "little")
     assert await host.read(0, 64) == expected
+
+
+@cocotb.test()
+async def a_memory_error_beside_another_fault_is_told_too(dut):
+    host, lite, _ = await start(dut)
+    end = (await host.identify()).memory_bytes
+    await host.load(assemble(STORE_AND_LEAVE))
+    await host.launch(parameters={0: 8, 1: 16, 2: end - 8, 3: 24})
+    await host.wait(timeout=1e-5)
+    found = await host.faults()
+    assert [fault.memory_error for fault in found] == [False, False, True, False]
+    assert {fault.cause for fault in found} == {FaultCause.PC_OUT_OF_PROGRAM}
+    assert str(found[0]) == "PE 0 (vault 0, slot 0): pc out of program at word 1"
+    assert str(found[2]) == (
+        "PE 2 (vault 1, slot 0): pc out of program at word 1; also a memory error"
+    )
+    assert (await host.status(2)).memory_error
+    # A driver that does not know the bit sees the same state, cause and place.
+    words = [(await read(lite, PE.address("STATUS", page=pe)))[1] for pe in (0, 2)]
+    assert words[1] == words[0] | 4
+    await host.launch([2], parameters=32)
+    await host.wait([2], timeout=1e-5)
+    assert not (await host.status(2)).memory_error
 
 
 @cocotb.test()

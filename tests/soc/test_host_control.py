@@ -112,15 +112,16 @@ def test_interrupts_tell_the_first_fault_and_the_last_end(simulate, rng):
         await chip.write(ctx, CHIP.address("START"), 5)
         # What an acknowledged launch did is seen by the next read.
         assert await chip.read(ctx, CHIP.address("STATE")) == 1
-        chip.engines[5].end(cause=4, pc=-3)
+        chip.engines[5].end(cause=4, pc=-3, memory_error=1)
         await chip.idle(ctx, 8)
         assert ctx.get(interrupt)
         assert await chip.read(ctx, status) == 2
         assert await chip.read(ctx, CHIP.address("STATE")) == 3
         assert await chip.read(ctx, CHIP.address("FAULTED")) == 1 << 5
         word = await chip.read(ctx, PE.address("STATUS", page=5))
-        values = [field.extract(word) for field in PE.register("STATUS").fields]
-        assert values == [PeState.FAULTED.value, 4, -3]
+        values = {field.name: field.extract(word) for field in PE.register("STATUS").fields}
+        state = PeState.FAULTED.value
+        assert values == {"state": state, "memory_error": 1, "cause": 4, "pc": -3}
         await chip.write(ctx, status, 1)
         assert ctx.get(interrupt)
         await chip.write(ctx, status, 2)

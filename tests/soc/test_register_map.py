@@ -53,6 +53,11 @@ def test_addresses_of_a_few_registers_never_change():
     assert VAULT.address("NETWORK_LOW", 1, page=1) == 0x80308
 
 
+def test_fields_of_the_status_never_move():
+    places = {field.name: (field.low, field.bits) for field in PE.register("STATUS").fields}
+    assert places == {"state": (0, 2), "memory_error": (2, 1), "cause": (8, 8), "pc": (16, 16)}
+
+
 def test_signed_fields_come_back():
     pc = PE.register("STATUS").field("pc")
     assert [pc.extract(pc.place(value)) for value in (-8192, -1, 0, 8191)] == [-8192, -1, 0, 8191]

@@ -60,7 +60,13 @@ def chip_report(result: ChipResult, config: ChipConfig) -> dict[str, object]:
     """The numbers of a run as plain data."""
     return {
         "faults": [
-            {"pe": fault.pe, "vault": fault.vault, "cause": fault.cause.name, "pc": fault.pc}
+            {
+                "pe": fault.pe,
+                "vault": fault.vault,
+                "cause": fault.cause.name,
+                "pc": fault.pc,
+                "memory_error": fault.memory_error,
+            }
             for fault in result.faults
         ],
         "cycles": result.program_cycles,
