@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format prove bench report vault stress network docs clean
+.PHONY: help demo test test-slow lint format prove bench stale report vault stress network docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -39,8 +39,11 @@ format: $(INSTALLED) ## rewrite the sources in the house style
 prove: $(INSTALLED) ## prove that trimmed engines do what the full one does
 	$(BIN)/vip prove --json build/proofs.json
 
-bench: $(INSTALLED) ## measure cycles, simulation speed and area; compare with bench/results
+bench: $(INSTALLED) ## name stale records; measure everything (hours) and compare with bench/results
 	$(BIN)/python -m bench
+
+stale: $(INSTALLED) ## name the records of bench/results that are older than what they measured
+	$(BIN)/python -m bench --stale
 
 vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its variants
 	$(BIN)/vip bench vault
@@ -54,9 +57,10 @@ network: $(INSTALLED) ## a hundred million flits through networks of six sizes; 
 report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power, scaling, devices
 	$(BIN)/vip report build/report
 
-docs: $(INSTALLED) ## regenerate the generated documents
+docs: $(INSTALLED) ## regenerate the generated documents, and put recorded figures into the others
 	$(BIN)/python -m isa.manual
 	$(BIN)/python -m soc.register_manual
+	$(BIN)/python -m bench.figures
 
 clean: ## remove what was built (not .venv)
 	rm -rf build

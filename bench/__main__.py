@@ -1,15 +1,19 @@
 """``python -m bench``: measure, and compare with what was recorded."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from vip.console import console, steps
-from vip.errors import run_command
+from vip.errors import UserError, run_command
 
-from .measure import BENCHMARKS, Measurement, measure
-from .record import RESULTS, made_with, read_record, write_record
+from .benchmarks import BENCHMARKS, Benchmark
+from .checkout import clean_commit
+from .measurement import Measurement, cpu_seconds
+from .record import Record, read_record, tool_versions, write_record
 
 
 def _verdict(new: Measurement, old: float | None) -> str:
@@ -22,39 +26,80 @@ def _verdict(new: Measurement, old: float | None) -> str:
     return "better: record it" if (new.value > old) == new.more_is_better else "WORSE"
 
 
+def _show(name: str, results: Sequence[Measurement], known: Record) -> bool:
+    """Show results beside the record; whether anything got worse."""
+    table = Table("figure", "value", "recorded", "unit", "", title=name)
+    worse = False
+    for item in results:
+        before = known.results.get(item.name, {}).get("value")
+        verdict = _verdict(item, before)
+        worse |= verdict == "WORSE"
+        shown = "" if before is None else f"{before:,.2f}"
+        table.add_row(item.name, f"{item.value:,.2f}", shown, item.unit, verdict)
+    console.print(table)
+    return worse
+
+
+def _say_stale(name: str, benchmark: Benchmark) -> None:
+    for why in benchmark.stale(read_record(name)):
+        console.print(f"stale: {name}: {escape(why)}", style="yellow", soft_wrap=True)
+
+
+def _run(name: str, benchmark: Benchmark, *, record: bool) -> bool:
+    """Measure, show, and record if that is asked for; whether anything got worse."""
+    commit = clean_commit() if record else ""
+    known = read_record(name)
+    before = cpu_seconds()
+    with steps("bench") as step:
+        step(name)
+        results = list(benchmark.run())
+    spent = cpu_seconds() - before
+    worse = _show(name, results, known)
+    if record:
+        if clean_commit() != commit:
+            raise UserError(f"{name}: not recorded: the checkout changed meanwhile")
+        write_record(
+            name,
+            results,
+            commit=commit,
+            measured=benchmark.measured(),
+            tools=tool_versions(benchmark.tools),
+            configurations=benchmark.configurations(),
+            cpu_seconds=spent,
+        )
+    return worse
+
+
 def main(
     names: Annotated[
         list[str] | None, typer.Argument(help=f"Of {', '.join(BENCHMARKS)} (default: all).")
     ] = None,
-    record: Annotated[bool, typer.Option(help="Keep the results as the new record.")] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep the results as the new record.")
+    ] = False,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Measure nothing: name the records that are stale.")
+    ] = False,
 ) -> None:
     """Measure and compare with bench/results; the exit code is 1 if anything got worse.
 
+    Records of which something that they measured has changed are named first. --record needs a
+    clean checkout of git.
+
     Example: python -m bench bp --record
     """
-    for name in names or BENCHMARKS:
+    for name in names or ():
         if name not in BENCHMARKS:
-            raise typer.BadParameter(f"{name}: there are {', '.join(BENCHMARKS)}")
-    worse = False
-    for name in names or BENCHMARKS:
-        path = RESULTS / f"{name}.json"
-        known = read_record(path)
-        old = known.results
-        with steps("bench") as step:
-            step(name)
-            results = measure(name)
-        table = Table("figure", "value", "recorded", "unit", "", title=name)
-        for item in results:
-            before = old.get(item.name, {}).get("value")
-            verdict = _verdict(item, before)
-            worse |= verdict == "WORSE"
-            shown = "" if before is None else f"{before:,.2f}"
-            table.add_row(item.name, f"{item.value:,.2f}", shown, item.unit, verdict)
-        console.print(table)
-        for change in known.changes(made_with()):
-            console.print(f"{name} was recorded with {change}", style="yellow")
-        if record:
-            write_record(path, results, known)
+            raise UserError(f"{name}: there are {', '.join(BENCHMARKS)}")
+    chosen = {name: BENCHMARKS[name] for name in names or BENCHMARKS}
+    if record:
+        clean_commit()
+    else:
+        for name, benchmark in chosen.items():
+            _say_stale(name, benchmark)
+    if stale:
+        return
+    worse = [name for name, benchmark in chosen.items() if _run(name, benchmark, record=record)]
     if worse:
         raise typer.Exit(1)
 

@@ -15,9 +15,8 @@ computation, where the kernels' loads run ahead. What is sent:
 Every step ends with a barrier: all engines write a flag into one vault and read another one there.
 """
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 from rich.table import Table
@@ -32,7 +31,7 @@ from soc.presets import chip_preset
 from vip.console import console
 from vip.errors import UserError, run_command
 
-from .record import RESULTS
+from .record import values
 
 __all__ = ["NetworkShare", "Rates", "network_shares", "read_rates"]
 
@@ -44,6 +43,8 @@ _FLAG_FLITS = 3
 #: Filters of conv5_x are cut over so many groups of vaults, each of which needs all inputs.
 _CONV5_GROUPS = 4
 _LSTM_BARRIERS = 2
+#: Traffic: to neighbours, to any vault, to one.
+_KINDS = ("neighbour", "uniform", "hot_spot")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,19 +80,20 @@ class NetworkShare:
         return (self.network_us + self.barriers_us) / self.kernel_us
 
 
-def read_rates(record: dict[str, Any]) -> Rates:
-    """The rates in a record of ``vip bench network``.
+def read_rates(network: Mapping[str, float]) -> Rates:
+    """The rates in the figures of the record ``network``.
 
     Raises:
         UserError: it has no random traffic on the thesis's network.
     """
-    network = chip_preset(_CHIP).network
-    size = f"{network.columns} x {network.rows}"
-    cases = {case["case"]: case["flits"] / case["cycles"] for case in record.get("cases", [])}
-    names = [f"{size}, {kind}, answers" for kind in ("neighbour", "uniform", "hot-spot")]
-    if missing := [name for name in names if name not in cases]:
-        raise UserError(f"the record of the network lacks {', '.join(missing)}")
-    near, far, one = (cases[name] / network.vaults for name in names)
+    chip = chip_preset(_CHIP).network
+    names = [f"{chip.columns}x{chip.rows}_{kind}_answers" for kind in _KINDS]
+    try:
+        near, far, one = (
+            network[f"{name}_flits"] / network[f"{name}_cycles"] / chip.vaults for name in names
+        )
+    except KeyError as error:
+        raise UserError(f"the record of the network lacks {error}") from None
     return Rates(neighbour=near, uniform=far, one=one)
 
 
@@ -118,11 +120,11 @@ def _received(layer: Layer) -> tuple[int, int]:
     return near, far
 
 
-def network_shares(rates: Rates, kernels: dict[str, Any]) -> list[NetworkShare]:
+def network_shares(rates: Rates, kernels: Mapping[str, float]) -> list[NetworkShare]:
     """The share of each layer that is measured on one vault.
 
     Parameters:
-        kernels: results in a record of ``python -m bench kernels``.
+        kernels: figures of the record ``kernels``.
 
     Raises:
         UserError: the record lacks a layer.
@@ -147,7 +149,7 @@ def network_shares(rates: Rates, kernels: dict[str, Any]) -> list[NetworkShare]:
                 far_bytes=far,
                 network_us=_microseconds(flits[0] / rates.neighbour + flits[1] / rates.uniform),
                 barriers_us=barriers * _barrier_us(rates),
-                kernel_us=1000 * kernels[key]["value"],
+                kernel_us=1000 * kernels[key],
             )
         )
     return found
@@ -171,21 +173,13 @@ def _microseconds(cycles: float) -> float:
     return cycles * chip_preset(_CHIP).tile.dram.timing.tck_ns / 1000
 
 
-def _read(name: str) -> Any:
-    path = RESULTS / name
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: no record of measurements") from error
-
-
 def main() -> None:
     """Print what the network would add to each recorded layer, if nothing of it were hidden.
 
     Example: python -m bench.network_share
     """
-    rates = read_rates(_read("network.json"))
-    shares = network_shares(rates, _read("kernels.json")["results"])
+    rates = read_rates(values("network"))
+    shares = network_shares(rates, values("kernels"))
     table = Table(title="A model: the network by itself, microseconds", show_lines=False)
     table.add_column("layer")
     for column in ("KB from neighbours", "KB from others", "moving", "barriers", "layer", "added"):

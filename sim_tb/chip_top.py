@@ -20,7 +20,7 @@ from .axi_memory import AXI_MEMORY_SOURCES
 from .build import Design, build
 from .engine import check_trace, configuration_verilog
 
-__all__ = ["TOP", "build_chip"]
+__all__ = ["TOP", "build_chip", "chip_design"]
 
 #: Top module, and so the executable's name.
 TOP = "vip_chip_top"
@@ -81,14 +81,17 @@ def build_chip(config: ChipConfig, trace: str = "") -> Path:
         BuildError: as :func:`sim_tb.build.build`, or no such format.
     """
     check_trace(trace)
-    return build(
-        Design(
-            top=TOP,
-            verilog={"chip.v": configuration_verilog(config), "chip_top.sv": _top(config)},
-            support=_SUPPORT,
-            trace=trace,
-            blocks=(_BLOCK, _INNER_BLOCK) if config.tile.pes >= _MANY_ENGINES else (_BLOCK,),
-        )
+    return build(chip_design(config, trace))
+
+
+def chip_design(config: ChipConfig, trace: str = "") -> Design:
+    """What :func:`build_chip` builds."""
+    return Design(
+        top=TOP,
+        verilog={"chip.v": configuration_verilog(config), "chip_top.sv": _top(config)},
+        support=_SUPPORT,
+        trace=trace,
+        blocks=(_BLOCK, _INNER_BLOCK) if config.tile.pes >= _MANY_ENGINES else (_BLOCK,),
     )
 
 

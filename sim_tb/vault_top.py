@@ -15,7 +15,7 @@ from soc.vault_memory import VaultMemory
 
 from .build import Design, build, build_folder
 
-__all__ = ["TOP", "build_vault", "ports_of"]
+__all__ = ["TOP", "build_vault", "ports_of", "vault_design"]
 
 #: Top module, and so the executable's name.
 TOP = "vip_vault_top"
@@ -51,15 +51,18 @@ def build_vault(config: VaultConfig, requesters: int) -> Path:
         BuildError: as :func:`sim_tb.build.build`.
         hdl.config.ConfigurationError: more requesters than a star has, or than the tags number.
     """
-    return build(
-        Design(
-            top=TOP,
-            verilog={
-                "vault_memory.v": _verilog(config, requesters),
-                "vault_top.sv": _top(config, requesters),
-            },
-            support=_SUPPORT,
-        )
+    return build(vault_design(config, requesters))
+
+
+def vault_design(config: VaultConfig, requesters: int) -> Design:
+    """What :func:`build_vault` builds."""
+    return Design(
+        top=TOP,
+        verilog={
+            "vault_memory.v": _verilog(config, requesters),
+            "vault_top.sv": _top(config, requesters),
+        },
+        support=_SUPPORT,
     )
 
 

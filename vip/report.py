@@ -15,11 +15,11 @@ from synth.thesis_area import Beside, beside_thesis
 
 from .power import engine_power
 
-__all__ = ["KERNELS", "Report", "Scaling", "collect", "record"]
+__all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "Report", "Scaling", "collect", "record"]
 
 #: Pixels across and down, labels, and positions of a convolution: some ten thousand cycles each.
 _BP_SIZE = (8, 4, 16)
-_POSITIONS = 64
+CONVOLUTION_POSITIONS = 64
 
 #: Kernel -> what it is.
 KERNELS: Mapping[str, str] = {
@@ -79,7 +79,7 @@ def record(kernel: str, config: PeConfig) -> RecordedRun:
     if kernel == "bp":
         width, height, labels = _BP_SIZE
         return record_bp(motorcycle(width, height, labels).problem, config)
-    return record_convolution(_POSITIONS, config)
+    return record_convolution(CONVOLUTION_POSITIONS, config)
 
 
 def collect(

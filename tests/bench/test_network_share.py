@@ -1,21 +1,17 @@
 """The model of what the network adds to layers measured without it."""
 
-import json
-from typing import Any
-
 import pytest
 
 from bench.network_share import Rates, network_shares, read_rates
-from bench.record import RESULTS
+from bench.record import values
 from kernels.fixed_point import ELEMENT_BYTES
 from vip.errors import UserError
 
 RATES = Rates(neighbour=0.8, uniform=0.25, one=0.1)
 
 
-def kernels() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((RESULTS / "kernels.json").read_text())["results"]
-    return content
+def kernels() -> dict[str, float]:
+    return values("kernels")
 
 
 def test_bytes_follow_from_the_tiles() -> None:
@@ -45,14 +41,14 @@ def test_times_follow_from_the_rates() -> None:
 
 
 def test_rates_are_those_of_the_recorded_traffic() -> None:
-    rates = read_rates(json.loads((RESULTS / "network.json").read_text()))
+    rates = read_rates(values("network"))
     assert 0.6 < rates.neighbour < 1
     assert 0.1 < rates.one < rates.uniform < rates.neighbour
 
 
 def test_records_that_lack_something_are_refused_in_one_line() -> None:
-    with pytest.raises(UserError, match="lacks 8 x 4, neighbour, answers, 8 x 4, uniform") as error:
-        read_rates({"cases": []})
+    with pytest.raises(UserError, match="lacks '8x4_neighbour_answers_flits'") as error:
+        read_rates({})
     assert "\n" not in str(error.value)
     known = kernels()
     del known["fc7_batch_1"]

@@ -1,31 +1,126 @@
-"""Records of measurements: what they keep and what they tell apart."""
+"""Records of measurements: what they keep, when they may be made, and when they are stale."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import _verdict
-from bench.measure import Measurement
-from bench.record import Record, made_with, read_record, write_record
+from bench.checkout import ROOT, clean_commit
+from bench.measurement import Measurement
+from bench.record import FORMAT, RESULTS, Record, read_record, values, write_record
+from vip.errors import UserError
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def test_a_new_value_keeps_the_one_before(tmp_path: Path) -> None:
-    path = tmp_path / "results" / "it.json"
-    assert read_record(path) == Record()
+def write(folder: Path, value: float, measured: str = "aa") -> None:
+    write_record(
+        "it",
+        [Measurement("a", value, "ns")],
+        commit=COMMIT,
+        measured={"Verilog of pe": measured},
+        tools={"pyosys": "0.70"},
+        configurations={"pe": {"registers": 64}},
+        cpu_seconds=12.3,
+        folder=folder,
+    )
+
+
+def git(folder: Path, *arguments: str) -> str:
+    settings = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    command = ["git", "-C", str(folder), *settings, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "source.py").write_text("a = 1\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    return tmp_path
+
+
+def test_a_record_says_what_was_measured_and_keeps_the_value_before(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    assert read_record("it", folder) == Record()
     for value in (5.0, 4.0, 4.0):
-        write_record(path, [Measurement("a", value, "ns")], read_record(path))
-    known = read_record(path)
+        write(folder, value)
+    known = read_record("it", folder)
     assert known.results == {"a": {"value": 4.0, "unit": "ns", "before": 5.0}}
-    assert known.made_with == made_with()
-    assert list(known.changes(made_with())) == []
+    assert values("it", folder) == {"a": 4.0}
+    assert (known.format, known.commit) == (FORMAT, COMMIT)
+    assert known.command == "python -m bench it --record"
+    content = json.loads((folder / "it.json").read_text())
+    assert content["configurations"] == {"pe": {"registers": 64}}
+    assert content["cpu_seconds"] == 12
 
 
-def test_other_tools_and_configurations_are_told() -> None:
-    known = Record({}, {**made_with(), "pyosys": "0.1", "configurations": "x"})
-    told = list(known.changes(made_with()))
-    assert len(told) == 2
-    assert told[0].startswith("pyosys 0.1; now it is 0.")
-    assert told[1].startswith("configurations x; now it is ")
+def test_stale_is_what_was_measured_otherwise_or_with_other_tools(tmp_path: Path) -> None:
+    write(tmp_path, 1.0)
+    known = read_record("it", tmp_path)
+    now, tools = {"Verilog of pe": "aa"}, {"pyosys": "0.70"}
+    assert list(known.stale(now, tools)) == []
+    assert list(known.stale({"Verilog of pe": "bb"}, {"pyosys": "0.71"})) == [
+        "Verilog of pe changed since 0123456789ab",
+        "pyosys is 0.71, was 0.70",
+    ]
+    assert list(known.stale({}, tools)) == ["Verilog of pe is no longer measured"]
+    assert not known.unusable
+
+
+def test_older_formats_and_missing_records_are_stale(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text('{"results": {"a": {"value": 3}}, "made_with": {}}')
+    assert read_record("old", tmp_path).unusable == "recorded in an older format"
+    assert values("old", tmp_path) == {"a": 3}
+    assert read_record("none", tmp_path).unusable == "no record"
+    (tmp_path / "bad.json").write_text("[")
+    with pytest.raises(UserError, match="no record of measurements"):
+        read_record("bad", tmp_path)
+
+
+def test_a_clean_checkout_has_a_commit(checkout: Path) -> None:
+    head = git(checkout, "rev-parse", "HEAD")
+    assert clean_commit(checkout) == head
+    for written in ("bench/results/it.json", "docs/guide.md", "README.md"):
+        (checkout / written).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / written).write_text("measured\n")
+    assert clean_commit(checkout) == head
+
+
+@pytest.mark.parametrize("name", ["source.py", "new.py"])
+def test_a_dirty_checkout_is_refused(checkout: Path, name: str) -> None:
+    (checkout / name).write_text("a = 2\n")
+    with pytest.raises(UserError, match=f"clean checkout; {name} differ") as error:
+        clean_commit(checkout)
+    assert "\n" not in str(error.value)
+
+
+def test_no_checkout_is_refused(tmp_path: Path, checkout: Path) -> None:
+    (checkout / "part").mkdir()
+    with pytest.raises(UserError, match="needs a checkout of VIP"):
+        clean_commit(checkout / "part")
+
+
+def test_recording_refuses_before_it_measures(tmp_path: Path) -> None:
+    """In a checkout with a file that git does not know; nothing is measured or written."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    stray = ROOT / "bench" / f"stray_{tmp_path.name}.txt"
+    before = {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
+    stray.write_text("")
+    try:
+        command = [sys.executable, "-m", "bench", "generate", "--record"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    finally:
+        stray.unlink()
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "a record needs a clean checkout" in done.stderr
+    assert before == {path: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
 
 
 @pytest.mark.parametrize(

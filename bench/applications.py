@@ -1,0 +1,223 @@
+"""Benchmarks of kernels and of simulation."""
+
+import os
+import resource
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import sim_tb.belief_bench
+import sim_tb.kernel_bench
+import sim_tb.kernel_rows
+import sim_tb.vgg
+from kernels.bp_kernel import bp_program
+from kernels.bp_levels_job import BpLevelsJob
+from kernels.stereo import motorcycle
+from kernels.vault_ring import VaultRing
+from sim_tb.belief_bench import BELIEF, belief_key
+from sim_tb.bp_cosim import BpJob, cosim_bp, cosim_vault_bp
+from sim_tb.chip_bp import chip_job, cosim_chip_bp
+from sim_tb.chip_top import build_chip, chip_design
+from sim_tb.cosim import CosimError
+from sim_tb.kernel_bench import layer_jobs, measure_kernels
+from sim_tb.lstm_ese import ese_job
+from sim_tb.nn_cosim import job_key
+from sim_tb.stereo_bench import measure_stereo
+from sim_tb.tile_top import tile_design
+from sim_tb.vgg import LAYERS
+from soc.generate import generate, verilog
+from soc.presets import chip_preset, preset, tile_preset
+
+from . import fingerprints
+from .measurement import Measurement, child_seconds, cpu_seconds
+
+__all__ = [
+    "chip",
+    "kernels",
+    "made_of_chip",
+    "made_of_kernels",
+    "made_of_speed",
+    "made_of_stereo",
+    "speed",
+    "stereo",
+]
+
+_TILE = "vault"
+#: Pixels and labels of the pair that a vault's Verilog solves, and iterations on both levels.
+_STEREO, _STEREO_COARSE, _STEREO_FINE = (370, 250, 16), 5, 1
+#: Pixels and labels that simulation speed is measured on, and iterations of the two runs, whose
+#: difference leaves out start and end.
+_SPEED, _SPEED_RUNS = (64, 48, 16), (1, 3)
+#: Preset of a chip -> pixels, labels, iterations, and whether the problem is put into its memory.
+_CHIPS = {
+    "tiny": ((24, 18, 16), 2, False),
+    "small": ((48, 36, 16), 2, False),
+    "thesis": ((64, 34, 16), 1, True),
+}
+
+
+def kernels() -> Iterator[Measurement]:
+    """Belief propagation, layers of VGG-16 and an LSTM on 32 vaults, from one tile of each."""
+    for row in measure_kernels(tile_preset(_TILE)):
+        if not row.match:
+            raise CosimError(f"{row.name}: outputs differ from the golden model's")
+        key = f"{row.name}_batch_{row.batch}"
+        yield Measurement(key, row.ours_ms, "ms", 0.01)
+        if row.cycles:
+            yield Measurement(f"{key}_cycles", row.cycles, "cycles", 0.01)
+            yield Measurement(f"{key}_gbs", row.gbs, "GB/s", 0.01, True)
+            yield Measurement(f"{key}_busy", row.busy, "fraction", 0.01, True)
+
+
+def made_of_kernels() -> dict[str, str]:
+    """The vault, each kernel with its data, and how a tile's time becomes a layer's."""
+    config = tile_preset(_TILE)
+    found = fingerprints.simulator("vault", tile_design(config))
+    found |= fingerprints.simulator("vault-logistic", tile_design(tile_preset("vault-logistic")))
+    found["time of a layer"] = fingerprints.code(
+        sim_tb.kernel_bench, sim_tb.kernel_rows, sim_tb.belief_bench, sim_tb.vgg
+    )
+    for name in BELIEF:
+        found[f"program and data of {name}"] = fingerprints.data(belief_key(name, config))
+    for layer in LAYERS:
+        jobs = layer_jobs(layer, rounds=sim_tb.kernel_bench.ROUNDS, pes=config.pes)
+        keys = [part for job, times in jobs for part in (job_key(job), str(times))]
+        found[f"program and data of {layer.name}"] = fingerprints.data(*keys)
+    found["program and data of lstm"] = fingerprints.data(job_key(ese_job(config.pes)))
+    return found
+
+
+def stereo() -> Iterator[Measurement]:
+    """Hierarchical BP-M on the Motorcycle pair on a vault's Verilog: cycles of each phase, and the
+    error against the true disparities."""
+    figures, _ = measure_stereo(
+        motorcycle(*_STEREO),
+        tile_preset(_TILE),
+        coarse_iterations=_STEREO_COARSE,
+        iterations=_STEREO_FINE,
+        verilog=True,
+    )
+    if not figures.match:
+        raise CosimError("the vault's messages differ from the golden model's")
+    for name, cycles in figures.cycles.items():
+        yield Measurement(f"cycles_{name}", cycles, "cycles", 0.01)
+    yield Measurement("cycles", sum(figures.cycles.values()), "cycles", 0.01)
+    yield from _errors("370x250_5_1", figures.percent_wrong, figures.mean_error)
+    for iterations in (_STEREO_FINE, 5):
+        whole, _ = measure_stereo(
+            motorcycle(741, 500, 16),
+            tile_preset(_TILE),
+            coarse_iterations=_STEREO_COARSE,
+            iterations=iterations,
+            verilog=False,
+        )
+        yield from _errors(f"741x500_5_{iterations}", whole.percent_wrong, whole.mean_error)
+
+
+def _errors(name: str, percent: float, mean: float) -> Iterator[Measurement]:
+    yield Measurement(f"{name}_wrong", percent, "%", 0.001)
+    yield Measurement(f"{name}_mean_error", mean, "pixels", 0.001)
+
+
+def made_of_stereo() -> dict[str, str]:
+    """The vault, the program of each phase, and the pair."""
+    config = tile_preset(_TILE)
+    problem = motorcycle(*_STEREO).problem
+    job = BpLevelsJob(
+        problem=problem,
+        coarse_iterations=_STEREO_COARSE,
+        iterations=_STEREO_FINE,
+        ring=VaultRing(address_bits=config.vault.address_bits),
+        pes=config.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
+    return {
+        **fingerprints.simulator("vault", tile_design(config)),
+        "programs": fingerprints.programs(phase.program for phase in job.phases),
+        "the pair": fingerprints.data(problem.data_costs.tobytes()),
+    }
+
+
+def speed() -> Iterator[Measurement]:
+    """Simulated cycles of one engine and of a vault, a second of a processor, start left out."""
+    problem = motorcycle(*_SPEED).problem
+
+    def pe(iterations: int) -> int:
+        return cosim_bp(BpJob(problem=problem, iterations=iterations), preset("pe")).cycles
+
+    def vault(iterations: int) -> int:
+        return cosim_vault_bp(
+            BpJob(problem=problem, iterations=iterations), tile_preset(_TILE)
+        ).cycles
+
+    for name, run in (("pe", pe), ("vault", vault)):
+        # The first run builds the simulator.
+        run(_SPEED_RUNS[0])
+        cycles, seconds = [], []
+        for iterations in _SPEED_RUNS:
+            before = cpu_seconds()
+            cycles.append(run(iterations))
+            seconds.append(cpu_seconds() - before)
+        rate = (cycles[1] - cycles[0]) / (seconds[1] - seconds[0])
+        yield Measurement(f"{name}_kcycles_per_second", rate / 1000, "kcycles/s", None, True)
+
+
+def made_of_speed() -> dict[str, str]:
+    """The engine, the vault, and the program."""
+    config = preset("pe")
+    return {
+        **fingerprints.engine("pe", config),
+        **fingerprints.simulator("vault", tile_design(tile_preset(_TILE))),
+        "program of BP": fingerprints.programs(
+            [bp_program(16, 16, scratchpad_bytes=config.scratchpad_bytes)]
+        ),
+    }
+
+
+def chip() -> Iterator[Measurement]:
+    """The thesis's chip: its Verilog, its simulator, and an iteration of BP-M on all 128 engines,
+    64 x 34 pixels; the same on smaller chips. Seconds are those of a processor."""
+    for name, ((width, height, labels), iterations, preload) in _CHIPS.items():
+        config = chip_preset(name)
+        problem = motorcycle(width, height, labels).problem
+        with TemporaryDirectory() as folder, patch.dict(os.environ, VIP_BUILD_DIR=folder):
+            verilog.cache_clear()
+            before = cpu_seconds()
+            report = generate(config, f"{folder}/chip")
+            yield Measurement(f"{name}_generate_cpu_seconds", cpu_seconds() - before, "s", None)
+            yield Measurement(f"{name}_verilog", report.bytes, "bytes", 0.02)
+            yield Measurement(f"{name}_verilog_mb", report.bytes / 1e6, "MB", 0.02)
+            before = child_seconds()
+            build_chip(config)
+            yield Measurement(f"{name}_build_cpu_seconds", child_seconds() - before, "s", None)
+            peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            yield Measurement(f"{name}_build_mib", peak / 1024, "MiB", None)
+            before = child_seconds()
+            outcome = cosim_chip_bp(
+                problem, iterations, config, counters=not preload, preload=preload
+            )
+            seconds = child_seconds() - before
+            if not outcome.match:
+                raise CosimError(f"{name}: messages differ from the golden model's")
+            result = outcome.result
+            yield Measurement(f"{name}_bp_cycles", result.program_cycles, "cycles", 0.02)
+            yield Measurement(f"{name}_remote_bytes", outcome.remote_bytes, "fraction", 0.02)
+            if not preload:
+                share = result.remote_share
+                yield Measurement(f"{name}_remote_requests", share, "fraction", 0.02)
+                other = cosim_chip_bp(problem, iterations, config, outer=True)
+                cycles = other.result.program_cycles
+                yield Measurement(f"{name}_bp_cycles_cocotbext_axi", cycles, "cycles", 0.02)
+            rate = result.simulated_cycles / seconds / 1000
+            yield Measurement(f"{name}_kcycles_per_second", rate, "kcycles/s", None, True)
+
+
+def made_of_chip() -> dict[str, str]:
+    """The chips with the models around them, and the program of each."""
+    found: dict[str, str] = {}
+    for name, (size, iterations, _) in _CHIPS.items():
+        config = chip_preset(name)
+        found |= fingerprints.simulator(name, chip_design(config))
+        job = chip_job(motorcycle(*size).problem, iterations, config)
+        found[f"program on {name}"] = fingerprints.programs([job.program])
+    return found

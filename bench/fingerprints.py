@@ -1,0 +1,120 @@
+"""Fingerprints of what a benchmark measures: hardware, programs, data, recipes of synthesis, and
+the code that computes a figure.
+
+They go by content, not by where a file lies: comments, imports and names of files do not count. So
+a record stays as good as it was when files move, and is known to be stale when what was measured
+changed. Each fingerprint is 16 hexadecimal digits.
+"""
+
+import ast
+import hashlib
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import sim_tb.build
+from hdl.config import PeConfig, SramKind
+from isa.program import Program
+from sim_tb.build import Design
+from sim_tb.engine import configuration_verilog, engine_design
+from soc.designs import Configuration
+from synth.targets import Target
+
+__all__ = ["code", "data", "engine", "hardware", "mapped", "mapping", "programs", "simulator"]
+
+#: Comments of Verilog, SystemVerilog and C++.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+#: Ends of the names of files of a design that stand around what is measured.
+_AROUND = "_top.sv"
+_SUPPORT = Path(sim_tb.build.__file__).parent
+
+
+def data(*parts: bytes | str) -> str:
+    """The fingerprint of ``parts`` in their order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _bare(text: str) -> str:
+    """Source in Verilog or C++ without comments, and with single spaces."""
+    return " ".join(_COMMENT.sub(" ", text).split())
+
+
+def hardware(config: Configuration) -> str:
+    """The Verilog that is emitted for ``config``."""
+    return data(_bare(configuration_verilog(config)))
+
+
+def mapped(name: str, config: PeConfig) -> dict[str, str]:
+    """The Verilog of an engine as synthesis takes it, with its memories as macros and for FPGAs."""
+    kinds: dict[str, SramKind] = {"memory macros": "macro", "memories for FPGAs": "fpga"}
+    return {
+        f"Verilog of {name} with {kind}": hardware(replace(config, sram=sram))
+        for kind, sram in kinds.items()
+    }
+
+
+def simulator(name: str, design: Design) -> dict[str, str]:
+    """The Verilog in the simulator of ``name``, and the models around it."""
+    inside = [text for file, text in design.verilog.items() if not file.endswith(_AROUND)]
+    around = [text for file, text in design.verilog.items() if file.endswith(_AROUND)]
+    support = [(_SUPPORT / file).read_text(encoding="utf-8") for file in design.support]
+    settings = repr(sorted(design.parameters.items()))
+    return {
+        f"Verilog of {name}": data(*map(_bare, inside)),
+        f"models around {name}": data(*sorted(map(_bare, [*around, *support])), settings),
+    }
+
+
+def engine(name: str, config: PeConfig) -> dict[str, str]:
+    """:func:`simulator` of an engine alone."""
+    return simulator(name, engine_design(config, configuration_verilog(config)))
+
+
+def programs(found: Iterable[Program]) -> str:
+    """The words of programs."""
+    return data(*(repr(tuple(program.words)) for program in found))
+
+
+def mapping(target: Target) -> str:
+    """How a target maps: commands, libraries, what is counted."""
+    counted = repr(sorted((name, sorted(types.items())) for name, types in target.types.items()))
+    files: Mapping[str, str] = target.files
+    texts = [text for _, text in sorted(files.items())]
+    return data(*target.commands, *texts, counted, target.sram, repr(sorted(target.free)))
+
+
+def code(*modules: ModuleType) -> str:
+    """What the Python of ``modules`` computes: their definitions, in any order and without imports,
+    docstrings and comments."""
+    found = []
+    for module in modules:
+        for node in ast.parse(inspect.getsource(module)).body:
+            if isinstance(node, ast.Import | ast.ImportFrom) or _is_text(node) or _is_all(node):
+                continue
+            found.append(ast.dump(_without_docstrings(node)))
+    return data(*sorted(found))
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_all(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(
+        isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets
+    )
+
+
+def _without_docstrings(node: ast.stmt) -> ast.stmt:
+    for part in ast.walk(node):
+        if isinstance(part, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            part.body = [line for line in part.body if not _is_text(line)] or [ast.Pass()]
+    return node

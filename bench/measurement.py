@@ -1,0 +1,36 @@
+"""A measured figure, and the processor time that measuring took."""
+
+import resource
+import time
+from dataclasses import dataclass
+
+__all__ = ["Measurement", "child_seconds", "cpu_seconds"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A figure.
+
+    Attributes:
+        name: what it is of; unique within a benchmark. value: the figure. unit: its unit.
+        tolerance: a record and a new measurement may differ by this share of the record;
+            None: it depends on the machine and is only recorded.
+        more_is_better: direction of an improvement.
+    """
+
+    name: str
+    value: float
+    unit: str
+    tolerance: float | None = 0.0
+    more_is_better: bool = False
+
+
+def child_seconds() -> float:
+    """Seconds of a processor that ended child processes took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def cpu_seconds() -> float:
+    """Seconds of a processor that this process and its ended children took."""
+    return time.process_time() + child_seconds()

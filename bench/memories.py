@@ -1,0 +1,145 @@
+"""Benchmarks of a vault's memory and of the network."""
+
+from collections.abc import Iterator
+
+import sim_tb.network_bench
+import sim_tb.network_cases
+import sim_tb.vault_bench
+import sim_tb.vault_bp
+import sim_tb.vault_stress
+from kernels.bp_kernel import bp_program
+from noc.config import NetworkConfig
+from sim_tb.network_bench import measure_network
+from sim_tb.network_cases import SIZES
+from sim_tb.network_top import network_design
+from sim_tb.tile_top import tile_design
+from sim_tb.vault_bench import VARIANTS, measure
+from sim_tb.vault_bp import measure_bp
+from sim_tb.vault_stress import random_case, run_stress
+from sim_tb.vault_top import vault_design
+from soc.presets import tile_preset
+
+from . import fingerprints
+from .measurement import Measurement
+
+__all__ = [
+    "made_of_network",
+    "made_of_vault",
+    "made_of_vault_bp",
+    "made_of_vault_stress",
+    "network",
+    "vault",
+    "vault_bp",
+    "vault_stress",
+]
+
+_TILE = "vault"
+#: 32-byte accesses of each traffic.
+_ACCESSES = 200_000
+#: Accesses to random vaults, and how many of these.
+_STRESS, _VAULTS = 10_000_000, 16
+#: Flits of random traffic through all networks together.
+_FLITS = 105_000_000
+_SEED = 1
+
+
+def _key(name: str) -> str:
+    """``name`` as a figure is called."""
+    return name.lower().replace(" x ", "x").replace(",", "").replace(" ", "_").replace("-", "_")
+
+
+def vault() -> Iterator[Measurement]:
+    """32-byte accesses straight into the controller, for each variant of a vault's memory."""
+    report = measure(VARIANTS, accesses=_ACCESSES, seed=_SEED)
+    for name, row in report.rows.items():
+        for traffic, found in row.items():
+            key = f"{_key(name)}_{traffic}"
+            if traffic == "idle_random_read":
+                yield Measurement(key, found.mean, "cycles", 0.01)
+            else:
+                yield Measurement(key, found.gbs, "GB/s", 0.01, True)
+
+
+def made_of_vault() -> dict[str, str]:
+    """The memory in each variant, with the models around it, and the traffic."""
+    found = {"traffic": fingerprints.code(sim_tb.vault_bench)}
+    for variant in VARIANTS:
+        design = vault_design(variant.config, variant.requesters)
+        found |= fingerprints.simulator(f"the memory {variant.name}", design)
+    return found
+
+
+def vault_bp() -> Iterator[Measurement]:
+    """BP-M on a vault's engines, 60 x 34 pixels, one iteration, for each variant of its memory."""
+    for name, row in measure_bp(tile_preset(_TILE)).items():
+        key = _key(name)
+        yield Measurement(f"{key}_gbs", row.gbs, "GB/s", 0.01, True)
+        yield Measurement(f"{key}_cycles_per_update", row.cycles_per_update, "cycles", 0.01)
+        yield Measurement(f"{key}_row_hits", row.row_hits, "fraction", 0.02, True)
+        yield Measurement(f"{key}_late", row.late, "fraction", 0.05)
+        yield Measurement(f"{key}_refresh_blocked", row.refresh_blocked, "banks", 0.05)
+
+
+def made_of_vault_bp() -> dict[str, str]:
+    """The vault, its memory in each variant, the program, and what is counted."""
+    tile = tile_preset(_TILE)
+    program = bp_program(16, 16, scratchpad_bytes=tile.pe.scratchpad_bytes)
+    found = {
+        **fingerprints.simulator("vault", tile_design(tile)),
+        "program of BP": fingerprints.programs([program]),
+        "what is counted": fingerprints.code(sim_tb.vault_bp),
+    }
+    for variant in VARIANTS:
+        if not variant.requesters:
+            design = vault_design(variant.config, variant.requesters)
+            found |= fingerprints.simulator(f"the memory {variant.name}", design)
+    return found
+
+
+def vault_stress() -> Iterator[Measurement]:
+    """Random accesses to random vaults, every one checked."""
+    report = run_stress(accesses=_STRESS, vaults=_VAULTS, seed=_SEED)
+    yield Measurement("vaults", report.vaults, "configurations", 0.0, True)
+    for name in ("accesses", "reads", "writes"):
+        yield Measurement(name, getattr(report, name), "accesses", 0.0, True)
+    yield Measurement("cycles", report.cycles, "cycles", 0.05)
+    yield Measurement("longest", report.longest, "cycles", 0.05)
+    yield Measurement("bound_of_the_longest", report.bound, "cycles", 0.05)
+
+
+def made_of_vault_stress() -> dict[str, str]:
+    """The vaults that are drawn first, with the models around them, and how they are drawn."""
+    found = {"traffic": fingerprints.code(sim_tb.vault_stress)}
+    for seed in range(_SEED, _SEED + 3):
+        case = random_case(seed, _STRESS // _VAULTS)
+        design = vault_design(case.config, case.requesters)
+        found |= fingerprints.simulator(f"the vault of seed {seed}", design)
+    return found
+
+
+def network() -> Iterator[Measurement]:
+    """Random traffic with back-pressure through networks of six sizes, every flit checked, and
+    latency over rate."""
+    report = measure_network(flits=_FLITS, seed=_SEED)
+    yield Measurement("flits", sum(row.flits for row in report.stress), "flits", 0.0, True)
+    yield Measurement("packets", sum(row.packets for row in report.stress), "packets", 0.0, True)
+    yield Measurement("cases", len(report.stress), "networks and traffics", 0.0, True)
+    for row in report.stress:
+        key = _key(row.case)
+        yield Measurement(f"{key}_flits", row.flits, "flits", 0.01, True)
+        yield Measurement(f"{key}_cycles", row.cycles, "cycles", 0.01)
+        yield Measurement(f"{key}_longest", row.longest, "cycles", 0.05)
+    for curve in report.curves:
+        key = f"{curve.columns}x{curve.rows}_{_key(curve.destinations)}"
+        yield Measurement(f"{key}_limit", curve.limit, "flits a cycle and vault")
+        yield Measurement(f"{key}_most", curve.saturation, "flits a cycle and vault", 0.01, True)
+        yield Measurement(f"{key}_idle_latency", curve.points[0].mean, "cycles", 0.01)
+
+
+def made_of_network() -> dict[str, str]:
+    """The networks, the traffic, and what is counted."""
+    found = {"traffic": fingerprints.code(sim_tb.network_bench, sim_tb.network_cases)}
+    for columns, rows in SIZES:
+        design = network_design(NetworkConfig(columns=columns, rows=rows))
+        found |= fingerprints.simulator(f"the network of {columns} x {rows}", design)
+    return found
