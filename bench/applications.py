@@ -3,6 +3,7 @@
 import os
 import resource
 from collections.abc import Iterator
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
@@ -25,6 +26,7 @@ from sim_tb.nn_cosim import job_key
 from sim_tb.stereo_bench import measure_stereo
 from sim_tb.tile_top import tile_design
 from sim_tb.vgg import LAYERS
+from soc.chip_config import ChipConfig
 from soc.generate import generate, verilog
 from soc.presets import chip_preset, preset, tile_preset
 
@@ -49,11 +51,21 @@ _STEREO, _STEREO_COARSE, _STEREO_FINE = (370, 250, 16), 5, 1
 #: difference leaves out start and end.
 _SPEED, _SPEED_RUNS = (64, 48, 16), (1, 3)
 #: Preset of a chip -> pixels, labels, iterations, and whether the problem is put into its memory.
+#: The thesis's chip with 2 x 2 vaults solves what four tiles a vault are in full HD.
+_QUARTER = "thesis_2x2"
 _CHIPS = {
     "tiny": ((24, 18, 16), 2, False),
     "small": ((48, 36, 16), 2, False),
+    _QUARTER: ((240, 136, 16), 1, True),
     "thesis": ((64, 34, 16), 1, True),
 }
+
+
+def _chip(name: str) -> ChipConfig:
+    if name != _QUARTER:
+        return chip_preset(name)
+    thesis = chip_preset("thesis")
+    return replace(thesis, network=replace(thesis.network, columns=2, rows=2))
 
 
 def kernels() -> Iterator[Measurement]:
@@ -67,6 +79,9 @@ def kernels() -> Iterator[Measurement]:
             yield Measurement(f"{key}_cycles", row.cycles, "cycles", 0.01)
             yield Measurement(f"{key}_gbs", row.gbs, "GB/s", 0.01, True)
             yield Measurement(f"{key}_busy", row.busy, "fraction", 0.01, True)
+        if row.scaled == "updates":
+            rate = row.cycles_per_unit
+            yield Measurement(f"{key}_cycles_per_update", rate, "cycles", 0.01)
 
 
 def made_of_kernels() -> dict[str, str]:
@@ -178,7 +193,7 @@ def chip() -> Iterator[Measurement]:
     """The thesis's chip: its Verilog, its simulator, and an iteration of BP-M on all 128 engines,
     64 x 34 pixels; the same on smaller chips. Seconds are those of a processor."""
     for name, ((width, height, labels), iterations, preload) in _CHIPS.items():
-        config = chip_preset(name)
+        config = _chip(name)
         problem = motorcycle(width, height, labels).problem
         with TemporaryDirectory() as folder, patch.dict(os.environ, VIP_BUILD_DIR=folder):
             verilog.cache_clear()
@@ -194,7 +209,7 @@ def chip() -> Iterator[Measurement]:
             yield Measurement(f"{name}_build_mib", peak / 1024, "MiB", None)
             before = child_seconds()
             outcome = cosim_chip_bp(
-                problem, iterations, config, counters=not preload, preload=preload
+                problem, iterations, config, counters=name != "thesis", preload=preload
             )
             seconds = child_seconds() - before
             if not outcome.match:
@@ -216,7 +231,7 @@ def made_of_chip() -> dict[str, str]:
     """The chips with the models around them, and the program of each."""
     found: dict[str, str] = {}
     for name, (size, iterations, _) in _CHIPS.items():
-        config = chip_preset(name)
+        config = _chip(name)
         found |= fingerprints.simulator(name, chip_design(config))
         job = chip_job(motorcycle(*size).problem, iterations, config)
         found[f"program on {name}"] = fingerprints.programs([job.program])

@@ -10,7 +10,15 @@ from isa.table import Width
 
 from .errors import KernelError
 
-__all__ = ["BP_WIDTHS", "BpProblem", "Direction", "Messages", "check_messages", "element_type"]
+__all__ = [
+    "BP_WIDTHS",
+    "BpProblem",
+    "Direction",
+    "Messages",
+    "check_messages",
+    "element_type",
+    "message_updates",
+]
 
 #: Element widths (bits) that the kernel and its golden model support.
 BP_WIDTHS = (8, 16, 32)
@@ -51,6 +59,13 @@ def element_type(bits: int) -> np.dtype[np.signedinteger]:
         widths = ", ".join(map(str, BP_WIDTHS))
         raise KernelError(f"element width must be one of {widths} bits, not {bits!r}")
     return np.dtype(f"<i{bits // 8}")
+
+
+def message_updates(width: int, height: int) -> int:
+    """Message updates in one iteration over all four directions on ``width`` x ``height`` pixels:
+    one for each pixel and direction, but for the pixels at the border that a direction begins at.
+    """
+    return 2 * (height * (width - 1) + width * (height - 1))
 
 
 def _elements(name: str, values: NDArray[np.integer], bits: int) -> NDArray[np.signedinteger]:
@@ -136,7 +151,7 @@ class BpProblem:
     @property
     def updates(self) -> int:
         """Message updates in one iteration over all four directions."""
-        return 2 * (self.height * (self.width - 1) + self.width * (self.height - 1))
+        return message_updates(self.width, self.height)
 
     def no_messages(self) -> Messages:
         """Messages before the first iteration: all 0."""

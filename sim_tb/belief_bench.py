@@ -1,9 +1,13 @@
 """How long belief propagation on full HD takes, from one vault's tile in RTL with DRAM timing.
 
-Full HD, 16 labels of 16 bits, is 32 x 32 tiles of 60 x 34 pixels, 32 of them a vault's, one after
-the other. Each kernel is a phase of hierarchical BP-M (:mod:`sim_tb.levels_cosim`). An iteration is
-measured on one tile, or on its 30 x 17 blocks of 2 x 2 pixels; construct and copy on the four tiles
-of a vault of 2 x 2. Limits and the thesis's figures: design.md, section 4.
+Full HD, 1,920 x 1,080 pixels with 16 labels of 16 bits, is cut into 32 x 32 tiles of at most 60 x
+34 pixels, 32 of them a vault's, one after the other. Each kernel is a phase of hierarchical BP-M
+(:mod:`sim_tb.levels_cosim`). An iteration is measured on one tile, or on its 30 x 17 blocks of 2 x
+2 pixels; construct and copy on the four tiles of a vault of 2 x 2.
+
+A tile alone has no neighbours, so it has fewer messages to update than one within an image.
+Therefore an iteration is scaled by message updates, not by tiles; construct and copy, which do the
+same for each pixel, by pixels.
 """
 
 from dataclasses import dataclass
@@ -12,7 +16,7 @@ import numpy as np
 
 from kernels.bp_levels import coarse_problem
 from kernels.bp_levels_job import BpLevelsJob
-from kernels.bp_problem import BpProblem
+from kernels.bp_problem import BpProblem, message_updates
 from kernels.stereo import motorcycle
 from kernels.vault_ring import VaultRing
 from soc.config import VaultTileConfig
@@ -24,10 +28,11 @@ from .levels_cosim import cosim_vault_between, cosim_vault_levels
 __all__ = ["BELIEF", "belief_job", "belief_key", "measure_belief"]
 
 _TILE = (60, 34)
-_TILES = 32
 _LABELS = 16
-
-
+#: Pixels of the whole image, and vaults that share it.
+_FULL_HD = (1920, 1080)
+_HALVES = (_FULL_HD[0] // 2, _FULL_HD[1] // 2)
+_VAULTS = 32
 #: Construct and copy: tiles of the vault that is run, one of a ring of so many a side.
 _SIDE = 2
 #: Iterations of the launch that is run; five on the quarter-size image, as in the thesis (7.2.1).
@@ -75,7 +80,9 @@ def belief_key(name: str, config: VaultTileConfig) -> str:
     job = belief_job(name, config)
     programs = [repr((phase.name, phase.parameters, phase.program.words)) for phase in job.phases]
     data = [part for address, held in job.writes() for part in (str(address), held)]
-    return fingerprint(name, *programs, *data, job.expected().tobytes())
+    # Rows kept hold times of the whole image.
+    scale = repr((_FULL_HD, _VAULTS, "by units"))
+    return fingerprint(name, scale, *programs, *data, job.expected().tobytes())
 
 
 def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
@@ -90,23 +97,29 @@ def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
         sim_tb.build.BuildError: the simulator can't be built.
     """
     kernel, job = BELIEF[name], belief_job(name, config)
+    problem = job.problem
     if name in _ITERATIONS:
         outcome = cosim_vault_levels(job, config)
         result, match = outcome.phases[kernel.phase], outcome.match
-        rounds = _TILES / _ITERATIONS[name]
+        run = problem if name == "bp_m" else coarse_problem(problem)
+        units = _ITERATIONS[name] * run.updates
+        whole = message_updates(*_FULL_HD) if name == "bp_m" else message_updates(*_HALVES)
     else:
-        coarse = coarse_problem(job.problem)
+        coarse = coarse_problem(problem)
         drawn = np.random.default_rng(_SEED).integers(
             -1000, 1000, coarse.no_messages().shape, coarse.data_costs.dtype
         )
-        result = cosim_vault_between(job, drawn, config)[kernel.phase]
-        match, rounds = True, _TILES / job.ring.vaults
+        result, match = cosim_vault_between(job, drawn, config)[kernel.phase], True
+        units = problem.width * problem.height // job.ring.vaults
+        whole = _FULL_HD[0] * _FULL_HD[1]
     return row_of(
         name,
-        [VaultWork(result=result, operations=_operations(name, job.problem), match=match)],
+        [VaultWork(result=result, operations=_operations(name, problem), match=match)],
         limit_ms=kernel.limit_ms,
         thesis_ms=kernel.thesis_ms,
-        rounds=rounds,
+        scaled="updates" if name in _ITERATIONS else "pixels",
+        units=units,
+        whole=whole / _VAULTS,
     )
 
 

@@ -24,6 +24,10 @@ class KernelRow:
         gbs: bandwidth of the vault's memory meanwhile, GB/s.
         gops: operations that the kernel asks for, 10**9 a second and vault.
         busy: share of the engines' cycles in which the vector unit read a beat.
+        scaled: what ``ours_ms`` is scaled by from what was run; "": nothing but rounds.
+        units: message updates or pixels that were run, 0 where ``scaled`` is "".
+        whole: of them that a vault does for the kernel.
+        engines: that shared the run.
     """
 
     name: str
@@ -37,6 +41,15 @@ class KernelRow:
     gbs: float = 0.0
     gops: float = 0.0
     busy: float = 0.0
+    scaled: str = ""
+    units: int = 0
+    whole: float = 0.0
+    engines: int = 0
+
+    @property
+    def cycles_per_unit(self) -> float:
+        """Cycles of an engine for a message update or pixel; 0 where none are counted."""
+        return self.cycles * self.engines / self.units if self.units else 0.0
 
     @property
     def intensity(self) -> float:
@@ -82,16 +95,19 @@ def row_of(
     limit_ms: float,
     thesis_ms: float | None = None,
     batch: int = 1,
-    rounds: float = 1,
+    scaled: str = "",
+    units: int = 0,
+    whole: float = 0.0,
 ) -> KernelRow:
     """The line of a kernel whose parts, at least one, run one after the other.
 
     Parameters:
-        rounds: how often a vault does what was run, for the whole kernel.
+        scaled, units, whole: see :class:`KernelRow`; without ``units`` time is not scaled by them.
     """
     run = sum(part.cycles for part in parts)
     run_ns = sum(part.cycles * part.result.tck_ns for part in parts)
     tile_ns = sum(part.cycles * part.result.tck_ns * part.times for part in parts)
+    rounds = whole / units if units else 1.0
     busy = sum(pe.counters["VECTOR_BUSY"] for part in parts for pe in part.result.pes)
     engine_cycles = sum(part.cycles * len(part.result.pes) for part in parts)
     return KernelRow(
@@ -106,4 +122,8 @@ def row_of(
         gbs=sum(part.result.bytes_moved for part in parts) / run_ns,
         gops=sum(part.operations for part in parts) / run_ns,
         busy=busy / engine_cycles,
+        scaled=scaled,
+        units=units,
+        whole=whole,
+        engines=len(parts[0].result.pes),
     )

@@ -46,7 +46,7 @@ def test_a_row_is_the_sum_of_its_parts() -> None:
         VaultWork(result=result(1000, busy=500, columns=10), operations=4000, match=True, times=3),
         VaultWork(result=result(500, busy=100, columns=20), operations=2000, match=True),
     ]
-    row = row_of("both", works, limit_ms=0.001, rounds=2)
+    row = row_of("both", works, limit_ms=0.001, scaled="updates", units=50, whole=100)
     assert row.match
     assert row.cycles == 1500
     assert row.ours_ms == pytest.approx(2 * (3 * 1000 + 500) * 0.8e-6)
@@ -55,6 +55,8 @@ def test_a_row_is_the_sum_of_its_parts() -> None:
     assert row.gbs == pytest.approx(30 * 32 / 1200)
     assert row.intensity == pytest.approx(6000 / 960)
     assert row.busy == pytest.approx((2 * 500 + 2 * 100) / (2 * 1000 + 2 * 500))
+    assert (row.scaled, row.engines) == ("updates", 2)
+    assert row.cycles_per_unit == pytest.approx(1500 * 2 / 50)
     assert KernelRow.from_dict(row.to_dict()) == row
     wrong = VaultWork(result=works[0].result, operations=1, match=False)
     assert not row_of("wrong", [works[0], wrong], limit_ms=1).match

@@ -52,6 +52,13 @@ def test_rows_go_to_json_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "8.80" in outcome.output
 
 
+def test_a_row_says_what_it_is_scaled_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ROW.to_dict() | {"name": "bp_m", "scaled": "updates", "units": 7972, "engines": 4}
+    stand_in(monkeypatch, KernelRow.from_dict(row))
+    outcome = CliRunner().invoke(app, ["kernels", "--layer", "bp_m"])
+    assert "updates" in outcome.output
+
+
 def test_a_wrong_output_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, KernelRow.from_dict(ROW.to_dict() | {"match": False}))
     outcome = CliRunner().invoke(app, ["kernels", "--quick"])

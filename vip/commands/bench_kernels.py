@@ -37,6 +37,7 @@ def _show(rows: list[KernelRow]) -> None:
     table.add_column("kernel")
     for column in ("batch", "limit", "thesis", "ours", "GB/s", "Gop/s", "busy", "run"):
         table.add_column(column, justify="right")
+    table.add_column("scaled by")
     table.add_column("outputs", min_width=7)
     for row in rows:
         table.add_row(
@@ -49,6 +50,7 @@ def _show(rows: list[KernelRow]) -> None:
             f"{row.gops:.2f}" if row.gops else "",
             f"{row.busy:.0%}" if row.cycles else "",
             f"{row.share:.0%}" if row.cycles else "",
+            row.scaled,
             "exact" if row.match else "DIFFER",
         )
     console.print(table)
