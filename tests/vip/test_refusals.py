@@ -100,7 +100,7 @@ def test_run_shows_the_end_and_the_registers(vip):
 
 def test_the_assembler_starts_without_the_hardware():
     script = (
-        "import sys; from vip.cli import app, _LazyGroup\n"
+        "import sys; from vip.cli import app\n"
         "import vip.commands.assembly\n"
         "print(sorted({'amaranth', 'numpy', 'cocotb', 'skimage'} & set(sys.modules)))"
     )

@@ -17,9 +17,9 @@ from isa.program import Program
 
 from ..console import console, tally
 from ..errors import UserError
-from ..output import check_outputs, write_json
+from ..output import write_json
 from .machine import DumpOption, MemoryOption, check_dump, show_registers
-from .options import JsonOption, PresetOption
+from .options import JsonOption, PresetOption, file_arguments, reading, writing
 
 __all__ = ["asm", "disasm", "read_program", "run"]
 
@@ -45,13 +45,23 @@ def _constants(given: list[str]) -> dict[str, int]:
 
 
 def asm(
-    source: Annotated[Path, typer.Argument(help="Assembly file.", metavar="FILE.s")],
+    context: typer.Context,
+    source: Annotated[
+        Path, typer.Argument(help="Assembly file.", metavar="FILE.s", callback=reading())
+    ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Program file (default: FILE.vip).", metavar="FILE"),
+        typer.Option(
+            "-o",
+            "--output",
+            help="Program file (default: FILE.vip).",
+            metavar="FILE",
+            callback=writing(),
+        ),
     ] = None,
     listing_file: Annotated[
-        Path | None, typer.Option("--listing", help="Write a listing too.", metavar="FILE")
+        Path | None,
+        typer.Option("--listing", help="Write a listing too.", metavar="FILE", callback=writing()),
     ] = None,
     define: Annotated[
         list[str] | None,
@@ -66,8 +76,10 @@ def asm(
 
     Example: vip asm kernel.s -o kernel.vip --listing kernel.lst
     """
-    target = output or source.with_suffix(".vip")
-    check_outputs(target, listing_file, json)
+    target = output
+    if target is None:
+        target = source.with_suffix(".vip")
+        file_arguments(context).writes(target, "the output")
     program = assemble_file(source, constants=_constants(define or []), max_words=max_words)
     if not program.words:
         raise UserError(f"{source}: there is no instruction in it")
@@ -79,11 +91,17 @@ def asm(
 
 
 def disasm(
-    program: Annotated[Path, typer.Argument(help="Program file.", metavar="FILE.vip")],
+    program: Annotated[
+        Path, typer.Argument(help="Program file.", metavar="FILE.vip", callback=reading())
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="Assembly file (default: standard output).", metavar="FILE"
+            "-o",
+            "--output",
+            help="Assembly file (default: standard output).",
+            metavar="FILE",
+            callback=writing(),
         ),
     ] = None,
     json: JsonOption = None,
@@ -92,7 +110,6 @@ def disasm(
 
     Example: vip disasm kernel.vip -o kernel.s
     """
-    check_outputs(output, json)
     loaded = Program.load(program)
     text = disassemble(loaded)
     write_json(json, {"words": len(loaded.words), "assembly": text})
@@ -104,7 +121,10 @@ def disasm(
 
 def run(
     program: Annotated[
-        Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
+        Path,
+        typer.Argument(
+            help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
+        ),
     ],
     preset_name: PresetOption = "pe",
     memory: MemoryOption = None,
@@ -117,7 +137,11 @@ def run(
     dump: DumpOption = None,
     profile: Annotated[
         Path | None,
-        typer.Option(help="Write what the program did, for vip trim --profile.", metavar="FILE"),
+        typer.Option(
+            help="Write what the program did, for vip trim --profile.",
+            metavar="FILE",
+            callback=writing(),
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -134,7 +158,6 @@ def run(
     from synth.recorder import recorder
 
     config = preset(preset_name)
-    check_outputs(json, profile)
     check_dump(dump, 1 << config.address_bits)
     loaded = read_program(program)
     facts = Facts()

@@ -13,7 +13,7 @@ from soc.generate import configuration_json
 from soc.presets import preset
 
 from ..console import console, tally
-from ..output import check_outputs, write_json
+from ..output import write_json
 from .options import JsonOption, PresetOption
 
 __all__ = ["digits"]
@@ -32,7 +32,6 @@ def digits(
 
     Example: vip bench digits --images 500 --json digits.json
     """
-    check_outputs(json)
     config = preset(preset_name)
     data = load_digits()
     outcomes = {}

@@ -21,8 +21,8 @@ from soc.presets import tile_preset
 
 from ..console import console, units_done
 from ..errors import UserError
-from ..output import check_outputs, write_json
-from .options import JsonOption
+from ..output import write_json
+from .options import PICTURES, JsonOption, writing
 
 __all__ = ["kernels"]
 
@@ -70,7 +70,11 @@ def kernels(
     ] = False,
     roofline: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw operations a second over intensity as PNG."),
+        typer.Option(
+            metavar="FILE",
+            callback=writing(*PICTURES),
+            help="Draw operations a second over intensity as PNG.",
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -81,7 +85,6 @@ def kernels(
 
     Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
     """
-    check_outputs(json, roofline)
     for name in layer or ():
         if name not in NAMES:
             raise UserError(f"--layer {name}: there are {', '.join(NAMES)}")

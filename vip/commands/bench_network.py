@@ -12,8 +12,8 @@ from sim_tb.network_plot import draw_curves
 
 from ..console import console, units_done
 from ..errors import UserError
-from ..output import check_outputs, write_json
-from .options import JsonOption
+from ..output import write_json
+from .options import PICTURES, JsonOption, writing
 
 __all__ = ["network"]
 
@@ -62,7 +62,10 @@ def network(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.", min=0, max=2**31)] = 1,
     image: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw latency over rate as PNG.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=writing(*PICTURES), help="Draw latency over rate as PNG."
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -73,7 +76,6 @@ def network(
 
     Example: vip bench network --size 4x4 --flits 5000000 --image network.png
     """
-    check_outputs(json, image)
     sizes = _chosen(size or [])
     curve_sizes = tuple(chosen for chosen in CURVE_SIZES if chosen in sizes)
     if image is not None and not curve_sizes:

@@ -13,8 +13,8 @@ from soc.generate import configuration_json
 from soc.presets import tile_preset
 
 from ..console import console, tally
-from ..output import check_outputs, write_json
-from .options import JsonOption
+from ..output import write_json
+from .options import PICTURES, JsonOption, writing
 
 __all__ = ["stereo"]
 
@@ -34,7 +34,12 @@ def stereo(
         typer.Option("--verilog", help="On a vault's Verilog too: half an hour for all pixels."),
     ] = False,
     image: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw photograph, truth and result as PNG.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=writing(*PICTURES),
+            help="Draw photograph, truth and result as PNG.",
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -42,7 +47,6 @@ def stereo(
 
     Example: vip bench stereo --width 370 --height 250 --verilog --image stereo.png
     """
-    check_outputs(json, image)
     scene = motorcycle(width, height, labels)
     config = tile_preset(_TILE)
     with tally("stereo (cycles)") as done:

@@ -11,12 +11,12 @@ from sim_tb.applications import choose
 
 from ..console import console, steps, units_done
 from ..errors import UserError
-from ..output import check_outputs, write_json
+from ..output import write_json
 from ..trim_bench import QUICK, measure_trims
 from ..trim_figure import draw_trims
 from ..trim_gain import DEVICE, Gains, estimate_gains, results, simulate_gain
 from ..trim_rows import CELLS, POWER_MHZ, TrimRow
-from .options import JsonOption
+from .options import PICTURES, JsonOption, writing
 
 __all__ = ["trim"]
 
@@ -67,7 +67,10 @@ def trim(
         ),
     ] = None,
     image: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw what is saved as PNG.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=writing(*PICTURES), help="Draw what is saved as PNG."
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -79,7 +82,6 @@ def trim(
 
     Example: vip bench trim --only bp --only k-means --json trim.json
     """
-    check_outputs(json, image)
     if quick and only:
         raise UserError("--quick and --only exclude each other")
     names = QUICK if quick else tuple(only or ())

@@ -13,7 +13,7 @@ from soc.presets import tile_preset
 
 from ..console import console, units_done
 from ..errors import UserError
-from ..output import check_outputs, write_json
+from ..output import write_json
 from .options import JsonOption
 
 __all__ = ["vault"]
@@ -104,7 +104,6 @@ def vault(
 
     Example: vip bench vault --variant open-page --variant closed-page --json vault.json
     """
-    check_outputs(json)
     chosen = _chosen(variant or [])
     with units_done("traffic") as done:
         report = measure(chosen, accesses=accesses, seed=seed, progress=_counting(done, chosen))

@@ -28,7 +28,7 @@ from soc.presets import any_preset, preset
 
 from ..console import console, counted, tally
 from ..errors import UserError
-from ..output import check_outputs, write_json
+from ..output import write_json
 from .assembly import read_program
 from .cosim_chip import (
     chip_bp_report,
@@ -39,7 +39,7 @@ from .cosim_chip import (
 )
 from .cosim_vault import show_vault_bp, vault_bp_report
 from .machine import DumpOption, MemoryOption, check_dump, show_registers
-from .options import JsonOption, PresetOption
+from .options import PICTURES, JsonOption, PresetOption, reading, writing
 
 __all__ = ["app", "bp_report", "scene_of", "show_bp"]
 
@@ -50,7 +50,11 @@ app = typer.Typer(
 
 TraceOption = Annotated[
     Path | None,
-    typer.Option(help="Write waveforms, .fst or .vcd; about ten times slower.", metavar="FILE"),
+    typer.Option(
+        help="Write waveforms, .fst or .vcd; about ten times slower.",
+        metavar="FILE",
+        callback=writing(".fst", ".vcd"),
+    ),
 ]
 LatencyOption = Annotated[
     int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000, metavar="CYCLES")
@@ -205,9 +209,16 @@ def bp(
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
     left: Annotated[
         Path | None,
-        typer.Option(help="Left photograph (default: the Motorcycle pair).", metavar="FILE"),
+        typer.Option(
+            help="Left photograph (default: the Motorcycle pair).",
+            metavar="FILE",
+            callback=reading(),
+        ),
     ] = None,
-    right: Annotated[Path | None, typer.Option(help="Right photograph.", metavar="FILE")] = None,
+    right: Annotated[
+        Path | None,
+        typer.Option(help="Right photograph.", metavar="FILE", callback=reading()),
+    ] = None,
     disparities: Annotated[
         tuple[int, int], typer.Option(help="Range of disparities in pixels, with --left.")
     ] = (0, 64),
@@ -220,11 +231,18 @@ def bp(
         int | None, typer.Option(help="Engines of a vault that work (default: all).", min=1)
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Write the disparities as a PNG.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            help="Write the disparities as a PNG.", metavar="FILE", callback=writing(*PICTURES)
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Write a vault's bandwidth over time as a PNG.", metavar="FILE"),
+        typer.Option(
+            help="Write a vault's bandwidth over time as a PNG.",
+            metavar="FILE",
+            callback=writing(*PICTURES),
+        ),
     ] = None,
     cocotbext_axi: OuterOption = False,
     preload: PreloadOption = False,
@@ -242,7 +260,6 @@ def bp(
 
     Example: vip cosim bp --preset tiny --iterations 2
     """
-    check_outputs(picture, plot, trace, json)
     config = any_preset(preset_name)
     _check_options(context, preset_name, config)
     size = _SIZES[type(config)]
@@ -297,7 +314,10 @@ def bp(
 def run_program(
     context: typer.Context,
     program: Annotated[
-        Path, typer.Argument(help="Program file, or assembly (.s).", metavar="PROGRAM")
+        Path,
+        typer.Argument(
+            help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
+        ),
     ],
     preset_name: PresetOption = "pe",
     memory: MemoryOption = None,
@@ -323,7 +343,6 @@ def run_program(
 
     Example: vip cosim program kernel.s --preset tiny --parameters 4096
     """
-    check_outputs(trace, json)
     config = any_preset(preset_name)
     _check_options(context, preset_name, config)
     loaded = read_program(program)

@@ -17,40 +17,52 @@ from kernels.stereo_picture import draw
 from sim_tb.bp_cosim import BpJob, cosim_bp
 from sim_tb.cosim import MemoryBehaviour
 from sim_tb.trim_check import Workload, check_trimmed
-from soc.generate import configuration_json, generate
+from soc.generate import check_directory, configuration_json, generate
 from soc.presets import preset
 from synth.trim import report
 
 from ..console import console, counted
 from ..errors import UserError
-from ..output import check_folder, check_outputs, write_json
+from ..output import write_json
 from ..trim_report import Checked, show_trim, sound, trim_json
 from .assembly import read_program
 from .cosim import bp_report, show_bp
+from .options import JsonOption, filling
 from .synth import area_json, show_area
 from .trim import compare_areas
 
 __all__ = ["demo"]
 
+#: What it writes into the folder: files, and directories of Verilog.
+_FILES = ("bp.s", "bp.vip", "bp.memory", "bp.json", "motorcycle.png", "area.json", "trim.json")
+_DESIGNS = ("pe", "pe-trimmed")
+
 _WIDTH, _HEIGHT, _LABELS, _ITERATIONS = 96, 64, 16, 5
+
+
+def _check_designs(folder: Path) -> None:
+    for name in _DESIGNS:
+        check_directory(folder / name)
 
 
 def demo(
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the results.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder for the results.",
+            callback=filling(_FILES, check=_check_designs),
+        ),
     ] = Path("build/demo"),
-    json: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="Write the summary as JSON, with its origin."),
-    ] = None,
+    json: JsonOption = None,
 ) -> None:
     """Depth from stereo on one engine: cosimulation, picture, Verilog, area, and trimming.
 
     Example: vip demo -o build/demo
     """
     started = time.perf_counter()
-    check_folder(output)
-    check_outputs(json)
     output.mkdir(parents=True, exist_ok=True)
     config = preset("pe")
     memory = MemoryBehaviour(latency=60)
@@ -84,7 +96,7 @@ def demo(
 
     console.rule("3  Verilog of the engine, full and trimmed to this program")
     cut = report(program, config)
-    for name, chosen in (("pe", cut.full), ("pe-trimmed", cut.trimmed)):
+    for name, chosen in zip(_DESIGNS, (cut.full, cut.trimmed), strict=True):
         written = generate(chosen, output / name)
         console.print(f"{written.directory}: {len(written.modules)} modules, {written.lines} lines")
 

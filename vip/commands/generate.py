@@ -14,8 +14,8 @@ from soc.presets import any_preset
 
 from ..console import console, steps
 from ..errors import UserError
-from ..output import check_outputs, write_json
-from .options import JsonOption, OutputDirectory
+from ..output import write_json
+from .options import JsonOption, OutputDirectory, reading
 
 __all__ = ["generate"]
 
@@ -32,6 +32,7 @@ def generate(
             "--config",
             metavar="FILE",
             help="Configuration as JSON, as vip trim --fit writes it (instead of --preset).",
+            callback=reading(),
         ),
     ] = None,
     memories: Annotated[
@@ -44,7 +45,6 @@ def generate(
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
-    check_outputs(json)
     if file is not None and preset_name is not None:
         raise UserError("--config and --preset exclude each other")
     name = preset_name or "pe"

@@ -2,24 +2,37 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from ..console import console
 from ..errors import UserError
-from ..output import check_outputs
+from .options import reading, writing
 
 __all__ = ["DumpOption", "MemoryOption", "check_dump", "show_registers"]
 
+
+def _dumped(dump: Any) -> list[Path]:
+    return [Path(dump[2])] if dump else []
+
+
 MemoryOption = Annotated[
     Path | None,
-    typer.Option(help="File with the memory's contents from address 0.", metavar="FILE"),
+    typer.Option(
+        help="File with the memory's contents from address 0.",
+        metavar="FILE",
+        callback=reading(),
+    ),
 ]
 DumpOption = Annotated[
     tuple[int, int, Path] | None,
-    typer.Option(help="Write memory afterwards.", metavar="ADDRESS BYTES FILE"),
+    typer.Option(
+        help="Write memory afterwards.",
+        metavar="ADDRESS BYTES FILE",
+        callback=writing(paths=_dumped),
+    ),
 ]
 
 
@@ -27,16 +40,15 @@ def check_dump(dump: tuple[int, int, Path] | None, size: int) -> None:
     """Refuse what ``--dump`` can't write after the run.
 
     Raises:
-        UserError: bytes outside the memory, which has ``size``, or a file that can't be written.
+        UserError: bytes outside the memory, which has ``size``.
     """
     if dump is None:
         return
-    address, count, path = dump
+    address, count, _ = dump
     if address < 0 or count < 0 or address + count > size:
         raise UserError(
             f"--dump {address} {count}: the bytes must be within 0 to {size:#x}, the memory's end"
         )
-    check_outputs(path)
 
 
 def show_registers(registers: Sequence[int]) -> None:

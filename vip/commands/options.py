@@ -1,17 +1,135 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what parameters that name files declare.
 
+Every parameter that names a file or folder has one of the callbacks :func:`reading`,
+:func:`writing` and :func:`filling`: so all files of a call are checked before its work.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonOption", "OutputDirectory", "PresetOption"]
+from ..file_arguments import FileArguments
+
+__all__ = [
+    "PICTURES",
+    "JsonOption",
+    "OutputDirectory",
+    "PresetOption",
+    "file_arguments",
+    "filling",
+    "liberty_files",
+    "reading",
+    "writing",
+]
+
+#: Endings of pictures that are drawn.
+PICTURES = (".png",)
+
+#: How a target begins that is a Liberty file; synth.asic is not imported for it.
+_LIBERTY = "liberty:"
+
+_KEY = "vip.file_arguments"
+
+
+def file_arguments(context: typer.Context) -> FileArguments:
+    """The files that the call of ``context`` declared so far."""
+    found = context.meta.get(_KEY)
+    if found is None:
+        found = context.meta[_KEY] = FileArguments()
+        context.call_on_close(found.close)
+    return found
+
+
+def _role(parameter: typer.CallbackParam) -> str:
+    """How the user knows a parameter: ``--json``, or ``PROGRAM``."""
+    if parameter.param_type_name == "argument":
+        return str(getattr(parameter, "metavar", None) or parameter.name).strip("[].")
+    return max(parameter.opts, key=len)
+
+
+def _paths(value: Any) -> Iterable[Path]:
+    """The paths in the value of a parameter: one, several, or none."""
+    if value is None:
+        return ()
+    return map(Path, value if isinstance(value, (list, tuple)) else (value,))
+
+
+def _each(
+    declare: Callable[[FileArguments, Path, str], None],
+    paths: Callable[[Any], Iterable[Path]],
+) -> Callable[..., Any]:
+    def callback(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+        for path in paths(value):
+            declare(file_arguments(context), path, _role(parameter))
+        return value
+
+    return callback
+
+
+def reading(paths: Callable[[Any], Iterable[Path]] = _paths) -> Callable[..., Any]:
+    """A parameter's callback for files that the command reads: what ``paths`` finds in the value,
+    by default all of it."""
+    return _each(FileArguments.reads, paths)
+
+
+def writing(*endings: str, paths: Callable[[Any], Iterable[Path]] = _paths) -> Callable[..., Any]:
+    """A parameter's callback for files that the command writes, whose names end in one of
+    ``endings``, if there are any; ``paths`` as for :func:`reading`."""
+    return _each(lambda files, path, role: files.writes(path, role, endings), paths)
+
+
+def filling(
+    files: Sequence[str] = (),
+    *,
+    replaced: bool = False,
+    check: Callable[[Path], None] | None = None,
+) -> Callable[..., Any]:
+    """A parameter's callback for a folder; see :meth:`vip.file_arguments.FileArguments.fills`.
+
+    Parameters:
+        check: raises :class:`isa.errors.VipError` for a folder that the command would refuse.
+    """
+
+    def declare(given: FileArguments, path: Path, role: str) -> None:
+        given.fills(path, role, files=files, replaced=replaced)
+        if check is not None:
+            check(path)
+
+    return _each(declare, _paths)
+
+
+def _check_generated(folder: Path) -> None:
+    # Only here: commands that generate nothing start without the hardware.
+    from soc.generate import check_directory
+
+    check_directory(folder)
+
+
+def liberty_files(value: str | list[str] | None) -> list[Path]:
+    """The Liberty files that targets name, as ``liberty:PATH``; for :func:`reading`."""
+    names = [value] if isinstance(value, str) else value or []
+    return [Path(name.removeprefix(_LIBERTY)) for name in names if name.startswith(_LIBERTY)]
+
 
 JsonOption = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the results as JSON, with their origin."),
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the results as JSON, with their origin.",
+        callback=writing(),
+    ),
 ]
 PresetOption = Annotated[str, typer.Option("--preset", metavar="NAME", help="Named configuration.")]
 OutputDirectory = Annotated[
-    Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; made if missing.")
+    Path,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="Folder to write; made if missing.",
+        callback=filling(replaced=True, check=_check_generated),
+    ),
 ]

@@ -14,13 +14,17 @@ from soc.presets import preset
 from synth.power import THESIS_MHZ, PowerReport
 
 from ..console import console, steps, units_done
-from ..output import check_outputs, write_json
+from ..output import write_json
 from ..power import check_power_target, engine_power
 from ..report import KERNELS, record
 from .assembly import read_program
-from .options import JsonOption, PresetOption
+from .options import JsonOption, PresetOption, liberty_files, reading
 
 __all__ = ["power"]
+
+
+def _own_program(kernel: str) -> list[Path]:
+    return [] if kernel in KERNELS else [Path(kernel)]
 
 
 def _record(kernel: str, config: PeConfig, max_cycles: int) -> RecordedRun:
@@ -54,10 +58,17 @@ def _table(title: str, report: PowerReport, mhz: float) -> Table:
 
 def power(
     kernel: Annotated[
-        str, typer.Argument(help="bp, conv, or a program (.s or assembled).", metavar="KERNEL")
+        str,
+        typer.Argument(
+            help="bp, conv, or a program (.s or assembled).",
+            metavar="KERNEL",
+            callback=reading(_own_program),
+        ),
     ],
     preset_name: PresetOption = "pe",
-    target: Annotated[str, typer.Option(help="nangate45 or liberty:PATH.")] = "nangate45",
+    target: Annotated[
+        str, typer.Option(help="nangate45 or liberty:PATH.", callback=reading(liberty_files))
+    ] = "nangate45",
     mhz: Annotated[
         float, typer.Option(help="Clock in MHz.", min=1, max=10_000, metavar="MHZ")
     ] = 1000.0,
@@ -80,7 +91,6 @@ def power(
 
     Example: vip power bp --json power.json
     """
-    check_outputs(json)
     config = preset(preset_name)
     check_power_target(target)
     with steps("power") as step:

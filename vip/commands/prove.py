@@ -14,15 +14,21 @@ from synth.trim import trim
 
 from ..console import units_done
 from ..errors import UserError
-from ..output import check_outputs, write_json
+from ..output import write_json
 from ..proofs import show_proofs
 from .assembly import read_program
-from .options import JsonOption, PresetOption
+from .options import JsonOption, PresetOption, reading
 
 __all__ = ["DEFAULT", "prove_command"]
 
 #: Applications that are proved when none is named.
 DEFAULT = ("matrix-addition", "image-convolution", "bp")
+
+
+def _files(names: Sequence[str] | None) -> list[Path]:
+    """Those of ``names`` that are files; what is neither is refused with the applications."""
+    known = {each.name for each in applications()}
+    return [Path(name) for name in names or () if name not in known and Path(name).exists()]
 
 
 def _programs(names: Sequence[str]) -> dict[str, list[Program]]:
@@ -45,6 +51,7 @@ def prove_command(
         typer.Argument(
             help=f"Applications of the suite, or program files (default: {', '.join(DEFAULT)}).",
             metavar="[APPLICATION|PROGRAM]...",
+            callback=reading(_files),
         ),
     ] = None,
     preset_name: PresetOption = "pe",
@@ -55,7 +62,6 @@ def prove_command(
     See docs/proofs.md for what is shown and what is assumed. Exit code 1 if a proof fails, with the
     conditions that fail and the values that show it.
     """
-    check_outputs(json_path)
     full = preset(preset_name)
     proofs: dict[str, Proof] = {}
     for name, programs in _programs(what or DEFAULT).items():

@@ -10,17 +10,22 @@ from soc.presets import preset
 from synth.devices import DEVICES, find_device
 
 from ..console import console, steps
-from ..output import check_folder
 from ..report import collect
 from ..report_figures import FIGURES
 from ..report_page import page
-from .options import PresetOption
+from .options import PresetOption, filling
 
 __all__ = ["report"]
 
+_PAGE = "index.html"
+_FILES = (_PAGE, *(f"{name}.png" for name in FIGURES))
+
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder to write; made if missing.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(help="Folder to write; made if missing.", callback=filling(_FILES)),
+    ],
     preset_name: PresetOption = "pe",
     device: Annotated[
         list[str] | None,
@@ -38,7 +43,6 @@ def report(
 
     Example: vip report build/report --device ecp5-85k
     """
-    check_folder(folder)
     for name in device or ():
         find_device(name)
     with steps("report") as step:
@@ -54,5 +58,5 @@ def report(
     folder.mkdir(parents=True, exist_ok=True)
     for name, png in figures.items():
         write_atomically(folder / f"{name}.png", png)
-    write_atomically(folder / "index.html", page(found, figures).encode())
+    write_atomically(folder / _PAGE, page(found, figures).encode())
     console.print(f"written to {folder / 'index.html'}")

@@ -16,8 +16,8 @@ from synth.thesis_area import beside_thesis
 
 from ..console import console, units_done
 from ..errors import UserError
-from ..output import check_outputs, write_json
-from .options import JsonOption, PresetOption
+from ..output import write_json
+from .options import JsonOption, PresetOption, liberty_files, reading
 
 __all__ = ["area_json", "measure", "show_area", "synth"]
 
@@ -130,7 +130,8 @@ def synth(
             help=f"One of {', '.join(TARGETS)}, nangate45, liberty:PATH,"
             f" or to place and route {', '.join(DEVICES)}, with speed grade -{', -'.join(GRADES)}"
             f" behind it or the slowest;"
-            f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)})."
+            f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
+            callback=reading(liberty_files),
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Placements on each device.")] = 5,
@@ -149,7 +150,6 @@ def synth(
 
     Example: vip synth --target generic --json area.json
     """
-    check_outputs(json)
     config = preset(preset_name)
     for name in target or ():
         if not is_device(name) and name not in TARGETS and not name.startswith(_OTHERS):

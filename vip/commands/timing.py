@@ -17,8 +17,8 @@ from synth.sta import Path as TimingPath
 from synth.targets import find_cells
 
 from ..console import console, steps, units_done
-from ..output import check_outputs, write_json
-from .options import JsonOption, PresetOption
+from ..output import write_json
+from .options import JsonOption, PresetOption, liberty_files, reading
 
 __all__ = ["timing"]
 
@@ -45,13 +45,17 @@ def _table(title: str, found: tuple[CornerTiming, ...]) -> Table:
 def timing(
     preset_name: PresetOption = "pe",
     target: Annotated[
-        str, typer.Option(help="Cells to map to: nangate45 or liberty:PATH.")
+        str,
+        typer.Option(
+            help="Cells to map to: nangate45 or liberty:PATH.", callback=reading(liberty_files)
+        ),
     ] = "nangate45",
     corner: Annotated[
         list[Path] | None,
         typer.Option(
             help="Liberty file of another corner of the same cells; may be repeated.",
             metavar="FILE",
+            callback=reading(),
         ),
     ] = None,
     jobs: Annotated[
@@ -65,7 +69,6 @@ def timing(
 
     Example: vip timing --corner slow.lib --json timing.json
     """
-    check_outputs(json)
     config = preset(preset_name)
     cells, library = find_cells(target)
     typical = Corner(target, library, library_of(target)[1])

@@ -23,13 +23,22 @@ from synth.trim import AreaComparison, TrimReport, compare_area, report
 
 from ..console import console, steps, tally, units_done
 from ..errors import UserError
+from ..file_arguments import FileArguments
 from ..fitting import CHIP_FILE, Fitting, demand, fit_both, fit_json, show_fit
-from ..output import check_folder, check_outputs, write_json
+from ..output import write_json
 from ..proofs import show_proofs
 from ..trim_report import Checked, show_trim, sound, trim_json
 from ..trimming import Observed, observe
 from .assembly import read_program
-from .options import JsonOption, OutputDirectory, PresetOption
+from .options import (
+    PICTURES,
+    JsonOption,
+    OutputDirectory,
+    PresetOption,
+    file_arguments,
+    reading,
+    writing,
+)
 
 __all__ = ["compare_areas", "trim"]
 
@@ -43,7 +52,13 @@ def compare_areas(full: PeConfig, trimmed: PeConfig) -> dict[str, AreaComparison
     return found
 
 
-def _memories(programs: Sequence[Path], given: Sequence[str]) -> dict[Path, list[Path]]:
+def _memory_files(given: Sequence[str] | None) -> list[Path]:
+    return [Path(text.rpartition("=")[2]) for text in given or ()]
+
+
+def _memories(
+    programs: Sequence[Path], given: Sequence[str], files_given: FileArguments
+) -> dict[Path, list[Path]]:
     """For each program the files that its memory may hold at the start."""
     found: dict[Path, list[Path]] = {program: [] for program in programs}
     for text in given:
@@ -59,6 +74,7 @@ def _memories(programs: Sequence[Path], given: Sequence[str]) -> dict[Path, list
     for program, files in found.items():
         beside = program.with_suffix(".memory")
         if not files and beside.is_file():
+            files_given.reads(beside, "the memory of a program")
             files.append(beside)
     return found
 
@@ -110,9 +126,12 @@ def _prove(cut: TrimReport, numbers: dict[str, object], json: Path | None) -> No
 
 
 def trim(
+    context: typer.Context,
     programs: Annotated[
         list[Path],
-        typer.Argument(help="Program files, or assembly (.s).", metavar="PROGRAM..."),
+        typer.Argument(
+            help="Program files, or assembly (.s).", metavar="PROGRAM...", callback=reading()
+        ),
     ],
     output: OutputDirectory,
     preset_name: PresetOption = "pe",
@@ -123,11 +142,16 @@ def trim(
             "PROGRAM=FILE; may be repeated (default: PROGRAM with the ending .memory, if there is "
             "one).",
             metavar="FILE",
+            callback=reading(_memory_files),
         ),
     ] = None,
     profile: Annotated[
         list[Path] | None,
-        typer.Option(help="Profile of more runs, from vip run --profile.", metavar="FILE"),
+        typer.Option(
+            help="Profile of more runs, from vip run --profile.",
+            metavar="FILE",
+            callback=reading(),
+        ),
     ] = None,
     parameters: Annotated[
         int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
@@ -190,7 +214,12 @@ def trim(
         ),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw instructions by unit and type.", metavar="FILE.png")
+        Path | None,
+        typer.Option(
+            help="Draw instructions by unit and type.",
+            metavar="FILE.png",
+            callback=writing(*PICTURES),
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -205,8 +234,6 @@ def trim(
 
     Example: vip trim kernel.vip --memory image.bin -o build/trimmed --json trim.json
     """
-    check_folder(output)
-    check_outputs(json, figure)
     budget = None if fit is None else find_budget(fit)
     if budget is not None and not check:
         raise UserError("--fit runs the programs, so it can't go with --no-check")
@@ -214,12 +241,13 @@ def trim(
         raise UserError("--proved and --tight exclude each other")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
+    memories = _memories(programs, memory or [], file_arguments(context))
     full = preset(preset_name)
     loaded = {path: read_program(path) for path in programs}
     given = [Profile.load(path) for path in profile or []]
     profiles = [] if proved else given
     runs: list[tuple[Path, Observed]] = []
-    for path, files in _memories(programs, memory or []).items():
+    for path, files in memories.items():
         if not files:
             console.print(
                 escape(f"{path.name}: no --memory, so only proofs count; it runs on zeros"),
