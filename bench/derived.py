@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from kernels.bp_problem import message_updates
+from vip.errors import UserError
+
+from .network_share import network_shares, read_rates
 
 __all__ = ["DERIVED"]
 
@@ -35,8 +38,35 @@ def _tile(records: _Records) -> dict[str, float]:
     return {"updates_240x136": rate * message_updates(240, 136) / (4 * 4)}
 
 
+def _network(records: _Records) -> dict[str, float]:
+    """The model of :mod:`bench.network_share`, by layer and for the whole of VGG-16 and LSTM."""
+    try:
+        rates = read_rates(records["network"])
+        shares = network_shares(rates, records["kernels"])
+    except UserError as error:
+        raise KeyError(str(error)) from None
+    found = {"near": rates.neighbour, "far": rates.uniform, "one": rates.one}
+    for share in shares:
+        found |= {
+            f"{share.name}_near_kb": share.near_bytes / 1000,
+            f"{share.name}_far_kb": share.far_bytes / 1000,
+            f"{share.name}_us": share.network_us + share.barriers_us,
+            f"{share.name}_percent": 100 * share.added,
+        }
+    *layers, lstm = shares
+    alone = sum(share.kernel_us for share in layers) / 1000
+    added = sum(share.network_us + share.barriers_us for share in layers) / 1000
+    return found | {
+        "vgg_alone_ms": alone,
+        "vgg_ms": alone + added,
+        "lstm_barriers_us": lstm.kernel_us + lstm.barriers_us,
+        "lstm_all_us": lstm.kernel_us * (1 + lstm.added),
+    }
+
+
 #: Group -> its figures from all records.
 DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
+    "model": _network,
     "percent": _percent,
     "thousandth": _thousandth,
     "tile": _tile,

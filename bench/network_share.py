@@ -1,18 +1,19 @@
 """``python -m bench.network_share``: what the network adds to layers that are measured without it.
 
-A model, not a measurement. ``vip bench kernels`` runs one vault's part of a layer with all data in
-its own memory. Here the bytes that come from other vaults are counted from the shapes, and moved at
-the rates that random traffic with random back-pressure reached on 8 x 4 vaults
-(``bench/results/network.json``), by themselves: as if nothing of it lay in the shadow of the
-computation, where the kernels' loads run ahead. What is sent:
+A model, not a measurement, and no bound. ``vip bench kernels`` runs one vault's part of a layer
+with all data in its own memory. Here the bytes that a vault takes from other vaults are counted
+from the shapes, and moved at the rates that random traffic with random back-pressure reached on 8 x
+4 vaults (record ``network``), by themselves: as if nothing of it lay in the shadow of the
+computation, where the kernels' loads run ahead. What a vault receives for a layer:
 
-- *halo*: pixels around a tile of a convolution, from neighbours;
-- *sums*: partial sums of other vaults' channels or inputs (thesis 6.2, 6.3);
-- *outputs* of layers whose channels are cut, written to every vault that needs them;
-- *inputs* of the fully connected layers and of the LSTM, read by all vaults that use them
-  (thesis 6.3, 6.4: there the state is broadcast).
+- *halo*: pixels around its tile, from neighbours, where the map is cut;
+- *inputs* that the layer before left in other vaults, because it was cut otherwise: pixels of
+  other channels or places (:data:`_MOVED`), inputs of the fully connected layers, and the LSTM's
+  inputs and cells, which all vaults use (thesis 6.3, 6.4: there the state is broadcast);
+- *sums*: partial sums of other vaults' channels or inputs (thesis 6.2, 6.3).
 
 Every step ends with a barrier: all engines write a flag into one vault and read another one there.
+Not in it: what a host moves, and patterns that load some links more than random traffic does.
 """
 
 from collections.abc import Mapping
@@ -40,8 +41,24 @@ _CHIP = "thesis"
 _COLUMN_FLITS = 1 + COLUMN_WORDS + 1
 #: Flits of an access to a flag: header and word, and the answer.
 _FLAG_FLITS = 3
-#: Filters of conv5_x are cut over so many groups of vaults, each of which needs all inputs.
-_CONV5_GROUPS = 4
+#: Layers whose inputs the layer before left in other vaults -> pixels of the vault's tile, and
+#: channels, that it takes from them; also the few that it happens to have itself.
+_MOVED = {
+    # Tiles of 14 x 7 pixels with 256 channels become tiles of 14 x 14 with half of them.
+    "pool3": (14 * 7, 128),
+    # Tiles of 7 x 7 with 128 channels become 14 x 7 with a quarter of all channels; then tiles of
+    # 14 x 14 with 64 channels do.
+    "conv4_1": (14 * 7, 64),
+    "conv4_2": (14 * 7, 128),
+    "conv4_3": (14 * 7, 128),
+    # Whole maps with an eighth of the channels, from tiles of 7 x 7 with 64 channels, and then
+    # from whole maps with 16.
+    "conv5_1": (14 * 14, 64),
+    "conv5_2": (14 * 14, 64),
+    "conv5_3": (14 * 14, 64),
+}
+#: Layers whose maps are not cut by position: what is around them is zeros.
+_WHOLE_MAPS = ("conv5_1", "conv5_2", "conv5_3")
 _LSTM_BARRIERS = 2
 #: Traffic: to neighbours, to any vault, to one.
 _KINDS = ("neighbour", "uniform", "hot_spot")
@@ -105,15 +122,18 @@ def _columns(elements: int) -> int:
 def _received(layer: Layer) -> tuple[int, int]:
     """Bytes that a vault receives from neighbours and from any vault."""
     near = far = 0
-    if layer.conv is not None and not layer.first:
+    if layer.conv is not None and not layer.first and layer.name not in _WHOLE_MAPS:
         tile = layer.conv.out_width * layer.conv.out_height
         around = layer.conv.width * layer.conv.height - tile
         near += around * _columns(layer.conv.channels)
-    if layer.segments > 1 and layer.pool is not None:
+    if layer.name in _MOVED:
+        pixels, channels = _MOVED[layer.name]
+        far += pixels * _columns(channels)
+    if layer.segments > 1 and layer.pool is not None and layer.conv is not None:
+        # Of all sums of its pixels and channels a vault has made those of its own tile and segment.
         pixels = layer.pool.width * layer.pool.height
-        far += (layer.segments - 1) * pixels * _columns(layer.pool.channels)
-        groups = _CONV5_GROUPS if layer.name.startswith("conv5") else 1
-        far += groups * layer.pool.out_width * layer.pool.out_height * _columns(layer.pool.channels)
+        own = min(pixels, layer.conv.out_width * layer.conv.out_height)
+        far += (layer.segments * pixels - own) * _columns(layer.pool.channels)
     if layer.dense is not None:
         # One vault of each row adds the sums of all; it has the most to wait for.
         far += _columns(layer.dense.inputs) + (layer.segments - 1) * _columns(layer.dense.outputs)
@@ -201,9 +221,9 @@ def main() -> None:
     console.print(
         f"Flits a cycle and vault: {rates.neighbour:.3f} to neighbours, {rates.uniform:.3f} to any "
         f"vault, {rates.one:.3f} to one.\n"
-        f"VGG-16: {alone:.2f} ms, with all of the network {with_all:.2f}. {lstm.name}: "
+        f"VGG-16: {alone:.2f} ms, with all of this {with_all:.2f}. {lstm.name}: "
         f"{lstm.kernel_us:.1f} us, with barriers {lstm.kernel_us + lstm.barriers_us:.1f}, with all "
-        f"of the network {lstm.kernel_us * (1 + lstm.added):.1f}."
+        f"of this {lstm.kernel_us * (1 + lstm.added):.1f}."
     )
 
 

@@ -19,8 +19,18 @@ def test_bytes_follow_from_the_tiles() -> None:
     # A tile of 56 x 28 pixels of 64 channels has 172 pixels around it.
     assert shares["conv1_2"].near_bytes == (58 * 30 - 56 * 28) * 64 * ELEMENT_BYTES
     assert shares["conv1_1"].near_bytes == shares["pool1"].near_bytes == 0
-    # Three quarters of the sums of 14 x 14 pixels of 64 channels, four segments, and the outputs.
-    assert shares["conv4_1"].far_bytes == (3 + 1) * 14 * 14 * 64 * ELEMENT_BYTES
+    # All sums of 14 x 14 pixels of 64 channels, four segments, but the 14 x 7 of the own segment;
+    # and the inputs, 14 x 7 pixels of 64 channels that lie in other vaults after pooling.
+    sums = (4 * 14 * 14 - 14 * 7) * 64
+    assert shares["conv4_1"].far_bytes == (sums + 14 * 7 * 64) * ELEMENT_BYTES
+    assert shares["conv4_3"].far_bytes == (sums + 14 * 7 * 128) * ELEMENT_BYTES
+    # Pooling works on half of the channels of twice the pixels.
+    assert shares["pool3"].far_bytes == 14 * 7 * 128 * ELEMENT_BYTES
+    # Whole maps have zeros around, no neighbours; inputs are 64 channels of 14 x 14 pixels, the
+    # first time too, and the outputs of the last go to fc6, where they are counted.
+    for name in ("conv5_1", "conv5_2", "conv5_3"):
+        assert shares[name].near_bytes == 0
+        assert shares[name].far_bytes == (7 * 16 + 64) * 14 * 14 * ELEMENT_BYTES
     # Each vault reads y and x twice and the cells once, in chunks, for 32 sequences.
     assert shares["lstm"].far_bytes == 32 * (2 * (512 + 160) + 1024) * ELEMENT_BYTES
     assert shares["fc6"].far_bytes == (25088 // 8 + 7 * 1024) * ELEMENT_BYTES
