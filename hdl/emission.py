@@ -173,7 +173,7 @@ class _Emitter:
         index = self._index.get(key)
         if index is not None:
             # The first of its kind stands for this one, which is never elaborated itself.
-            setattr(component, "_MustUse__used", True)
+            setattr(component, "_MustUse__used", True)  # noqa: B010
             if self._modules[index].ports != ports:
                 raise EmissionError(
                     f"{where}: two components with equal parameters have different ports; a port "

@@ -16,11 +16,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["console", "counted", "steps", "tally", "units_done"]
+__all__ = ["console", "counted", "steps", "tally", "units_done", "warn"]
 
 #: Results go to standard output, progress to standard error: a pipe gets results alone.
 console = Console(highlight=False)
 _progress_console = Console(stderr=True, highlight=False)
+
+
+def warn(line: str) -> None:
+    """Show one line about a result beside the results, on standard error."""
+    _progress_console.out(f"vip: {line}", highlight=False)
 
 
 def _progress(*columns: ProgressColumn) -> Progress:
