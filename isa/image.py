@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .errors import VipError
-from .files import write_atomically
+from .files import check_regular, open_without_waiting, write_atomically
 
 __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 
@@ -216,8 +216,8 @@ class DramImage:
                 of a file that shrinks while it is read is written.
         """
         try:
-            with Path(path).open("rb") as file:
-                length = os.fstat(file.fileno()).st_size
+            length = check_regular(path)
+            with open(path, "rb", opener=open_without_waiting) as file:
                 mapped = self._check(address, length)
                 with memoryview(mapped) as whole, whole[address : address + length] as target:
                     done = file.readinto(target)

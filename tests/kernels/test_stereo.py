@@ -122,13 +122,34 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         (small, "8 x 6 and 8 x 5"),
         (text, "not a readable image"),
         (deep, "8 bits a channel"),
-        (tmp_path / "missing.png", "no such file"),
-        (tmp_path, "no such file"),
+        (tmp_path / "missing.png", "No such file"),
+        (tmp_path, "Is a directory"),
     ):
         with pytest.raises(StereoError) as error:
             read_pair(good, other)
         assert message in str(error.value)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"P6\n12 x\n255\n", "not a readable image"),
+        (b"P6\n1 1\n99999999999999999999\n", "not a readable image"),
+        (b"P6\n12000 12000\n255\n", "12000 x 12000 pixels"),
+        (b"P6\n20000 20000\n255\n", "20000 x 20000 pixels|not a readable image"),
+        (b"P6\n1000000 1000000\n255\n", "not a readable image"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a readable image"),
+    ],
+)
+def test_images_are_refused_without_a_warning(
+    content: bytes, message: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    path = tmp_path / "a.ppm"
+    path.write_bytes(content)
+    with pytest.raises(StereoError, match=message):
+        read_pair(path, path)
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize(

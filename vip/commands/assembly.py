@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from hdl.config import PeConfig
@@ -24,6 +23,7 @@ from .options import JsonOption, PresetOption, file_arguments, reading, writing
 __all__ = ["asm", "disasm", "read_program", "run"]
 
 _STEP = 50_000
+_NUMBER_CHARACTERS = 160
 
 
 def read_program(path: Path) -> Program:
@@ -38,9 +38,12 @@ def _constants(given: list[str]) -> dict[str, int]:
     for item in given:
         name, _, value = item.partition("=")
         try:
-            constants[name] = int(value, 0)
+            # Longer texts go beyond the 128 bits of the assembler's numbers in any notation.
+            constants[name] = int(value, 0) if len(value) <= _NUMBER_CHARACTERS else int("")
         except ValueError:
-            raise UserError(f"--define {item}: give NAME=NUMBER") from None
+            raise UserError(
+                f"--define {item}: give NAME=NUMBER, the number within 128 bits"
+            ) from None
     return constants
 
 
@@ -208,7 +211,7 @@ def run(
         },
     )
     title = f"{program.name}: {outcome.state}, {outcome.instructions:,} instructions"
-    console.print(escape(f"{title} in {seconds:.2f} s"))
+    console.print(f"{title} in {seconds:.2f} s")
     if profile is not None:
         profile_of(loaded, simulator, facts, parameters).save(profile)
     _show_executed(simulator.executed)
@@ -227,5 +230,5 @@ def _show_executed(executed: Counter[str]) -> None:
     table.add_column("instruction")
     table.add_column("executed", justify="right")
     for key, count in executed.most_common(12):
-        table.add_row(escape(key), f"{count:,}")
+        table.add_row(key, f"{count:,}")
     console.print(table)
