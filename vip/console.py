@@ -38,7 +38,7 @@ _progress_console = _Plain(stderr=True, highlight=False, markup=False, emoji=Fal
 
 def warn(line: str) -> None:
     """Show one line about a result beside the results, on standard error."""
-    _progress_console.out(f"vip: {line}", highlight=False)
+    _progress_console.out(printable(f"vip: {line}"), highlight=False)
 
 
 def _progress(*columns: ProgressColumn) -> Progress:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from hdl.config import PeConfig
@@ -91,7 +90,7 @@ def engine_report(run: EngineRun, config: PeConfig) -> dict[str, object]:
 def show_engine_program(name: str, program: Program, run: EngineRun) -> None:
     """Print what a program did."""
     result = run.result
-    table = Table(title=escape(f"{name}: {result.state.name.lower()}"), show_header=False)
+    table = Table(title=f"{name}: {result.state.name.lower()}", show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for counter, count in result.counters.items():
