@@ -38,7 +38,7 @@ from .cosim_chip import (
 from .cosim_engine import engine_program, engine_report, show_engine_program
 from .cosim_vault import show_vault_bp, vault_bp_report
 from .machine import DumpOption, MemoryOption, check_dump
-from .options import PICTURES, JsonOption, PresetOption, reading, writing
+from .options import JsonOption, PresetOption, drawing, reading, writing
 
 __all__ = ["app", "bp_report", "scene_of", "show_bp"]
 
@@ -232,15 +232,15 @@ def bp(
     picture: Annotated[
         Path | None,
         typer.Option(
-            help="Write the disparities as a PNG.", metavar="FILE", callback=writing(*PICTURES)
+            help="Write the disparities as PNG or SVG.", metavar="FILE", callback=drawing()
         ),
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Write a vault's bandwidth over time as a PNG.",
+            help="Write a vault's bandwidth over time as PNG or SVG.",
             metavar="FILE",
-            callback=writing(*PICTURES),
+            callback=drawing(),
         ),
     ] = None,
     cocotbext_axi: OuterOption = False,

@@ -31,13 +31,12 @@ from ..trim_report import Checked, show_trim, sound, trim_json
 from ..trimming import Observed, observe
 from .assembly import read_program
 from .options import (
-    PICTURES,
     JsonOption,
     OutputDirectory,
     PresetOption,
+    drawing,
     file_arguments,
     reading,
-    writing,
 )
 
 __all__ = ["compare_areas", "trim"]
@@ -221,8 +220,8 @@ def trim(
         Path | None,
         typer.Option(
             help="Draw instructions by unit and type.",
-            metavar="FILE.png",
-            callback=writing(*PICTURES),
+            metavar="FILE",
+            callback=drawing(),
         ),
     ] = None,
     json: JsonOption = None,
