@@ -67,7 +67,7 @@ class ChipConfig:
             )
         for name, value, needed, source in (
             ("address_bits", self.network.address_bits, vault.address_bits, "tile.vault has"),
-            ("tag_bits", self.network.tag_bits, self.tile.pe.tag_bits, "tile.pe has"),
+            ("tag_bits", self.network.tag_bits, self.tile.port_tag_bits, "tile.vault leaves"),
         ):
             if value != needed:
                 raise ConfigurationError(

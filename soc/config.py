@@ -24,10 +24,12 @@ class VaultTileConfig:
     Attributes:
         pe: of every PE. Its addresses are those of the vault's port; with fewer bits, each PE has
             a window of the vault for itself (:func:`soc.engine_slot.join_engine`), so that the same
-            program works on other data on each. Its tags are what the vault's tags leave beside the
-            requester's number.
+            program works on other data on each. It has at most the tags that the vault's leave
+            beside the requester's number (:attr:`port_tag_bits`).
         vault: of the memory; its type selects the back end.
         pes: 1..15.
+        buffered: whether the memory has a buffer for the responses to each PE even where all PEs
+            take every response at once (:attr:`prompt`).
         extra_ports: memory ports beside those of the PEs, for the network and the host; 0..15, and
             with the PEs at most 16.
 
@@ -39,6 +41,7 @@ class VaultTileConfig:
     vault: VaultBackEnd = field(default_factory=VaultConfig)
     pes: int = 4
     extra_ports: int = 2
+    buffered: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.pe, PeConfig):
@@ -67,10 +70,12 @@ class VaultTileConfig:
                 f"pe.address_bits must be {port_bits}, as the vault's port has, or at most "
                 f"{most_bits}, for a window for each of {self.pes} PEs; not {self.pe.address_bits}"
             )
-        number_bits = (self.requesters - 1).bit_length()
-        if self.vault.tag_bits != self.pe.tag_bits + number_bits:
+        if not isinstance(self.buffered, bool):
+            raise ConfigurationError(f"buffered must be True or False, not {self.buffered!r}")
+        if self.port_tag_bits < self.pe.tag_bits:
+            least = self.vault.tag_bits - self.port_tag_bits + self.pe.tag_bits
             raise ConfigurationError(
-                f"vault.tag_bits must be {self.pe.tag_bits + number_bits} for "
+                f"vault.tag_bits must be at least {least} for "
                 f"{self.pe.load_store_queue} requests in flight (pe.load_store_queue) of each of "
                 f"{self.requesters} requesters, not {self.vault.tag_bits}"
             )
@@ -95,10 +100,16 @@ class VaultTileConfig:
 
     @property
     def prompt(self) -> int:
-        """PEs that take every response at once: all if none can load a register, as only that
-        waits (:class:`pe.load_store_response.LoadStoreResponse`), else none."""
+        """PEs whose responses need no buffer, as they take every one at once: all if none can load
+        a register, as only that waits (:class:`pe.load_store_response.LoadStoreResponse`), and they
+        are not :attr:`buffered`; else none."""
         loads = any(row.opcode == Opcode.LD_REG for row in self.pe.rows)
-        return 0 if loads else self.pes
+        return 0 if loads or self.buffered else self.pes
+
+    @property
+    def port_tag_bits(self) -> int:
+        """Tag width of each requester's port of the memory."""
+        return self.vault.tag_bits - (self.requesters - 1).bit_length()
 
     @property
     def requesters(self) -> int:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Value
-from amaranth.lib.wiring import connect
 
 from pe.core import Pe
 
@@ -23,7 +22,8 @@ def join_engine(
     first_pe: Value,
     pe_count: Value,
 ) -> None:
-    """Connect memory port and identity of an engine.
+    """Connect memory port and identity of an engine. Where the port's tags have more bits than the
+    engine's, the others are 0.
 
     With ``config.windows``, the engine's address 0 is ``slot`` windows of ``2 ** address_bits``
     bytes above the vault's, and it is told that it is alone: PE 0 of 1. So each engine runs the
@@ -36,24 +36,27 @@ def join_engine(
         vault, first_pe, pe_count: see :class:`soc.vault_tile.VaultTile`.
     """
     m.d.comb += pe.identity.pe_count.eq(1 if config.windows else pe_count)
-    if not config.windows:
-        connect(m, pe.memory, port)
+    address = pe.memory.request.payload.address
+    if config.windows:
+        bits = config.vault.request_address_bits - config.pe.address_bits
+        address = Cat(address, Const(slot, bits))
+    else:
         m.d.comb += [
             pe.identity.vault.eq(vault),
             pe.identity.slot.eq(slot),
             pe.identity.pe_index.eq(first_pe + slot),
         ]
-        return
-    request, source = port.request, pe.memory.request
-    window = Const(slot, config.vault.request_address_bits - config.pe.address_bits)
+    _join_streams(m, pe.memory.request, port.request, address=address)
+    _join_streams(m, port.response, pe.memory.response)
+
+
+def _join_streams(m: Module, source: Any, sink: Any, **other: Value) -> None:
+    """Connect two streams with members of the same names, ``other`` in place of the source's."""
     m.d.comb += [
-        request.valid.eq(source.valid),
-        source.ready.eq(request.ready),
-        request.payload.address.eq(Cat(source.payload.address, window)),
+        sink.valid.eq(source.valid),
+        source.ready.eq(sink.ready),
         *(
-            request.payload[name].eq(source.payload[name])
-            for name, _ in request.payload.shape()
-            if name != "address"
+            sink.payload[name].eq(other.get(name, source.payload[name]))
+            for name, _ in sink.payload.shape()
         ),
     ]
-    connect(m, pe.memory.response, port.response)

@@ -45,7 +45,7 @@ class VaultTile(Component):
     def __init__(self, config: VaultTileConfig) -> None:
         self.config = config
         port = MemoryPort(
-            address_bits=config.vault.request_address_bits, tag_bits=config.pe.tag_bits
+            address_bits=config.vault.request_address_bits, tag_bits=config.port_tag_bits
         )
         extra = {"ports": In(port).array(config.extra_ports)} if config.extra_ports else {}
         super().__init__(

@@ -1,5 +1,6 @@
 """A chip of engines with windows of their vaults, on AXI memories: one program, data for each."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -173,6 +174,19 @@ def test_copies_of_launches_are_held_against_the_simulator(
 
     monkeypatch.setattr(ChipSimulation, "settle", spoil)
     assert run_copies(CONFIG, [double(7)]).differing == (5,)
+
+
+def test_engines_with_fewer_tags_than_their_ports() -> None:
+    few = replace(CONFIG.tile.pe, load_store_queue=2)
+    tile = replace(CONFIG.tile, pe=few, buffered=True)
+    narrow = replace(CONFIG, tile=tile)
+    assert (narrow.pe.tag_bits, narrow.tile.port_tag_bits) == (1, 4)
+    assert run_copies(narrow, [double(7)]).differing == ()
+    # What is around them is that of engines with more.
+    known = replace(CONFIG, tile=replace(CONFIG.tile, buffered=True))
+    for module in ("vault_memory", "host_chain", "tile_control", "host_control", "host_data"):
+        texts = {re.sub("//.*", "", verilog(one).modules[module]) for one in (known, narrow)}
+        assert len(texts) == 1
 
 
 def test_copies_that_can_not_be_run() -> None:

@@ -63,7 +63,7 @@ def test_vaults_may_stand_on_axi_buses() -> None:
         ),
         (
             {"network": NetworkConfig(tag_bits=5)},
-            r"^network\.tag_bits must be 6, as tile\.pe has, not 5$",
+            r"^network\.tag_bits must be 6, as tile\.vault leaves, not 5$",
         ),
         ({"axi_id_bits": 0}, r"^axi_id_bits must be a whole number from 1 to 16, not 0$"),
         ({"axi_id_bits": 17}, r"^axi_id_bits must be a whole number from 1 to 16, not 17$"),

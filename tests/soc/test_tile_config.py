@@ -17,10 +17,23 @@ def test_number_of_requesters_decides_the_tags(pes: int, extra_ports: int) -> No
     vault = VaultConfig(tag_bits=6 + bits)
     config = VaultTileConfig(pes=pes, extra_ports=extra_ports, vault=vault)
     assert config.requesters == pes + extra_ports
+    assert config.port_tag_bits == 6
     with pytest.raises(
-        ConfigurationError, match=rf"^vault\.tag_bits must be {6 + bits} for 64 req"
+        ConfigurationError, match=rf"^vault\.tag_bits must be at least {6 + bits} for 64 req"
     ):
-        replace(config, vault=replace(vault, tag_bits=7 + bits))
+        replace(config, vault=replace(vault, tag_bits=5 + bits))
+    # An engine with fewer requests in flight leaves tags unused.
+    wide = replace(config, pe=replace(config.pe, load_store_queue=16))
+    assert (wide.pe.tag_bits, wide.port_tag_bits) == (4, 6)
+
+
+def test_buffers_for_responses_may_be_kept() -> None:
+    tile = tile_preset("vault")
+    assert tile.prompt == 0
+    without = frozenset(key for key in tile.pe.instructions if not key.startswith("ld.reg"))
+    prompt = replace(tile, pe=replace(tile.pe, instructions=without))
+    assert prompt.prompt == 4
+    assert replace(prompt, buffered=True).prompt == 0
 
 
 @pytest.mark.parametrize(
@@ -36,6 +49,7 @@ def test_number_of_requesters_decides_the_tags(pes: int, extra_ports: int) -> No
             {"pe": PeConfig(address_bits=27)},
             r"^pe\.address_bits must be 28, .* most 26, .* not 27$",
         ),
+        ({"buffered": 1}, r"^buffered must be True or False, not 1$"),
         ({"vault": 3}, r"^vault must be a VaultConfig or an AxiConfig, not 3$"),
         ({"pe": None}, r"^pe must be a PeConfig, not None$"),
     ],
