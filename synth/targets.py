@@ -8,6 +8,7 @@ from hdl.config import SramKind
 from .asic import (
     LIBERTY_PREFIX,
     NANGATE45,
+    NANGATE45_AREA,
     RESET_RULES,
     asic_commands,
     drive_text,
@@ -179,7 +180,8 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _X
 
 
 def find_target(name: str, *, gate_clocks: bool = False) -> Target:
-    """The target called ``name``: of :data:`TARGETS`, ``nangate45``, or ``liberty:PATH``.
+    """The target called ``name``: of :data:`TARGETS`, ``nangate45`` (for speed) or
+    ``nangate45-area``, or ``liberty:PATH`` (for speed).
 
     Parameters:
         gate_clocks: of standard cells: see :func:`synth.asic.asic_commands`.
@@ -188,12 +190,12 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
         SynthesisError: there is none, and the message names those that there are; or its Liberty
             file can't be used.
     """
-    if name == NANGATE45 or name.startswith(LIBERTY_PREFIX):
+    if name in (NANGATE45, NANGATE45_AREA) or name.startswith(LIBERTY_PREFIX):
         return _asic(name, gate_clocks)
     try:
         return TARGETS[name]
     except KeyError:
-        known = ", ".join((*TARGETS, NANGATE45, f"{LIBERTY_PREFIX}PATH"))
+        known = ", ".join((*TARGETS, NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH"))
         raise SynthesisError(f"unknown target {name!r}; there are: {known}") from None
 
 
@@ -205,7 +207,7 @@ def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLib
     """
     target = find_target(name, gate_clocks=gate_clocks)
     if target.library is None:
-        known = f"{NANGATE45}, {LIBERTY_PREFIX}PATH"
+        known = f"{NANGATE45}, {NANGATE45_AREA}, {LIBERTY_PREFIX}PATH"
         raise SynthesisError(f"target {name!r} has no standard cells; there are: {known}")
     return target, target.library
 
@@ -215,11 +217,13 @@ def _asic(name: str, gate_clocks: bool) -> Target:
     files = {_LIBRARY: text, _DRIVE: drive_text(library)}
     if gate_clocks:
         files[RESET_RULES] = reset_rules()
+    area = name == NANGATE45_AREA
     return Target(
         name=name,
-        summary=f"standard cells of {library.name}: area and the longest paths",
+        summary=f"standard cells of {library.name}, mapped for {'area' if area else 'speed'}: area "
+        "and the longest paths",
         sram="macro",
-        commands=asic_commands(_LIBRARY, _DRIVE, gate_clocks=gate_clocks),
+        commands=asic_commands(_LIBRARY, _DRIVE, gate_clocks=gate_clocks, for_area=area),
         files=files,
         liberty=_LIBRARY,
         measures=("logic_ge", "ffs"),

@@ -8,7 +8,7 @@ from rich.table import Table
 from soc.generate import configuration_json
 from soc.presets import preset
 from synth.area import MEASURES, TOTAL, AreaReport, AreaRow, synthesise
-from synth.asic import LIBERTY_PREFIX, NANGATE45
+from synth.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA
 from synth.devices import DEVICES, GRADES, is_device
 from synth.place import PlaceReport, place
 from synth.targets import DEFAULT_TARGETS, TARGETS
@@ -26,8 +26,11 @@ _SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits", "fmax_mhz")
 
 #: Measures that the JSON report always has a place for.
 _ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
-#: How targets begin that are no names of a table.
-_OTHERS = (NANGATE45, LIBERTY_PREFIX)
+
+
+def _is_cells(name: str) -> bool:
+    """Whether ``name`` is a target of standard cells."""
+    return name in (NANGATE45, NANGATE45_AREA) or name.startswith(LIBERTY_PREFIX)
 
 
 def measure(config_name: str, report: dict[str, AreaReport]) -> Table:
@@ -67,12 +70,13 @@ def area_json(
     """Totals, ``units`` by name, each target and device, and ``generic`` beside Table 7.4.
 
     Every measure of :data:`_ALWAYS` is there; None where nothing gives it. Of equal measures the
-    last target's counts, and what was placed counts before all.
+    last target's counts, of targets that give a clock before all others, so that ``logic_ge`` and
+    ``fmax_mhz`` are of one netlist; and what was placed counts before all.
     """
     none: dict[str, object] = dict.fromkeys(_ALWAYS)
     totals = dict(none)
     units: dict[str, dict[str, object]] = {}
-    for area in report.values():
+    for area in sorted(report.values(), key=lambda area: "fmax_mhz" in area.total.values):
         totals |= area.total.values
         for row in area.rows:
             units[row.unit] = {**units.get(row.unit, none), **row.values}
@@ -127,8 +131,8 @@ def synth(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"One of {', '.join(TARGETS)}, nangate45, liberty:PATH,"
-            f" or to place and route {', '.join(DEVICES)}, with speed grade -{', -'.join(GRADES)}"
+            help=f"One of {', '.join(TARGETS)}, nangate45 (for speed), nangate45-area, liberty:PATH"
+            f", or to place and route {', '.join(DEVICES)}, with speed grade -{', -'.join(GRADES)}"
             f" behind it or the slowest;"
             f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
             callback=reading(liberty_files),
@@ -152,8 +156,9 @@ def synth(
     """
     config = preset(preset_name)
     for name in target or ():
-        if not is_device(name) and name not in TARGETS and not name.startswith(_OTHERS):
-            known = ", ".join((*TARGETS, NANGATE45, f"{LIBERTY_PREFIX}PATH", *DEVICES))
+        if not is_device(name) and name not in TARGETS and not _is_cells(name):
+            cells = (NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH")
+            known = ", ".join((*TARGETS, *cells, *DEVICES))
             raise UserError(f"unknown target or device {name!r}; there are: {known}")
     report: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
