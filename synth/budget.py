@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .devices import DEVICES
 from .errors import SynthesisError
 
-__all__ = ["FILL", "Budget", "find_budget"]
+__all__ = ["FILL", "Board", "Budget", "find_budget"]
 
 #: Part of an FPGA that a design may fill so that tools close timing without floor plans: the
 #: thresholds of AMD's guide for accelerated applications (UG1393, "Timing Closure Considerations"),
@@ -20,6 +20,29 @@ _XC7VX690T = {"luts": 433_200, "ffs": 866_400, "dsps": 3_600, "brams": 1_470}
 
 
 @dataclass(frozen=True, kw_only=True)
+class Board:
+    """A board that carries a device.
+
+    Attributes:
+        name: its name. memory: its memory, for people.
+        bytes_per_second: that all of its memory moves at most, without pauses for refresh, turns of
+            the bus and opening of rows.
+    """
+
+    name: str
+    memory: str
+    bytes_per_second: float
+
+
+#: The vendor's board with SCRATCH's device (UG887, "VC709 Evaluation Board").
+_VC709 = Board(
+    name="VC709",
+    memory="two DDR3 modules of 64 bits at 1866 MT/s",
+    bytes_per_second=2 * 8 * 1866e6,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Budget:
     """A device, and how much of it may be filled.
 
@@ -27,12 +50,14 @@ class Budget:
         name: as users write it. target: what is synthesised for it (:mod:`synth.targets`).
         capacity: measure of :data:`synth.area.MEASURES` -> how many there are.
         fill: measure -> part of it that may be used, above 0 and at most 1.
+        board: one that carries the device; None: none is known.
     """
 
     name: str
     target: str
     capacity: Mapping[str, float]
     fill: Mapping[str, float]
+    board: Board | None = None
 
     def most(self, measure: str) -> float:
         """How many of ``measure`` may be used."""
@@ -57,7 +82,7 @@ def find_budget(name: str) -> Budget:
         SynthesisError: there is none; the message names those that there are.
     """
     if name == "xc7vx690t":
-        return Budget(name=name, target="xc7", capacity=_XC7VX690T, fill=FILL)
+        return Budget(name=name, target="xc7", capacity=_XC7VX690T, fill=FILL, board=_VC709)
     if name in DEVICES:
         return Budget(name=name, target="ecp5", capacity=DEVICES[name].capacity, fill=FILL)
     if name.startswith(_ASIC):

@@ -1,14 +1,15 @@
 """The largest chip of an engine that fits a device, for full engines and for trimmed ones.
 
-Trimmed engines go on a chip that is trimmed with them. Programs that are trimmed for are those of
-one engine, so engines need no other vault than their own: each has a window of it, there is no
-network, and nothing has counters. Full engines go on a chip for whatever program comes, with
-network and counters. Else both are made alike, and both have the number of engines in a vault and
-of vaults that is best for the program.
+What is around the engines is the same for both kinds, so that it has no part in what trimming
+gains: the crossbar of a vault with a response buffer for each engine and with the tags that the
+full engine needs, the back end, the control bus, the host's port and its way to the vaults. The
+programs that are trimmed for are those of one engine, so engines of either kind need no other vault
+than their own: each has a window of it, there is no network, and nothing around them counts. Each
+kind has the number of engines in a vault and of vaults that is best for the program.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from hdl.config import PeConfig
@@ -111,49 +112,40 @@ class ChipFit:
         }
 
 
-def chip_of(pe: PeConfig, grid: Grid, budget: Budget, *, trimmed: bool) -> ChipConfig:
+def chip_of(pe: PeConfig, grid: Grid, budget: Budget, *, tag_bits: int) -> ChipConfig:
     """The chip of engines ``pe`` in ``grid``.
 
     Vaults are AXI buses on an FPGA, and on silicon DRAM controllers as in the thesis.
 
     Parameters:
-        pe: of every engine; with the addresses that it has on the chip.
-        trimmed: whether the chip is trimmed too; see this module.
+        pe: of every engine; its address bits are those of its window.
+        tag_bits: tag width of each port of a vault's memory: that of the full engine, for full
+            and for trimmed engines.
 
     Raises:
         hdl.config.ConfigurationError: there is no such chip.
     """
-    ports = CHIP_PORTS - 1 if trimmed else CHIP_PORTS
-    tag_bits = pe.tag_bits + (grid.engines + ports - 1).bit_length()
-    vault: VaultBackEnd = VaultConfig(tag_bits=tag_bits, counters=not trimmed)
+    ports = CHIP_PORTS - 1
+    vault_tag_bits = tag_bits + (grid.engines + ports - 1).bit_length()
+    vault: VaultBackEnd = VaultConfig(tag_bits=vault_tag_bits, counters=False)
     if budget.target != "generic":
-        if trimmed:
-            # One more than for the windows of all, as a window that is the whole vault is none.
-            bits = max(pe.address_bits + grid.engines.bit_length(), _VAULT_BITS)
-        else:
-            bits = pe.address_bits - (grid.vaults - 1).bit_length()
         vault = AxiConfig(
-            address_bits=bits,
-            tag_bits=tag_bits,
+            # One more than for the windows of all, as a window that is the whole vault is none.
+            address_bits=max(pe.address_bits + grid.engines.bit_length(), _VAULT_BITS),
+            tag_bits=vault_tag_bits,
             data_bits=_BUS_BITS,
             outstanding=_OUTSTANDING,
-            counters=not trimmed,
+            counters=False,
         )
-    bits = vault.request_address_bits
-    tile = VaultTileConfig(
-        pe=pe if trimmed else replace(pe, address_bits=bits),
-        vault=vault,
-        pes=grid.engines,
-        extra_ports=ports,
-    )
+    tile = VaultTileConfig(pe=pe, vault=vault, pes=grid.engines, extra_ports=ports, buffered=True)
     network = NetworkConfig(
         columns=grid.columns,
         rows=grid.rows,
-        address_bits=bits,
-        tag_bits=pe.tag_bits,
-        counters=not trimmed,
+        address_bits=vault.request_address_bits,
+        tag_bits=tag_bits,
+        counters=False,
     )
-    return ChipConfig(tile=tile, network=network, remote=not trimmed)
+    return ChipConfig(tile=tile, network=network, remote=False)
 
 
 def speed(grid: Grid, demand: float) -> float:
@@ -233,26 +225,26 @@ class Surroundings:
 
 
 def surroundings(
-    pe: PeConfig, budget: Budget, *, trimmed: bool, step: Step | None = None
+    pe: PeConfig, budget: Budget, *, tag_bits: int, step: Step | None = None
 ) -> Surroundings:
-    """Synthesise what engines ``pe`` need around them; parameters and errors as of :func:`fit`."""
+    """Synthesise what is around engines ``pe``; parameters and errors as of :func:`fit`."""
     tell = step or (lambda text: None)
     chips = {
-        engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), budget, trimmed=trimmed)
+        engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
         for engines in _SAMPLES
     }
     tell("the host's ports")
     host = parts_area(chips[_SAMPLES[0]], budget.target, HOST_PARTS)[0].values
     vaults = {}
     for engines, chip in chips.items():
-        tell(f"vault and network for {engines} engines a vault")
+        tell(f"what is around {engines} engines of a vault")
         rows = parts_area(chip, budget.target, VAULT_PARTS)
         vaults[engines] = {
             name: sum(row.values[name] for row in rows) / chip.vaults for name in budget.capacity
         }
     return Surroundings(
         budget=budget,
-        most_engines=MAX_REQUESTERS - (CHIP_PORTS - 1 if trimmed else CHIP_PORTS),
+        most_engines=MAX_REQUESTERS - (CHIP_PORTS - 1),
         host=host,
         vaults=vaults,
     )
@@ -262,7 +254,7 @@ def fit(
     pe: PeConfig,
     budget: Budget,
     *,
-    trimmed: bool,
+    tag_bits: int,
     demand: float = 0.0,
     step: Step | None = None,
 ) -> ChipFit:
@@ -272,7 +264,7 @@ def fit(
     synthesised; the first of them that fits as synthesised itself is taken.
 
     Parameters:
-        pe: see :func:`chip_of`. trimmed: whether the chip is trimmed too.
+        pe, tag_bits: see :func:`chip_of`.
         demand: see :func:`speed`; 0: memory is never the limit.
         step: called with what is done next.
 
@@ -281,12 +273,12 @@ def fit(
     """
     tell = step or (lambda text: None)
     tell("an engine")
-    one = chip_of(pe, Grid(1, *_SAMPLE_GRID), budget, trimmed=trimmed)
+    one = chip_of(pe, Grid(1, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
     engine = engine_area(one, budget.target).values
-    around = surroundings(pe, budget, trimmed=trimmed, step=step)
+    around = surroundings(pe, budget, tag_bits=tag_bits, step=step)
     for grid in around.ranked(engine, demand):
         tell(f"{grid.vaults} vaults of {grid.engines} engines")
-        config = chip_of(pe, grid, budget, trimmed=trimmed)
+        config = chip_of(pe, grid, budget, tag_bits=tag_bits)
         area = chip_area(config, budget.target)
         if budget.fits(area.total.values):
             return ChipFit(config=config, budget=budget, area=area)

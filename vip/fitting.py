@@ -8,19 +8,18 @@ from rich.table import Table
 from hdl.config import PeConfig
 from sim_tb.applications import Application
 from sim_tb.chip_copies import Copies, run_copies
-from sim_tb.trim_check import Workload
-from soc.chip_config import ChipConfig
 from soc.presets import preset
 from synth.budget import Budget
-from synth.fit import ChipFit, Step, chip_of, fit
-from synth.trim import trim
+from synth.fit import ChipFit, Step, fit
 
-from .trimming import Observed, observe
+from .trimming import BASES, Basis, Observed, cuts, demand, moved, observe
 
 __all__ = [
     "CHIP_FILE",
+    "CLOCK_MHZ",
+    "WINDOW_BITS",
+    "Filled",
     "Fitting",
-    "demand",
     "fit_application",
     "fit_both",
     "fit_json",
@@ -29,6 +28,56 @@ __all__ = [
 
 #: Name of the file with the chip of trimmed engines.
 CHIP_FILE = "chip.json"
+#: Clock at which bandwidths are stated. Nothing is placed on a 7-series device here; an engine
+#: placed on the fastest grade of ECP5 reaches about as much.
+CLOCK_MHZ = 100.0
+#: Address bits of the window that engines of the suite have, full ones and trimmed ones: as few as
+#: the application with most data needs.
+WINDOW_BITS = 17
+#: Bytes a cycle that the bus of a vault moves.
+_BUS_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A chip that fills a device, and the work as its engines did it.
+
+    Attributes:
+        moved: bytes that the work of one engine loads and stores.
+    """
+
+    chip: ChipFit
+    copies: Copies
+    moved: int
+
+    @property
+    def gigabytes(self) -> float:
+        """GB a second that the work moves at :data:`CLOCK_MHZ`."""
+        return self.copies.throughput * self.moved * CLOCK_MHZ / 1e9
+
+    @property
+    def bus_gigabytes(self) -> float:
+        """GB a second that the buses of all vaults can move at :data:`CLOCK_MHZ`."""
+        return self.chip.config.vaults * _BUS_BYTES * CLOCK_MHZ / 1e3
+
+    @property
+    def on_board(self) -> float | None:
+        """:attr:`sim_tb.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` where all vaults share
+        the memory of the device's board at its peak; None: no board is known."""
+        board = self.chip.budget.board
+        if board is None:
+            return None
+        return self.copies.throughput * min(1.0, board.bytes_per_second / 1e9 / self.gigabytes)
+
+    def to_json(self) -> dict[str, object]:
+        """The chip as plain JSON data."""
+        return {
+            **self.chip.to_json(),
+            "cycles": self.copies.cycles,
+            "differing_engines": list(self.copies.differing),
+            "gigabytes_per_second": round(self.gigabytes, 2),
+            "bus_gigabytes_per_second": round(self.bus_gigabytes, 2),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,134 +86,138 @@ class Fitting:
 
     Attributes:
         demand: bytes a cycle that an engine moves when it does not wait for memory.
-        full, trimmed: the chips. copies_full, copies_trimmed: the work as they did it.
+        full, trimmed: the chips.
     """
 
     demand: float
-    full: ChipFit
-    trimmed: ChipFit
-    copies_full: Copies
-    copies_trimmed: Copies
+    full: Filled
+    trimmed: Filled
 
     @property
     def gain(self) -> float:
-        """How much more work the trimmed chip does in a cycle; both clocks are taken as equal."""
-        return self.copies_trimmed.throughput / self.copies_full.throughput
+        """How much more work the trimmed chip does in a cycle, every vault with memory of its own;
+        both clocks are taken as equal."""
+        return self.trimmed.copies.throughput / self.full.copies.throughput
+
+    @property
+    def board_gain(self) -> float | None:
+        """The same where all vaults share the memory of the device's board; None: none is known."""
+        before, after = self.full.on_board, self.trimmed.on_board
+        return None if before is None or after is None else after / before
 
     @property
     def match(self) -> bool:
         """Whether every engine of both chips left what it should."""
-        return not self.copies_full.differing and not self.copies_trimmed.differing
+        return not self.full.copies.differing and not self.trimmed.copies.differing
 
 
-def demand(runs: Sequence[Observed]) -> float:
-    """Bytes a cycle that an engine moved in ``runs`` on hardware; 0 if there were none."""
-    counted = [run.measured.result.counters for run in runs if run.measured is not None]
-    moved = sum(counters["BYTES_LOADED"] + counters["BYTES_STORED"] for counters in counted)
-    cycles = sum(counters["CYCLES"] for counters in counted)
-    return moved / cycles if cycles else 0.0
+def _fill(
+    name: str,
+    pe: PeConfig,
+    budget: Budget,
+    tag_bits: int,
+    runs: Sequence[Observed],
+    step: Step,
+) -> Filled:
+    """Fill ``budget`` with engines ``pe``, and run the work of ``runs`` on every one."""
+    step(f"{name} engines")
+    chip = fit(pe, budget, tag_bits=tag_bits, demand=demand(runs), step=step)
+    step(f"simulation of {chip.grid.total} {name} engines")
+    copies = run_copies(
+        chip.config,
+        [run.work for run in runs],
+        lambda cycles: step(f"simulation of {chip.grid.total} {name} engines: {cycles:,} cycles"),
+    )
+    return Filled(chip=chip, copies=copies, moved=moved(runs))
 
 
 def fit_both(
-    full: PeConfig,
-    trimmed: PeConfig,
-    budget: Budget,
-    works: Sequence[Workload],
-    demand: float,
-    step: Step,
+    full: PeConfig, trimmed: PeConfig, budget: Budget, runs: Sequence[Observed], step: Step
 ) -> Fitting:
-    """Fill ``budget`` with engines of either kind, and run ``works`` on every engine of both chips.
+    """Fill ``budget`` with engines of either kind, and run the work on every engine of both chips.
 
-    The chip of full engines is simulated without its network: in it, an access to the own vault
-    passes the node in the same cycle (:class:`noc.node.Node`), and there are no others.
+    What is around the engines is the same (:mod:`synth.fit`), and so are the windows: full engines
+    have as many address bits as the trimmed ones, and counters only if those have.
 
     Parameters:
-        works: launches of one engine, in order.
-        demand: see :class:`Fitting`.
+        runs: launches of one engine, in order, seen on hardware with counters.
         step: called with what is done next.
 
     Raises:
         synth.errors.SynthesisError: not even one engine fits.
         sim_tb.cosim.CosimError: a program faults, or does not end.
     """
-
-    def simulated(name: str, config: ChipConfig) -> Copies:
-        step(f"simulation of {name} engines")
-        return run_copies(
-            config, works, lambda cycles: step(f"simulation of {name} engines: {cycles:,} cycles")
-        )
-
-    step("full engines")
-    large = fit(full, budget, trimmed=False, demand=demand, step=step)
-    step("trimmed engines")
-    small = fit(trimmed, budget, trimmed=True, demand=demand, step=step)
-    windowed = replace(full, address_bits=trimmed.address_bits, counters=False)
-    copies_full = simulated("full", chip_of(windowed, large.grid, budget, trimmed=True))
-    copies_trimmed = simulated("trimmed", small.config)
+    windowed = replace(full, address_bits=trimmed.address_bits, counters=trimmed.counters)
     return Fitting(
-        demand=demand,
-        full=large,
-        trimmed=small,
-        copies_full=copies_full,
-        copies_trimmed=copies_trimmed,
+        demand=demand(runs),
+        full=_fill("full", windowed, budget, full.tag_bits, runs, step),
+        trimmed=_fill("trimmed", trimmed, budget, full.tag_bits, runs, step),
     )
+
+
+def fit_application(application: Application, budget: Budget, step: Step) -> dict[Basis, Fitting]:
+    """Fill ``budget`` with full engines, and with ones trimmed to ``application`` on each basis.
+    All have windows of :data:`WINDOW_BITS` address bits, and none has counters.
+
+    Raises:
+        VipError: an engine that can't be built, simulated or synthesised, or does not fit.
+    """
+    counted = preset(application.preset)
+    full = replace(counted, counters=False, address_bits=WINDOW_BITS)
+    step(f"{application.name} on the full engine")
+    runs = [observe(work, counted) for work in application.workloads]
+    reports = cuts(application.programs, full, runs).reports
+    large = _fill("full", full, budget, full.tag_bits, runs, step)
+    small: dict[PeConfig, Filled] = {}
+    for basis in BASES:
+        pe = replace(reports[basis].trimmed, address_bits=WINDOW_BITS)
+        if pe not in small:
+            small[pe] = _fill(f"trimmed ({basis})", pe, budget, full.tag_bits, runs, step)
+    found = {}
+    for basis in BASES:
+        pe = replace(reports[basis].trimmed, address_bits=WINDOW_BITS)
+        found[basis] = Fitting(demand=demand(runs), full=large, trimmed=small[pe])
+    return found
 
 
 def fit_json(found: Fitting) -> dict[str, object]:
     """The fitting as plain JSON data."""
-
-    def one(chip: ChipFit, copies: Copies) -> dict[str, object]:
-        return {
-            **chip.to_json(),
-            "cycles": copies.cycles,
-            "differing_engines": list(copies.differing),
-        }
-
+    board = found.full.chip.budget.board
+    gain = found.board_gain
     return {
-        "device": found.full.budget.name,
+        "device": found.full.chip.budget.name,
         "bytes_per_cycle": round(found.demand, 3),
-        "full": one(found.full, found.copies_full),
-        "trimmed": one(found.trimmed, found.copies_trimmed),
+        "clock_mhz": CLOCK_MHZ,
+        "full": found.full.to_json(),
+        "trimmed": found.trimmed.to_json(),
         "throughput_gain": round(found.gain, 3),
+        "board": None if board is None else board.name,
+        "board_gigabytes_per_second": board and round(board.bytes_per_second / 1e9, 2),
+        "board_throughput_gain": gain and round(gain, 3),
         "match": found.match,
     }
 
 
 def show_fit(found: Fitting) -> Table:
     """A table of both chips."""
-    table = Table(title=f"{found.full.budget.name}, filled")
+    budget = found.full.chip.budget
+    table = Table(title=f"{budget.name}, filled")
     for heading in ("", "full", "trimmed"):
         table.add_column(heading, justify="right" if heading else "left")
-    chips = (found.full, found.trimmed)
-    table.add_row("engines", *(str(chip.config.pes) for chip in chips))
-    table.add_row("vaults", *(f"{chip.config.vaults}" for chip in chips))
-    for name in found.full.budget.capacity:
-        used = [chip.area.total.values.get(name, 0) for chip in chips]
-        part = found.full.budget.capacity[name]
+    both = (found.full, found.trimmed)
+    table.add_row("engines", *(str(one.chip.config.pes) for one in both))
+    table.add_row("vaults", *(f"{one.chip.config.vaults}" for one in both))
+    for name, part in budget.capacity.items():
+        used = [one.chip.area.total.values.get(name, 0) for one in both]
         table.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
-    copies = (found.copies_full, found.copies_trimmed)
-    table.add_row("cycles", *(f"{one.cycles:,}" for one in copies))
+    table.add_row("cycles", *(f"{one.copies.cycles:,}" for one in both))
     table.add_row("throughput", "1.00", f"{found.gain:.2f}")
+    table.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
+    if budget.board is not None and found.board_gain is not None:
+        size = budget.board.bytes_per_second / 1e9
+        table.add_row(
+            f"throughput on {budget.board.name} ({size:.1f} GB/s)",
+            "1.00",
+            f"{found.board_gain:.2f}",
+        )
     return table
-
-
-def fit_application(application: Application, budget: Budget, step: Step) -> Fitting:
-    """Fill ``budget`` with full engines, and with ones trimmed to ``application`` as far as that
-    goes: a single program is baked in, and sizes are those of its runs.
-
-    Raises:
-        VipError: an engine that can't be built, simulated or synthesised, or does not fit.
-    """
-    full = preset(application.preset)
-    step(f"{application.name} on the full engine")
-    runs = [observe(work, full) for work in application.workloads]
-    trimmed = trim(
-        application.programs,
-        full,
-        [run.profile for run in runs],
-        rom=len(application.programs) == 1,
-        tight=True,
-        allow_uncovered=True,
-    )
-    works = [run.work for run in runs]
-    return fit_both(full, trimmed, budget, works, demand(runs), step)

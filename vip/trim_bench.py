@@ -1,11 +1,14 @@
 """What trimming saves on each application of the suite, and on unions of some.
 
-A row is a trimmed engine: its area on Xilinx 7-series and its power against those of the full one,
-and its applications on both in cosimulation. Finished rows are kept as long as no source or tool
-that they rest on changes; of a broken one its syntheses and simulators are.
+A row holds two trimmed engines, one with sizes that are proved for every input and one with those
+of the runs: their area on Xilinx 7-series against the full engine's, the power of the second, and
+the applications on all three in cosimulation. None of the three has performance counters. Finished
+rows are kept as long as no source or tool that they rest on changes; of a broken one its syntheses
+and simulators are.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from hdl.config import PeConfig
@@ -14,16 +17,14 @@ from sim_tb.cosim import PeSimulation
 from sim_tb.kept import Kept, fingerprint
 from sim_tb.nn_cosim import cosim_nn, job_key
 from sim_tb.recorded import record_workload
-from sim_tb.trim_check import check_trimmed
+from sim_tb.trim_check import Measured, check_trimmed, measure
 from soc.presets import preset
 from synth.area import synthesise
-from synth.errors import TrimError
-from synth.trim import TrimReport, report
+from synth.trim import TrimReport
 
-from .fitting import demand
 from .power import check_power_target, engine_power
-from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from
-from .trimming import Observed, observe
+from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimmedEngine, TrimRow, made_from
+from .trimming import Observed, cuts, demand, observe
 
 __all__ = ["QUICK", "UNIONS", "measure_trims"]
 
@@ -53,7 +54,7 @@ def measure_trims(
     Parameters:
         names: of the applications; none: all, and the unions.
         progress: called when a row begins, and at the end.
-        power: measure it too.
+        power: measure that of the full engine and of the one with sizes of the runs too.
 
     Raises:
         ApplicationError: a name that no application has.
@@ -98,58 +99,82 @@ class _Bench:
         return TrimRow.from_json(self._kept.get(key, partial(self._made, name, members)))
 
     def _made(self, name: str, members: Sequence[Application]) -> dict[str, object]:
-        full = preset(members[0].preset)
-        runs = [run for item in members for run in self._observed(item, full)]
-        cut, uncovered = _cut(members, full, runs)
-        checks = [
-            check_trimmed(
-                run.work,
-                full,
-                cut.trimmed,
-                before=run.measured,
-                try_removed=not number,
-                ports_only=self._power,
-            )
-            for number, run in enumerate(runs)
-        ]
+        # Only the launches that are profiled have counters: they say how many bytes are moved.
+        counted = preset(members[0].preset)
+        full = replace(counted, counters=False)
+        runs = [run for item in members for run in self._observed(item, counted)]
+        before = [measure(run.work, full, watched=False) for run in runs]
+        programs = list(dict.fromkeys(program for item in members for program in item.programs))
+        found = cuts(programs, full, runs)
+        made: dict[PeConfig, TrimmedEngine] = {}
+        for cut in found.reports.values():
+            if cut.trimmed not in made:
+                powered = self._power and cut.trimmed == found.reports["profiled"].trimmed
+                made[cut.trimmed] = self._engine(members, cut, before, runs, powered)
         return TrimRow(
             name=name,
             applications=tuple(item.name for item in members),
             full=full,
-            trimmed=cut.trimmed,
             area_full=synthesise(full, TARGET, jobs=1).total.values,
-            area_trimmed=synthesise(cut.trimmed, TARGET, jobs=1).total.values,
-            power_full=self._power_of(runs, full, full),
-            power_trimmed=self._power_of(runs, cut.trimmed, full),
-            cycles_full=sum(check.cycles_full for check in checks),
-            cycles_trimmed=sum(check.cycles_trimmed for check in checks),
+            power_full=_power_of(runs, full, full) if self._power else {},
+            cycles_full=sum(run.own_cycles for run in before),
             demand=round(demand(runs), 4),
-            different=_joined(check.different for check in checks),
-            unfaulted=_joined(check.unfaulted for check in checks),
-            exact=self._exact(members, cut.trimmed),
-            profiled=tuple(bound.name for bound in cut.bounds if bound.basis == "profiled"),
-            uncovered=uncovered,
+            uncovered=found.uncovered,
+            engines={
+                basis: replace(made[cut.trimmed], profiled=_profiled(cut))
+                for basis, cut in found.reports.items()
+            },
         ).to_json()
 
-    def _exact(self, members: Sequence[Application], trimmed: PeConfig) -> bool:
-        """Whether all launches leave what their golden models demand on the trimmed engine."""
-        with PeSimulation(trimmed, ports_only=self._power) as simulation:
-            return all(cosim_nn(job, simulation).match for item in members for job in item.jobs)
+    def _engine(
+        self,
+        members: Sequence[Application],
+        cut: TrimReport,
+        before: Sequence[Measured],
+        runs: Sequence[Observed],
+        powered: bool,
+    ) -> TrimmedEngine:
+        """The engine of ``cut``, held against the full one's runs ``before``; with its power if it
+        is to be ``powered``."""
+        checks = [
+            check_trimmed(
+                run.work,
+                cut.full,
+                cut.trimmed,
+                before=one,
+                try_removed=not number,
+                ports_only=powered,
+            )
+            for number, (run, one) in enumerate(zip(runs, before, strict=True))
+        ]
+        return TrimmedEngine(
+            config=cut.trimmed,
+            area=synthesise(cut.trimmed, TARGET, jobs=1).total.values,
+            power=_power_of(runs, cut.trimmed, cut.full) if powered else {},
+            cycles=sum(check.cycles_trimmed for check in checks),
+            different=_joined(check.different for check in checks),
+            unfaulted=_joined(check.unfaulted for check in checks),
+            exact=_exact(members, cut.trimmed, ports_only=powered),
+            profiled=_profiled(cut),
+        )
 
-    def _observed(self, item: Application, full: PeConfig) -> list[Observed]:
+    def _observed(self, item: Application, counted: PeConfig) -> list[Observed]:
         """The launches of ``item`` on its full engine, seen once."""
         if item.name not in self._seen:
-            self._seen[item.name] = [observe(work, full) for work in item.workloads]
+            self._seen[item.name] = [observe(work, counted) for work in item.workloads]
         return self._seen[item.name]
 
-    def _power_of(
-        self, runs: Sequence[Observed], config: PeConfig, full: PeConfig
-    ) -> dict[str, float]:
-        """Power of ``config`` over all cycles of ``runs``, in mW, in all and by part."""
-        if not self._power:
-            return {}
-        recorded = [record_workload(run.work, config, full.address_bits) for run in runs]
-        return engine_power(recorded, config, CELLS, jobs=1).report.total.parts(POWER_MHZ)
+
+def _exact(members: Sequence[Application], trimmed: PeConfig, *, ports_only: bool) -> bool:
+    """Whether all launches leave what their golden models demand on the trimmed engine."""
+    with PeSimulation(trimmed, ports_only=ports_only) as simulation:
+        return all(cosim_nn(job, simulation).match for item in members for job in item.jobs)
+
+
+def _power_of(runs: Sequence[Observed], config: PeConfig, full: PeConfig) -> dict[str, float]:
+    """Power of ``config`` over all cycles of ``runs``, in mW, in all and by part."""
+    recorded = [record_workload(run.work, config, full.address_bits) for run in runs]
+    return engine_power(recorded, config, CELLS, jobs=1).report.total.parts(POWER_MHZ)
 
 
 def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -157,13 +182,6 @@ def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts for name in part))
 
 
-def _cut(
-    members: Sequence[Application], full: PeConfig, runs: Sequence[Observed]
-) -> tuple[TrimReport, str]:
-    """What is trimmed, and which branches the runs do not cover."""
-    programs = list(dict.fromkeys(program for item in members for program in item.programs))
-    profiles = [run.profile for run in runs]
-    try:
-        return report(programs, full, profiles), ""
-    except TrimError as error:
-        return report(programs, full, profiles, allow_uncovered=True), str(error)
+def _profiled(cut: TrimReport) -> tuple[str, ...]:
+    """Sizes that are those of the runs."""
+    return tuple(bound.name for bound in cut.bounds if bound.basis == "profiled")

@@ -1,4 +1,4 @@
-"""What the area that trimming frees is worth: estimates for all rows, simulated chips for some."""
+"""What the area that trimming frees is worth: chips of all engines simulated, or estimates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,15 +11,14 @@ from sim_tb.nn_cosim import job_key
 from synth.budget import find_budget
 from synth.fit import Grid, Step, Surroundings, speed, surroundings
 
-from .fitting import fit_application, fit_json
+from .fitting import CLOCK_MHZ, WINDOW_BITS, fit_application, fit_json
 from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from, means
+from .trimming import BASES, Basis
 
-__all__ = ["DEVICE", "Gain", "Gains", "estimate_gains", "results", "simulate_gain"]
+__all__ = ["DEVICE", "Gain", "Gains", "Simulated", "estimate_gains", "results", "simulate_gain"]
 
 #: What is filled: SCRATCH's device.
 DEVICE = "xc7vx690t"
-#: Address bits of an engine's window where estimates are made: more than any row needs.
-_WINDOW_BITS = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +41,18 @@ class Gain:
         return asdict(self)
 
 
-#: Name of a row -> its estimate.
-Gains = Mapping[str, Gain]
+#: Name of a row -> its estimates by basis.
+Gains = Mapping[str, Mapping[Basis, Gain]]
+#: Name of an application -> what :func:`simulate_gain` returned.
+Simulated = Mapping[str, Mapping[Basis, Mapping[str, Any]]]
 
 
 def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
-    """What each row gains on :data:`DEVICE`, by areas of its engines and of what is around them.
+    """What each row gains on :data:`DEVICE`, by areas of its engines and of what is around them,
+    which is the same for full and for trimmed engines (:mod:`synth.fit`).
 
     Nothing is simulated: vaults count as busy at :data:`synth.fit.VAULT_BYTES` a cycle, and else
-    engines work as one alone does. Around trimmed engines is what a full one with a window of
-    2 ** 24 bytes needs, which is more than what theirs do.
+    engines work as one alone does.
 
     Parameters:
         step: called with what is done next.
@@ -60,59 +61,74 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
         synth.errors.SynthesisError: a part that Yosys refuses.
     """
     budget = find_budget(DEVICE)
-    around: dict[tuple[PeConfig, bool], Surroundings] = {}
+    around: dict[PeConfig, Surroundings] = {}
 
-    def best(row: TrimRow, *, trimmed: bool) -> Grid:
-        pe = replace(row.full, counters=False, address_bits=_WINDOW_BITS) if trimmed else row.full
-        if (pe, trimmed) not in around:
-            around[pe, trimmed] = surroundings(pe, budget, trimmed=trimmed, step=step)
-        area = row.area_trimmed if trimmed else row.area_full
-        return around[pe, trimmed].ranked(area, row.demand)[0]
+    def best(row: TrimRow, area: Mapping[str, float]) -> Grid:
+        pe = replace(row.full, address_bits=WINDOW_BITS)
+        if pe not in around:
+            around[pe] = surroundings(pe, budget, tag_bits=pe.tag_bits, step=step)
+        return around[pe].ranked(area, row.demand)[0]
 
-    found = {}
+    found: dict[str, dict[Basis, Gain]] = {}
     for row in rows:
-        full, trimmed = best(row, trimmed=False), best(row, trimmed=True)
-        found[row.name] = Gain(
-            engines_full=full.total,
-            vaults_full=full.vaults,
-            engines_trimmed=trimmed.total,
-            vaults_trimmed=trimmed.vaults,
-            throughput_gain=round(speed(trimmed, row.demand) / speed(full, row.demand), 3),
-        )
+        full = best(row, row.area_full)
+        found[row.name] = {}
+        for basis in BASES:
+            trimmed = best(row, row.engines[basis].area)
+            found[row.name][basis] = Gain(
+                engines_full=full.total,
+                vaults_full=full.vaults,
+                engines_trimmed=trimmed.total,
+                vaults_trimmed=trimmed.vaults,
+                throughput_gain=round(speed(trimmed, row.demand) / speed(full, row.demand), 3),
+            )
     return found
 
 
-def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
-    """:func:`vip.fitting.fit_application` for :data:`DEVICE` as plain JSON data, made now or kept
-    as long as nothing that it rests on changes; ``step`` and errors as there."""
+def simulate_gain(application: Application, step: Step) -> dict[Basis, dict[str, Any]]:
+    """:func:`vip.fitting.fit_application` for :data:`DEVICE` as plain JSON data by basis, made now
+    or kept as long as nothing that it rests on changes; ``step`` and errors as there."""
     key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
 
-    def make() -> dict[str, object]:
-        return fit_json(fit_application(application, find_budget(DEVICE), step))
+    def make() -> dict[Basis, dict[str, object]]:
+        found = fit_application(application, find_budget(DEVICE), step)
+        return {basis: fit_json(fitting) for basis, fitting in found.items()}
 
     return dict(Kept("trim_fits").get(key, make))
 
 
-def results(
-    rows: Sequence[TrimRow], gains: Gains, simulated: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """All of it as plain JSON data; ``max_throughput_gain`` is that of simulated chips, of the
-    estimates where none was simulated.
+def results(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated) -> dict[str, Any]:
+    """All of it as plain JSON data.
+
+    ``max_throughput_gain`` is that of simulated chips, of the estimates where none was simulated
+    (``max_throughput_gain_simulated`` says which). Means and it are of engines with sizes of the
+    runs, and under ``proved`` of those with proved sizes.
 
     Parameters:
-        rows, gains: at least one, each with its estimate.
-        simulated: application -> what :func:`simulate_gain` returned.
+        rows, gains: at least one, each with its estimates.
+        simulated: chips of some of the applications.
     """
-    estimates = [gain.throughput_gain for gain in gains.values()]
-    measured = [one["throughput_gain"] for one in simulated.values()]
+
+    def summary(basis: Basis) -> dict[str, Any]:
+        chips = [one[basis]["throughput_gain"] for one in simulated.values()]
+        estimates = [gain[basis].throughput_gain for gain in gains.values()]
+        return {**means(rows, basis), "max_throughput_gain": max(chips or estimates)}
+
     return {
         "target": TARGET,
         "device": DEVICE,
         "power_target": CELLS,
         "power_mhz": POWER_MHZ,
-        **means(rows),
-        "max_throughput_gain": max(measured or estimates),
-        "max_throughput_gain_simulated": bool(measured),
-        "rows": [{**row.to_json(), "estimate": gains[row.name].to_json()} for row in rows],
+        "clock_mhz": CLOCK_MHZ,
+        **summary("profiled"),
+        "proved": summary("proved"),
+        "max_throughput_gain_simulated": bool(simulated),
+        "rows": [
+            {
+                **row.to_json(),
+                "estimate": {basis: gain.to_json() for basis, gain in gains[row.name].items()},
+            }
+            for row in rows
+        ],
         "simulated": dict(simulated),
     }

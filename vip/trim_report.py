@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rich.markup import escape
 from rich.table import Table
 
 from hdl.ports import PeState
@@ -115,7 +116,7 @@ def _instructions(cut: TrimReport) -> Table:
     for unit in Unit:
         kept, removed = len(cut.kept[unit]), len(cut.removed[unit])
         why = cut.why_unit(unit).partition(": ")[2]
-        table.add_row(unit.value, str(kept), str(removed), why)
+        table.add_row(unit.value, str(kept), str(removed), escape(why))
     return table
 
 
@@ -134,7 +135,7 @@ def _sizes(cut: TrimReport) -> Table:
             f"{bound.size:,}",
             f"{bound.value:,}",
             bound.basis,
-            bound.why,
+            escape(bound.why),
             guard or ("there is none" if bound.basis == "proved" else ""),
         )
     return table
@@ -165,7 +166,7 @@ def show_trim(
         check = item.check
         verdict = f"DIFFERS: {', '.join(check.different)}" if check.different else "the same"
         table.add_row(
-            item.name,
+            escape(item.name),
             "zeros" if item.zero_memory else "given",
             _end(check),
             f"{check.cycles_full:,}",
@@ -177,6 +178,6 @@ def show_trim(
         console.print("memory, scratchpad, registers and cycles are the same on both engines")
     unfaulted = sorted({key for item in checks for key in item.check.unfaulted})
     if unfaulted:
-        console.print(f"removed, but no fault: {', '.join(unfaulted)}")
+        console.print(escape(f"removed, but no fault: {', '.join(unfaulted)}"))
     else:
         console.print(f"each of the {checks[0].check.removed} removed instructions faults")

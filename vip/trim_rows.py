@@ -1,4 +1,8 @@
-"""Rows of what trimming saves, and their means."""
+"""Rows of what trimming saves, and their means.
+
+Neither engine of a row has performance counters: they are no part of what a program needs, so that
+leaving them out is no merit of trimming.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +15,22 @@ from soc.configuration_file import configuration_of
 from soc.generate import configuration_json
 
 from .output import provenance
+from .trimming import BASES, Basis
 
-__all__ = ["CELLS", "POWER_MHZ", "SAVED", "TARGET", "TrimRow", "made_from", "means"]
+__all__ = [
+    "CELLS",
+    "POWER_MHZ",
+    "SAVED",
+    "TARGET",
+    "TrimRow",
+    "TrimmedEngine",
+    "made_from",
+    "means",
+]
 
-#: What areas are told for.
+#: Target of the areas.
 TARGET = "xc7"
-#: What power is told for, at this clock.
+#: Target and clock of the power.
 CELLS, POWER_MHZ = "nangate45", 1000.0
 #: Key in reports -> measure of :data:`synth.area.MEASURES`.
 SAVED = {"ff_saved": "ffs", "lut_saved": "luts", "dsp_saved": "dsps", "bram_saved": "brams"}
@@ -25,85 +39,137 @@ _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "synth", "vip"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimRow:
-    """One trimmed engine.
+class TrimmedEngine:
+    """A trimmed engine, and its runs against those of the full one.
 
     Attributes:
-        name: of the application or of the union.
-        applications: names of those that the engine runs.
-        full, trimmed: configurations.
-        area_full, area_trimmed: measure (:data:`synth.area.MEASURES`) -> value.
-        power_full, power_trimmed: ``mw``, and the parts of :class:`synth.power.PowerRow` in mW,
-            while the applications run, all of their cycles; empty where that was not measured.
-        cycles_full, cycles_trimmed: of all launches together.
-        demand: bytes a cycle that the full engine loads and stores.
+        config: of the engine.
+        area: measure (:data:`synth.area.MEASURES`) -> value.
+        power: ``mw``, and the parts of :class:`synth.power.PowerRow` in mW, while the applications
+            run, all of their cycles; empty where that was not measured.
+        cycles: of all launches together.
         different: what is not the same on both engines after each launch (see
             :class:`sim_tb.trim_check.TrimCheck`).
         unfaulted: keys of removed instructions that do not fault.
         exact: each launch leaves what the golden model demands.
         profiled: sizes that are those of the runs; all others are proved for every run.
-        uncovered: branches of which the runs take one side alone, where there are profiled sizes;
-            "" if there are none. A run that needs more than the profiled sizes faults.
+    """
+
+    config: PeConfig
+    area: Mapping[str, float]
+    power: Mapping[str, float]
+    cycles: int
+    different: tuple[str, ...]
+    unfaulted: tuple[str, ...]
+    exact: bool
+    profiled: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The engine as plain JSON data."""
+        return {
+            "area": dict(self.area),
+            "power": dict(self.power),
+            "cycles": self.cycles,
+            "different": list(self.different),
+            "removed_without_fault": list(self.unfaulted),
+            "exact": self.exact,
+            "profiled_sizes": list(self.profiled),
+            "configuration": configuration_json(self.config),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "TrimmedEngine":
+        """The reverse of :meth:`to_json`; errors as of :meth:`TrimRow.from_json`."""
+        return cls(
+            config=_engine(content["configuration"]),
+            area=content["area"],
+            power=content["power"],
+            cycles=content["cycles"],
+            different=tuple(content["different"]),
+            unfaulted=tuple(content["removed_without_fault"]),
+            exact=content["exact"],
+            profiled=tuple(content["profiled_sizes"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrimRow:
+    """What trimming saves on an application, or on a union of some.
+
+    Attributes:
+        name: of the application or of the union.
+        applications: names of those that each engine runs.
+        full: configuration of the full engine.
+        area_full, power_full, cycles_full: of the full engine; see :class:`TrimmedEngine`.
+        demand: bytes a cycle that the full engine loads and stores.
+        uncovered: branches of which the runs take one side alone, where the profiled engine has
+            sizes of the runs; "" if there are none. A run that needs more than those sizes faults.
+        engines: the trimmed ones by basis.
+
+    Raises:
+        ValueError: an engine with performance counters.
     """
 
     name: str
     applications: tuple[str, ...]
     full: PeConfig
-    trimmed: PeConfig
     area_full: Mapping[str, float]
-    area_trimmed: Mapping[str, float]
     power_full: Mapping[str, float]
-    power_trimmed: Mapping[str, float]
     cycles_full: int
-    cycles_trimmed: int
     demand: float
-    different: tuple[str, ...]
-    unfaulted: tuple[str, ...]
-    exact: bool
-    profiled: tuple[str, ...]
     uncovered: str
+    engines: Mapping[Basis, TrimmedEngine]
+
+    def __post_init__(self) -> None:
+        configs = (self.full, *(engine.config for engine in self.engines.values()))
+        if any(config.counters for config in configs):
+            raise ValueError(f"{self.name}: an engine has performance counters")
 
     @property
     def match(self) -> bool:
-        """Memory, scratchpad, registers and cycles are the same on both engines, and each removed
+        """Memory, scratchpad, registers and cycles are the same on all engines, and each removed
         instruction faults."""
-        same = self.cycles_full == self.cycles_trimmed
-        return same and not self.different and not self.unfaulted
-
-    def saved(self, measure: str) -> float:
-        """Fraction of ``measure`` that trimming saves; 0 where there was nothing."""
-        was = self.area_full[measure]
-        return round(1 - self.area_trimmed[measure] / was, 4) if was else 0.0
+        return all(
+            engine.cycles == self.cycles_full and not engine.different and not engine.unfaulted
+            for engine in self.engines.values()
+        )
 
     @property
-    def power_saved(self) -> float | None:
+    def exact(self) -> bool:
+        """On all engines each launch leaves what the golden model demands."""
+        return all(engine.exact for engine in self.engines.values())
+
+    def saved(self, measure: str, basis: Basis) -> float:
+        """Fraction of ``measure`` that trimming saves; 0 where there was nothing."""
+        was = self.area_full[measure]
+        return round(1 - self.engines[basis].area[measure] / was, 4) if was else 0.0
+
+    def power_saved(self, basis: Basis) -> float | None:
         """Fraction of the power, and so of the energy, that trimming saves; None: not measured."""
-        if not self.power_full:
-            return None
-        return round(1 - self.power_trimmed["mw"] / self.power_full["mw"], 4)
+        power = self.engines[basis].power
+        return round(1 - power["mw"] / self.power_full["mw"], 4) if power else None
 
     def to_json(self) -> dict[str, Any]:
         """The row as plain JSON data."""
         return {
             "name": self.name,
             "applications": list(self.applications),
-            **{key: self.saved(measure) for key, measure in SAVED.items()},
-            "power_saved": self.power_saved,
-            "cycles_full": self.cycles_full,
-            "cycles_trimmed": self.cycles_trimmed,
-            "bytes_per_cycle": self.demand,
             "match": self.match,
-            "different": list(self.different),
-            "removed_without_fault": list(self.unfaulted),
             "exact": self.exact,
-            "profiled": list(self.profiled),
+            "cycles_full": self.cycles_full,
+            "bytes_per_cycle": self.demand,
             "uncovered": self.uncovered,
             "area_full": dict(self.area_full),
-            "area_trimmed": dict(self.area_trimmed),
             "power_full": dict(self.power_full),
-            "power_trimmed": dict(self.power_trimmed),
-            "configuration": configuration_json(self.trimmed),
             "configuration_full": configuration_json(self.full),
+            **{
+                basis: {
+                    **{key: self.saved(measure, basis) for key, measure in SAVED.items()},
+                    "power_saved": self.power_saved(basis),
+                    **engine.to_json(),
+                }
+                for basis, engine in self.engines.items()
+            },
         }
 
     @classmethod
@@ -113,24 +179,18 @@ class TrimRow:
         Raises:
             KeyError: ``content`` lacks something.
             hdl.config.ConfigurationError: a configuration in it can't be built.
+            ValueError: an engine in it has performance counters.
         """
         return cls(
             name=content["name"],
             applications=tuple(content["applications"]),
             full=_engine(content["configuration_full"]),
-            trimmed=_engine(content["configuration"]),
             area_full=content["area_full"],
-            area_trimmed=content["area_trimmed"],
             power_full=content["power_full"],
-            power_trimmed=content["power_trimmed"],
             cycles_full=content["cycles_full"],
-            cycles_trimmed=content["cycles_trimmed"],
             demand=content["bytes_per_cycle"],
-            different=tuple(content["different"]),
-            unfaulted=tuple(content["removed_without_fault"]),
-            exact=content["exact"],
-            profiled=tuple(content["profiled"]),
             uncovered=content["uncovered"],
+            engines={basis: TrimmedEngine.from_json(content[basis]) for basis in BASES},
         )
 
 
@@ -145,16 +205,17 @@ def made_from() -> str:
     return fingerprint(source_digest(_SOURCES), repr(provenance()["tools"]))
 
 
-def means(rows: Sequence[TrimRow]) -> dict[str, float]:
-    """What the rows of single applications, of which there is one at least, save in the mean;
-    ``mean_power_saved`` only where power was measured."""
+def means(rows: Sequence[TrimRow], basis: Basis) -> dict[str, float]:
+    """What the engines of ``basis`` save in the mean over the rows of single applications, of which
+    there is one at least; ``mean_power_saved`` only where power was measured."""
     single = [row for row in rows if len(row.applications) == 1]
     found = {
-        f"mean_{key}": _mean([row.saved(measure) for row in single])
+        f"mean_{key}": _mean([row.saved(measure, basis) for row in single])
         for key, measure in SAVED.items()
     }
-    power = [row.power_saved for row in single if row.power_saved is not None]
-    return {**found, "mean_power_saved": _mean(power)} if power else found
+    power = [row.power_saved(basis) for row in single]
+    known = [saved for saved in power if saved is not None]
+    return {**found, "mean_power_saved": _mean(known)} if known else found
 
 
 def _mean(values: Sequence[float]) -> float:

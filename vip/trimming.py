@@ -1,14 +1,23 @@
-"""Runs of programs that trimming learns from: on the simulator for data, on hardware for cycles."""
+"""Runs of programs that trimming learns from, and the engines that are trimmed by them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from hdl.config import PeConfig
 from isa.image import DramImage
+from isa.program import Program
 from sim_tb.trim_check import Measured, Workload, measure
+from synth.errors import CoverageError
 from synth.profile import InFlight, Profile, profile_run
+from synth.trim import TrimReport, report
 
-__all__ = ["Observed", "observe"]
+__all__ = ["BASES", "Basis", "Cuts", "Observed", "cuts", "demand", "moved", "observe"]
+
+#: How the sizes of a trimmed engine are known: proved for every input, as with ``vip trim
+#: --proved``, or those of the runs where that is less.
+Basis = Literal["proved", "profiled"]
+BASES: tuple[Basis, ...] = get_args(Basis)
 
 #: Instructions after which a profiled run is given up.
 _LIMIT = 200_000_000
@@ -64,3 +73,47 @@ def observe(
         entries, requests = measured.in_flight
         profile = replace(profile, in_flight=InFlight(arc_entries=entries, requests=requests))
     return Observed(work=work, profile=profile, measured=measured)
+
+
+def moved(runs: Sequence[Observed]) -> int:
+    """Bytes that the work of ``runs``, all on hardware with counters, loads and stores."""
+    counted = [run.measured.result.counters for run in runs if run.measured is not None]
+    return sum(counters["BYTES_LOADED"] + counters["BYTES_STORED"] for counters in counted)
+
+
+def demand(runs: Sequence[Observed]) -> float:
+    """Bytes a cycle that the full engine moves in ``runs``, all on hardware with counters."""
+    counted = [run.measured.result.counters for run in runs if run.measured is not None]
+    cycles = sum(counters["CYCLES"] for counters in counted)
+    return moved(runs) / cycles if cycles else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cuts:
+    """One full engine trimmed to the same programs by proofs alone, and by profiles too.
+
+    Attributes:
+        reports: by basis.
+        uncovered: branches of which the runs take one side alone, where the profiled engine has
+            sizes of the runs; "" if there are none. A run that needs more than those sizes faults.
+    """
+
+    reports: dict[Basis, TrimReport]
+    uncovered: str
+
+
+def cuts(programs: Sequence[Program], full: PeConfig, runs: Sequence[Observed]) -> Cuts:
+    """Trim ``full`` to ``programs``, of which ``runs`` are.
+
+    Raises:
+        TrimError: see :func:`synth.trim.trim`.
+    """
+    profiles = [run.profile for run in runs]
+    uncovered = ""
+    try:
+        profiled = report(programs, full, profiles)
+    except CoverageError as error:
+        uncovered = str(error)
+        profiled = report(programs, full, profiles, allow_uncovered=True)
+    proved = report(programs, full)
+    return Cuts(reports={"proved": proved, "profiled": profiled}, uncovered=uncovered)

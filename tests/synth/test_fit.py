@@ -1,5 +1,6 @@
 """What fits a device: budgets, grids and their ranking, and a chip as synthesised."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdl.config import PeConfig
+from soc.chip_config import ChipConfig
 from soc.configuration_file import configuration_of
-from soc.generate import configuration_json
+from soc.generate import configuration_json, verilog
 from soc.presets import preset
 from synth.budget import FILL, Budget, find_budget
 from synth.devices import DEVICES
@@ -106,26 +108,56 @@ def test_among_equals_the_fewest_engines() -> None:
     assert (found[0].vaults, found[0].engines) == (3, 2)
 
 
-@pytest.mark.parametrize("trimmed", [False, True])
+@pytest.mark.parametrize("pe", [replace(PeConfig(), address_bits=17, counters=False), TINY_PE])
 @pytest.mark.parametrize("device", ["xc7vx690t", "ecp5-85k", "asic:1"])
 @pytest.mark.parametrize("grid", [Grid(1, 1, 1), Grid(8, 4, 2), Grid(14, 3, 3)])
-def test_every_grid_is_a_chip(trimmed: bool, device: str, grid: Grid) -> None:
-    pe = TINY_PE if trimmed else PeConfig()
-    chip = chip_of(pe, grid, find_budget(device), trimmed=trimmed)
+def test_every_grid_is_a_chip(pe: PeConfig, device: str, grid: Grid) -> None:
+    chip = chip_of(pe, grid, find_budget(device), tag_bits=6)
     assert (chip.tile.pes, chip.vaults) == (grid.engines, grid.vaults)
-    assert chip.remote is not trimmed
-    assert chip.tile.windows is trimmed
-    assert chip.host.vault_counters is not trimmed
-    if trimmed:
-        assert chip.pe == pe
+    assert not chip.remote
+    assert chip.tile.windows
+    assert chip.tile.prompt == 0
+    assert not chip.host.vault_counters
+    assert chip.pe == pe
     assert configuration_of(configuration_json(chip)) == chip
+
+
+def hardware(chip: ChipConfig) -> dict[str, str]:
+    """Verilog of each module without the comments, which hold configurations."""
+    return {name: re.sub("//.*", "", text) for name, text in verilog(chip).modules.items()}
+
+
+@pytest.mark.parametrize(
+    ("device", "grid"), [("xc7vx690t", Grid(1, 2, 2)), ("asic:1", Grid(3, 2, 1))]
+)
+def test_what_is_around_engines_is_equal(device: str, grid: Grid) -> None:
+    full = replace(preset("pe-small"), address_bits=12, counters=False)
+    # As far as any is trimmed: no loads of registers, which need buffers, and few tags.
+    trimmed = replace(TINY_PE, load_store_queue=2)
+    budget = find_budget(device)
+    known = hardware(chip_of(full, grid, budget, tag_bits=full.tag_bits))
+    found = hardware(chip_of(trimmed, grid, budget, tag_bits=full.tag_bits))
+    inside = {*verilog(full).modules, *verilog(trimmed).modules}
+    around = {name for name in known if name not in inside}
+    assert around == {name for name in found if name not in inside}
+    assert {"vault_memory", "host_chain", "host_control", "host_data", "tile_control"} <= around
+    # The tile holds engines; the others show sizes of the engine to the host.
+    differing = {name for name in around if known[name] != found[name]}
+    assert differing <= {"chip_tile", "tile_control", "host_control", "host_decode"}
+    shown = replace(
+        trimmed,
+        instruction_words=full.instruction_words,
+        scratchpad_bytes=full.scratchpad_bytes,
+    )
+    found = hardware(chip_of(shown, grid, budget, tag_bits=full.tag_bits))
+    assert {name for name in around if known[name] != found[name]} <= {"chip_tile"}
 
 
 @pytest.mark.slow
 def test_a_chip_of_tiny_engines_as_synthesised() -> None:
     steps: list[str] = []
     budget = replace(XC7, capacity={**XC7.capacity, "luts": 12_000})
-    found = fit(TINY_PE, budget, trimmed=True, step=steps.append)
+    found = fit(TINY_PE, budget, tag_bits=2, step=steps.append)
     assert budget.fits(found.area.total.values)
     assert found.config.pes > 1
     assert steps[0] == "an engine"
@@ -139,4 +171,4 @@ def test_a_chip_of_tiny_engines_as_synthesised() -> None:
     assert luts > 0.9 * 0.7 * 12_000
     none = replace(budget, capacity={**XC7.capacity, "luts": 5_000})
     with pytest.raises(SynthesisError, match=r"^no engine fits xc7vx690t: a chip of one takes abo"):
-        fit(TINY_PE, none, trimmed=True)
+        fit(TINY_PE, none, tag_bits=2)

@@ -4,60 +4,163 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from hdl.config import PeConfig
-from sim_tb.applications import Application, applications
-from vip.trim_bench import QUICK, UNIONS, measure_trims
+from sim_tb.applications import Application, applications, choose
+from soc.presets import preset
+from vip.trim_bench import QUICK, UNIONS, _Bench, measure_trims
 from vip.trim_figure import draw_trims
 from vip.trim_gain import Gain, results
-from vip.trim_rows import TrimRow
+from vip.trim_rows import TrimmedEngine, TrimRow
+from vip.trimming import Basis, observe
 
-ROW = TrimRow(
-    name="one",
-    applications=("one",),
-    full=PeConfig(),
-    trimmed=PeConfig(registers=16),
-    area_full={"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10},
-    area_trimmed={"luts": 400, "ffs": 300, "dsps": 0, "brams": 10},
-    power_full={"mw": 40.0, "leakage_mw": 1.0},
-    power_trimmed={"mw": 10.0, "leakage_mw": 0.5},
-    cycles_full=700,
-    cycles_trimmed=700,
-    demand=2.5,
+AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
+PROFILED = TrimmedEngine(
+    config=PeConfig(registers=16, counters=False),
+    area={"luts": 400, "ffs": 300, "dsps": 0, "brams": 10},
+    power={"mw": 10.0, "leakage_mw": 0.5},
+    cycles=700,
     different=(),
     unfaulted=(),
     exact=True,
     profiled=("address_bits",),
+)
+PROVED = replace(
+    PROFILED,
+    config=PeConfig(registers=32, counters=False),
+    area={"luts": 700, "ffs": 350, "dsps": 0, "brams": 10},
+    power={},
+    profiled=(),
+)
+ROW = TrimRow(
+    name="one",
+    applications=("one",),
+    full=PeConfig(counters=False),
+    area_full=AREA_FULL,
+    power_full={"mw": 40.0, "leakage_mw": 1.0},
+    cycles_full=700,
+    demand=2.5,
     uncovered="",
+    engines={"proved": PROVED, "profiled": PROFILED},
 )
-GAIN = Gain(
-    engines_full=4, vaults_full=4, engines_trimmed=9, vaults_trimmed=9, throughput_gain=2.25
-)
+GAIN: dict[Basis, Gain] = {
+    basis: Gain(
+        engines_full=4,
+        vaults_full=4,
+        engines_trimmed=engines,
+        vaults_trimmed=engines,
+        throughput_gain=engines / 4,
+    )
+    for basis, engines in (("proved", 6), ("profiled", 9))
+}
+SIMULATED: dict[Basis, dict[str, Any]] = {
+    "proved": {"throughput_gain": 1.4},
+    "profiled": {"throughput_gain": 2.1},
+}
+
+
+def with_profiled(row: TrimRow, **changes: Any) -> TrimRow:
+    """``row`` with another profiled engine."""
+    engine = replace(row.engines["profiled"], **changes)
+    return replace(row, engines={**row.engines, "profiled": engine})
 
 
 def test_means_are_those_of_applications_alone() -> None:
-    other = replace(ROW, name="two", area_trimmed={**ROW.area_trimmed, "luts": 500, "ffs": 0})
-    union = replace(ROW, name="both", applications=("one", "two"), area_trimmed=ROW.area_full)
-    rows = [ROW, replace(other, power_trimmed={"mw": 20.0}), union]
-    gains = {"one": GAIN, "two": replace(GAIN, throughput_gain=3.0), "both": GAIN}
+    area = {**PROFILED.area, "luts": 500, "ffs": 0}
+    other = with_profiled(replace(ROW, name="two"), area=area, power={"mw": 20.0})
+    both = replace(ROW, name="both", applications=("one", "two"))
+    rows = [ROW, other, with_profiled(both, area=AREA_FULL)]
+    more = {**GAIN, "profiled": replace(GAIN["profiled"], throughput_gain=3.0)}
+    gains = {"one": GAIN, "two": more, "both": GAIN}
     found = results(rows, gains, {})
     assert found["mean_lut_saved"] == pytest.approx(0.55)
     assert found["mean_ff_saved"] == pytest.approx(0.625)
     assert found["mean_power_saved"] == pytest.approx(0.625)
     assert found["mean_dsp_saved"] == found["mean_bram_saved"] == 0
-    assert [row["lut_saved"] for row in found["rows"]] == [0.6, 0.5, 0.0]
-    assert [row["power_saved"] for row in found["rows"]] == [0.75, 0.5, 0.75]
-    assert found["rows"][0]["configuration"]["registers"] == 16
+    assert found["proved"]["mean_lut_saved"] == pytest.approx(0.3)
+    assert found["proved"]["mean_ff_saved"] == pytest.approx(0.125)
+    assert "mean_power_saved" not in found["proved"]
+    assert [row["profiled"]["lut_saved"] for row in found["rows"]] == [0.6, 0.5, 0.0]
+    assert [row["profiled"]["power_saved"] for row in found["rows"]] == [0.75, 0.5, 0.75]
+    assert [row["proved"]["power_saved"] for row in found["rows"]] == [None] * 3
+    assert found["rows"][0]["profiled"]["configuration"]["registers"] == 16
     assert (found["max_throughput_gain"], found["max_throughput_gain_simulated"]) == (3.0, False)
-    simulated = results(rows, gains, {"one": {"throughput_gain": 2.1}})
+    assert found["proved"]["max_throughput_gain"] == 1.5
+    simulated = results(rows, gains, {"one": SIMULATED})
     assert simulated["max_throughput_gain"] == 2.1
+    assert simulated["proved"]["max_throughput_gain"] == 1.4
     assert simulated["max_throughput_gain_simulated"] is True
-    unpowered = [replace(row, power_full={}, power_trimmed={}) for row in rows]
-    assert unpowered[0].power_saved is None
+    unpowered = [replace(with_profiled(row, power={}), power_full={}) for row in rows]
+    assert unpowered[0].power_saved("profiled") is None
     assert "mean_power_saved" not in results(unpowered, gains, {})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"full": PeConfig()},
+        {"engines": {"proved": replace(PROVED, config=PeConfig()), "profiled": PROFILED}},
+    ],
+)
+def test_counters_are_in_no_engine(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="one: an engine has performance counters"):
+        replace(ROW, **change)
+
+
+def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    (application,) = choose(["bp-copy"])
+    counted = preset(application.preset)
+    assert counted.counters
+    (work,) = application.workloads
+    seen = observe(work, counted, hardware=False)
+    counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
+    run = SimpleNamespace(own_cycles=700, result=SimpleNamespace(counters=counters))
+    measured: list[PeConfig] = []
+
+    def area(config: PeConfig, target: str, **_: object) -> SimpleNamespace:
+        measured.append(config)
+        return SimpleNamespace(total=SimpleNamespace(values=AREA_FULL))
+
+    def power(runs: object, config: PeConfig, full: PeConfig) -> dict[str, float]:
+        measured.extend((config, full))
+        return {"mw": 1.0}
+
+    def simulated(work: object, config: PeConfig, **_: object) -> SimpleNamespace:
+        measured.append(config)
+        return run
+
+    def compared(
+        work: object, full: PeConfig, trimmed: PeConfig, *, before: object, **_: object
+    ) -> SimpleNamespace:
+        assert before is run
+        measured.extend((full, trimmed))
+        return SimpleNamespace(cycles_trimmed=700, different=(), unfaulted=())
+
+    monkeypatch.setattr("vip.trim_bench.observe", lambda work, full: replace(seen, measured=run))
+    for name, function in (
+        ("synthesise", area),
+        ("_power_of", power),
+        ("measure", simulated),
+        ("check_trimmed", compared),
+        ("_exact", lambda *_, **__: True),
+    ):
+        monkeypatch.setattr(f"vip.trim_bench.{name}", function)
+    row = TrimRow.from_json(_Bench(power=True)._made("one", [application]))
+    assert row.match
+    assert len(measured) > 8
+    assert not any(config.counters for config in measured)
+    assert row.full == replace(counted, counters=False)
+    # BP's pointers are data: proofs leave them as wide as registers are.
+    assert row.engines["proved"].config.register_width == 64
+    assert row.engines["proved"].profiled == ()
+    assert row.engines["profiled"].config.register_width < 64
+    assert "register_width" in row.engines["profiled"].profiled
+    assert "the profile does not cover the program" in row.uncovered
 
 
 def test_rows_are_kept_as_json() -> None:
@@ -94,17 +197,21 @@ def test_finished_rows_of_a_broken_run_are_kept(
 
 
 @pytest.mark.parametrize(
-    "change", [{"cycles_trimmed": 701}, {"different": ("memory",)}, {"unfaulted": ("add",)}]
+    "change", [{"cycles": 701}, {"different": ("memory",)}, {"unfaulted": ("add",)}]
 )
 def test_a_row_matches_only_if_nothing_differs(change: dict[str, object]) -> None:
     assert ROW.match
-    assert not replace(ROW, **change).match  # type: ignore[arg-type]
+    assert ROW.exact
+    assert not with_profiled(ROW, **change).match
+    proved = replace(PROVED, **change)  # type: ignore[arg-type]
+    assert not replace(ROW, engines={**ROW.engines, "proved": proved}).match
+    assert not with_profiled(ROW, exact=False).exact
 
 
 def test_picture(tmp_path: Path) -> None:
     path = tmp_path / "saved.png"
-    rows = [ROW, replace(ROW, name="two", power_full={}, power_trimmed={})]
-    draw_trims(rows, {"one": GAIN, "two": GAIN}, {"two": {"throughput_gain": 2.1}}, path)
+    rows = [ROW, replace(with_profiled(ROW, power={}), name="two", power_full={})]
+    draw_trims(rows, {"one": GAIN, "two": GAIN}, {"two": SIMULATED}, path)
     with Image.open(path) as image:
         assert image.size[0] > 400
         assert len(image.convert("RGB").getcolors(1 << 20) or []) > 50

@@ -1,11 +1,13 @@
 """``vip trim --fit``: devices filled with full and trimmed engines."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from isa.assembler import assemble
+from sim_tb.applications import applications, choose
 from sim_tb.chip_copies import Copies
 from sim_tb.trim_check import Workload
 from soc.configuration_file import configuration_text, read_configuration
@@ -15,7 +17,17 @@ from synth.area import AreaRow
 from synth.budget import find_budget
 from synth.chip_area import ChipArea
 from synth.fit import ChipFit, Grid, chip_of
-from vip.fitting import CHIP_FILE, Fitting, fit_both, fit_json, show_fit
+from vip.fitting import (
+    CHIP_FILE,
+    WINDOW_BITS,
+    Filled,
+    Fitting,
+    fit_application,
+    fit_both,
+    fit_json,
+    show_fit,
+)
+from vip.trimming import BASES, observe
 
 SOURCE = """
     ld.reg [64-bit] r9, r5
@@ -46,20 +58,22 @@ def test_what_can_not_be_fitted(vip, tmp_path, arguments, text):
 def _fitting(differing=()):
     """A device with 4 full engines and with 9 trimmed ones, which ran with this outcome."""
     budget = find_budget("xc7vx690t")
-    full = preset("pe-small")
-    trimmed = replace(full, instructions=frozenset({"halt"}), counters=False)
+    full = replace(preset("pe-small"), address_bits=12, counters=False)
+    trimmed = replace(full, instructions=frozenset({"halt"}))
 
-    def one(pe, grid, *, small):
+    def one(pe, grid, cycles, differing=()):
         row = AreaRow("total", {"luts": 1000 * grid.total, "ffs": 500}, {})
-        config = chip_of(pe, grid, budget, trimmed=small)
-        return ChipFit(config=config, budget=budget, area=ChipArea(rows=(row,), total=row))
+        config = chip_of(pe, grid, budget, tag_bits=full.tag_bits)
+        return Filled(
+            chip=ChipFit(config=config, budget=budget, area=ChipArea(rows=(row,), total=row)),
+            copies=Copies(engines=grid.total, cycles=cycles, differing=differing),
+            moved=50_000,
+        )
 
     return Fitting(
         demand=0.5,
-        full=one(full, Grid(2, 2, 1), small=False),
-        trimmed=one(trimmed, Grid(3, 3, 1), small=True),
-        copies_full=Copies(engines=4, cycles=1000, differing=()),
-        copies_trimmed=Copies(engines=9, cycles=1125, differing=differing),
+        full=one(full, Grid(2, 2, 1), 1000),
+        trimmed=one(trimmed, Grid(3, 3, 1), 1125, differing),
     )
 
 
@@ -78,8 +92,27 @@ def test_gain_is_engines_over_cycles(capsys):
     assert not _fitting(differing=(7,)).match
 
 
+def test_a_board_bounds_what_needs_more_than_its_memory_gives():
+    found = _fitting()
+    # 4 engines move 50 kB each in 1,000 cycles of 10 ns.
+    assert found.full.gigabytes == pytest.approx(20)
+    assert found.trimmed.gigabytes == pytest.approx(40)
+    assert found.full.bus_gigabytes == pytest.approx(2 * 0.8)
+    # Two modules of 64 bits at 1866 MT/s give 29.856 GB/s.
+    assert found.board_gain == pytest.approx(29.856 / 20)
+    report = fit_json(found)
+    assert (report["board"], report["board_gigabytes_per_second"]) == ("VC709", 29.86)
+    assert report["board_throughput_gain"] == 1.493
+    assert report["trimmed"]["gigabytes_per_second"] == 40.0
+    light = [replace(one, moved=1000) for one in (found.full, found.trimmed)]
+    unbound = replace(found, full=light[0], trimmed=light[1])
+    assert unbound.board_gain == unbound.gain
+    unknown = replace(found.full.chip, budget=find_budget("ecp5-85k"))
+    assert replace(found, full=replace(found.full, chip=unknown)).board_gain is None
+
+
 def test_the_chip_is_a_file_of_the_directory_that_generate_takes(vip, tmp_path):
-    chip = _fitting().trimmed.config
+    chip = _fitting().trimmed.chip.config
     text = configuration_text(chip)
     for _ in range(2):
         # What it wrote is replaced, as it is its own.
@@ -94,29 +127,71 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     known = _fitting()
     ran = []
 
-    def fitted(pe, budget, *, trimmed, demand, step):
-        assert demand == 0.25
+    def fitted(pe, budget, *, tag_bits, demand, step):
+        assert (demand, tag_bits) == (0.25, full.tag_bits)
         step("a step")
-        return known.trimmed if trimmed else known.full
+        return (known.trimmed if pe == trimmed else known.full).chip
 
     def run(config, works, progress):
         ran.append((config, works))
         progress(100)
-        return known.copies_trimmed if config == known.trimmed.config else known.copies_full
+        return (known.trimmed if config.pe == trimmed else known.full).copies
 
     monkeypatch.setattr("vip.fitting.fit", fitted)
     monkeypatch.setattr("vip.fitting.run_copies", run)
     work = Workload(program=assemble("halt"))
     steps = []
-    full, trimmed = preset("pe-small"), known.trimmed.config.pe
-    found = fit_both(full, trimmed, known.full.budget, [work], 0.25, steps.append)
+    full, trimmed = preset("pe-small"), known.trimmed.chip.config.pe
+    counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
+    measured = SimpleNamespace(result=SimpleNamespace(counters=counters))
+    run_once = SimpleNamespace(work=work, measured=measured)
+    found = fit_both(full, trimmed, known.full.chip.budget, [run_once], steps.append)
+    assert found.demand == 0.25
+    assert found.full.moved == found.trimmed.moved == 25
     assert found.gain == known.gain
     assert [works for _, works in ran] == [[work], [work]]
     reference, small = (config for config, _ in ran)
-    assert small == known.trimmed.config
+    assert small == known.trimmed.chip.config
     # Full engines in the grid of their chip, each in a window as large as a trimmed one's.
     assert (reference.tile.pes, reference.vaults) == (2, 2)
     assert reference.tile.windows
     assert reference.pe.instructions == full.instructions
+    assert not reference.pe.counters
     assert reference.pe.address_bits == trimmed.address_bits
     assert any("100 cycles" in step for step in steps)
+
+
+def test_windows_hold_the_data_of_every_application():
+    most = max(len(work.contents) for item in applications() for work in item.workloads)
+    assert (1 << (WINDOW_BITS - 1)) < most <= 1 << WINDOW_BITS
+
+
+def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
+    (application,) = choose(["max-pooling"])
+    known = _fitting()
+    filled = []
+
+    def fitted(pe, budget, *, tag_bits, demand, step):
+        filled.append((pe, tag_bits))
+        return known.full.chip
+
+    monkeypatch.setattr("vip.fitting.fit", fitted)
+    monkeypatch.setattr("vip.fitting.run_copies", lambda *_: known.full.copies)
+    counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
+    monkeypatch.setattr("vip.fitting.observe", lambda work, full: _observed(work, full, counters))
+    found = fit_application(application, known.full.chip.budget, lambda step: None)
+    assert tuple(found) == BASES
+    (full, full_tags), *trimmed = filled
+    assert len(trimmed) == 2
+    for pe, tags in trimmed:
+        assert tags == full_tags == full.tag_bits
+        assert pe.address_bits == full.address_bits == WINDOW_BITS
+        assert pe.counters is full.counters is False
+        assert pe.instructions < full.instructions
+    assert found["proved"].full is found["profiled"].full
+
+
+def _observed(work, full, counters):
+    run = observe(work, full, hardware=False)
+    measured = SimpleNamespace(result=SimpleNamespace(counters=counters))
+    return replace(run, measured=measured)

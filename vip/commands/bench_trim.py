@@ -1,5 +1,6 @@
 """``vip bench trim``: what trimming saves on each application of the suite, and is worth."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -14,36 +15,50 @@ from ..errors import UserError
 from ..output import write_json
 from ..trim_bench import QUICK, measure_trims
 from ..trim_figure import draw_trims
-from ..trim_gain import DEVICE, Gains, estimate_gains, results, simulate_gain
+from ..trim_gain import DEVICE, Gains, Simulated, estimate_gains, results, simulate_gain
 from ..trim_rows import CELLS, POWER_MHZ, TrimRow
-from .options import JsonOption, drawing
+from ..trimming import BASES, Basis
+from .options import PICTURES, JsonOption, writing
 
 __all__ = ["trim"]
+
 
 #: Measures of area that fit the table; all are in the JSON.
 _SHOWN = ("ffs", "luts")
 
 
-def _show(rows: list[TrimRow], gains: Gains) -> None:
-    table = Table(title="Saved by trimming", box=box.SIMPLE)
+def _both(texts: Iterable[str]) -> str:
+    return " / ".join(texts)
+
+
+def _gain(name: str, basis: Basis, gains: Gains, simulated: Simulated) -> str:
+    """A gain for the table: what is no more than an estimate is marked."""
+    if name in simulated:
+        return f"{simulated[name][basis]['throughput_gain']:.2f}"
+    return f"~{gains[name][basis].throughput_gain:.1f}"
+
+
+def _show(rows: list[TrimRow], gains: Gains, simulated: Simulated) -> None:
+    """Print a table of rows; cells with two figures have the proved engine's first. Power is the
+    profiled one's."""
+    table = Table(title="Saved by trimming: proved for every input / of the runs", box=box.SIMPLE)
     table.add_column("engine for", no_wrap=True)
-    for heading in ("FFs", "LUTs", "mW", "cycles", "engines", "gain"):
+    for heading in ("FFs", "LUTs", "mW", "cycles", "gain"):
         table.add_column(heading, justify="right")
     table.add_column("results")
+
     for row in rows:
-        same = row.cycles_full == row.cycles_trimmed
-        cycles = f"{row.cycles_full:,}" if same else f"{row.cycles_full:,}/{row.cycles_trimmed:,}"
-        power, gain = row.power_saved, gains[row.name]
+        power = row.power_saved("profiled")
         table.add_row(
             row.name,
-            *(f"{row.saved(measure):.0%}" for measure in _SHOWN),
-            "" if power is None else f"{power:.0%}",
-            cycles,
-            f"{gain.engines_full}/{gain.engines_trimmed}",
-            f"{gain.throughput_gain:.2f}",
+            *(_both(f"{row.saved(measure, basis):.0%}" for basis in BASES) for measure in _SHOWN),
+            f"{power:.0%}" if power is not None else "",
+            f"{row.cycles_full:,}",
+            _both(_gain(row.name, basis, gains, simulated) for basis in BASES),
             "same" if row.match and row.exact else "DIFFER",
         )
     console.print(table)
+    console.print(f"gain: throughput of a full {DEVICE}; ~ an estimate, else simulated")
 
 
 def trim(
@@ -68,15 +83,19 @@ def trim(
     ] = None,
     image: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", callback=drawing(), help="Draw what is saved as PNG or SVG."),
+        typer.Option(
+            metavar="FILE", callback=writing(*PICTURES), help="Draw what is saved as PNG."
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Trim an engine to each application, and to unions of some: area, power, cycles and results.
+    """Trim engines to each application, and to unions of some: area, power, cycles and results.
 
-    Areas are for Xilinx 7-series. Engines and gain are estimates of what fills a device, and of its
-    throughput; the best are simulated. Finished rows are kept in the build folder, so that the
-    command goes on where it was broken off. Means are those of the applications without unions.
+    There are two for each: one with sizes that are proved for every input, and one with sizes of
+    its runs, of which power is measured. Neither they nor the full engine have performance
+    counters. Areas are for Xilinx 7-series. Gains of throughput are estimates of what fills a
+    device, marked ~; the best are simulated. Finished rows are kept in the build folder, so that
+    the command goes on where it was broken off. Means are those of the applications without unions.
 
     Example: vip bench trim --only bp --only k-means --json trim.json
     """
@@ -89,19 +108,26 @@ def trim(
         rows = measure_trims(names, done, power=power)
     with steps(f"filling {DEVICE}") as step:
         gains = estimate_gains(rows, step)
-        best = sorted(chosen, key=lambda item: -gains[item.name].throughput_gain)[:number]
-        simulated = {item.name: simulate_gain(item, step) for item in best}
+        best = sorted(chosen, key=lambda item: -gains[item.name]["profiled"].throughput_gain)
+        simulated = {item.name: simulate_gain(item, step) for item in best[:number]}
     found = results(rows, gains, simulated)
     write_json(json, found)
-    _show(rows, gains)
+    _show(rows, gains, simulated)
     for name, one in simulated.items():
-        console.print(f"{name} on a full {DEVICE}: {one['throughput_gain']:.2f} times, simulated")
+        fit = one["profiled"]
+        console.print(
+            f"{name} on a full {DEVICE}: {fit['throughput_gain']:.2f} times, simulated, with "
+            f"{fit['trimmed']['gigabytes_per_second']:.1f} GB/s at {fit['clock_mhz']:g} MHz; "
+            f"{fit['board_throughput_gain']:.2f} times with the "
+            f"{fit['board_gigabytes_per_second']:.1f} GB/s of a {fit['board']}"
+        )
     if image is not None:
         draw_trims(rows, gains, simulated, image)
-    shown = {"ff": "flip-flops", "lut": "LUTs", **({"power": "power"} if power else {})}
-    texts = [f"{found[f'mean_{key}_saved']:.1%} of {label}" for key, label in shown.items()]
-    console.print(f"means: {', '.join(texts)}")
-    if not all(one["match"] for one in simulated.values()):
+    shown = {"mean_ff_saved": "flip-flops", "mean_lut_saved": "LUTs", "mean_power_saved": "power"}
+    for label, values in (("proved", found["proved"]), ("of the runs", found)):
+        texts = [f"{values[key]:.1%} of {what}" for key, what in shown.items() if key in values]
+        console.print(f"means, {label}: {', '.join(texts)}")
+    if not all(fit["match"] for one in simulated.values() for fit in one.values()):
         raise UserError("engines of a chip do not do what one alone does")
     if not all(row.match and row.exact for row in rows):
         raise UserError("a trimmed engine does not do what the full one does")

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from hdl.config import PeConfig
-from isa.files import read_bytes
 from sim_tb.cosim import MemoryBehaviour
 from sim_tb.trim_check import ProgramFaultError, Workload, check_trimmed
 from soc.configuration_file import configuration_text
@@ -24,26 +24,23 @@ from synth.trim import AreaComparison, TrimReport, compare_area, report
 from ..console import console, steps, tally, units_done
 from ..errors import UserError
 from ..file_arguments import FileArguments
-from ..fitting import CHIP_FILE, Fitting, demand, fit_both, fit_json, show_fit
+from ..fitting import CHIP_FILE, Fitting, fit_both, fit_json, show_fit
 from ..output import write_json
 from ..proofs import show_proofs
 from ..trim_report import Checked, show_trim, sound, trim_json
 from ..trimming import Observed, observe
 from .assembly import read_program
 from .options import (
+    PICTURES,
     JsonOption,
     OutputDirectory,
     PresetOption,
-    drawing,
     file_arguments,
     reading,
+    writing,
 )
 
 __all__ = ["compare_areas", "trim"]
-
-
-#: Bytes that a file for --memory may have.
-_MEMORY_BYTES = 1 << 28
 
 
 def compare_areas(full: PeConfig, trimmed: PeConfig) -> dict[str, AreaComparison]:
@@ -108,9 +105,8 @@ def _check(runs: Sequence[tuple[Path, Observed]], cut: TrimReport) -> list[Check
 
 def _fit(cut: TrimReport, budget: Budget, runs: Sequence[Observed]) -> Fitting:
     """Fill a device with engines of either kind, and show what came of it."""
-    works = [run.work for run in runs]
     with steps(f"filling {budget.name}") as step:
-        found = fit_both(cut.full, cut.trimmed, budget, works, demand(runs), step)
+        found = fit_both(cut.full, cut.trimmed, budget, runs, step)
     console.print(show_fit(found))
     if not found.match:
         raise UserError("engines of the chips do not do what one alone does")
@@ -220,8 +216,8 @@ def trim(
         Path | None,
         typer.Option(
             help="Draw instructions by unit and type.",
-            metavar="FILE",
-            callback=drawing(),
+            metavar="FILE.png",
+            callback=writing(*PICTURES),
         ),
     ] = None,
     json: JsonOption = None,
@@ -246,7 +242,6 @@ def trim(
         raise UserError("a program is given twice")
     memories = _memories(programs, memory or [], file_arguments(context))
     full = preset(preset_name)
-    most = min(1 << full.address_bits, _MEMORY_BYTES)
     loaded = {path: read_program(path) for path in programs}
     given = [Profile.load(path) for path in profile or []]
     profiles = [] if proved else given
@@ -254,14 +249,14 @@ def trim(
     for path, files in memories.items():
         if not files:
             console.print(
-                f"{path.name}: no --memory, so only proofs count; it runs on zeros",
+                escape(f"{path.name}: no --memory, so only proofs count; it runs on zeros"),
                 style="dim",
             )
         contents: list[Path | None] = [*files] or [None]
         for file in contents:
             work = Workload(
                 program=loaded[path],
-                contents=b"" if file is None else read_bytes(file, most),
+                contents=b"" if file is None else file.read_bytes(),
                 parameters=parameters,
                 memory=MemoryBehaviour(latency=latency),
                 max_cycles=max_cycles,
@@ -298,7 +293,7 @@ def trim(
     numbers = trim_json(cut, checks, areas)
     show_trim(cut, checks, areas)
     for reason in reasons:
-        console.print(reason)
+        console.print(escape(reason))
     if not sound(checks):
         write_json(json, numbers)
         raise UserError("the trimmed engine does not do what the full one does")
@@ -310,7 +305,7 @@ def trim(
     if budget is not None:
         found = _fit(cut, budget, [run for _, run in runs])
         numbers["fit"] = fit_json(found)
-        beside[CHIP_FILE] = configuration_text(found.trimmed.config)
+        beside[CHIP_FILE] = configuration_text(found.trimmed.chip.config)
     write_json(json, numbers)
     written = write_verilog(cut.trimmed, output, beside=beside)
     console.print(f"{output}: Verilog of the trimmed engine, {len(written.modules)} modules")
