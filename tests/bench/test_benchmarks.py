@@ -1,0 +1,204 @@
+"""What benchmarks yield has the names that README and guides ask for; nothing is measured."""
+
+import re
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench import applications, engine, memories, proofs
+from bench.benchmarks import BENCHMARKS
+from bench.figures import read_spec
+from bench.measurement import Measurement
+from sim_tb.kernel_bench import BATCHES, LSTM
+from sim_tb.kernel_rows import KernelRow
+from sim_tb.network_cases import SIZES, stress_cases
+from sim_tb.network_models import Destinations
+from sim_tb.vault_bench import TRAFFICS, VARIANTS
+from sim_tb.vgg import LAYERS
+from soc.generate import verilog
+from soc.presets import preset
+from synth.devices import find_device
+from synth.units import units
+
+Set = Callable[[Any, str, Any], None]
+
+
+class Anything(SimpleNamespace):
+    """Has every attribute: the number 1."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return 1
+
+
+def asked(record: str) -> set[str]:
+    """Figures of ``record`` that the specifications of the guides name."""
+    found = set()
+    for spec in read_spec():
+        templates = [spec.text, *(t for cells in spec.cells.values() for t in cells.values())]
+        rows = set(spec.names.values()) or {"@"}
+        templates += [
+            template.replace("@", row) for template in spec.columns.values() for row in rows
+        ]
+        for template in templates:
+            found |= set(re.findall(rf"{{{record}\[([^]]*)\]", template))
+            found |= set(
+                re.findall(rf"{{(?:percent|thousandth|thousandfold)\[{record}_([^]]*)\]", template)
+            )
+    # percent[vault_bp_late] is of vault_bp, not of vault.
+    longer = [other[len(record) + 1 :] for other in BENCHMARKS if other.startswith(f"{record}_")]
+    others = tuple(f"{rest}_" for rest in longer)
+    return {name for name in found if "@" not in name and not name.startswith(others)}
+
+
+def yielded(name: str) -> set[str]:
+    results = list(BENCHMARKS[name].run())
+    assert all(isinstance(item, Measurement) for item in results)
+    names = [item.name for item in results]
+    assert len(set(names)) == len(names)
+    return set(names)
+
+
+def check(name: str, *others: str) -> None:
+    wanted = asked(name)
+    assert wanted, f"no guide names a figure of {name}"
+    assert wanted - yielded(name) - set(others) == set()
+
+
+def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def row(name: str, batch: int, scaled: str = "") -> KernelRow:
+        units = 7972 if scaled else 0
+        return KernelRow(
+            name=name,
+            batch=batch,
+            limit_ms=1,
+            thesis_ms=1,
+            ours_ms=1,
+            match=True,
+            cycles=0 if name.startswith("VGG") else 100,
+            scaled=scaled,
+            units=units,
+            engines=4,
+        )
+
+    rows = [row(name, 1, "updates") for name in ("bp_m", "bp_coarse")]
+    rows += [row(name, 1, "pixels") for name in ("bp_construct", "bp_copy")]
+    names = [*(layer.name for layer in LAYERS), "VGG-16 convolutions", "VGG-16"]
+    rows += [row(name, batch) for name in names for batch in BATCHES]
+    rows.append(row(LSTM, 32))
+    monkeypatch.setattr(applications, "measure_kernels", lambda config: rows)
+    # Rows without updates have no rate, and the table of layers is named by its rows.
+    check(
+        "kernels",
+        "bp_construct_batch_1_cycles_per_update",
+        "bp_copy_batch_1_cycles_per_update",
+    )
+
+
+def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {variant.name: dict.fromkeys(TRAFFICS, Anything()) for variant in VARIANTS}
+    monkeypatch.setattr(memories, "measure", lambda *_, **__: SimpleNamespace(rows=rows))
+    check("vault")
+    found = {variant.name: Anything() for variant in VARIANTS if not variant.requesters}
+    monkeypatch.setattr(memories, "measure_bp", lambda config: found)
+    check("vault_bp")
+    monkeypatch.setattr(memories, "run_stress", lambda **_: Anything())
+    check("vault_stress")
+
+
+def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    stress = [Anything(case=case.name) for case in stress_cases(SIZES, flits=1_000_000, seed=1)]
+    curves = [
+        Anything(columns=8, rows=4, destinations=kind.name.lower(), points=[Anything()])
+        for kind in Destinations
+    ]
+    report = SimpleNamespace(stress=stress, curves=curves)
+    monkeypatch.setattr(memories, "measure_network", lambda **_: report)
+    check("network")
+    names = {f"8x4_{kind}_answers_cycles" for kind in ("neighbour", "uniform", "hot_spot")}
+    assert names <= yielded("network")
+
+
+def test_stereo(monkeypatch: pytest.MonkeyPatch) -> None:
+    cycles = dict.fromkeys(("construct", "coarse", "copy", "fine"), 1)
+    figures = Anything(cycles=cycles, match=True)
+    monkeypatch.setattr(applications, "measure_stereo", lambda *_, **__: (figures, None))
+    check("stereo")
+
+
+def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(number * number for number in range(1, 1000))
+    monkeypatch.setattr(applications, "cpu_seconds", lambda: next(seconds))
+    monkeypatch.setattr(applications, "child_seconds", lambda: next(seconds))
+    outcome = Anything(match=True, result=Anything())
+    for name in ("generate", "build_chip", "cosim_bp", "cosim_vault_bp"):
+        monkeypatch.setattr(applications, name, lambda *_, **__: Anything())
+    monkeypatch.setattr(applications, "cosim_chip_bp", lambda *_, **__: outcome)
+    check("chip")
+    cycles = iter(range(1, 100))
+    for name in ("cosim_bp", "cosim_vault_bp"):
+        monkeypatch.setattr(applications, name, lambda *_: Anything(cycles=next(cycles)))
+    check("speed")
+
+
+def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applications, "load_digits", lambda: None)
+    monkeypatch.setattr(applications, "train", lambda *_, **__: None)
+    monkeypatch.setattr(applications, "cosim_digits", lambda *_, **__: Anything(match=True))
+    check("digits")
+    monkeypatch.setattr(proofs, "trim", lambda *_: None)
+    monkeypatch.setattr(proofs, "prove", lambda *_: Anything(holds=True))
+    check("proofs")
+
+
+def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("logic_ge", "area_um2", "sram_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
+    values = dict.fromkeys(names, 1.0)
+    rows = [SimpleNamespace(unit=unit, values=values) for unit in _units()]
+    report = SimpleNamespace(rows=rows, total=SimpleNamespace(unit="total", values=values))
+    monkeypatch.setattr(engine, "synthesise", lambda *_: report)
+    monkeypatch.setattr(engine, "engine_netlist", lambda *_: None)
+    path = SimpleNamespace(fmax_mhz=1.0)
+    corner = SimpleNamespace(pins=path, wires=path, open_sta_pins=None, open_sta_wires=None)
+    monkeypatch.setattr(engine, "time_corners", lambda *_: (corner,))
+    check("area")
+    check("standard_cells")
+
+    def place(config: object, device: str, *, seeds: int) -> Any:
+        used = dict.fromkeys(("luts", "ffs", "dsps", "brams"), 1.0)
+        return SimpleNamespace(
+            fmax_mhz=1.0,
+            placements=[path] * seeds,
+            used=used,
+            device=find_device(device),
+        )
+
+    monkeypatch.setattr(engine, "place", place)
+    check("placement")
+
+    def power(runs: list[str], config: object, target: str) -> Any:
+        what = "message update" if runs == ["bp"] else "multiply-accumulate"
+
+        class Power(Anything):
+            work = (what,)
+            rows = ()
+            total = SimpleNamespace(milliwatts=lambda mhz: 1.0)
+
+            def at_thesis_node(self) -> "Power":
+                return self
+
+            def energy_pj(self, what: str, mhz: float) -> float:
+                return 1.0
+
+        return SimpleNamespace(report=Power())
+
+    monkeypatch.setattr(engine, "record", lambda kernel, config: kernel)
+    monkeypatch.setattr(engine, "engine_power", power)
+    check("power")
+
+
+def _units() -> Iterator[str]:
+    yield from (unit.name for unit in units(verilog(preset("pe"))))
