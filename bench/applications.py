@@ -7,12 +7,16 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+import kernels.digits_train
 import sim_tb.belief_bench
+import sim_tb.digits_cosim
 import sim_tb.kernel_bench
 import sim_tb.kernel_rows
 import sim_tb.vgg
 from kernels.bp_kernel import bp_program
 from kernels.bp_levels_job import BpLevelsJob
+from kernels.digits import load_digits
+from kernels.digits_train import NETWORKS, train
 from kernels.stereo import motorcycle
 from kernels.vault_ring import VaultRing
 from sim_tb.belief_bench import BELIEF, belief_key
@@ -20,6 +24,7 @@ from sim_tb.bp_cosim import BpJob, cosim_bp, cosim_vault_bp
 from sim_tb.chip_bp import chip_job, cosim_chip_bp
 from sim_tb.chip_top import build_chip, chip_design
 from sim_tb.cosim import CosimError
+from sim_tb.digits_cosim import cosim_digits
 from sim_tb.kernel_bench import layer_jobs, measure_kernels
 from sim_tb.lstm_ese import ese_job
 from sim_tb.nn_cosim import job_key
@@ -35,9 +40,11 @@ from .measurement import Measurement, child_seconds, cpu_seconds
 
 __all__ = [
     "chip",
-    "kernels",
+    "digits",
+    "layers",
     "made_of_chip",
-    "made_of_kernels",
+    "made_of_digits",
+    "made_of_layers",
     "made_of_speed",
     "made_of_stereo",
     "speed",
@@ -47,6 +54,8 @@ __all__ = [
 _TILE = "vault"
 #: Pixels and labels of the pair that a vault's Verilog solves, and iterations on both levels.
 _STEREO, _STEREO_COARSE, _STEREO_FINE = (370, 250, 16), 5, 1
+#: Digits of the test that run on the engine.
+_IMAGES = 100
 #: Pixels and labels that simulation speed is measured on, and iterations of the two runs, whose
 #: difference leaves out start and end.
 _SPEED, _SPEED_RUNS = (64, 48, 16), (1, 3)
@@ -68,7 +77,7 @@ def _chip(name: str) -> ChipConfig:
     return replace(thesis, network=replace(thesis.network, columns=2, rows=2))
 
 
-def kernels() -> Iterator[Measurement]:
+def layers() -> Iterator[Measurement]:
     """Belief propagation, layers of VGG-16 and an LSTM on 32 vaults, from one tile of each."""
     for row in measure_kernels(tile_preset(_TILE)):
         if not row.match:
@@ -84,7 +93,7 @@ def kernels() -> Iterator[Measurement]:
             yield Measurement(f"{key}_cycles_per_update", rate, "cycles", 0.01)
 
 
-def made_of_kernels() -> dict[str, str]:
+def made_of_layers() -> dict[str, str]:
     """The vault, each kernel with its data, and how a tile's time becomes a layer's."""
     config = tile_preset(_TILE)
     found = fingerprints.simulator("vault", tile_design(config))
@@ -150,6 +159,32 @@ def made_of_stereo() -> dict[str, str]:
         **fingerprints.simulator("vault", tile_design(config)),
         "programs": fingerprints.programs(phase.program for phase in job.phases),
         "the pair": fingerprints.data(problem.data_costs.tobytes()),
+    }
+
+
+def digits() -> Iterator[Measurement]:
+    """Networks for handwritten digits: of the test, the percentage known in floating point and by
+    the golden model, and cycles on the engine, whose scores equal the golden model's."""
+    data = load_digits()
+    for name, layers in NETWORKS.items():
+        found = cosim_digits(train(data, **layers), data, preset("pe"), images=_IMAGES)
+        if not found.match:
+            raise CosimError(f"{name}: scores differ from the golden model's")
+        key = name.lower()
+        yield Measurement(f"{key}_float_known", 100 * found.all_real, "%", 0.01, True)
+        yield Measurement(f"{key}_golden_known", 100 * found.all_golden, "%", 0.01, True)
+        yield Measurement(f"{key}_cycles", found.cycles, "cycles", 0.01)
+
+
+def made_of_digits() -> dict[str, str]:
+    """The engine, the digits, and what runs them."""
+    data = load_digits()
+    return {
+        **fingerprints.engine("pe", preset("pe")),
+        "the digits": fingerprints.data(
+            data.train_images.tobytes(), data.train_labels.tobytes(), data.test_images.tobytes()
+        ),
+        "networks": fingerprints.code(kernels.digits_train, sim_tb.digits_cosim),
     }
 
 

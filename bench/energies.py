@@ -4,17 +4,14 @@ Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of 
 models compute; the machine's messages are the same to the bit.
 """
 
-from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from rich.table import Table
 
-from isa.files import write_atomically
+from isa.picture import picture
 from kernels.bp_golden import energy, iterate, labels
 from kernels.bp_levels import coarse_problem, copied
 from kernels.bp_problem import BpProblem, Messages
@@ -29,7 +26,6 @@ _LEVELS = 7
 #: Iterations on one level whose energy two levels are to reach (thesis 7.2.1).
 _REFERENCE = 8
 _INCHES = (7.5, 4.0)
-_DPI = 120
 _PICTURE = Path(__file__).parent.parent / "docs" / "images" / "bp_energies.png"
 
 
@@ -43,31 +39,30 @@ def _energies(problem: BpProblem, messages: Messages, iterations: int) -> list[i
 
 
 def _draw(flat: list[int], levels: list[int], title: str, path: Path) -> None:
-    figure = Figure(figsize=_INCHES, layout="constrained")
-    FigureCanvasAgg(figure)
-    axis = figure.subplots()
     reference = flat[_REFERENCE]
-    for energies, first, style, label in (
-        (flat, 1, "o-", "BP-M"),
-        (levels, 0, "s-", f"hierarchical BP-M, {_COARSE} iterations at a quarter of the size"),
-    ):
-        excess = 100 * (np.array(energies[first:]) / reference - 1)
-        axis.plot(range(first, len(energies)), excess, style, markersize=4, label=label)
-    axis.axhline(0, color="black", linewidth=0.8, linestyle="--", label=f"BP-M after {_REFERENCE}")
-    axis.set(
-        xlabel="iterations at full size",
-        ylabel=f"energy above that of BP-M after {_REFERENCE}, in %",
-        ylim=(-1, 4 + 100 * (levels[1] / reference - 1)),
-        title=title,
-    )
-    axis.legend()
-    picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
-    write_atomically(path, picture.getvalue())
+    with picture(*_INCHES, path) as figure:
+        axis = figure.subplots()
+        for energies, first, style, label in (
+            (flat, 1, "o-", "BP-M"),
+            (levels, 0, "s-", f"hierarchical BP-M, {_COARSE} iterations at a quarter of the size"),
+        ):
+            excess = 100 * (np.array(energies[first:]) / reference - 1)
+            axis.plot(range(first, len(energies)), excess, style, label=label)
+        axis.axhline(
+            0, color="black", linewidth=0.8, linestyle="--", label=f"BP-M after {_REFERENCE}"
+        )
+        axis.set(
+            xlabel="iterations at full size",
+            ylabel=f"energy above that of BP-M after {_REFERENCE}, in %",
+            ylim=(-1, 4 + 100 * (levels[1] / reference - 1)),
+            title=title,
+        )
+        axis.grid()
+        axis.legend()
 
 
 def main(
-    path: Annotated[Path, typer.Option(help="PNG to write.")] = _PICTURE,
+    path: Annotated[Path, typer.Option(help="Picture to write, .png or .svg.")] = _PICTURE,
     width: Annotated[int, typer.Option(help="Columns of the Motorcycle pair's grid.")] = 741,
     height: Annotated[int, typer.Option(help="Its rows.")] = 500,
 ) -> None:

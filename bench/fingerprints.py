@@ -8,7 +8,9 @@ changed. Each fingerprint is 16 hexadecimal digits.
 
 import ast
 import hashlib
+import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -23,7 +25,17 @@ from sim_tb.engine import configuration_verilog, engine_design
 from soc.designs import Configuration
 from synth.targets import Target
 
-__all__ = ["code", "data", "engine", "hardware", "mapped", "mapping", "programs", "simulator"]
+__all__ = [
+    "code",
+    "data",
+    "engine",
+    "hardware",
+    "mapped",
+    "mapping",
+    "parts",
+    "programs",
+    "simulator",
+]
 
 #: Comments of Verilog, SystemVerilog and C++.
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -118,3 +130,9 @@ def _without_docstrings(node: ast.stmt) -> ast.stmt:
         if isinstance(part, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             part.body = [line for line in part.body if not _is_text(line)] or [ast.Pass()]
     return node
+
+
+def parts(package: ModuleType) -> list[ModuleType]:
+    """All modules of a package, those of packages within it too."""
+    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    return [importlib.import_module(module.name) for module in found]

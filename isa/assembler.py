@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .encoding import encode, operand_range
-from .errors import VipError
+from .errors import VipError, clipped, printable
+from .files import read_bytes
 from .listing import listing
 from .load_constant import CONSTANT_RANGE, load_constant
 from .operands import (
@@ -22,6 +23,7 @@ from .operands import (
 )
 from .program import NAME_PATTERN, Program, SourceLine
 from .syntax import (
+    RESULTS,
     Directive,
     Immediate,
     Line,
@@ -35,6 +37,13 @@ from .syntax import (
 from .table import BY_KEY, Instruction, Role
 
 __all__ = ["AssemblyError", "assemble", "assemble_file", "listing"]
+
+#: Bytes that a source file may have: over a hundred for each word of the longest program.
+SOURCE_BYTES = 1 << 20
+
+#: Of a line that a message shows, and of the message.
+_EXCERPT_CHARACTERS = 160
+_MESSAGE_CHARACTERS = 400
 
 _WORDS = range(1 << 32)
 _NAME = re.compile(NAME_PATTERN)
@@ -52,6 +61,8 @@ class AssemblyError(VipError):
         text: of the line.
     """
 
+    lines = 3
+
     def __init__(
         self, message: str, file: str, line: int = 0, column: int = 0, text: str = ""
     ) -> None:
@@ -66,10 +77,25 @@ class AssemblyError(VipError):
     def __str__(self) -> str:
         if not self.line:
             return f"{self.file}: {self.message}"
+        where = printable(f"{self.file}:{self.line}:{self.column}")
+        message = clipped(printable(self.message), _MESSAGE_CHARACTERS)
+        text, before = self._excerpt()
         # Tabs are kept, so that the caret stands below its place however wide they are.
-        before = self.column - 1
-        indent = re.sub(r"[^\t]", " ", self.text[:before].ljust(before))
-        return f"{self.file}:{self.line}:{self.column}: {self.message}\n{self.text}\n{indent}^"
+        indent = re.sub(r"[^\t]", " ", text[:before].ljust(before))
+        return f"{where}: {message}\n{text}\n{indent}^"
+
+    def _excerpt(self) -> tuple[str, int]:
+        """What is shown of the line, and how much of that is before the caret."""
+        start = max(0, self.column - 1 - _EXCERPT_CHARACTERS // 2)
+        end = start + _EXCERPT_CHARACTERS
+        # One character for one, so that the caret keeps its place.
+        text = "".join(
+            char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}"
+            for char in self.text[start:end]
+        )
+        left = "... " if start else ""
+        right = " ..." if end < len(self.text) else ""
+        return left + text + right, len(left) + self.column - 1 - start
 
 
 def assemble(
@@ -107,11 +133,13 @@ def assemble_file(
     """
     try:
         # Editors of some systems begin a file with a byte order mark.
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        text = read_bytes(path, SOURCE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise AssemblyError(f"can't be read: {error.strerror}", file=str(path)) from error
     except UnicodeDecodeError as error:
-        raise AssemblyError(f"is no UTF-8 text: {error}", file=str(path)) from error
+        raise AssemblyError(
+            f"is no UTF-8 text: {error.reason} at byte {error.start}", file=str(path)
+        ) from error
     return assemble(text, name=str(path), constants=constants, max_words=max_words)
 
 
@@ -141,9 +169,17 @@ class _Assembler:
     defined: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> Program:
-        for name in self.constants:
+        for name, value in self.constants.items():
+            if value not in RESULTS:
+                raise AssemblyError(
+                    f"the constant {clipped(name, _EXCERPT_CHARACTERS)!r} goes beyond 128 bits",
+                    file=self.name,
+                )
             if not _NAME.fullmatch(name):
-                raise AssemblyError(f"{name!r} can't be the name of a constant", file=self.name)
+                raise AssemblyError(
+                    f"{clipped(name, _EXCERPT_CHARACTERS)!r} can't be the name of a constant",
+                    file=self.name,
+                )
             self.defined[name] = "a constant given to the assembler"
         for number, text in enumerate(self.lines, 1):
             try:

@@ -9,7 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-__all__ = ["check_regular", "copy_atomically", "read_bytes", "write_atomically"]
+__all__ = [
+    "check_regular",
+    "copy_atomically",
+    "open_without_waiting",
+    "read_bytes",
+    "write_atomically",
+]
 
 #: Of a temporary file's name, so that it is legal wherever the file's own is.
 _SHOWN = 40
@@ -27,16 +33,20 @@ def read_bytes(path: Path | str, most: int) -> bytes:
     """
     name = str(path)
     check_regular(path)
-    # It may be another file by now; opening a pipe without a writer must not block then.
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        held = os.fstat(handle)
+    with open(path, "rb", opener=open_without_waiting) as file:
+        held = os.fstat(file.fileno())
         if not stat.S_ISREG(held.st_mode):
             raise _not_regular(name)
         content = b"" if held.st_size > most else file.read(most + 1)
     if held.st_size > most or len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", name)
     return content
+
+
+def open_without_waiting(path: str, flags: int) -> int:
+    """An opener for :func:`open`: what was a regular file may be a pipe by now, and opening a pipe
+    that has no writer must not block."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def check_regular(path: Path | str) -> int:

@@ -4,7 +4,7 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .errors import VipError
-from .files import write_atomically
+from .files import check_regular, open_without_waiting, write_atomically
 
 __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 
 #: Largest image: the address space of the thesis's chip (33 bits).
 MAX_IMAGE_BYTES = 1 << 33
+#: Bytes that are looked at together.
+_BLOCK = 1 << 16
 
 
 class ImageError(VipError):
@@ -166,6 +168,46 @@ class DramImage:
         data = np.frombuffer(mapped, np.uint8, length, address)
         return data.view(element).reshape(dimensions)
 
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Address and contents of every aligned block of 64 KiB (the last one may be shorter) that
+        is not all zero, in order; places that were never written cost no time.
+
+        Raises:
+            ImageError: the image is closed.
+        """
+        self._check(0, 0)
+        zero = bytes(_BLOCK)
+        with self.path.open("rb") as file:
+            place = 0
+            while place < self.size:
+                try:
+                    place = os.lseek(file.fileno(), place, os.SEEK_DATA)
+                except OSError:
+                    # Nothing but a hole up to the end.
+                    break
+                place -= place % _BLOCK
+                block = self.read(place, min(_BLOCK, self.size - place))
+                if block != zero[: len(block)]:
+                    yield place, block
+                place += _BLOCK
+
+    def differences(self, other: "DramImage") -> Iterator[int]:
+        """Addresses of the bytes that differ from those of ``other``, which has the same size, in
+        order.
+
+        Raises:
+            ImageError: an image is closed, or the sizes differ.
+        """
+        if self.size != other.size:
+            raise ImageError(f"images of {self.size} and {other.size} bytes can't be compared")
+        places = {place for image in (self, other) for place, _ in image.blocks()}
+        for place in sorted(places):
+            length = min(_BLOCK, self.size - place)
+            mine, others = (
+                np.frombuffer(image.read(place, length), np.uint8) for image in (self, other)
+            )
+            yield from (place + int(at) for at in np.flatnonzero(mine != others))
+
     def load_file(self, address: int, path: Path) -> int:
         """Put the contents of a file at byte ``address``; returns its length in bytes.
 
@@ -174,8 +216,8 @@ class DramImage:
                 of a file that shrinks while it is read is written.
         """
         try:
-            with Path(path).open("rb") as file:
-                length = os.fstat(file.fileno()).st_size
+            length = check_regular(path)
+            with open(path, "rb", opener=open_without_waiting) as file:
                 mapped = self._check(address, length)
                 with memoryview(mapped) as whole, whole[address : address + length] as target:
                     done = file.readinto(target)

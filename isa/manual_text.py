@@ -1,9 +1,14 @@
 """Prose of the manual; figures in it come from the instruction table and its companions."""
 
+from .assembler import assemble
 from .faults import FaultCause
+from .hazards import Hazard, HazardLog
+from .image import DramImage
 from .load_constant import CONSTANT_RANGE
 from .logistic import ERROR_BOUND, LIMIT_BITS, MOST_FRACTION, REGIONS, SEGMENTS, U_FRACTION
+from .manual_examples import EARLY_STORE, SAFE_STORE
 from .operands import LOAD_IMMEDIATE
+from .simulator import Simulator
 from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_WIDTH, REGISTERS
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 
@@ -101,6 +106,16 @@ lies in rows up to *i*, which have been read when it is written. Otherwise the r
 the simulator reads all operands first.
 """
 
+
+def _early_store() -> Hazard:
+    """What the checker says of the wrong program."""
+    log = HazardLog()
+    with DramImage(1 << 12) as memory:
+        Simulator(assemble(EARLY_STORE), memory, observer=log.observer()).run()
+    (found,) = log.hazards
+    return found
+
+
 HAZARDS = f"""\
 ## Timing that programs rely on
 
@@ -119,6 +134,31 @@ that is the program's business.
   has taken another, the instruction {VECTOR_HELD} places before that one has read its last operand.
 - `set.vl`, `set.mr` and `set.fx` apply to the vector instructions behind them alone.
 - `halt` waits for everything.
+
+Wrong, as the store reads results before they are there:
+
+```text
+{EARLY_STORE}```
+
+Right:
+
+```text
+{SAFE_STORE}```
+
+The simulator executes one instruction after the other, so both give the same results there. `vip
+run` checks the rules along the path that the program takes, with its own data, and reports each
+place that breaks one, here
+
+```text
+{_early_store()}
+```
+
+with the lines of the source where they are known, and ends with exit code 1; `--no-hazards` leaves
+the check out. The distance is the smallest that can occur: as if vector instructions followed each
+other without a gap, and the store issued as soon as the vector unit had taken the instruction
+before it. Below 0, the store may read before the result is made. `vip cosim program` runs a program
+on the Verilog, compares end, registers, scratchpad and memory with the simulator, and ends with
+exit code 1 at a difference; `--no-compare` leaves that out.
 
 Cycles of an instruction: words of a row (rounded up) x cycles a word x rows (MR with a reduction,
 else 1).

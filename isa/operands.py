@@ -19,6 +19,10 @@ __all__ = [
 #: The pseudo-instruction that loads any 64-bit constant.
 LOAD_IMMEDIATE = "li"
 
+#: Beyond these, looking for names that are near takes too long: characters, and known names.
+_LONGEST_GUESS = 64
+_MOST_GUESSES = 2000
+
 _IMMEDIATE_SUFFIX = ".imm"
 _REGISTER = re.compile(r"r([0-9]+)")
 _WIDTH = re.compile(r"([0-9]+)\s*-\s*bit")
@@ -39,6 +43,8 @@ _BY_SPELLING = _by_spelling()
 
 def suggestion(name: str, known: Collection[str]) -> str:
     """``; did you mean ...?`` with the names in ``known`` that are near ``name``, or nothing."""
+    if len(name) > _LONGEST_GUESS or len(known) > _MOST_GUESSES:
+        return ""
     near = get_close_matches(name, sorted(known), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

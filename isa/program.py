@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .errors import VipError
-from .files import write_atomically
+from .files import read_bytes, write_atomically
 from .table import ISA_VERSION
 
 __all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine"]
@@ -23,7 +23,18 @@ __all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine"]
 NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 
 _MAGIC = "vip-program"
-_HEADER = re.compile(_MAGIC + r" isa=(\d+) bytes=(\d+) sha256=([0-9a-f]{64})")
+_HEADER = re.compile(_MAGIC + r" isa=(\d{1,9}) bytes=(\d{1,9}) sha256=([0-9a-f]{64})")
+#: Bytes that a program file may have.
+PROGRAM_BYTES = 1 << 23
+#: What reading JSON that is not as it should be raises.
+_MALFORMED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 _WORD = re.compile(r"0x[0-9a-f]{8}")
 
 
@@ -120,7 +131,7 @@ class Program:
                 made for another version of the instruction set.
         """
         try:
-            content = Path(path).read_bytes()
+            content = read_bytes(path, PROGRAM_BYTES)
         except OSError as error:
             raise ProgramError(f"{path}: can't be read: {error.strerror}") from error
         try:
@@ -148,7 +159,7 @@ class Program:
             raise ProgramError("damaged: its contents don't match its checksum")
         try:
             return cls._build(json.loads(body))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except _MALFORMED as error:
             raise ProgramError(f"malformed: {error}") from error
 
     @classmethod

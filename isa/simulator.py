@@ -32,11 +32,27 @@ from .table import (
     find,
 )
 
-__all__ = ["Observer", "Outcome", "Simulator", "SimulatorError"]
+__all__ = ["Observer", "Outcome", "Simulator", "SimulatorError", "every"]
 
 #: Given the state of the engine, an instruction, its word and address, and the operation that
 #: executes it: the operation to execute instead. It may look at the state before and after.
 Observer = Callable[[ProcessorState, Instruction, int, int, Operation], Operation]
+
+
+def every(*observers: Observer) -> Observer | None:
+    """An observer that lets each of ``observers`` see what executes, the first one closest to the
+    instruction; None if there are none."""
+    if not observers:
+        return None
+
+    def observe(
+        state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
+    ) -> Operation:
+        for observer in observers:
+            operation = observer(state, row, word, address, operation)
+        return operation
+
+    return observe
 
 
 class SimulatorError(VipError):

@@ -14,6 +14,7 @@ from .errors import VipError
 from .program import NAME_PATTERN
 
 __all__ = [
+    "RESULTS",
     "Directive",
     "Expression",
     "Immediate",
@@ -32,8 +33,10 @@ _LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 _SHIFTS = range(64)
 #: Results that expressions may have on the way; without an end, products of products would take
 #: all memory.
-_RESULTS = range(-(1 << 127), 1 << 127)
+RESULTS = range(-(1 << 127), 1 << 127)
 _MAX_NUMBER_TEXT = 80
+#: Characters that a line may have.
+_MAX_LINE = 4096
 
 
 class LineError(VipError):
@@ -100,7 +103,7 @@ class Operation:
                 self.operands[1].column,
             )
         result: int = _OPERATIONS[self.name](*values)
-        if result not in _RESULTS:
+        if result not in RESULTS:
             raise LineError("this expression goes beyond 128 bits", self.column)
         return result
 
@@ -272,9 +275,10 @@ _EXPECTED = {
 def leading_labels(text: str) -> list[str]:
     """Labels at the start of a line of assembly, whether or not the rest of it is right."""
     labels = []
-    while match := _LEADING_LABEL.match(text):
+    place = 0
+    while match := _LEADING_LABEL.match(text, place, _MAX_LINE):
         labels.append(match[1])
-        text = text[match.end() :]
+        place = match.end()
     return labels
 
 
@@ -284,16 +288,24 @@ def parse_line(text: str) -> Line:
     Raises:
         LineError: the line breaks the syntax.
     """
+    if len(text) > _MAX_LINE:
+        raise LineError(f"a line has at most {_MAX_LINE} characters", _MAX_LINE + 1)
     try:
         return _Builder().transform(_parser().parse(text))
     except VisitError as error:
         if isinstance(error.orig_exc, LineError):
             raise error.orig_exc from None
+        if isinstance(error.orig_exc, RecursionError):
+            raise _too_deep() from None
         raise
     except RecursionError:
-        raise LineError("the expression is nested too deeply", 1) from None
+        raise _too_deep() from None
     except UnexpectedInput as error:
         raise _syntax_error(text, error) from None
+
+
+def _too_deep() -> LineError:
+    return LineError("the expression is nested too deeply", 1)
 
 
 def _syntax_error(text: str, error: UnexpectedInput) -> LineError:

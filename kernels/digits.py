@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from isa.extras import need
+
 from .conv_shape import ConvShape
 from .dense_shape import DenseShape
 from .errors import KernelError
@@ -66,12 +68,11 @@ def load_digits() -> Digits:
     """scikit-learn's digits, split at random, always in the same way.
 
     Raises:
-        KernelError: scikit-learn is not installed.
+        MissingExtraError: scikit-learn is not installed.
     """
-    try:
-        from sklearn.datasets import load_digits as load  # type: ignore[import-untyped]
-    except ImportError:
-        raise KernelError("the digits come with scikit-learn: install the extra 'digits'") from None
+    need("sklearn", "handwritten digits")
+    from sklearn.datasets import load_digits as load  # type: ignore[import-untyped]
+
     bunch = load()
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(bunch.target))
     images = (bunch.images / _HIGHEST).reshape(-1, SIDE, SIDE, 1)[order]

@@ -24,7 +24,7 @@ import numpy as np
 from isa.assembler import assemble
 from isa.program import Program
 from isa.table import BY_KEY, Width
-from isa.timing import RANGE_BYTES, passes
+from isa.timing import RANGE_BYTES
 
 from .array_job import addresses, array_job, check_array, check_range
 from .conv_plan import DEFAULT_SCRATCHPAD
@@ -303,7 +303,7 @@ class _Gauss:
         spacing, mul = Spacing(), BY_KEY["v.s.mul[32]"]
         product, other, row = (Span(n * self.row_bytes, self.row_bytes) for n in range(3))
         for result in (product, other):
-            spacing.needs_drain([], result, passes=passes(mul))
+            spacing.needs_drain([], result, row=mul)
         return spacing.needs_drain([product], row)
 
     def _substitute(self) -> None:

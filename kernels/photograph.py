@@ -3,7 +3,8 @@
 from importlib.resources import as_file, files
 
 import numpy as np
-from PIL import Image
+
+from isa.extras import need
 
 from .array_job import check_range
 from .fixed_point import Elements
@@ -20,7 +21,11 @@ def photograph(height: int, width: int) -> Elements:
 
     Raises:
         KernelError: a size outside its range.
+        MissingExtraError: scikit-image or Pillow is not installed.
     """
+    need("skimage", "photographs")
+    from PIL import Image
+
     check_range("height", height, 1, SIDE)
     check_range("width", width, 1, SIDE)
     scale = min(SIDE // height, SIDE // width)

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from isa.hazards import HazardModel
+from isa.table import BY_KEY, Instruction
+from isa.vector_operation import VectorOperation
 
 __all__ = ["Spacing", "Span"]
+
+#: Stands for every instruction that takes a cycle a word.
+_PLAIN = BY_KEY["v.v.add[8]"]
 
 
 class Span(NamedTuple):
@@ -18,38 +21,36 @@ class Span(NamedTuple):
 
 
 class Spacing:
-    """Keeps the times at which a straight run of element-wise instructions reads and writes, on an
-    axis on which the vector unit never waits (:mod:`isa.timing`).
+    """Follows a straight run of element-wise instructions with a :class:`isa.hazards.HazardModel`.
 
-    It begins with nothing on its way: behind a ``v.drain``, or at the start of the program.
+    It begins with nothing on its way: after a ``v.drain``, or at the start of the program.
     """
 
     def __init__(self) -> None:
-        self._now = 0
-        self._written: list[tuple[Span, int, int]] = []
+        self._model = HazardModel()
 
-    def needs_drain(self, reads: Sequence[Span], result: Span, *, passes: int = 1) -> bool:
+    def needs_drain(
+        self, reads: Sequence[Span], result: Span, *, row: Instruction = _PLAIN
+    ) -> bool:
         """Whether the run's next instruction comes too early without a ``v.drain`` before it. It
         counts as issued, with the drain if it needs one.
 
         Parameters:
             reads: its operands; a single element counts as read with the first word.
             result: what it writes.
-            passes: cycles that a word takes (:func:`isa.timing.passes`).
+            row: the instruction, or one that takes as many cycles a word
+                (:func:`isa.timing.passes`).
         """
-        drain = any(self._early(read, passes) for read in reads)
-        if drain:
-            self._written.clear()
-        self._written.append((result, self._now, passes))
-        self._now += -(-result.length // WORD_BYTES) * passes
-        return drain
+        assert row.width is not None
+        size = row.width.bytes
 
-    def _early(self, read: Span, passes: int) -> bool:
-        for written, start, took in self._written:
-            low = max(read.place, written.place)
-            places = np.arange(low, min(read.place + read.length, written.place + written.length))
-            when = self._now + (places - read.place) // WORD_BYTES * passes
-            made = start + (places - written.place) // WORD_BYTES * took + took - 1
-            if np.any(when - made < VECTOR_LATENCY):
-                return True
-        return False
+        def reading(span: Span) -> VectorOperation:
+            length = -(-span.length // size)
+            return VectorOperation(row, result.place, span.place, span.place, length, 1)
+
+        drain = any(self._model.before_vector(reading(span)) for span in reads)
+        if drain:
+            self._model.drained()
+        made = VectorOperation(row, result.place, 0, 0, -(-result.length // size), 1)
+        self._model.issued(made)
+        return drain

@@ -10,14 +10,17 @@ the least of theirs. Smoothness costs are truncated linear in the difference of 
 integers, in units of 1/16 grey level.
 """
 
+import warnings
 from dataclasses import dataclass
 from importlib.resources import as_file, files
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
-from skimage.color import rgb2gray
+
+from isa.extras import need
+from isa.files import read_bytes
 
 from .bp_problem import BpProblem
 from .errors import KernelError
@@ -35,7 +38,13 @@ SMOOTHNESS_TRUNCATION = 3
 #: Fewest columns and rows of the problem's grid.
 MIN_SIDE = 2
 
-#: Pillow's names of the kinds of image that are read.
+#: Shares of red, green and blue in the luminance of ITU-R BT.709.
+_LUMINANCE = (0.2125, 0.7154, 0.0721)
+#: Pillow's names of the formats and kinds of image that are read.
+_FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+#: Bytes and pixels that a photograph may have: work on it takes some 30 bytes a pixel.
+MAX_PHOTOGRAPH_BYTES = 1 << 26
+MAX_PHOTOGRAPH_PIXELS = 1 << 24
 _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr")
 
 #: The Motorcycle pair's disparities (pixels): the least and the greatest true one, rounded outward.
@@ -70,6 +79,7 @@ def read_pair(left: Path, right: Path) -> tuple[NDArray[np.uint8], NDArray[np.ui
 
     Raises:
         StereoError: a file that is missing or no image; images of different sizes.
+        MissingExtraError: Pillow is not installed.
     """
     images = (_read(left), _read(right))
     _same_size(*images)
@@ -77,17 +87,40 @@ def read_pair(left: Path, right: Path) -> tuple[NDArray[np.uint8], NDArray[np.ui
 
 
 def _read(path: Path) -> NDArray[np.uint8]:
-    if not path.is_file():
-        raise StereoError(f"{path}: no such file")
     try:
-        with Image.open(path) as image:
+        content = read_bytes(path, MAX_PHOTOGRAPH_BYTES)
+    except OSError as error:
+        raise StereoError(f"{path}: can't be read: {error.strerror}") from error
+    with warnings.catch_warnings(record=True) as warned:
+        # Of an image that is refused, only the reason is shown.
+        pixels = _decode(path, content)
+    for one in warned:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return pixels
+
+
+def _decode(path: Path, content: bytes) -> NDArray[np.uint8]:
+    need("PIL", "photographs")
+    from PIL import Image
+
+    try:
+        with Image.open(BytesIO(content), formats=_FORMATS) as image:
+            pixels = image.width * image.height
+            if pixels > MAX_PHOTOGRAPH_PIXELS:
+                raise StereoError(
+                    f"{path}: the image has {image.width} x {image.height} pixels; at most "
+                    f"{MAX_PHOTOGRAPH_PIXELS:,} can be taken"
+                )
             if image.mode not in _MODES:
                 raise StereoError(
                     f"{path}: an image of 8 bits a channel, grey or colour, is needed, "
                     f"not {image.mode}"
                 )
             return np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except StereoError:
+        raise
+    except Exception as error:
+        # What Pillow's decoders raise on damaged files is not limited to a few kinds.
         raise StereoError(f"{path}: not a readable image") from error
 
 
@@ -106,7 +139,9 @@ def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoSce
 
     Raises:
         StereoError: a size or number of labels that is not allowed.
+        MissingExtraError: scikit-image or Pillow is not installed.
     """
+    need("skimage", "photographs")
     data = files("skimage") / "data"
     with (
         as_file(data / "motorcycle_left.png") as left_path,
@@ -211,10 +246,16 @@ class _Cells:
         return parts.swapaxes(1, 2).reshape(self.height, self.width, -1)
 
 
+def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """``[y, x]``, 0 to 255: luminance; a test holds it against scikit-image's, bit for bit."""
+    share = np.multiply(image, 1 / 255, dtype=np.float64) @ np.array(_LUMINANCE)
+    return 255 * share.astype(np.float32)
+
+
 def _data_costs(
     left: NDArray[np.uint8], right: NDArray[np.uint8], cells: _Cells, edges: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    left_grey, right_grey = (255 * rgb2gray(image).astype(np.float32) for image in (left, right))
+    left_grey, right_grey = (_grey(image) for image in (left, right))
     labels = len(edges) - 1
     costs = np.full((cells.height, cells.width, labels), np.inf)
     for disparity in range(int(edges[0]), int(edges[-1])):

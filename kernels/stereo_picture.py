@@ -1,28 +1,22 @@
 """The picture that shows a stereo result beside the photograph and the truth."""
 
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from isa.files import write_atomically
+from isa.picture import DISPARITIES, picture
 
 from .stereo import StereoError, StereoScene, percent_wrong
 
 __all__ = ["draw"]
 
 _PANEL_INCHES = 4.0
-_DPI = 120
-_COLOURS = "turbo"
-_UNKNOWN = "black"
+_UNKNOWN = "lightgrey"
 
 
 def draw(scene: StereoScene, labels: NDArray[np.integer], path: Path, *, caption: str) -> None:
-    """Write a PNG: left photograph, true disparities (if known), computed disparities.
+    """Write a picture: left photograph, true disparities (if known), computed disparities.
 
     Parameters:
         scene: the problem that was solved.
@@ -43,30 +37,24 @@ def draw(scene: StereoScene, labels: NDArray[np.integer], path: Path, *, caption
     panels.append((caption, _in_pixels(scene, labels)))
 
     height = _PANEL_INCHES * expected[0] / expected[1] + 0.6
-    figure = Figure(figsize=(_PANEL_INCHES * len(panels) + 0.8, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    colours = colormaps[_COLOURS].with_extremes(bad=_UNKNOWN)
     limits = {"vmin": float(scene.disparities[0]), "vmax": float(scene.disparities[-1])}
-    for axis, (title, image) in zip(axes, panels, strict=True):
-        axis.set_title(title, fontsize=9)
-        axis.set_axis_off()
-        if image.ndim == 3:
-            axis.imshow(image)
-        else:
-            shown = axis.imshow(image, cmap=colours, interpolation="nearest", **limits)
-    figure.colorbar(shown, ax=axes[-1], label="disparity (pixels of the photograph)")
-    _save(figure, path)
+    try:
+        with picture(_PANEL_INCHES * len(panels) + 0.8, height, path) as figure:
+            from matplotlib import colormaps
+
+            axes = figure.subplots(1, len(panels), squeeze=False)[0]
+            colours = colormaps[DISPARITIES].with_extremes(bad=_UNKNOWN)
+            for axis, (title, image) in zip(axes, panels, strict=True):
+                axis.set_title(title, fontsize=9)
+                axis.set_axis_off()
+                if image.ndim == 3:
+                    axis.imshow(image)
+                else:
+                    shown = axis.imshow(image, cmap=colours, interpolation="nearest", **limits)
+            figure.colorbar(shown, ax=axes[-1], label="disparity (pixels of the photograph)")
+    except OSError as error:
+        raise StereoError(f"{path}: {error.strerror or error}") from error
 
 
 def _in_pixels(scene: StereoScene, labels: NDArray[np.integer]) -> NDArray[np.float64]:
     return np.where(labels >= 0, scene.disparities[labels], np.nan)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    content = BytesIO()
-    figure.savefig(content, format="png", dpi=_DPI, metadata={"Software": None})
-    try:
-        write_atomically(path, content.getvalue())
-    except OSError as error:
-        raise StereoError(f"{path}: {error.strerror or error}") from error

@@ -1,10 +1,10 @@
 """Freedom from deadlock, checked on the graph of what waits for what (Dally and Seitz 1987)."""
 
+from collections.abc import Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import NamedTuple
-
-import networkx  # type: ignore[import-untyped]
 
 from hdl.config import ConfigurationError
 
@@ -28,8 +28,8 @@ class End(NamedTuple):
     message_class: int
 
 
-def waiting_graph(config: NetworkConfig, lanes: int) -> "networkx.DiGraph[Channel | End]":
-    """What can wait for what: an edge from each channel to those that its packets want next.
+def waiting_graph(config: NetworkConfig, lanes: int) -> Mapping[Channel | End, set[Channel | End]]:
+    """What can wait for what: for each channel, those that its packets want next.
 
     A vault that takes requests must answer before it can take any number of them, so what it
     receives waits for what it sends. Who takes responses waits for nothing.
@@ -38,15 +38,20 @@ def waiting_graph(config: NetworkConfig, lanes: int) -> "networkx.DiGraph[Channe
         config: of the network.
         lanes: virtual channels a class; ``config.lanes`` is what is built.
     """
-    graph: networkx.DiGraph[Channel | End] = networkx.DiGraph()
+    graph: dict[Channel | End, set[Channel | End]] = {}
     for source in range(config.vaults):
-        graph.add_edge(End(source, False, _REQUESTS), End(source, True, _RESPONSES))
+        graph.setdefault(End(source, False, _REQUESTS), set()).add(End(source, True, _RESPONSES))
         for target in range(config.vaults):
             for kind in range(CLASSES):
                 if source != target:
                     taken = way(config, source, target, kind, lanes)
-                    stations = [End(source, True, kind), *taken, End(target, False, kind)]
-                    graph.add_edges_from(pairwise(stations))
+                    stations: list[Channel | End] = [
+                        End(source, True, kind),
+                        *taken,
+                        End(target, False, kind),
+                    ]
+                    for here, wanted in pairwise(stations):
+                        graph.setdefault(here, set()).add(wanted)
     return graph
 
 
@@ -57,10 +62,13 @@ def check_deadlock_free(config: NetworkConfig) -> None:
     Raises:
         DeadlockError: something can.
     """
-    graph = waiting_graph(config, config.lanes)
-    if networkx.is_directed_acyclic_graph(graph):
+    try:
+        TopologicalSorter(waiting_graph(config, config.lanes)).prepare()
+    except CycleError as error:
+        # The sorter has each node before the one that waits for it, and the last is the first.
+        circle = error.args[1][:0:-1]
+    else:
         return
-    circle = [edge[0] for edge in networkx.find_cycle(graph)]
     named = ", ".join(
         f"{step.direction} of vault {step.vault}"
         if isinstance(step, Channel)

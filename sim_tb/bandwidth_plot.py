@@ -1,15 +1,12 @@
 """The bandwidth of a vault's DRAM over a run, as a picture."""
 
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hdl.ports import COLUMN_BYTES
-from isa.files import write_atomically
+from isa.picture import COLOURS, picture
 from memory.timing import BURST_CLOCKS
 
 from .vault_cosim import WINDOW_CYCLES, VaultResult
@@ -19,7 +16,6 @@ __all__ = ["bandwidth_windows", "draw_bandwidth"]
 #: Intervals that a picture can show apart.
 _MOST_INTERVALS = 400
 _INCHES = (9.0, 3.4)
-_DPI = 120
 
 
 def bandwidth_windows(result: VaultResult) -> tuple[float, NDArray[np.float64]]:
@@ -42,7 +38,7 @@ def bandwidth_windows(result: VaultResult) -> tuple[float, NDArray[np.float64]]:
 
 
 def draw_bandwidth(result: VaultResult, path: Path, *, caption: str) -> None:
-    """Write a PNG: bandwidth read and written, one on the other, over time, below its limit.
+    """Write a picture: bandwidth read and written, one on the other, over time, below its limit.
 
     Parameters:
         result: of a run.
@@ -55,22 +51,17 @@ def draw_bandwidth(result: VaultResult, path: Path, *, caption: str) -> None:
     length, gbs = bandwidth_windows(result)
     edges = np.arange(gbs.shape[1] + 1) * length
     limit = COLUMN_BYTES / (BURST_CLOCKS * result.tck_ns)
-    figure = Figure(figsize=_INCHES, layout="constrained")
-    FigureCanvasAgg(figure)
-    axis = figure.subplots()
     total = gbs.sum(axis=0)
-    axis.stairs(gbs[0], edges, fill=True, color="tab:blue", label="read")
-    axis.stairs(total, edges, baseline=gbs[0], fill=True, color="tab:orange", label="written")
-    axis.axhline(limit, color="black", linewidth=0.8, linestyle="--", label="limit of the bus")
-    axis.set(
-        xlim=(0, edges[-1]),
-        ylim=(0, 1.15 * limit),
-        xlabel=f"time in us (intervals of {length:.2f} us)",
-        ylabel="GB/s",
-        title=f"{caption}: mean {result.gbs:.2f} GB/s, {result.row_hits:.0%} row hits",
-    )
-    axis.title.set_fontsize(9)
-    axis.legend(loc="upper right", ncols=3, fontsize=8)
-    picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
-    write_atomically(path, picture.getvalue())
+    with picture(*_INCHES, path) as figure:
+        axis = figure.subplots()
+        axis.stairs(gbs[0], edges, fill=True, color=COLOURS[0], label="read")
+        axis.stairs(total, edges, baseline=gbs[0], fill=True, color=COLOURS[1], label="written")
+        axis.axhline(limit, color="black", linewidth=0.8, linestyle="--", label="limit of the bus")
+        axis.set(
+            xlim=(0, edges[-1]),
+            ylim=(0, 1.2 * limit),
+            xlabel=f"time in us (intervals of {length:.2f} us)",
+            ylabel="GB/s",
+            title=f"{caption}: mean {result.gbs:.2f} GB/s, {result.row_hits:.0%} row hits",
+        )
+        axis.legend(loc="upper right", ncols=3)

@@ -3,11 +3,11 @@
 from random import Random
 
 from hdl.config import PeConfig
+from isa.hazards import HazardModel
 from isa.launch import START_FX, START_MR, START_VL
 from isa.operators import fits
 from isa.table import BY_KEY, IMM14, IMM20
-
-from .vector_hazards import Span, VectorHazards
+from isa.vector_operation import Span
 
 __all__ = ["HOSTILE", "NEEDED", "ProgramBuilder"]
 
@@ -52,7 +52,7 @@ class ProgramBuilder:
         self.words: list[int] = []
         self.known: dict[int, int] = {}
         self.settings: dict[str, int | None] = dict(_START)
-        self.hazards = VectorHazards(config.scratchpad_bytes)
+        self.hazards = HazardModel()
         self.loop_registers = range(config.registers - _LOOP_REGISTERS, config.registers)
         pointers = config.registers - _LOOP_REGISTERS
         self._pointers = range(pointers - max(3, pointers // 4), pointers)

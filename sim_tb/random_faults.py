@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from isa.table import IMM14, MAX_FX, Opcode, ScalarOp, Unit, find
+from isa.vector_operation import VectorOperation
 
 from .program_builder import ProgramBuilder
-from .vector_hazards import VectorOperation
 
 __all__ = ["FAULTS", "possible_faults"]
 

@@ -10,11 +10,11 @@ from random import Random
 
 from hdl.config import PeConfig
 from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
+from isa.vector_operation import Span, VectorOperation
 
 from .models import MemoryBehaviour
 from .program_builder import HOSTILE, ProgramBuilder
 from .random_faults import FAULTS, possible_faults
-from .vector_hazards import Span, VectorOperation
 
 __all__ = ["RandomProgram", "Window", "random_program"]
 
@@ -276,7 +276,7 @@ class _Generator:
             operation = self.place(row)
         if operation is None:
             return
-        if not code.hazards.allows(operation):
+        if code.hazards.before_vector(operation):
             code.drain()
         numbers = code.addresses(operation.result, operation.first, operation.second)
         if len(row.reads) < len(row.operands):
@@ -328,7 +328,8 @@ class _Generator:
         if row is None or row.width is None or chosen is None:
             return
         dram, scratchpad, count = chosen
-        if not code.hazards.allows_load(Span(scratchpad, count * row.width.bytes)):
+        span = Span(scratchpad, count * row.width.bytes)
+        if code.hazards.before_load(row, span):
             code.drain()
         code.emit(row.key, *code.addresses(scratchpad, dram, count))
 
@@ -339,7 +340,8 @@ class _Generator:
         if row is None or row.width is None or chosen is None:
             return
         dram, scratchpad, count = chosen
-        if not code.hazards.allows_store(Span(scratchpad, count * row.width.bytes)):
+        span = Span(scratchpad, count * row.width.bytes)
+        if code.hazards.before_store(row, span):
             code.drain()
         code.emit(row.key, *code.addresses(dram, scratchpad, count))
 

@@ -1,6 +1,6 @@
 """What a random program should leave behind, and how that differs from what the engine left."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hdl.config import PeConfig
@@ -8,13 +8,13 @@ from hdl.ports import EXACT_PC_WORDS, PC_BITS, PeState
 from isa.disassembler import disassemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.simulator import Simulator
+from isa.simulator import Outcome, Simulator
 from isa.table import Opcode, find
 
 from .cosim import CosimResult
 from .random_programs import RandomProgram
 
-__all__ = ["Expected", "differences", "listing", "run_reference"]
+__all__ = ["Expected", "differences", "expected_end", "listing", "run_reference"]
 
 #: Far more than a random program executes.
 _LIMIT = 1_000_000
@@ -51,14 +51,21 @@ def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -
         **config.limits,
         scratchpad=program.scratchpad,
     )
-    outcome = simulator.run(_LIMIT)
+    return expected_end(simulator, simulator.run(_LIMIT), program.words, config)
+
+
+def expected_end(
+    simulator: Simulator, outcome: Outcome, words: Sequence[int], config: PeConfig
+) -> Expected:
+    """What an engine of ``config`` leaves when ``simulator``, launched with ``words``, has come as
+    far as ``outcome``."""
     states = {
         "halted": PeState.HALTED,
         "faulted": PeState.FAULTED,
         "limit": PeState.RUNNING,
     }
     short = config.instruction_words < EXACT_PC_WORDS
-    word = program.words[outcome.pc] if 0 <= outcome.pc < len(program.words) else 0
+    word = words[outcome.pc] if 0 <= outcome.pc < len(words) else 0
     row = find(word)
     loading = row is not None and row.opcode == Opcode.LD_REG
     return Expected(

@@ -2,22 +2,21 @@
 (thesis Figure 7.1)."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from hdl.ports import COLUMN_BYTES
-from isa.files import write_atomically
+from isa.picture import COLOURS, MARKERS, picture
 from isa.timing import WORD_BYTES
 from memory.timing import BURST_CLOCKS
 from soc.config import VaultTileConfig
 
 from .kernel_rows import KernelRow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["draw_roofline", "roof"]
 
@@ -25,7 +24,6 @@ _ELEMENT_BYTES = 2
 #: Stages of the vector unit that operate on each element (design.md, section 1).
 _STAGES = 2
 _INCHES = (12.0, 5.2)
-_DPI = 110
 #: How far beyond the extreme intensities the whole picture reaches, as a factor.
 _MARGIN = 1.6
 #: The second picture shows the knee: what has at least this share of its intensity.
@@ -34,13 +32,13 @@ _NEAR = 0.5
 _CLOSE = 0.025
 #: A point that has another so near on its right has its text on its left.
 _BESIDE = 0.2
-#: Marker of the kernels whose name begins so.
+#: How names of kernels begin -> what they are.
 _KINDS = {
-    "bp": ("o", "belief propagation"),
-    "conv": ("s", "convolution"),
-    "pool": ("^", "pooling"),
-    "fc": ("D", "fully connected"),
-    "lstm": ("*", "LSTM"),
+    "bp": "belief propagation",
+    "conv": "convolution",
+    "pool": "pooling",
+    "fc": "fully connected",
+    "lstm": "LSTM",
 }
 
 
@@ -53,7 +51,7 @@ def roof(config: VaultTileConfig) -> tuple[float, float]:
 
 
 def draw_roofline(rows: Sequence[KernelRow], config: VaultTileConfig, path: Path) -> None:
-    """Write a PNG with a point for each kernel that was run and has operations.
+    """Write a picture with a point for each kernel that was run and has operations.
 
     Parameters:
         rows: from :func:`sim_tb.kernel_bench.measure_kernels`.
@@ -67,47 +65,47 @@ def draw_roofline(rows: Sequence[KernelRow], config: VaultTileConfig, path: Path
     points = list({(row.intensity, row.gops): row for row in rows if row.gops and row.gbs}.values())
     bandwidth, peak = roof(config)
     knee = peak / bandwidth
-    figure = Figure(figsize=_INCHES, layout="constrained")
-    FigureCanvasAgg(figure)
-    whole, near = figure.subplots(1, 2)
     reached = [knee, *(row.intensity for row in points)]
     edge = np.array([min(reached) / _MARGIN, knee, max(reached) * _MARGIN])
-    for axis in (whole, near):
-        axis.plot(edge, np.minimum(edge * bandwidth, peak), color="black", linewidth=1.2)
-        for number, (start, (marker, label)) in enumerate(_KINDS.items()):
-            part = [row for row in points if row.name.startswith(start)]
+    with picture(*_INCHES, path) as figure:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        whole, near = figure.subplots(1, 2)
+        for axis in (whole, near):
             axis.plot(
-                [row.intensity for row in part],
-                [row.gops for row in part],
-                marker,
-                color=f"C{number}",
-                markersize=5,
-                label=label if part else None,
+                edge, np.minimum(edge * bandwidth, peak), color="black", label="limit of the vault"
             )
-        axis.set(
-            xlabel="operations for each byte of memory",
-            ylabel="10$^9$ operations a second and vault",
+            for number, (start, label) in enumerate(_KINDS.items()):
+                part = [row for row in points if row.name.startswith(start)]
+                if part:
+                    axis.plot(
+                        [row.intensity for row in part],
+                        [row.gops for row in part],
+                        MARKERS[number],
+                        color=COLOURS[number],
+                        label=label,
+                    )
+            axis.set(
+                xlabel="operations for each byte of memory",
+                ylabel="10$^9$ operations a second and vault",
+            )
+            axis.grid(which="both")
+        whole.set(xscale="log", yscale="log", xlim=edge[[0, -1]], title="Kernels on one vault")
+        for ticks in (whole.xaxis, whole.yaxis):
+            ticks.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ticks.set_major_formatter("{x:g}")
+            ticks.set_minor_formatter(NullFormatter())
+        near.set(
+            xlim=(_NEAR * knee, 1.15 * max(reached)),
+            ylim=(_NEAR * peak, 1.05 * peak),
+            title=f"near the knee: {bandwidth:.0f} GB/s and {peak:.0f} Gop/s",
         )
-        axis.grid(which="both", linewidth=0.3)
-    whole.set(xscale="log", yscale="log", xlim=edge[[0, -1]], title="Kernels on one vault")
-    for part in (whole.xaxis, whole.yaxis):
-        part.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        part.set_major_formatter("{x:g}")
-        part.set_minor_formatter(NullFormatter())
-    near.set(
-        xlim=(_NEAR * knee, 1.15 * max(reached)),
-        ylim=(_NEAR * peak, 1.05 * peak),
-        title=f"near the knee: {bandwidth:.0f} GB/s and {peak:.0f} Gop/s",
-    )
-    whole.legend(loc="lower right")
-    _name(whole, [row for row in points if row.intensity < _NEAR * knee])
-    _name(near, [row for row in points if row.intensity >= _NEAR * knee])
-    picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
-    write_atomically(path, picture.getvalue())
+        whole.legend(loc="lower right")
+        _name(whole, [row for row in points if row.intensity < _NEAR * knee])
+        _name(near, [row for row in points if row.intensity >= _NEAR * knee])
 
 
-def _name(axis: Axes, points: Sequence[KernelRow]) -> None:
+def _name(axis: "Axes", points: Sequence[KernelRow]) -> None:
     """Write the names of points beside them; those that lie together share one text."""
     to_picture = axis.transScale + axis.transLimits
     groups: list[tuple[float, float, list[str]]] = []

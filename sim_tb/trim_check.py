@@ -1,7 +1,6 @@
 """A trimmed engine held against the full one: same results, same cycles, faults for the rest."""
 
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +23,6 @@ __all__ = [
     "measure",
 ]
 
-_BLOCK = 1 << 20
 _FAULT_CYCLES = 10_000
 #: Runs beyond are not repeated to find the fewest transfers in flight.
 _MOST_CYCLES_TO_REPEAT = 5_000_000
@@ -123,21 +121,8 @@ class TrimCheck:
 def _digest(image: DramImage) -> str:
     """Digest of the places and contents of all blocks of ``image`` that are not all 0."""
     digest = hashlib.sha256()
-    zero = bytes(_BLOCK)
-    with image.path.open("rb") as file:
-        end = os.fstat(file.fileno()).st_size
-        place = 0
-        while place < end:
-            try:
-                place = os.lseek(file.fileno(), place, os.SEEK_DATA)
-            except OSError:
-                # Nothing but a hole up to the end.
-                break
-            place -= place % _BLOCK
-            block = os.pread(file.fileno(), _BLOCK, place)
-            if block != zero[: len(block)]:
-                digest.update(place.to_bytes(8, "little") + block)
-            place += _BLOCK
+    for place, block in image.blocks():
+        digest.update(place.to_bytes(8, "little") + block)
     return digest.hexdigest()
 
 

@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hdl.config import ConfigurationError, PeConfig
 from isa.errors import VipError
-from isa.files import write_atomically
+from isa.files import read_bytes, write_atomically
 
 from .chip_config import ChipConfig
 from .config import VaultTileConfig
@@ -21,6 +21,9 @@ __all__ = [
     "read_configuration",
     "write_configuration",
 ]
+
+#: Bytes that a configuration file may have.
+CONFIGURATION_BYTES = 1 << 20
 
 _KINDS = (ChipConfig, VaultTileConfig, PeConfig)
 
@@ -49,7 +52,7 @@ def read_configuration(path: Path) -> Configuration:
         OSError: it can't be read.
     """
     try:
-        raw = json.loads(path.read_bytes())
+        raw = json.loads(read_bytes(path, CONFIGURATION_BYTES))
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path}: not a JSON file: {error}") from None
     if isinstance(raw, dict) and raw.get("generator") == "vip":
@@ -58,6 +61,8 @@ def read_configuration(path: Path) -> Configuration:
         return configuration_of(raw)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: nested too deeply") from None
 
 
 def configuration_of(raw: object) -> Configuration:

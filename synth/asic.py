@@ -4,7 +4,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from math import sqrt
 from pathlib import Path
 
-from .cell_library import Cell, CellLibrary, LibertyError, read_library
+from isa.files import read_bytes
+
+from .cell_library import LIBRARY_BYTES, Cell, CellLibrary, LibertyError, read_library
 
 __all__ = [
     "GATED_BITS",
@@ -62,7 +64,7 @@ def library_of(target: str) -> tuple[CellLibrary, str]:
     named = target in (NANGATE45, NANGATE45_AREA)
     path = _nangate() if named else Path(target.removeprefix(LIBERTY_PREFIX))
     library = read_library(path.absolute())
-    return library, path.read_text(encoding="utf-8", errors="replace")
+    return library, read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
 
 
 def _nangate() -> Path:

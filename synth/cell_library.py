@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from isa.files import read_bytes
+
 from .gate_function import FunctionError, truth_table
 from .liberty_reader import Group, LibertyError, read_groups
 from .timing_table import TimingTable
@@ -214,6 +216,10 @@ def parse_library(text: str) -> CellLibrary:
     return CellLibrary(library.name, cells, volts, _wires(library, reader.load))
 
 
+#: Bytes that a Liberty file may have.
+LIBRARY_BYTES = 1 << 27
+
+
 @lru_cache(maxsize=2)
 def read_library(path: Path) -> CellLibrary:
     """The library in the Liberty file ``path``.
@@ -222,7 +228,8 @@ def read_library(path: Path) -> CellLibrary:
         LibertyError: the file can't be read or used; one line names it and says why.
     """
     try:
-        return parse_library(path.read_text(encoding="utf-8", errors="replace"))
+        text = read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
+        return parse_library(text)
     except OSError as error:
         raise LibertyError(f"can't read {path}: {error.strerror or error}") from error
     except LibertyError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hdl.config import PeConfig
-from isa.files import write_atomically
+from isa.files import read_bytes, write_atomically
 from isa.image import DramImage
 from isa.program import Program
 from isa.simulator import Simulator
@@ -25,6 +25,8 @@ from .recorder import recorder
 __all__ = ["InFlight", "Profile", "profile_of", "profile_run", "program_digest"]
 
 _FORMAT = "vip-profile"
+#: Bytes that a profile file may have.
+PROFILE_BYTES = 1 << 26
 _STEP = 200_000
 
 
@@ -110,10 +112,10 @@ class Profile:
                 instruction set.
         """
         try:
-            content = json.loads(path.read_bytes())
+            content = json.loads(read_bytes(path, PROFILE_BYTES))
         except OSError as error:
             raise TrimError(f"{path}: can't be read: {error.strerror}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TrimError(f"{path}: not a profile: {error}") from error
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise TrimError(f"{path}: not a profile: no {_FORMAT!r} in it")
@@ -124,7 +126,7 @@ class Profile:
             )
         try:
             return cls._build(content)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise TrimError(f"{path}: damaged profile: {error!r}") from error
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -15,12 +16,29 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
-__all__ = ["console", "counted", "steps", "tally", "units_done"]
+from isa.errors import printable
+
+__all__ = ["console", "counted", "steps", "tally", "units_done", "warn"]
+
+
+class _Plain(Console):
+    """A terminal that shows strings as they are: names may hold brackets, colons, and control
+    characters, which appear as escapes."""
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        return super().render_str("\n".join(map(printable, text.split("\n"))), **settings)
+
 
 #: Results go to standard output, progress to standard error: a pipe gets results alone.
-console = Console(highlight=False)
-_progress_console = Console(stderr=True, highlight=False)
+console = _Plain(highlight=False, markup=False, emoji=False)
+_progress_console = _Plain(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def warn(line: str) -> None:
+    """Show one line about a result beside the results, on standard error."""
+    _progress_console.out(printable(f"vip: {line}"), highlight=False)
 
 
 def _progress(*columns: ProgressColumn) -> Progress:
@@ -37,7 +55,7 @@ def _progress(*columns: ProgressColumn) -> Progress:
 def counted(what: str, total: float) -> Iterator[Callable[[float], None]]:
     """A bar for work of known size; call the result with how much is done so far."""
     with _progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
@@ -53,7 +71,7 @@ def tally(what: str) -> Iterator[Callable[[int], None]]:
     """A running count for work of unknown size; call the result with how much is done so far."""
     with _progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TextColumn("{task.completed:,.0f}"),
         TimeElapsedColumn(),
     ) as progress:
@@ -66,7 +84,7 @@ def units_done(what: str) -> Iterator[Callable[[str, int, int], None]]:
     """A bar for work in named units; call the result with a unit's name, how many are done, of
     how many."""
     with _progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -84,7 +102,7 @@ def steps(what: str) -> Iterator[Callable[[str], None]]:
     """A spinner with the name of the step at hand; call the result with each new one."""
     with _progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
     ) as progress:
         task = progress.add_task(what, total=None)

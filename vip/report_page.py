@@ -99,7 +99,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
     """The page's HTML.
 
     Parameters:
-        figures: name -> PNG, of :data:`vip.report_figures.FIGURES`.
+        figures: name -> PNG, of those of :data:`vip.report_figures.FIGURES`.
     """
     pictures = {
         name: f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'

@@ -1,19 +1,19 @@
 """What trimming saves and gains, as a picture after Figures 6 and 7 of SCRATCH."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from isa.files import write_atomically
+from isa.picture import COLOURS, picture
 
 from .trim_gain import DEVICE, Gains, Simulated
 from .trim_rows import CELLS, TrimRow
 from .trimming import BASES, Basis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["draw_trims"]
 
@@ -24,7 +24,6 @@ _SCRATCH_GAIN = 3.5
 _BARS = 0.8
 #: Inches: width, height beside the rows, height of a row.
 _WIDTH, _AROUND, _ROW = 10.0, 1.5, 0.33
-_DPI = 120
 
 
 #: Strength of the bars of each basis: proved ones lie solid over the pale ones of the runs.
@@ -33,7 +32,7 @@ _LABELS: Mapping[Basis, str] = {"profiled": "of the runs", "proved": "proved"}
 
 
 def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path: Path) -> None:
-    """Write a PNG. Solid bars are those of engines with proved sizes, pale ones of engines with
+    """Write a picture. Solid bars are those of engines with proved sizes, pale ones of engines with
     sizes of the runs. Left: for each row the flip-flops, LUTs and power that trimming saves, in
     percent of the full engine's; dashed lines are the means of SCRATCH's applications. Right:
     throughput of a device full of trimmed engines against one full of full engines where it was
@@ -42,55 +41,62 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
 
     Parameters:
         rows, gains, simulated: as for :func:`vip.trim_gain.results`.
-        path: file to write; replaced only when the picture is complete.
+        path: PNG or SVG file.
 
     Raises:
         OSError: the file can't be written.
     """
-    figure = Figure(figsize=(_WIDTH, _AROUND + _ROW * len(rows)), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     names = [row.name for row in rows]
-    for basis in sorted(BASES, key=_STRENGTH.__getitem__):
-        power = {row.name: row.power_saved(basis) for row in rows}
-        saved = {
-            "flip-flops": {row.name: 100 * row.saved("ffs", basis) for row in rows},
-            "LUTs": {row.name: 100 * row.saved("luts", basis) for row in rows},
-            "power": {name: 100 * one for name, one in power.items() if one is not None},
-        }
-        _bars(left, names, saved, basis)
-        gained = {name: one[basis]["throughput_gain"] for name, one in simulated.items()}
-        _bars(right, names, {"throughput, simulated": gained}, basis)
-    for number, mean in enumerate(_SCRATCH.values()):
-        left.axvline(mean, color=f"C{number}", linewidth=1.2, linestyle="--")
-    left.set(xlim=(0, 100), xlabel=f"saved, % (Xilinx 7-series; power: {CELLS})")
-    left.set_yticks(range(len(names)), names)
-    left.invert_yaxis()
-    others = [name for name in names if name not in simulated]
-    for basis in BASES if others else ():
-        right.plot(
-            [gains[name][basis].throughput_gain for name in others],
-            [names.index(name) for name in others],
-            "D",
-            color="C0",
-            alpha=_STRENGTH[basis],
-            fillstyle="none",
-            markersize=4,
-            label=f"estimated, {_LABELS[basis]}",
+    with picture(_WIDTH, _AROUND + _ROW * len(rows), path) as figure:
+        left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+        for basis in sorted(BASES, key=_STRENGTH.__getitem__):
+            power = {row.name: row.power_saved(basis) for row in rows}
+            saved = {
+                "flip-flops": {row.name: 100 * row.saved("ffs", basis) for row in rows},
+                "LUTs": {row.name: 100 * row.saved("luts", basis) for row in rows},
+                "power": {name: 100 * one for name, one in power.items() if one is not None},
+            }
+            _bars(left, names, saved, basis)
+            gained = {name: one[basis]["throughput_gain"] for name, one in simulated.items()}
+            _bars(right, names, {"throughput, simulated": gained}, basis)
+        for number, (label, mean) in enumerate(_SCRATCH.items()):
+            left.axvline(
+                mean,
+                color=COLOURS[number],
+                linewidth=1.2,
+                linestyle="--",
+                label=f"SCRATCH: mean of {label}",
+            )
+        left.set(xlim=(0, 100), xlabel=f"saved, % (Xilinx 7-series; power: {CELLS})")
+        left.set_yticks(range(len(names)), names)
+        left.invert_yaxis()
+        others = [name for name in names if name not in simulated]
+        for basis in BASES if others else ():
+            right.plot(
+                [gains[name][basis].throughput_gain for name in others],
+                [names.index(name) for name in others],
+                "D",
+                color=COLOURS[0],
+                alpha=_STRENGTH[basis],
+                fillstyle="none",
+                markersize=4,
+                label=f"estimated, {_LABELS[basis]}",
+            )
+        right.axvline(
+            _SCRATCH_GAIN,
+            color=COLOURS[0],
+            linewidth=1.2,
+            linestyle="--",
+            label="SCRATCH: largest throughput",
         )
-    right.axvline(_SCRATCH_GAIN, color="C0", linewidth=1.2, linestyle="--")
-    right.set(xlim=(0, None), xlabel=f"throughput of a full {DEVICE}, times")
-    for axes in (left, right):
-        axes.grid(axis="x", alpha=0.3)
-        axes.set_axisbelow(True)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8)
-    picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": None})
-    write_atomically(path, picture.getvalue())
+        right.set(xlim=(0, None), xlabel=f"throughput of a full {DEVICE}, times")
+        for axes in (left, right):
+            axes.grid(axis="x")
+            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
 def _bars(
-    axes: Axes, names: Sequence[str], shown: Mapping[str, Mapping[str, float]], basis: Basis
+    axes: "Axes", names: Sequence[str], shown: Mapping[str, Mapping[str, float]], basis: Basis
 ) -> None:
     """Bars of each of ``shown``: label -> row -> value."""
     shown = {label: values for label, values in shown.items() if values}
@@ -102,7 +108,7 @@ def _bars(
             places + shift,
             list(values.values()),
             thick,
-            color=f"C{number}",
+            color=COLOURS[number],
             alpha=_STRENGTH[basis],
             label=f"{label}, {_LABELS[basis]}",
         )

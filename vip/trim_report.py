@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.markup import escape
 from rich.table import Table
 
 from hdl.ports import PeState
@@ -116,7 +115,7 @@ def _instructions(cut: TrimReport) -> Table:
     for unit in Unit:
         kept, removed = len(cut.kept[unit]), len(cut.removed[unit])
         why = cut.why_unit(unit).partition(": ")[2]
-        table.add_row(unit.value, str(kept), str(removed), escape(why))
+        table.add_row(unit.value, str(kept), str(removed), why)
     return table
 
 
@@ -135,7 +134,7 @@ def _sizes(cut: TrimReport) -> Table:
             f"{bound.size:,}",
             f"{bound.value:,}",
             bound.basis,
-            escape(bound.why),
+            bound.why,
             guard or ("there is none" if bound.basis == "proved" else ""),
         )
     return table
@@ -166,7 +165,7 @@ def show_trim(
         check = item.check
         verdict = f"DIFFERS: {', '.join(check.different)}" if check.different else "the same"
         table.add_row(
-            escape(item.name),
+            item.name,
             "zeros" if item.zero_memory else "given",
             _end(check),
             f"{check.cycles_full:,}",
@@ -178,6 +177,6 @@ def show_trim(
         console.print("memory, scratchpad, registers and cycles are the same on both engines")
     unfaulted = sorted({key for item in checks for key in item.check.unfaulted})
     if unfaulted:
-        console.print(escape(f"removed, but no fault: {', '.join(unfaulted)}"))
+        console.print(f"removed, but no fault: {', '.join(unfaulted)}")
     else:
         console.print(f"each of the {checks[0].check.removed} removed instructions faults")

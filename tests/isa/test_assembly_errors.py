@@ -1,4 +1,5 @@
 import pickle
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -109,6 +110,13 @@ _MISTAKES = [
 _HEAD = ".equ N, 4\n.reg acc, r9\nhere: halt\n"
 
 
+def _shown(line: str) -> str:
+    """A line as a message shows it: what is no text, as one sign each."""
+    return "".join(
+        char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}" for char in line
+    )
+
+
 @pytest.mark.parametrize(("marked", "message"), _MISTAKES, ids=[m[0] for m in _MISTAKES])
 def test_mistakes_are_shown_where_they_are(marked: str, message: str) -> None:
     before, mark, after = marked.partition("^")
@@ -117,7 +125,7 @@ def test_mistakes_are_shown_where_they_are(marked: str, message: str) -> None:
     head, line, caret = str(error).split("\n")
     assert head == f"t.s:4:{len(before) + 1}: {error.message}"
     assert message in error.message
-    assert line == before + after
+    assert line == _shown(before + after)
     assert caret == " " * len(before) + "^"
     assert (error.file, error.line, error.column) == ("t.s", 4, len(before) + 1)
 
@@ -201,8 +209,36 @@ def test_any_text_assembles_or_is_refused_in_three_lines(parts: list[str]) -> No
     if message:
         head, line, caret = message.split("\n")
         _, number, column, _ = head.split(":", 3)
-        assert line == text.split("\n")[int(number) - 1].removesuffix("\r")
-        assert len(caret) == int(column) <= len(line) + 1
+        written = text.split("\n")[int(number) - 1].removesuffix("\r")
+        assert int(column) <= len(written) + 1
+        if len(written) <= 80:
+            assert line == _shown(written)
+            assert len(caret) == int(column)
+        assert len(caret) <= len(line) + 1 <= 170
+        assert (head + line + caret).replace("\t", "").isprintable()
+
+
+@pytest.mark.parametrize("column", [1, 100, 1500, 2900])
+def test_of_a_long_line_the_place_is_shown(column: int) -> None:
+    written = f"{' ' * (column - 1)}here ; {'x' * (3000 - column)}"
+    head, line, caret = str(_error(written)).split("\n")
+    assert head.startswith(f"t.s:1:{column}: ")
+    assert line[len(caret) - 1 :].startswith("here")
+    assert len(line) <= 170
+
+
+@pytest.mark.parametrize("text", ["a:" * 1_000_000, "x" * 1_000_000, "#" * 5000])
+def test_a_line_is_limited(text: str) -> None:
+    message = str(_error(f"b undefined\n{text}" if text[0] == "a" else text))
+    assert len(message) < 1000
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 2000 + "1" + ")" * 2000, "1" + "+1" * 2000, "-" * 4000 + "1"]
+)
+def test_a_deep_expression_is_assembled_or_refused(text: str) -> None:
+    with suppress(AssemblyError):
+        assemble(f"mov r1, #{text}", name="t.s")
 
 
 def test_errors_cross_processes() -> None:

@@ -138,3 +138,28 @@ def test_files(tmp_path: Path) -> None:
         with pytest.raises(ImageError, match="can't write"):
             image.save_file(0, 5, tmp_path / "folder")
         assert sorted(tmp_path.iterdir()) == [tmp_path / "folder", source, target]
+
+
+def test_blocks_are_those_that_hold_something() -> None:
+    with DramImage(MAX_IMAGE_BYTES) as image:
+        assert list(image.blocks()) == []
+        image.write(3 << 30, b"\x01")
+        image.write(MAX_IMAGE_BYTES - 1, b"\x02")
+        image.write(5 << 30, b"\x00")
+        (first, one), (last, two) = image.blocks()
+        assert (first, last + len(two)) == (3 << 30, MAX_IMAGE_BYTES)
+        assert (one[0], two[-1]) == (1, 2)
+
+
+def test_differences_are_found_wherever_they_are() -> None:
+    with DramImage(100_001) as one, DramImage(100_001) as other, DramImage(5) as small:
+        assert list(one.differences(other)) == []
+        one.write(0, b"\x01\x02")
+        other.write(0, b"\x01\x03")
+        other.write(100_000, b"\x07")
+        assert list(one.differences(other)) == [1, 100_000]
+        assert list(other.differences(one)) == [1, 100_000]
+        with pytest.raises(ImageError, match="images of 100001 and 5 bytes can't be compared"):
+            list(one.differences(small))
+    with pytest.raises(ImageError, match="closed"):
+        list(one.blocks())

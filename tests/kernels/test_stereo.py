@@ -9,6 +9,7 @@ from skimage.io import imread, imsave
 from kernels import bp_golden
 from kernels.stereo import (
     StereoError,
+    _grey,
     motorcycle,
     percent_wrong,
     read_pair,
@@ -96,10 +97,10 @@ def test_picture_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
         draw(scene, np.zeros((2, 2), int), tmp_path / "a.png", caption="")
     with pytest.raises(StereoError, match="No such file"):
         draw(scene, np.zeros((12, 16), int), tmp_path / "missing" / "a.png", caption="")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.png").mkdir()
     with pytest.raises(StereoError, match="folder"):
-        draw(scene, np.zeros((12, 16), int), tmp_path / "folder", caption="")
-    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+        draw(scene, np.zeros((12, 16), int), tmp_path / "folder.png", caption="")
+    assert list(tmp_path.iterdir()) == [tmp_path / "folder.png"]
 
 
 def test_files_are_read(tmp_path: Path) -> None:
@@ -122,13 +123,34 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         (small, "8 x 6 and 8 x 5"),
         (text, "not a readable image"),
         (deep, "8 bits a channel"),
-        (tmp_path / "missing.png", "no such file"),
-        (tmp_path, "no such file"),
+        (tmp_path / "missing.png", "No such file"),
+        (tmp_path, "Is a directory"),
     ):
         with pytest.raises(StereoError) as error:
             read_pair(good, other)
         assert message in str(error.value)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"P6\n12 x\n255\n", "not a readable image"),
+        (b"P6\n1 1\n99999999999999999999\n", "not a readable image"),
+        (b"P6\n12000 12000\n255\n", "12000 x 12000 pixels"),
+        (b"P6\n20000 20000\n255\n", "20000 x 20000 pixels|not a readable image"),
+        (b"P6\n1000000 1000000\n255\n", "not a readable image"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a readable image"),
+    ],
+)
+def test_images_are_refused_without_a_warning(
+    content: bytes, message: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    path = tmp_path / "a.ppm"
+    path.write_bytes(content)
+    with pytest.raises(StereoError, match=message):
+        read_pair(path, path)
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize(
@@ -159,3 +181,12 @@ def test_parameters_that_do_not_fit_are_refused(change: dict, message: str) -> N
         stereo_scene(**(given | change))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_grey_is_scikit_images() -> None:
+    from skimage.color import rgb2gray
+
+    noise = np.random.default_rng(1).integers(0, 256, (33, 57, 3)).astype(np.uint8)
+    for image in (motorcycle(246, 166, 16).picture, noise):
+        expected = 255 * rgb2gray(image).astype(np.float32)
+        assert np.array_equal(_grey(image), expected)

@@ -1,11 +1,10 @@
 """Ways of packets, and the search for circles of packets that wait."""
 
-import networkx
 import pytest
 
 from noc.config import NetworkConfig
 from noc.deadlock import DeadlockError, check_deadlock_free, waiting_graph
-from noc.routing import LOCAL, PortLane, passages, ring_step, way
+from noc.routing import LOCAL, Channel, PortLane, passages, ring_step, way
 from noc.topology import links, neighbour, position
 
 SIZES = [(columns, rows) for columns in range(1, 10) for rows in range(1, 6)]
@@ -16,7 +15,21 @@ def along(start, end, size):
 
 
 def free_of_circles(config, lanes):
-    return networkx.is_directed_acyclic_graph(waiting_graph(config, lanes))
+    """Whether channels can be taken away until none is left, each when it waits for no other."""
+    graph = waiting_graph(config, lanes)
+    waiting = {end: 0 for ends in graph.values() for end in ends}
+    waiting.update({node: len(ends) for node, ends in graph.items()})
+    wanting = {node: [] for node in waiting}
+    for node, ends in graph.items():
+        for end in ends:
+            wanting[end].append(node)
+    free = [node for node, count in waiting.items() if count == 0]
+    for node in free:
+        for other in wanting[node]:
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                free.append(other)
+    return len(free) == len(waiting)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 4), (2, 2), (3, 3), (8, 4), (5, 7)])
@@ -72,14 +85,26 @@ def test_a_second_lane_is_built_exactly_where_a_circle_needs_it(columns, rows):
 def test_without_datelines_the_circle_is_named(monkeypatch):
     monkeypatch.setattr(NetworkConfig, "lanes", 1)
     # Another address width, as results of the check are kept.
-    with pytest.raises(DeadlockError, match=r"5 x 1 vaults can wait .* circle: \w+ of vault \d"):
-        check_deadlock_free(NetworkConfig(columns=5, rows=1, address_bits=20))
+    config = NetworkConfig(columns=5, rows=1, address_bits=20)
+    with pytest.raises(DeadlockError, match=r"5 x 1 vaults can wait .* circle: ") as refused:
+        check_deadlock_free(config)
+    named = str(refused.value).partition("circle: ")[2].split(", ")
+    graph = waiting_graph(config, 1)
+    steps = {
+        f"{node.direction} of vault {node.vault}" for node in graph if isinstance(node, Channel)
+    }
+    assert len(named) == 5
+    assert set(named) <= steps
+    vaults = [int(step.rsplit(" ", 1)[1]) for step in named]
+    way_round = {(b - a) % 5 for a, b in zip(vaults, [*vaults[1:], vaults[0]], strict=True)}
+    assert way_round == ({1} if named[0].startswith("east") else {4})
 
 
 def test_requests_that_were_taken_wait_for_responses_but_not_the_other_way():
     graph = waiting_graph(NetworkConfig(columns=3, rows=2), 1)
     requests = {node for node in graph if node.message_class == 0}
-    crossing = [(a, b) for a, b in graph.edges if (a in requests) != (b in requests)]
+    edges = [(here, wanted) for here, ends in graph.items() for wanted in ends]
+    crossing = [(a, b) for a, b in edges if (a in requests) != (b in requests)]
     assert len(crossing) == 6
     assert all(a in requests and a.vault == b.vault for a, b in crossing)
 

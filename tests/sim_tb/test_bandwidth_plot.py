@@ -61,7 +61,7 @@ def test_picture_shows_reads_and_writes(tmp_path: Path) -> None:
     pixels = imread(target)[..., :3].reshape(-1, 3)
     read, written = (
         (np.abs(pixels - np.array(colour) / 255) < 0.02).all(axis=1).mean()
-        for colour in ((31, 119, 180), (255, 127, 14))
+        for colour in ((0, 114, 178), (230, 159, 0))
     )
     assert 0.2 < read < 0.5
     assert written == pytest.approx(read / 2, rel=0.1)

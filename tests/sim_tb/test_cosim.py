@@ -260,7 +260,7 @@ def test_breaking_a_rule_of_the_machine_makes_a_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Programs that place vector instructions too close together are found to misbehave."""
-    monkeypatch.setattr("sim_tb.vector_hazards.VECTOR_LATENCY", 1)
+    monkeypatch.setattr("isa.hazards.VECTOR_LATENCY", 1)
     report = check_programs(CONFIG, programs=2000, seed=1, folder=tmp_path)
     assert len(report.different) == 10
     first = report.different[0]

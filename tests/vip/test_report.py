@@ -1,6 +1,7 @@
 """The report page, from figures that are made up."""
 
 from base64 import b64decode
+from pathlib import Path
 from re import findall
 
 import pytest
@@ -61,9 +62,18 @@ def test_units_are_sums_of_the_components(report: Report) -> None:
     )
 
 
-def test_page_holds_everything(report: Report) -> None:
-    figures = {name: draw(report) for name, draw in FIGURES.items()}
-    assert figures == {name: draw(report) for name, draw in FIGURES.items()}
+def drawn(report: Report, folder: Path, suffix: str) -> dict[str, bytes]:
+    for name, draw in FIGURES.items():
+        draw(report, folder / f"{name}{suffix}")
+    return {name: (folder / f"{name}{suffix}").read_bytes() for name in FIGURES}
+
+
+def test_page_holds_everything(report: Report, tmp_path: Path) -> None:
+    figures = drawn(report, tmp_path, ".png")
+    assert figures == drawn(report, tmp_path, ".png")
+    vectors = drawn(report, tmp_path, ".svg")
+    assert vectors == drawn(report, tmp_path, ".svg")
+    assert all(b"<svg" in vector for vector in vectors.values())
     text = page(report, figures)
     pictures = [b64decode(found) for found in findall(r"base64,([^\"]+)", text)]
     assert sorted(pictures) == sorted(figures.values())

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from hdl.config import PeConfig
@@ -18,12 +17,13 @@ from isa.program import Program
 from ..console import console, tally
 from ..errors import UserError
 from ..output import write_json
-from .machine import DumpOption, MemoryOption, check_dump, show_registers
+from .machine import DumpOption, MemoryOption, check_dump, show_hazards, show_registers
 from .options import JsonOption, PresetOption, file_arguments, reading, writing
 
 __all__ = ["asm", "disasm", "read_program", "run"]
 
 _STEP = 50_000
+_NUMBER_CHARACTERS = 160
 
 
 def read_program(path: Path) -> Program:
@@ -38,9 +38,12 @@ def _constants(given: list[str]) -> dict[str, int]:
     for item in given:
         name, _, value = item.partition("=")
         try:
-            constants[name] = int(value, 0)
+            # Longer texts go beyond the 128 bits of the assembler's numbers in any notation.
+            constants[name] = int(value, 0) if len(value) <= _NUMBER_CHARACTERS else int("")
         except ValueError:
-            raise UserError(f"--define {item}: give NAME=NUMBER") from None
+            raise UserError(
+                f"--define {item}: give NAME=NUMBER, the number within 128 bits"
+            ) from None
     return constants
 
 
@@ -143,15 +146,26 @@ def run(
             callback=writing(),
         ),
     ] = None,
+    hazards: Annotated[
+        bool,
+        typer.Option(
+            "--hazards/--no-hazards",
+            help="Check that no instruction uses the scratchpad before the vector unit is done.",
+        ),
+    ] = True,
     json: JsonOption = None,
 ) -> None:
-    """Run a program on the instruction set simulator.
+    """Run a program on the instruction set simulator, and check its timing rules.
+
+    A program that breaks a rule computes here what it should, but perhaps not on hardware. Each
+    place gets a line (see the ISA manual), and the exit code is 1.
 
     Example: vip run kernel.vip --memory image.bin --dump 4096 512 result.bin
     """
     # Only here: the assembler and disassembler start without them.
+    from isa.hazards import HazardLog
     from isa.image import DramImage
-    from isa.simulator import Simulator
+    from isa.simulator import Simulator, every
     from soc.presets import preset
     from synth.facts import Facts
     from synth.profile import profile_of
@@ -160,7 +174,10 @@ def run(
     config = preset(preset_name)
     check_dump(dump, 1 << config.address_bits)
     loaded = read_program(program)
-    facts = Facts()
+    facts, log = Facts(), HazardLog()
+    observers = [] if profile is None else [recorder(facts)]
+    if hazards:
+        observers.append(log.observer())
     with DramImage(1 << config.address_bits) as image:
         if memory is not None:
             image.load_file(0, memory)
@@ -169,7 +186,7 @@ def run(
             image,
             parameters=parameters,
             **config.limits,
-            observer=None if profile is None else recorder(facts),
+            observer=every(*observers),
         )
         started = time.perf_counter()
         with tally("instructions") as done:
@@ -190,18 +207,22 @@ def run(
             "instructions": outcome.instructions,
             "executed": dict(simulator.executed),
             "registers": list(simulator.registers),
+            "hazards": [hazard.report() for hazard in log.hazards] if hazards else None,
         },
     )
     title = f"{program.name}: {outcome.state}, {outcome.instructions:,} instructions"
-    console.print(escape(f"{title} in {seconds:.2f} s"))
+    console.print(f"{title} in {seconds:.2f} s")
     if profile is not None:
         profile_of(loaded, simulator, facts, parameters).save(profile)
     _show_executed(simulator.executed)
     show_registers(simulator.registers)
+    show_hazards(loaded, log.hazards)
     if outcome.state == "faulted":
         raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
     if outcome.state == "limit":
         raise UserError(f"{program}: still running after {limit} instructions (--limit)")
+    if log.hazards:
+        raise typer.Exit(1)
 
 
 def _show_executed(executed: Counter[str]) -> None:
@@ -209,5 +230,5 @@ def _show_executed(executed: Counter[str]) -> None:
     table.add_column("instruction")
     table.add_column("executed", justify="right")
     for key, count in executed.most_common(12):
-        table.add_row(escape(key), f"{count:,}")
+        table.add_row(key, f"{count:,}")
     console.print(table)

@@ -22,7 +22,7 @@ from soc.presets import tile_preset
 from ..console import console, units_done
 from ..errors import UserError
 from ..output import write_json
-from .options import PICTURES, JsonOption, writing
+from .options import JsonOption, drawing
 
 __all__ = ["kernels"]
 
@@ -72,8 +72,8 @@ def kernels(
         Path | None,
         typer.Option(
             metavar="FILE",
-            callback=writing(*PICTURES),
-            help="Draw operations a second over intensity as PNG.",
+            callback=drawing(),
+            help="Draw operations a second over intensity as PNG or SVG.",
         ),
     ] = None,
     json: JsonOption = None,

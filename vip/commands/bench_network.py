@@ -13,7 +13,7 @@ from sim_tb.network_plot import draw_curves
 from ..console import console, units_done
 from ..errors import UserError
 from ..output import write_json
-from .options import PICTURES, JsonOption, writing
+from .options import JsonOption, drawing
 
 __all__ = ["network"]
 
@@ -64,7 +64,7 @@ def network(
     image: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", callback=writing(*PICTURES), help="Draw latency over rate as PNG."
+            metavar="FILE", callback=drawing(), help="Draw latency over rate as PNG or SVG."
         ),
     ] = None,
     json: JsonOption = None,

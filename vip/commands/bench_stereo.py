@@ -14,7 +14,7 @@ from soc.presets import tile_preset
 
 from ..console import console, tally
 from ..output import write_json
-from .options import PICTURES, JsonOption, writing
+from .options import JsonOption, drawing
 
 __all__ = ["stereo"]
 
@@ -37,8 +37,8 @@ def stereo(
         Path | None,
         typer.Option(
             metavar="FILE",
-            callback=writing(*PICTURES),
-            help="Draw photograph, truth and result as PNG.",
+            callback=drawing(),
+            help="Draw photograph, truth and result as PNG or SVG.",
         ),
     ] = None,
     json: JsonOption = None,

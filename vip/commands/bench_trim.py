@@ -18,7 +18,7 @@ from ..trim_figure import draw_trims
 from ..trim_gain import DEVICE, Gains, Simulated, estimate_gains, results, simulate_gain
 from ..trim_rows import CELLS, POWER_MHZ, TrimRow
 from ..trimming import BASES, Basis
-from .options import PICTURES, JsonOption, writing
+from .options import JsonOption, drawing
 
 __all__ = ["trim"]
 
@@ -83,9 +83,7 @@ def trim(
     ] = None,
     image: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", callback=writing(*PICTURES), help="Draw what is saved as PNG."
-        ),
+        typer.Option(metavar="FILE", callback=drawing(), help="Draw what is saved as PNG or SVG."),
     ] = None,
     json: JsonOption = None,
 ) -> None:

@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from hdl.config import PeConfig
 from hdl.ports import PeState
-from isa.image import DramImage
 from kernels.bp_golden import labels as read_labels
 from kernels.stereo import StereoScene, motorcycle, percent_wrong, read_pair, stereo_scene
 from kernels.stereo_picture import draw
 from sim_tb.bandwidth_plot import draw_bandwidth
 from sim_tb.bp_cosim import BpJob, BpOutcome, cosim_bp, cosim_vault_bp
 from sim_tb.chip_bp import ChipBpOutcome, cosim_chip_bp
-from sim_tb.cosim import CosimResult, MemoryBehaviour, run_pe
+from sim_tb.cosim import CosimResult, MemoryBehaviour
 from sim_tb.vault_cosim import VaultResult
 from soc.chip_config import ChipConfig
 from soc.config import VaultTileConfig
@@ -26,7 +24,7 @@ from soc.designs import Configuration
 from soc.generate import configuration_json
 from soc.presets import any_preset, preset
 
-from ..console import console, counted, tally
+from ..console import console, counted, tally, warn
 from ..errors import UserError
 from ..output import write_json
 from .assembly import read_program
@@ -37,9 +35,10 @@ from .cosim_chip import (
     show_chip_bp,
     show_chip_program,
 )
+from .cosim_engine import engine_program, engine_report, show_engine_program
 from .cosim_vault import show_vault_bp, vault_bp_report
-from .machine import DumpOption, MemoryOption, check_dump, show_registers
-from .options import PICTURES, JsonOption, PresetOption, reading, writing
+from .machine import DumpOption, MemoryOption, check_dump
+from .options import JsonOption, PresetOption, drawing, reading, writing
 
 __all__ = ["app", "bp_report", "scene_of", "show_bp"]
 
@@ -166,7 +165,7 @@ def show_bp(outcome: BpOutcome[CosimResult]) -> None:
 
 #: Options that say something about one kind of preset alone.
 _ONLY_FOR: dict[type, tuple[str, ...]] = {
-    PeConfig: ("latency", "bandwidth", "stall", "out_of_order", "seed"),
+    PeConfig: ("latency", "bandwidth", "stall", "out_of_order", "seed", "compare"),
     VaultTileConfig: ("pes", "plot"),
     ChipConfig: ("cocotbext_axi", "preload"),
 }
@@ -233,15 +232,15 @@ def bp(
     picture: Annotated[
         Path | None,
         typer.Option(
-            help="Write the disparities as a PNG.", metavar="FILE", callback=writing(*PICTURES)
+            help="Write the disparities as PNG or SVG.", metavar="FILE", callback=drawing()
         ),
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Write a vault's bandwidth over time as a PNG.",
+            help="Write a vault's bandwidth over time as PNG or SVG.",
             metavar="FILE",
-            callback=writing(*PICTURES),
+            callback=drawing(),
         ),
     ] = None,
     cocotbext_axi: OuterOption = False,
@@ -331,13 +330,21 @@ def run_program(
     out_of_order: ShuffleOption = False,
     seed: SeedOption = 1,
     cocotbext_axi: OuterOption = False,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare/--no-compare", help="Compare one engine with the instruction set simulator."
+        ),
+    ] = True,
     dump: DumpOption = None,
     trace: TraceOption = None,
     json: JsonOption = None,
 ) -> None:
     """Run any program and report its end, counters and registers.
 
-    On a chip all engines run it, and the host drives the AXI ports.
+    What one engine leaves is compared with the instruction set simulator: its end, registers,
+    scratchpad and memory. The first difference gets a line, and the exit code is 1. On a chip all
+    engines run the program, the host drives the AXI ports, and nothing is compared.
 
     Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
 
@@ -367,42 +374,23 @@ def run_program(
         return
     config = preset(preset_name)
     check_dump(dump, 1 << config.address_bits)
-    with DramImage(1 << config.address_bits) as image:
-        if memory is not None:
-            image.load_file(0, memory)
-        with tally("cosimulation (cycles)") as done:
-            result = run_pe(
-                loaded,
-                image,
-                config=config,
-                max_cycles=max_cycles,
-                memory=_memory(latency, bandwidth, stall, out_of_order, seed),
-                parameters=parameters,
-                trace=trace,
-                progress=done,
-            )
-        if dump is not None:
-            address, count, path = dump
-            image.save_file(address, count, path)
-    write_json(
-        json,
-        {
-            "state": result.state.name.lower(),
-            "cause": result.cause.name,
-            "pc": result.pc,
-            "cycles": result.counters["CYCLES"] or result.cycles,
-            "counters": result.counters,
-            "registers": result.registers,
-            "configuration": configuration_json(config),
-        },
-    )
-    title = f"{program.name}: {result.state.name.lower()}"
-    table = Table(title=escape(title), show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, count in result.counters.items():
-        table.add_row(name.lower().replace("_", " "), f"{count:,}")
-    console.print(table)
-    show_registers(result.registers)
-    if result.state is PeState.FAULTED:
-        raise UserError(f"{program}: fault {result.cause.name} at word {result.pc}")
+    with tally("cosimulation (cycles)") as done:
+        run = engine_program(
+            loaded,
+            config,
+            memory=memory,
+            dump=dump,
+            parameters=parameters,
+            max_cycles=max_cycles,
+            behaviour=_memory(latency, bandwidth, stall, out_of_order, seed),
+            compare=compare,
+            trace=trace,
+            progress=done,
+        )
+    write_json(json, engine_report(run, config))
+    show_engine_program(program.name, loaded, run)
+    if run.comparison is not None and not run.comparison.match:
+        warn(f"{program}: the engine differs from the simulator: {run.comparison.differences[0]}")
+        raise typer.Exit(1)
+    if run.result.state is PeState.FAULTED:
+        raise UserError(f"{program}: fault {run.result.cause.name} at word {run.result.pc}")

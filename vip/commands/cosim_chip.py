@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from hdl.counters import PeCounter
-from isa.files import write_atomically
+from isa.files import check_regular, open_without_waiting, write_atomically
 from isa.image import DramImage
 from isa.program import Program
 from kernels.bp_golden import labels as read_labels
@@ -21,8 +20,12 @@ from soc.host_driver import Host
 from soc.host_transport import Blocking, run
 
 from ..console import console
+from ..errors import UserError
 
 __all__ = ["chip_bp_report", "chip_program", "chip_report", "show_chip_bp", "show_chip_program"]
+
+
+_BLOCK_BYTES = 1 << 20
 
 
 def chip_program(
@@ -42,18 +45,32 @@ def chip_program(
     The host writes the file ``memory`` to the DRAM before, and reads what ``dump`` wants after,
     through the chip's AXI ports.
     """
+    held = 0 if memory is None else check_regular(memory)
+    if held > config.memory_bytes:
+        raise UserError(
+            f"--memory {memory}: it has {held:,} bytes, the chip's memory {config.memory_bytes:,}"
+        )
     with (
         DramImage(config.memory_bytes) as image,
         ChipSimulation(config, image, outer=outer, trace=trace, progress=progress) as chip,
     ):
         host = Host(Blocking(chip))
         if memory is not None:
-            run(host.write(0, memory.read_bytes()))
+            _load(host, memory)
         result = run_program(chip, program, max_cycles=max_cycles, parameters=parameters)
         if dump is not None:
             address, count, path = dump
             write_atomically(path, run(host.read(address, count)))
     return result
+
+
+def _load(host: Host, path: Path) -> None:
+    """Write the file to the chip's memory from address 0 on, never all of it at once in ours."""
+    address = 0
+    with open(path, "rb", opener=open_without_waiting) as file:
+        while block := file.read(_BLOCK_BYTES):
+            run(host.write(address, block))
+            address += len(block)
 
 
 def chip_report(result: ChipResult, config: ChipConfig) -> dict[str, object]:
@@ -122,7 +139,7 @@ def show_chip_bp(outcome: ChipBpOutcome) -> None:
 def show_chip_program(name: str, result: ChipResult) -> None:
     """Print what a program did."""
     ended = f"{len(result.faults)} engines faulted" if result.faults else "halted"
-    table = _table(escape(f"{name}: {ended}"))
+    table = _table(f"{name}: {ended}")
     for counter in PeCounter:
         values = [pe[counter.name] for pe in result.counters]
         if values:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from isa.extras import need
 from isa.files import write_atomically
 from isa.image import DramImage
 from kernels.bp_contents import pack
@@ -63,6 +64,8 @@ def demo(
     Example: vip demo -o build/demo
     """
     started = time.perf_counter()
+    need("matplotlib", "pictures")
+    need("skimage", "photographs")
     output.mkdir(parents=True, exist_ok=True)
     config = preset("pe")
     memory = MemoryBehaviour(latency=60)

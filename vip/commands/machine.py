@@ -7,11 +7,23 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ..console import console
+from isa.hazards import Hazard
+from isa.program import Program
+
+from ..console import console, warn
 from ..errors import UserError
 from .options import reading, writing
 
-__all__ = ["DumpOption", "MemoryOption", "check_dump", "show_registers"]
+__all__ = [
+    "DumpOption",
+    "MemoryOption",
+    "check_dump",
+    "show_hazards",
+    "show_registers",
+]
+
+#: More hazards than anybody reads; all are in the JSON.
+_MOST_HAZARDS = 20
 
 
 def _dumped(dump: Any) -> list[Path]:
@@ -49,6 +61,14 @@ def check_dump(dump: tuple[int, int, Path] | None, size: int) -> None:
         raise UserError(
             f"--dump {address} {count}: the bytes must be within 0 to {size:#x}, the memory's end"
         )
+
+
+def show_hazards(program: Program, hazards: Sequence[Hazard]) -> None:
+    """Print a line for each hazard on standard error; beyond the first twenty how many more."""
+    for hazard in hazards[:_MOST_HAZARDS]:
+        warn(f"hazard: {hazard.describe(program.source)}")
+    if len(hazards) > _MOST_HAZARDS:
+        warn(f"hazard: {len(hazards) - _MOST_HAZARDS} more")
 
 
 def show_registers(registers: Sequence[int]) -> None:

@@ -1,7 +1,8 @@
 """Options that several commands share, and what parameters that name files declare.
 
 Every parameter that names a file or folder has one of the callbacks :func:`reading`,
-:func:`writing` and :func:`filling`: so all files of a call are checked before its work.
+:func:`writing`, :func:`drawing` and :func:`filling`: so all files of a call are checked before its
+work.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,13 +11,16 @@ from typing import Annotated, Any
 
 import typer
 
+from isa.extras import need
+from isa.picture import SUFFIXES
+
 from ..file_arguments import FileArguments
 
 __all__ = [
-    "PICTURES",
     "JsonOption",
     "OutputDirectory",
     "PresetOption",
+    "drawing",
     "file_arguments",
     "filling",
     "liberty_files",
@@ -24,8 +28,6 @@ __all__ = [
     "writing",
 ]
 
-#: Endings of pictures that are drawn.
-PICTURES = (".png",)
 
 #: How a target begins that is a Liberty file; synth.asic is not imported for it.
 _LIBERTY = "liberty:"
@@ -78,6 +80,16 @@ def writing(*endings: str, paths: Callable[[Any], Iterable[Path]] = _paths) -> C
     """A parameter's callback for files that the command writes, whose names end in one of
     ``endings``, if there are any; ``paths`` as for :func:`reading`."""
     return _each(lambda files, path, role: files.writes(path, role, endings), paths)
+
+
+def drawing() -> Callable[..., Any]:
+    """A parameter's callback for a picture that the command draws, PNG or SVG by its ending."""
+
+    def declare(files: FileArguments, path: Path, role: str) -> None:
+        files.writes(path, role, SUFFIXES)
+        need("matplotlib", "pictures")
+
+    return _each(declare, _paths)
 
 
 def filling(

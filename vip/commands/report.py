@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from isa.extras import need
 from isa.files import write_atomically
+from isa.picture import SUFFIXES
 from soc.presets import preset
 from synth.devices import DEVICES, find_device
 
@@ -18,7 +20,7 @@ from .options import PresetOption, filling
 __all__ = ["report"]
 
 _PAGE = "index.html"
-_FILES = (_PAGE, *(f"{name}.png" for name in FIGURES))
+_FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
 
 
 def report(
@@ -38,11 +40,13 @@ def report(
 ) -> None:
     """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
 
-    The page, index.html, needs no other file; the figures stand beside it too. It takes some ten
-    minutes the first time; finished units are kept.
+    The page, index.html, needs no other file; the figures stand beside it too, as PNG and SVG. It
+    takes some ten minutes the first time; finished units are kept.
 
     Example: vip report build/report --device ecp5-85k
     """
+    need("matplotlib", "pictures")
+    need("skimage", "photographs")
     for name in device or ():
         find_device(name)
     with steps("report") as step:
@@ -54,9 +58,10 @@ def report(
             jobs=jobs,
             step=step,
         )
-    figures = {name: draw(found) for name, draw in FIGURES.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    for name, png in figures.items():
-        write_atomically(folder / f"{name}.png", png)
+    for name, draw in FIGURES.items():
+        for suffix in SUFFIXES:
+            draw(found, folder / f"{name}{suffix}")
+    figures = {name: (folder / f"{name}.png").read_bytes() for name in FIGURES}
     write_atomically(folder / _PAGE, page(found, figures).encode())
     console.print(f"written to {folder / 'index.html'}")

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from hdl.config import PeConfig
+from isa.files import read_bytes
 from sim_tb.cosim import MemoryBehaviour
 from sim_tb.trim_check import ProgramFaultError, Workload, check_trimmed
 from soc.configuration_file import configuration_text
@@ -31,16 +31,19 @@ from ..trim_report import Checked, show_trim, sound, trim_json
 from ..trimming import Observed, observe
 from .assembly import read_program
 from .options import (
-    PICTURES,
     JsonOption,
     OutputDirectory,
     PresetOption,
+    drawing,
     file_arguments,
     reading,
-    writing,
 )
 
 __all__ = ["compare_areas", "trim"]
+
+
+#: Bytes that a file for --memory may have.
+_MEMORY_BYTES = 1 << 28
 
 
 def compare_areas(full: PeConfig, trimmed: PeConfig) -> dict[str, AreaComparison]:
@@ -216,8 +219,8 @@ def trim(
         Path | None,
         typer.Option(
             help="Draw instructions by unit and type.",
-            metavar="FILE.png",
-            callback=writing(*PICTURES),
+            metavar="FILE",
+            callback=drawing(),
         ),
     ] = None,
     json: JsonOption = None,
@@ -242,6 +245,7 @@ def trim(
         raise UserError("a program is given twice")
     memories = _memories(programs, memory or [], file_arguments(context))
     full = preset(preset_name)
+    most = min(1 << full.address_bits, _MEMORY_BYTES)
     loaded = {path: read_program(path) for path in programs}
     given = [Profile.load(path) for path in profile or []]
     profiles = [] if proved else given
@@ -249,14 +253,14 @@ def trim(
     for path, files in memories.items():
         if not files:
             console.print(
-                escape(f"{path.name}: no --memory, so only proofs count; it runs on zeros"),
+                f"{path.name}: no --memory, so only proofs count; it runs on zeros",
                 style="dim",
             )
         contents: list[Path | None] = [*files] or [None]
         for file in contents:
             work = Workload(
                 program=loaded[path],
-                contents=b"" if file is None else file.read_bytes(),
+                contents=b"" if file is None else read_bytes(file, most),
                 parameters=parameters,
                 memory=MemoryBehaviour(latency=latency),
                 max_cycles=max_cycles,
@@ -293,7 +297,7 @@ def trim(
     numbers = trim_json(cut, checks, areas)
     show_trim(cut, checks, areas)
     for reason in reasons:
-        console.print(escape(reason))
+        console.print(reason)
     if not sound(checks):
         write_json(json, numbers)
         raise UserError("the trimmed engine does not do what the full one does")

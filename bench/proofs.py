@@ -1,0 +1,52 @@
+"""Benchmark of proofs: that engines trimmed to applications do what the full one does."""
+
+import os
+from collections.abc import Iterator
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
+
+import synth.proof
+import synth.prove
+from isa.program import Program
+from sim_tb.applications import choose
+from soc.presets import preset
+from synth.prove import prove
+from synth.trim import trim
+from vip.commands.prove import DEFAULT
+from vip.errors import UserError
+
+from . import fingerprints
+from .measurement import Measurement, cpu_seconds
+
+__all__ = ["made_of_proofs", "proofs"]
+
+
+def _programs() -> dict[str, list[Program]]:
+    return {each.name: [work.program for work in each.workloads] for each in choose(DEFAULT)}
+
+
+def proofs() -> Iterator[Measurement]:
+    """Conditions and seconds of a processor of the proofs that ``vip prove`` makes, none of them
+    known from an earlier time."""
+    full = preset("pe")
+    for name, programs in _programs().items():
+        trimmed = trim(programs, full)
+        with TemporaryDirectory() as folder, patch.dict(os.environ, VIP_BUILD_DIR=folder):
+            before = cpu_seconds()
+            proof = prove(full, trimmed)
+            seconds = cpu_seconds() - before
+        if not proof.holds:
+            raise UserError(f"{name}: the proof fails; vip prove {name} says where")
+        key = name.replace("-", "_")
+        yield Measurement(f"{key}_conditions", proof.goals, "conditions", 0.0, True)
+        yield Measurement(f"{key}_cpu_seconds", seconds, "s", None)
+
+
+def made_of_proofs() -> dict[str, str]:
+    """The engine, the programs, and how proofs are set up."""
+    programs = [program for found in _programs().values() for program in found]
+    return {
+        "Verilog of pe": fingerprints.hardware(preset("pe")),
+        "programs": fingerprints.programs(programs),
+        "what is proved": fingerprints.code(synth.prove, *fingerprints.parts(synth.proof)),
+    }

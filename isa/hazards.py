@@ -1,0 +1,377 @@
+"""Hazards of the vector unit: uses of the scratchpad that no hardware holds back.
+
+The vector unit has no interlock (:mod:`isa.timing`), so a program keeps clear of its hazards by
+itself. :class:`HazardModel` follows the vector instructions, loads and stores that a program
+executes and says which of them come too early. It is the only model of the kind: kernels are built
+and checked with it, random programs are generated with it, and commands report what it finds.
+
+Time is counted in *beats*, as if each vector instruction followed the one before without a gap. The
+vector unit can only wait longer than that, so distances between beats are lower bounds. A load or
+store is taken to issue as early as it can: when the vector unit takes the instruction before it, so
+that the instruction :data:`isa.timing.VECTOR_HELD` places before that one has just read its last
+operand. What is closer than the contract allows in this worst case is a :class:`Hazard`, whether or
+not it shows in a run.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from .operations import Operation, ProcessorState
+from .program import SourceLine
+from .simulator import Observer
+from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
+from .timing import VECTOR_HELD, VECTOR_LATENCY
+from .vector_operation import Extents, Span, VectorOperation, overlap
+
+__all__ = ["Hazard", "HazardKind", "HazardLog", "HazardModel"]
+
+
+class HazardKind(StrEnum):
+    """What comes too early."""
+
+    #: A vector instruction reads a result of another.
+    VECTOR_READ = "vector read"
+    #: A store reads a result.
+    STORE = "store"
+    #: A load overwrites what a vector instruction still has to read.
+    LOAD_OVER_OPERANDS = "load over operands"
+    #: A load overwrites what a vector instruction still has to write.
+    LOAD_OVER_RESULTS = "load over results"
+    #: A vector instruction overwrites an operand of its own that it still has to read.
+    OWN_OPERAND = "result over own operand"
+
+
+_DOES = {
+    HazardKind.VECTOR_READ: ("reads", "makes"),
+    HazardKind.STORE: ("reads", "makes"),
+    HazardKind.LOAD_OVER_OPERANDS: ("overwrites", "reads"),
+    HazardKind.LOAD_OVER_RESULTS: ("overwrites", "writes"),
+}
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """A use of the scratchpad that comes too early.
+
+    Attributes:
+        pc: instruction that comes too early (word address). key: its key in the instruction table.
+        what: the kind.
+        address: scratchpad byte concerned, the closest one.
+        other, other_key: the earlier instruction concerned; with ``OWN_OPERAND`` the same one.
+        distance: cycles between the two in the worst case; negative: the one that must come later
+            may come first. needed: cycles that the contract asks for. Both None with
+            ``OWN_OPERAND``.
+        times: how often it was met.
+    """
+
+    pc: int
+    key: str
+    what: HazardKind
+    address: int
+    other: int
+    other_key: str
+    distance: int | None
+    needed: int | None
+    times: int = 1
+
+    def describe(self, source: Mapping[int, SourceLine] | None = None) -> str:
+        """One line for a person.
+
+        Parameters:
+            source: word address -> line of assembly, as far as known.
+        """
+        lines = source or {}
+
+        def place(pc: int) -> str:
+            line = lines.get(pc)
+            return f"word {pc}" if line is None else f"word {pc} ({line.file}:{line.line})"
+
+        count = "" if self.times == 1 else f" ({self.times} times)"
+        head = f"{self.key} at {place(self.pc)}"
+        if self.what is HazardKind.OWN_OPERAND:
+            return (
+                f"{head} writes scratchpad byte {self.address:#x}, an operand that it still has "
+                f"to read{count}"
+            )
+        does, did = _DOES[self.what]
+        return (
+            f"{head} {does} scratchpad byte {self.address:#x}, which {self.other_key} at "
+            f"{place(self.other)} {did}: distance {self.distance} cycles, {self.needed} "
+            f"needed{count}"
+        )
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def report(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {**asdict(self), "what": str(self.what)}
+
+
+class _Issued(NamedTuple):
+    """A vector instruction on its way.
+
+    Attributes:
+        pc: where it stands. start, end: its result. base, last: its first and last beat.
+    """
+
+    pc: int
+    operation: VectorOperation
+    extents: Extents
+    start: int
+    end: int
+    base: int
+    last: int
+
+
+class HazardModel:
+    """What is on its way in the vector unit, in the worst case; see the module's text.
+
+    The ``before`` methods say which hazards an instruction would meet if it were issued now; they
+    change nothing. A hazard names the closest byte.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0
+        # Ends of the last instructions; all but the first may still be in the vector unit.
+        self._ends: tuple[int, ...] = (0,) * (VECTOR_HELD + 1)
+        # Those whose results may be missing, and those whose operands may be unread.
+        self._results: list[_Issued] = []
+        self._held: deque[_Issued] = deque(maxlen=VECTOR_HELD)
+
+    def drained(self) -> None:
+        """A ``v.drain`` has been executed."""
+        self._now += VECTOR_LATENCY
+        self._ends = (self._now,) * (VECTOR_HELD + 1)
+        self._results.clear()
+        self._held.clear()
+
+    def issued(self, operation: VectorOperation, pc: int = 0) -> None:
+        """``operation``, which stands at word ``pc``, has been issued."""
+        base, touched, start = self._now, operation.extents, operation.result
+        self._now = end = base + touched.beats
+        self._ends = (*self._ends[1:], end)
+        ready = self._ends[0] - VECTOR_LATENCY
+        entry = _Issued(pc, operation, touched, start, start + touched.result, base, end - 1)
+        self._results = [earlier for earlier in self._results if earlier.last > ready]
+        self._results.append(entry)
+        self._held.append(entry)
+
+    def before_vector(self, operation: VectorOperation, pc: int = 0) -> list[Hazard]:
+        """Hazards of a vector instruction at word ``pc``: results that it would read too early, for
+        each operand at most one of each instruction that makes them. Overlaps of its own operands
+        are not among them (:attr:`isa.vector_operation.VectorOperation.reads_itself`)."""
+        found: list[Hazard] = []
+        now, touched = self._now, operation.extents
+        ready = now - VECTOR_LATENCY
+        places = (operation.first, operation.second)
+        operands = [
+            (number, start, start + size)
+            for number, (start, size) in enumerate(zip(places, touched.operands, strict=False))
+        ]
+        for issued in self._results:
+            if issued.last <= ready:
+                continue
+            for number, start, end in operands:
+                if start >= issued.end or end <= issued.start:
+                    continue
+                low, high = max(start, issued.start), min(end, issued.end)
+                read, made = touched.read_beats[number], issued.extents.result_beats
+                since = now - issued.base
+                # Beats ascend, so this is a bound; it is enough for most.
+                bound = since + read[low - start] - made[high - issued.start - 1]
+                if bound >= VECTOR_LATENCY:
+                    continue
+                distances = (
+                    since
+                    + read[low - start : high - start]
+                    - made[low - issued.start : high - issued.start]
+                )
+                at = int(distances.argmin())
+                if distances[at] < VECTOR_LATENCY:
+                    closest = (int(distances[at]), low + at)
+                    kind = HazardKind.VECTOR_READ
+                    found.append(_hazard(kind, operation.row, pc, issued, closest, VECTOR_LATENCY))
+        return found
+
+    def before_store(self, row: Instruction, source: Span, pc: int = 0) -> list[Hazard]:
+        """Hazards of a store ``row`` of ``source`` at word ``pc``."""
+        return self._unfinished(HazardKind.STORE, row, source, pc)
+
+    def before_load(self, row: Instruction, target: Span, pc: int = 0) -> list[Hazard]:
+        """Hazards of a load ``row`` to ``target`` at word ``pc``."""
+        found: list[Hazard] = []
+        for issued in self._held:
+            _, *operands = issued.operation.spans
+            for number, span in enumerate(operands):
+                if overlap(span, target):
+                    # The closest byte is the one that is read last.
+                    _, high = _common(span, target)
+                    read = issued.base + issued.extents.last_read_beats[number]
+                    closest = (self._ends[0] - int(read[high - 1 - span.start]), high - 1)
+                    kind = HazardKind.LOAD_OVER_OPERANDS
+                    found.append(_hazard(kind, row, pc, issued, closest, 1))
+        return found + self._unfinished(HazardKind.LOAD_OVER_RESULTS, row, target, pc)
+
+    def _unfinished(self, kind: HazardKind, row: Instruction, span: Span, pc: int) -> list[Hazard]:
+        """Hazards of a load or store that needs the results in ``span`` to be there."""
+        if not span.size:
+            return []
+        earliest = self._ends[0]
+        found = []
+        start, end = span.start, span.start + span.size
+        for issued in self._results:
+            if start >= issued.end or end <= issued.start:
+                continue
+            high = min(end, issued.end)
+            # The closest byte is the one that is made last.
+            made = issued.base + int(issued.extents.result_beats[high - 1 - issued.start])
+            if earliest - made < VECTOR_LATENCY:
+                closest = (earliest - made, high - 1)
+                found.append(_hazard(kind, row, pc, issued, closest, VECTOR_LATENCY))
+        return found
+
+
+def _common(a: Span, b: Span) -> tuple[int, int]:
+    """First byte that belongs to both, and the one after the last."""
+    return max(a.start, b.start), min(a.start + a.size, b.start + b.size)
+
+
+def _hazard(
+    kind: HazardKind,
+    row: Instruction,
+    pc: int,
+    issued: _Issued,
+    closest: tuple[int, int],
+    needed: int,
+) -> Hazard:
+    distance, address = closest
+    other = issued.operation.row.key
+    return Hazard(pc, row.key, kind, address, issued.pc, other, distance, needed)
+
+
+class HazardLog:
+    """Collects the hazards of a run.
+
+    Its :meth:`observer` makes a simulator show it every instruction concerned; or call
+    :meth:`vector`, :meth:`transfer` and :meth:`drained` for each that is executed, in order.
+    """
+
+    def __init__(self) -> None:
+        self.model = HazardModel()
+        self._found: dict[tuple[int, HazardKind], Hazard] = {}
+
+    @property
+    def hazards(self) -> list[Hazard]:
+        """Those found, in the order in which they were met: for each instruction and kind one, with
+        the smallest distance."""
+        return list(self._found.values())
+
+    def _add(self, hazards: Sequence[Hazard]) -> None:
+        # Of several of a kind that one execution meets, the closest counts.
+        for hazard in {each.what: each for each in sorted(hazards, key=_closeness)}.values():
+            at = (hazard.pc, hazard.what)
+            known = self._found.get(at)
+            if known is None:
+                self._found[at] = hazard
+                continue
+            closer = _closeness(hazard) > _closeness(known)
+            self._found[at] = replace(hazard if closer else known, times=known.times + 1)
+
+    def drained(self) -> None:
+        """A ``v.drain`` was executed."""
+        self.model.drained()
+
+    def vector(self, operation: VectorOperation, pc: int) -> None:
+        """``operation`` at word ``pc`` was executed."""
+        if found := self.model.before_vector(operation, pc):
+            self._add(found)
+        if _may_read_itself(operation) and operation.reads_itself:
+            self._add([_own_operand(operation, pc)])
+        self.model.issued(operation, pc)
+
+    def transfer(self, row: Instruction, scratchpad: int, length: int, pc: int) -> None:
+        """A load or store of ``length`` bytes at ``scratchpad`` was executed; ``row`` says
+        which."""
+        if length:
+            load = row.opcode == Opcode.LD_SRAM
+            before = self.model.before_load if load else self.model.before_store
+            if found := before(row, Span(scratchpad, length), pc):
+                self._add(found)
+
+    def observer(self) -> Observer:
+        """An observer for one :class:`isa.simulator.Simulator`, from its launch on."""
+
+        def observe(
+            state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
+        ) -> Operation:
+            if row.unit is Unit.VECTOR:
+                return self._observed_vector(state, row, word, address, operation)
+            if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
+                return self._observed_transfer(state, row, word, address, operation)
+            if row.opcode == Opcode.DRAIN:
+                return _then(operation, self.drained)
+            return operation
+
+        return observe
+
+    def _observed_vector(
+        self, state: ProcessorState, row: Instruction, word: int, pc: int, operation: Operation
+    ) -> Operation:
+        registers, note = state.registers, self.vector
+        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+
+        def observed() -> int:
+            following = operation()
+            result, first, second = registers[a], registers[b], registers[c]
+            note(VectorOperation(row, result, first, second, state.vl, state.mr), pc)
+            return following
+
+        return observed
+
+    def _observed_transfer(
+        self, state: ProcessorState, row: Instruction, word: int, pc: int, operation: Operation
+    ) -> Operation:
+        assert row.width is not None
+        registers, width = state.registers, row.width.bytes
+        field = FIELD_A if row.opcode == Opcode.LD_SRAM else FIELD_B
+        pad, c = field.extract(word), FIELD_C.extract(word)
+        return _then(
+            operation, lambda: self.transfer(row, registers[pad], registers[c] * width, pc)
+        )
+
+
+def _closeness(hazard: Hazard) -> int:
+    return -(hazard.distance or 0)
+
+
+def _then(operation: Operation, note: Callable[[], None]) -> Operation:
+    """``operation``, and if it does not fault, ``note`` after it."""
+
+    def observed() -> int:
+        following = operation()
+        note()
+        return following
+
+    return observed
+
+
+def _may_read_itself(operation: VectorOperation) -> bool:
+    """A quick bound of :attr:`isa.vector_operation.VectorOperation.reads_itself`."""
+    start, touched = operation.result, operation.extents
+    end = start + touched.result
+    first, sizes = operation.first, touched.operands
+    if first != start and first < end and start < first + sizes[0]:
+        return True
+    second = operation.second
+    return len(sizes) > 1 and second < end and start < second + sizes[1]
+
+
+def _own_operand(operation: VectorOperation, pc: int) -> Hazard:
+    result, *operands = operation.spans
+    address = min(_common(result, span)[0] for span in operands if overlap(result, span))
+    key = operation.row.key
+    return Hazard(pc, key, HazardKind.OWN_OPERAND, address, pc, key, None, None)

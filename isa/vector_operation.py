@@ -1,0 +1,149 @@
+"""Which bytes of the scratchpad a vector instruction reads and writes, and in which beats.
+
+Extents follow from the roles of the operands in the instruction table, beats from
+:mod:`isa.timing`.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .table import Instruction, Role
+from .timing import WORD_BYTES, beats, passes, row_beats
+
+__all__ = ["Extents", "Span", "VectorOperation", "extents", "overlap"]
+
+
+class Span(NamedTuple):
+    """Scratchpad bytes ``start .. start + size``."""
+
+    start: int
+    size: int
+
+    @property
+    def slice(self) -> slice:
+        """The same, to index an array of bytes."""
+        return slice(self.start, self.start + self.size)
+
+
+def overlap(a: Span, b: Span) -> bool:
+    """Whether a byte belongs to both."""
+    return max(a.start, b.start) < min(a.start + a.size, b.start + b.size)
+
+
+class Extents:
+    """What a vector instruction touches under given settings, without its addresses.
+
+    Parameters:
+        row: of the instruction table. vl, mr: settings.
+
+    Attributes:
+        result: bytes of the result. operands: bytes of each operand that is read, in order.
+        beats: cycles in the vector unit.
+    """
+
+    def __init__(self, row: Instruction, vl: int, mr: int) -> None:
+        assert row.width is not None
+        self.row, self.vl, self.mr = row, vl, mr
+        size = row.width.bytes
+        of_role = {
+            Role.MATRIX_ADDRESS: mr * vl * size,
+            Role.VECTOR_ADDRESS: vl * size,
+            Role.ELEMENT_ADDRESS: size,
+        }
+        self.result = size * (vl if row.reduction is None else mr)
+        self.operands = tuple(
+            of_role[operand.role] for operand in row.operands if operand.role in of_role
+        )
+        self.beats = beats(row, vl, mr)
+
+    def _of_words(self, size: int) -> NDArray[np.int64]:
+        """The beat of a row that first reads each of its first ``size`` bytes."""
+        return np.arange(size) // WORD_BYTES * passes(self.row)
+
+    @cached_property
+    def read_beats(self) -> tuple[NDArray[np.int64], ...]:
+        """For each operand, the beat that first reads each of its bytes; ascending."""
+        found = [self._of_words(size) for size in self.operands]
+        if self.row.reduction is not None:
+            row = self._of_words(self.operands[0] // self.mr)
+            starts = np.arange(self.mr) * row_beats(self.row, self.vl)
+            found[0] = (starts[:, None] + row[None, :]).ravel()
+        return tuple(found)
+
+    @cached_property
+    def last_read_beats(self) -> tuple[NDArray[np.int64], ...]:
+        """For each operand, the beat that last reads each of its bytes; ascending."""
+        first, *rest = self.read_beats
+        rows = 1 if self.row.reduction is None else self.mr
+        last = (rows - 1) * row_beats(self.row, self.vl)
+        return (first, *(times + last for times in rest))
+
+    @cached_property
+    def result_beats(self) -> NDArray[np.int64]:
+        """The beat that completes each byte of the result; ascending."""
+        assert self.row.width is not None
+        if self.row.reduction is not None:
+            ends = (np.arange(self.mr) + 1) * row_beats(self.row, self.vl) - 1
+            return np.repeat(ends, self.row.width.bytes)
+        return self._of_words(self.result) + passes(self.row) - 1
+
+
+_EXTENTS: dict[tuple[str, int, int], Extents] = {}
+
+
+def extents(row: Instruction, vl: int, mr: int) -> Extents:
+    """What the vector instruction ``row`` touches with ``vl`` elements and ``mr`` rows."""
+    # Kept by key: hashing a whole row of the table takes longer than all of this.
+    at = (row.key, vl, mr)
+    if (found := _EXTENTS.get(at)) is None:
+        found = _EXTENTS[at] = Extents(row, vl, mr)
+    return found
+
+
+class VectorOperation(NamedTuple):
+    """A vector instruction with its operands' addresses and the settings in force.
+
+    Attributes:
+        row: of the instruction table. result, first, second: scratchpad addresses; ``second``
+            means nothing to an instruction that reads one operand. vl, mr: settings.
+    """
+
+    row: Instruction
+    result: int
+    first: int
+    second: int
+    vl: int
+    mr: int
+
+    @property
+    def extents(self) -> Extents:
+        """What it touches, without its addresses."""
+        return extents(self.row, self.vl, self.mr)
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Result, first operand and, if the instruction reads it, second operand."""
+        sizes = self.extents
+        places = (self.first, self.second)
+        operands = (Span(*span) for span in zip(places, sizes.operands, strict=False))
+        return (Span(self.result, sizes.result), *operands)
+
+    @property
+    def reads_itself(self) -> bool:
+        """Whether the result overwrites operands that are still to be read.
+
+        An element may replace the very element that it is made from. The results of a matrix may
+        start where it starts: result i lies in rows up to i, which have been read by then.
+        """
+        result, *operands = self.spans
+        if self.row.reduction is not None:
+            replaced = [self.result == self.first, False]
+        else:
+            replaced = [operand == result for operand in operands]
+        return any(
+            overlap(result, operand) and not same
+            for operand, same in zip(operands, replaced, strict=False)
+        )

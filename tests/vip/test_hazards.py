@@ -1,0 +1,119 @@
+"""Programs that break timing rules: ``vip run`` reports, ``vip cosim program`` compares."""
+
+import json
+
+import numpy as np
+import pytest
+
+from isa.manual_examples import EARLY_STORE, SAFE_STORE
+
+#: Scratchpad bytes 256 .. 288, stored to 256 .. 288 of memory.
+HAZARD = (
+    "st.sram[16] at word 7 (early.s:8) reads scratchpad byte 0x11f, which v.v.add[16] at word 6 "
+    "(early.s:7) makes: distance -3 cycles, 12 needed"
+)
+
+
+@pytest.fixture
+def programs(tmp_path):
+    """A folder with the manual's programs, and inputs for them."""
+    (tmp_path / "early.s").write_text(EARLY_STORE)
+    (tmp_path / "safe.s").write_text(SAFE_STORE)
+    inputs = np.arange(1, 17, dtype="<i2") * 1000
+    (tmp_path / "inputs.bin").write_bytes(inputs.tobytes())
+    return inputs * 2
+
+
+def test_the_simulator_reports_the_wrong_program(vip, programs, tmp_path):
+    code, _, error = vip(
+        "run", "early.s", "--memory", "inputs.bin", "--dump", 256, 32, "out.bin", "--json", "r.json"
+    )
+    assert code == 1
+    assert error == f"vip: hazard: {HAZARD}\n"
+    # What it computes is right all the same, which is why the check is needed.
+    assert (np.fromfile(tmp_path / "out.bin", "<i2") == programs).all()
+    (found,) = json.loads((tmp_path / "r.json").read_text())["hazards"]
+    assert found == {
+        "pc": 7,
+        "key": "st.sram[16]",
+        "what": "store",
+        "address": 287,
+        "other": 6,
+        "other_key": "v.v.add[16]",
+        "distance": -3,
+        "needed": 12,
+        "times": 1,
+    }
+
+
+def test_the_check_can_be_left_out(vip, programs, tmp_path):
+    code, _, error = vip("run", "early.s", "--no-hazards", "--json", "r.json")
+    assert (code, error) == (0, "")
+    assert json.loads((tmp_path / "r.json").read_text())["hazards"] is None
+
+
+def test_the_right_program_has_no_hazard(vip, programs, tmp_path):
+    code, _, error = vip("run", "safe.s", "--profile", "p.json", "--json", "r.json")
+    assert (code, error) == (0, "")
+    assert json.loads((tmp_path / "r.json").read_text())["hazards"] == []
+
+
+def test_a_program_without_source_lines_gets_words(vip, programs):
+    assert vip("asm", "early.s")[0] == 0
+    assert vip("disasm", "early.vip", "-o", "plain.s")[0] == 0
+    code, _, error = vip("run", "plain.s")
+    assert code == 1
+    assert "at word 7 (plain.s:" in error
+
+
+def test_many_hazards_get_twenty_lines(vip, tmp_path):
+    pair = "v.v.add [64-bit] r12, r11, r11\nst.sram [64-bit] r5, r12, r10\n"
+    source = "mov r10, #1\nset.vl r10\nmov r11, #8\nmov r12, #16\n" + 23 * pair + "halt\n"
+    (tmp_path / "many.s").write_text(source)
+    code, _, error = vip("run", "many.s")
+    assert code == 1
+    assert error.count("\n") == 21
+    assert error.endswith("vip: hazard: 3 more\n")
+
+
+def test_the_verilog_differs_for_the_wrong_program_alone(vip, programs, tmp_path):
+    arguments = ("--memory", "inputs.bin", "--json", "r.json", "--dump", 256, 32, "out.bin")
+    code, _, error = vip("cosim", "program", "early.s", *arguments)
+    assert code == 1
+    hazard, difference = error.splitlines()
+    assert hazard == f"vip: hazard: {HAZARD}"
+    assert difference.startswith(
+        "vip: early.s: the engine differs from the simulator: memory at 0x1"
+    )
+    assert "bytes differ)" in difference
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["match"] is False
+    assert len(report["differences"]) == 1
+    assert (np.fromfile(tmp_path / "out.bin", "<i2") != programs).any()
+
+    code, _, error = vip("cosim", "program", "early.s", "--no-compare", *arguments)
+    assert (code, error) == (0, "")
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert (report["match"], report["differences"], report["hazards"]) == (None, None, None)
+
+    code, out, error = vip("cosim", "program", "safe.s", *arguments)
+    assert (code, error) == (0, "")
+    assert "equal to the simulator" in out
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert (report["match"], report["differences"], report["hazards"]) == (True, [], [])
+    assert (np.fromfile(tmp_path / "out.bin", "<i2") == programs).all()
+
+
+def test_a_fault_is_compared_too(vip, tmp_path):
+    (tmp_path / "fault.s").write_text("mov r1, #7\nst.reg [64-bit] r1, r1\nhalt\n")
+    code, _, error = vip("cosim", "program", "fault.s", "--json", "r.json")
+    assert code == 2
+    assert "MISALIGNED at word 1" in error
+    assert json.loads((tmp_path / "r.json").read_text())["match"] is True
+
+
+def test_a_chip_is_not_compared(vip, tmp_path):
+    (tmp_path / "s.s").write_text("halt\n")
+    code, _, error = vip("cosim", "program", "s.s", "--preset", "tiny", "--compare")
+    assert code == 2
+    assert "--compare can't be used: preset 'tiny' is a chip" in error
