@@ -76,7 +76,7 @@ class AssemblyError(VipError):
 
     def __str__(self) -> str:
         if not self.line:
-            return f"{self.file}: {self.message}"
+            return printable(f"{self.file}: {self.message}")
         where = printable(f"{self.file}:{self.line}:{self.column}")
         message = clipped(printable(self.message), _MESSAGE_CHARACTERS)
         text, before = self._excerpt()

@@ -234,6 +234,8 @@ def read_library(path: Path) -> CellLibrary:
         raise LibertyError(f"can't read {path}: {error.strerror or error}") from error
     except LibertyError as error:
         raise LibertyError(f"{path}: {error}") from error
+    except RecursionError:
+        raise LibertyError(f"{path}: its groups are nested too deeply") from None
 
 
 def _number(text: str, what: str) -> float:

@@ -17,7 +17,7 @@ class LibertyError(SynthesisError):
 _REPEATED = "fanout_length"
 
 # Comments and continued lines are blanks. A word may be a number, a name or a string.
-_BLANK = re.compile(r"(?:\s|\\\r?\n|/\*.*?\*/|//[^\n]*)+", re.DOTALL)
+_BLANK = re.compile(r"(?:\s|\\\r?\n|/\*.*?(?:\*/|\Z)|//[^\n]*)+", re.DOTALL)
 _WORD = re.compile(r'"([^"]*)"|([^\s(){};:,"]+)|([(){};:,])')
 
 

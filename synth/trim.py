@@ -23,7 +23,7 @@ from .needs import Needs, needed, union
 from .profile import Profile, program_digest
 from .values import Launch, analyse
 
-__all__ = ["AreaComparison", "TrimReport", "compare_area", "report", "trim"]
+__all__ = ["AreaComparison", "TrimReport", "check_reason", "compare_area", "report", "trim"]
 
 _MIN_REGISTERS = 8
 _MIN_WORDS = 16
@@ -241,11 +241,10 @@ class TrimReport:
         Raises:
             TrimError: there is no such instruction or unit.
         """
+        check_reason(key)
         for unit in Unit:
             if key == unit.value:
                 return self.why_unit(unit)
-        if key not in BY_KEY:
-            raise TrimError(f"there is no instruction {key!r}, nor a unit of that name")
         places = self.needs.uses.get(key)
         if places:
             count = f"{len(places)} words, the first is" if len(places) > 1 else "one word,"
@@ -275,6 +274,16 @@ class TrimReport:
             "bounds": {bound.name: bound.to_json() for bound in self.bounds},
             "exact": self.exact,
         }
+
+
+def check_reason(key: str) -> None:
+    """Refuse what :meth:`TrimReport.why` can't explain.
+
+    Raises:
+        TrimError: ``key`` is neither an instruction nor a functional unit.
+    """
+    if key not in BY_KEY and all(key != unit.value for unit in Unit):
+        raise TrimError(f"there is no instruction {key!r}, nor a unit of that name")
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,56 @@
 """Division of a processing engine into the units that reports list."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry
 
-__all__ = ["OPENED", "OTHER", "Unit", "closure", "memories", "units"]
+from .errors import SynthesisError
+
+__all__ = ["NAMES", "OPENED", "OTHER", "Unit", "check_units", "closure", "memories", "units"]
 
 #: Name of the row of what connects the units.
 OTHER = "other"
 
 #: Modules whose parts are units themselves, as in thesis Table 7.4.
 OPENED = ("vector_unit",)
+
+
+#: Names of all units that an engine may have, so that others are refused before it is elaborated; a
+#: test holds them against the engines of all presets.
+NAMES = (
+    "sequencer",
+    "fetch",
+    "decode",
+    "operands",
+    "issue",
+    "dispatch",
+    "arc",
+    "register_file",
+    "scalar",
+    "vector_control",
+    "vector_vertical",
+    "vector_horizontal",
+    "vector_finish",
+    "vector_logistic",
+    "load_store",
+    "scratchpad",
+    "counters",
+    OTHER,
+)
+
+
+def check_units(names: Iterable[str]) -> None:
+    """Refuse names that no unit of any engine has.
+
+    Raises:
+        SynthesisError: one of ``names`` is none of :data:`NAMES` or :data:`OPENED`.
+    """
+    for name in names:
+        if name not in (*NAMES, *OPENED):
+            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(NAMES)}")
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,16 @@ _NUMBER_CHARACTERS = 160
 
 
 def read_program(path: Path) -> Program:
-    """A program file, or assembly (``.s``, ``.asm``) that is assembled on the way."""
-    if path.suffix in (".s", ".asm"):
-        return assemble_file(path)
-    return Program.load(path)
+    """A program file, or assembly (``.s``, ``.asm``) that is assembled on the way.
+
+    Raises:
+        VipError: it can't be read or used, or there is no instruction in it.
+    """
+    assembly = path.suffix in (".s", ".asm")
+    program = assemble_file(path) if assembly else Program.load(path)
+    if not program.words:
+        raise UserError(f"{path}: there is no instruction in it")
+    return program
 
 
 def _constants(given: list[str]) -> dict[str, int]:

@@ -47,7 +47,7 @@ def generate(
     """
     if file is not None and preset_name is not None:
         raise UserError("--config and --preset exclude each other")
-    name = preset_name or "pe"
+    name = "pe" if preset_name is None else preset_name
     config = any_preset(name) if file is None else read_configuration(file)
     if memories is not None:
         config = with_sram(config, memories)

@@ -13,6 +13,7 @@ from synth.devices import DEVICES, GRADES, is_device
 from synth.place import PlaceReport, place
 from synth.targets import DEFAULT_TARGETS, TARGETS
 from synth.thesis_area import beside_thesis
+from synth.units import check_units
 
 from ..console import console, units_done
 from ..errors import UserError
@@ -160,6 +161,7 @@ def synth(
             cells = (NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH")
             known = ", ".join((*TARGETS, *cells, *DEVICES))
             raise UserError(f"unknown target or device {name!r}; there are: {known}")
+    check_units(unit or ())
     report: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
     for name in target or DEFAULT_TARGETS:

@@ -19,7 +19,7 @@ from synth.histogram import draw_types
 from synth.profile import Profile
 from synth.prove import prove as prove_trimmed
 from synth.targets import DEFAULT_TARGETS
-from synth.trim import AreaComparison, TrimReport, compare_area, report
+from synth.trim import AreaComparison, TrimReport, check_reason, compare_area, report
 
 from ..console import console, steps, tally, units_done
 from ..errors import UserError
@@ -160,7 +160,12 @@ def trim(
     ] = 0,
     address_bits: Annotated[
         int | None,
-        typer.Option(help="Address bits of the memory (default: as needed).", metavar="BITS"),
+        typer.Option(
+            help="Address bits of the memory (default: as needed).",
+            min=12,
+            max=40,
+            metavar="BITS",
+        ),
     ] = None,
     proved: Annotated[
         bool,
@@ -243,8 +248,16 @@ def trim(
         raise UserError("--proved and --tight exclude each other")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
+    if rom and len(programs) > 1:
+        raise UserError("--rom bakes in one program; there are several")
+    for key in why or []:
+        check_reason(key)
     memories = _memories(programs, memory or [], file_arguments(context))
     full = preset(preset_name)
+    if address_bits is not None and address_bits > full.address_bits:
+        raise UserError(
+            f"--address-bits {address_bits}: preset {preset_name!r} has {full.address_bits}"
+        )
     most = min(1 << full.address_bits, _MEMORY_BYTES)
     loaded = {path: read_program(path) for path in programs}
     given = [Profile.load(path) for path in profile or []]

@@ -1,0 +1,1 @@
+"""Bad inputs of the command line, made at random from a seed, and what must hold for each."""

@@ -1,0 +1,160 @@
+"""The commands and their parameters as the command line knows them, and how to call each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+
+from soc.presets import PRESETS
+from synth.devices import DEVICES
+from synth.targets import TARGETS
+from vip.cli import app
+
+__all__ = ["Command", "Parameter", "commands"]
+
+#: Parameter that names a file to read -> its format, of one command or of all.
+_READ = {
+    "asm source": "assembly",
+    "disasm program": "program",
+    "run program": "assembly",
+    "cosim program program": "assembly",
+    "trim programs": "assembly",
+    "trim profile": "profile",
+    "power kernel": "assembly",
+    "memory": "memory",
+    "left": "picture",
+    "right": "picture",
+    "file": "configuration",
+    "corner": "liberty",
+}
+_PICTURES = {"picture", "plot", "roofline", "image", "figure"}
+_FOLDERS = {"generate output", "trim output", "demo output", "report folder"}
+
+#: Parameter -> names that it knows; any other is bad.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "preset_name": tuple(PRESETS),
+    "unit": ("scalar",),
+    "synth target": (*TARGETS, *DEVICES, "nangate45"),
+    "target": ("nangate45",),
+    "device": tuple(DEVICES),
+    "layer": ("fc8",),
+    "variant": ("open-page",),
+    "size": ("4x4",),
+    "only": ("bp",),
+    "why": ("halt",),
+    "fit": ("xc7vx690t", *DEVICES),
+    "what": ("bp",),
+    "memories": ("fpga", "macro", "behavioural"),
+    "define": ("SIZE=4",),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a command.
+
+    Attributes:
+        name: of the function's argument. flag: as typed; "" for a positional one.
+        kind: ``read``, ``write``, ``folder``, ``name``, ``int``, ``float``, ``switch``,
+            ``address``, ``dump`` or ``pair``.
+        detail: format of a file that is read; endings of one that is written.
+        least, most: of a number; None: no end.
+        known: names that are right.
+    """
+
+    name: str
+    flag: str
+    kind: str
+    required: bool
+    multiple: bool
+    detail: str = ""
+    least: float | None = None
+    most: float | None = None
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: what is typed for it, and its parameters."""
+
+    words: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def name(self) -> str:
+        """As the user knows it, without ``vip``."""
+        return " ".join(self.words)
+
+
+def _kind(words: str, found: Any) -> dict[str, Any]:
+    """Kind and detail of a parameter."""
+    name = found.name
+    annotation = found.type_descriptor.annotation
+    parts = {annotation, *get_args(annotation)}
+    exact = f"{words} {name}"
+    if getattr(found, "is_flag", False):
+        return {"kind": "switch"}
+    if name == "dump":
+        return {"kind": "dump"}
+    if name == "disparities":
+        return {"kind": "pair"}
+    if name == "parameters":
+        return {"kind": "address"}
+    if exact in _FOLDERS:
+        return {"kind": "folder"}
+    if exact in _READ or name in _READ:
+        if exact == "run profile":
+            return {"kind": "write"}
+        return {"kind": "read", "detail": _READ.get(exact) or _READ[name]}
+    if name == "trace":
+        return {"kind": "write", "detail": ".fst .vcd"}
+    if name in _PICTURES:
+        return {"kind": "write", "detail": ".png"}
+    if Path in parts:
+        return {"kind": "write"}
+    if exact in _NAMES or name in _NAMES:
+        return {"kind": "name", "known": _NAMES.get(exact) or _NAMES[name]}
+    for kind in (int, float):
+        if kind in parts:
+            return {"kind": kind.__name__, "least": found.min, "most": found.max}
+    raise AssertionError(f"vip {exact}: how to spoil this parameter is not said here")
+
+
+def _parameters(words: str, command: Any) -> Iterator[Parameter]:
+    for found in command.params:
+        if found.name == "help":
+            continue
+        positional = found.param_type_name == "argument"
+        yield Parameter(
+            name=found.name,
+            flag="" if positional else max(found.opts, key=len),
+            required=found.required,
+            multiple=bool(found.multiple) or found.nargs == -1,
+            **_kind(words, found),
+        )
+
+
+def _walk(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name in group.list_commands(None):
+        found = group.load(name) if hasattr(group, "load") else group.commands[name]
+        if hasattr(found, "list_commands"):
+            yield from _walk(found, (*words, name))
+        else:
+            yield (*words, name), found
+
+
+@cache
+def commands() -> tuple[Command, ...]:
+    """All commands.
+
+    Raises:
+        AssertionError: a parameter that is not of a kind which this generator can spoil.
+    """
+    found = []
+    for words, command in _walk(typer.main.get_group(app), ()):
+        if command.params:
+            found.append(Command(words, tuple(_parameters(" ".join(words), command))))
+    return tuple(found)

@@ -1,0 +1,265 @@
+"""Runs bad inputs, in this process or one of their own, and says what is wrong with the answer."""
+
+import gc
+import io
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from vip.cli import main
+
+from .cases import Case
+from .items import listing, make
+
+__all__ = ["MOST_BYTES", "MOST_SECONDS", "Answer", "Harness", "violations"]
+
+#: What a refusal may take.
+MOST_SECONDS = 10.0
+MOST_BYTES = 1 << 30
+#: Beyond this, wall-clock time, a call is given up: machines may be busy with other things.
+_GIVEN_UP_SECONDS = 60
+_BOX = re.compile(r"(Usage: .*)?╭─ Error ─.*╯\n", re.DOTALL)
+_CARET = re.compile(r"vip: [^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n")
+_LINE = re.compile(r"vip: [^\n]+\n")
+_MOST_CHARACTERS = 3_000
+
+
+class _Hang(BaseException):
+    """The call did not end; raised by the alarm."""
+
+
+@dataclass
+class Answer:
+    """What came of a call.
+
+    Attributes:
+        code: exit code; None: it did not end. err: standard error.
+        seconds: processor time. bytes: most memory at a time, 0 where that is not known.
+        changed: names of what was made, removed or changed in its folder.
+        left: names of temporary files and builds that it left.
+    """
+
+    code: int | None
+    err: str
+    seconds: float
+    bytes: int
+    changed: list[str]
+    left: list[str]
+
+
+def violations(answer: Answer) -> list[str]:
+    """What is wrong with the answer to a bad input."""
+    found = []
+    if answer.code is None:
+        found.append(f"does not end: {answer.err.strip()[-300:]}")
+    elif answer.code != 2:
+        found.append(f"exit code {answer.code}")
+    if "Traceback (most recent" in answer.err:
+        found.append(f"traceback: {answer.err.strip()[-600:]}")
+    elif answer.code is not None and not _is_refusal(answer.err):
+        found.append(f"no single line: {answer.err[:600]!r}")
+    if answer.seconds > MOST_SECONDS:
+        found.append(f"takes {answer.seconds:.1f} s")
+    if answer.bytes > MOST_BYTES:
+        found.append(f"takes {answer.bytes / 1e6:,.0f} MB")
+    if answer.changed:
+        found.append(f"changes {', '.join(map(repr, answer.changed))}")
+    if answer.left:
+        found.append(f"leaves {', '.join(answer.left)}")
+    return found
+
+
+def _is_refusal(err: str) -> bool:
+    """Whether ``err`` is one line, the assembler's caret or Typer's box."""
+    if _BOX.fullmatch(err):
+        return True
+    if len(err) > _MOST_CHARACTERS or not re.sub(r"[\n\t]", "", err).isprintable():
+        return False
+    return bool(_LINE.fullmatch(err) or _CARET.fullmatch(err))
+
+
+def _on_alarm(number: int, frame: FrameType | None) -> None:
+    raise _Hang("".join(traceback.format_stack(frame, limit=8)))
+
+
+class Harness:
+    """Folders for the calls; to be used in a ``with`` statement."""
+
+    def __init__(self) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix="vip-bad-inputs-"))
+        self._temporary = self._root / "tmp"
+        self._build = self._root / "build"
+        self._number = 0
+
+    def __enter__(self) -> "Harness":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _remove(self._root)
+
+    @contextmanager
+    def _folder(self, case: Case) -> Iterator[Path]:
+        """A new folder with what ``case`` needs, as the working directory."""
+        self._number += 1
+        folder = self._root / str(self._number)
+        folder.mkdir()
+        self._temporary.mkdir(exist_ok=True)
+        before = Path.cwd()
+        os.chdir(folder)
+        try:
+            # Links after what they link to.
+            for item in sorted(case.items, key=lambda item: "link" in item.kind):
+                make(item, folder)
+            yield folder
+        finally:
+            os.chdir(before)
+            _remove(folder)
+            _remove(self._temporary)
+            _remove(self._build)
+
+    def _left(self) -> list[str]:
+        """What is in the folder for temporary files, and builds that were begun."""
+        kept = [str(path.relative_to(self._root)) for path in self._temporary.rglob("*")]
+        return kept + [str(path.relative_to(self._root)) for path in self._build.rglob("*.*")]
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "COLUMNS": "120",
+            "TMPDIR": str(self._temporary),
+            "VIP_BUILD_DIR": str(self._build),
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+    def run(self, case: Case) -> Answer:
+        """Call ``case`` in this process."""
+        with self._folder(case) as folder, _settings(self._environment()):
+            before = listing(folder)
+            _reset_peak()
+            started = time.process_time()
+            code, err = _call(case.arguments)
+            seconds = time.process_time() - started
+            return Answer(
+                code, err, seconds, _peak(), _changes(before, listing(folder)), self._left()
+            )
+
+    def run_apart(self, case: Case) -> Answer:
+        """Call ``case`` in a process of its own, with limits on its memory."""
+        script = "from vip.cli import main; main()"
+        with self._folder(case) as folder:
+            before = listing(folder)
+            root = str(Path(__file__).parents[3])
+            process = subprocess.Popen(
+                [sys.executable, "-c", script, *map(os.fsencode, case.arguments)],
+                env={**os.environ, **self._environment(), "PYTHONPATH": root},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                preexec_fn=_limit,
+            )
+            try:
+                err = process.communicate(timeout=_GIVEN_UP_SECONDS)[1]
+                code: int | None = process.returncode
+            except subprocess.TimeoutExpired:
+                process.kill()
+                err, code = process.communicate()[1], None
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            text = err.decode(errors="replace")
+            peak = used.ru_maxrss * 1024
+            return Answer(code, text, 0, peak, _changes(before, listing(folder)), self._left())
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+    seconds = int(MOST_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def _call(arguments: list[str]) -> tuple[int | None, str]:
+    """Exit code and standard error of a call in this process."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
+    streams = sys.stdout, sys.stderr, sys.argv
+    alarm = signal.signal(signal.SIGALRM, _on_alarm)
+    sys.stdout, sys.stderr, sys.argv = out, err, ["vip", *arguments]
+    code: int | None = 0
+    signal.setitimer(signal.ITIMER_REAL, _GIVEN_UP_SECONDS)
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except _Hang as hang:
+        code = None
+        err.write(str(hang))
+    except BaseException:
+        code = 1
+        err.write(traceback.format_exc())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+        sys.stdout, sys.stderr, sys.argv = streams
+    err.flush()
+    return code, err.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _settings(environment: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in environment}
+    temporary = tempfile.tempdir
+    os.environ.update(environment)
+    tempfile.tempdir = environment["TMPDIR"]
+    try:
+        yield
+    finally:
+        tempfile.tempdir = temporary
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _changes(before: dict[str, object], after: dict[str, object]) -> list[str]:
+    return sorted(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    )
+
+
+def _reset_peak() -> None:
+    """Let the kernel count the most memory of this process anew, where it can."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak() -> int:
+    """Most memory of this process since :func:`_reset_peak`, in bytes."""
+    with suppress(OSError):
+        if found := re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text()):
+            return int(found[1]) * 1024
+    return 0
+
+
+def _remove(path: Path) -> None:
+    if not path.exists():
+        return
+    for folder in (path, *path.rglob("*")):
+        if folder.is_dir() and not folder.is_symlink():
+            folder.chmod(0o700)
+    shutil.rmtree(path)
+    gc.collect(0)
