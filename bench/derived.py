@@ -32,6 +32,11 @@ def _thousandfold(records: _Records) -> dict[str, float]:
     return {name: 10 * value for name, value in _percent(records).items()}
 
 
+def _ms(records: _Records) -> dict[str, float]:
+    """Recorded cycles in milliseconds at 1.25 GHz: ``record_figure``."""
+    return {name: value / 100 * 0.8e-6 for name, value in _percent(records).items()}
+
+
 def _tile(records: _Records) -> dict[str, float]:
     """Cycles of four vaults of four engines for 240 x 136 pixels, by a tile's cycles an update."""
     rate = records["kernels"]["bp_m_batch_1_cycles_per_update"]
@@ -67,6 +72,7 @@ def _network(records: _Records) -> dict[str, float]:
 #: Group -> its figures from all records.
 DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
     "model": _network,
+    "ms": _ms,
     "percent": _percent,
     "thousandth": _thousandth,
     "tile": _tile,
