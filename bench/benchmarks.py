@@ -178,7 +178,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         made_of=trimming.made_of_fitting,
         presets=("pe", "pe-logistic"),
         tools=(*_SYNTHESIS, *_SIMULATION[1:]),
-        minutes=100,
+        minutes=60,
     ),
     "trim": Benchmark(
         run=trimming.trimming,

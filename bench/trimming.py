@@ -19,7 +19,7 @@ import vip.trim_bench
 import vip.trim_gain
 import vip.trim_rows
 import vip.trimming
-from sim_tb.applications import applications
+from sim_tb.applications import applications, choose
 from sim_tb.cosim import CosimError
 from sim_tb.nn_cosim import job_key
 from soc.presets import chip_preset, preset
@@ -34,17 +34,20 @@ from .measurement import Measurement
 
 __all__ = ["fitting", "made_of_fitting", "made_of_trimming", "trimming"]
 
+#: Applications that a device is filled for: bound by memory and not, with sizes proved and of the
+#: runs, of few programs and many instructions.
+_FITTED = ("matrix-addition", "bitonic-sort", "max-pooling", "k-means", "bp", "conv-mid")
 _MEASURES = ("luts", "ffs", "dsps", "brams")
 
 
 def fitting() -> Iterator[Measurement]:
-    """SCRATCH's device filled with full engines and with ones trimmed to each application of the
-    suite, with proved sizes and with those of the runs, which all of them run; what is around the
-    engines is the same. Finished chips are kept."""
-    for application in applications():
+    """SCRATCH's device filled with full engines and with ones trimmed to an application, by proofs
+    and by runs, which all of them run; what is around the engines is the same. Finished chips are
+    kept."""
+    for application in choose(_FITTED):
         found = simulate_gain(application, _progress)
         name = application.name.replace("-", "_")
-        chips = {"full": found[BASES[0]]["full"]}
+        chips = {"reference": found[BASES[0]]["full"]}
         for basis, one in found.items():
             if not one["match"]:
                 raise CosimError(f"{application.name}: engines of a chip leave other results")
@@ -90,7 +93,7 @@ def _made_of_trimmed() -> dict[str, str]:
 
 def made_of_fitting() -> dict[str, str]:
     """The engines, their mappings, what trims them, what fills a device, and the applications."""
-    jobs = [job for application in applications() for job in application.jobs]
+    jobs = [job for application in choose(_FITTED) for job in application.jobs]
     return {
         **_made_of_trimmed(),
         "how a device is filled": fingerprints.code(

@@ -332,6 +332,9 @@ def compare_area(
 ) -> AreaComparison:
     """Area of two configurations for ``target``.
 
+    Performance counters of ``full`` are left out if ``trimmed`` has none: no program needs them, so
+    that to do without is no merit of trimming.
+
     Parameters:
         full, trimmed: before and after. target: see :data:`synth.targets.TARGETS`.
         progress: called after each unit of either, with both's number of units.
@@ -340,11 +343,13 @@ def compare_area(
         SynthesisError: an unknown target, or a design that Yosys refuses.
     """
 
+    before = replace(full, counters=full.counters and trimmed.counters)
+
     def half(which: int) -> Progress | None:
         if progress is None:
             return None
         return lambda unit, done, of: progress(unit, done + which * of, 2 * of)
 
     return AreaComparison(
-        synthesise(full, target, progress=half(0)), synthesise(trimmed, target, progress=half(1))
+        synthesise(before, target, progress=half(0)), synthesise(trimmed, target, progress=half(1))
     )

@@ -148,7 +148,8 @@ def show_trim(
     console.print(_instructions(cut))
     console.print(_sizes(cut))
     if areas:
-        table = Table(title="area")
+        title = "area, with counters" if cut.trimmed.counters else "area, both without counters"
+        table = Table(title=title)
         for heading in ("", "full", "trimmed", "saved"):
             table.add_column(heading, justify="right" if heading else "left")
         for target, name in _AREAS:

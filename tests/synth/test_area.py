@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import synth.yosys
+from hdl.config import PeConfig
 from hdl.yosys import YosysError
 from kernels.bp_kernel import bp_program
 from soc.presets import preset
@@ -111,7 +112,7 @@ def test_comparison_of_areas(no_results: Path) -> None:
         (
             "stratix",
             None,
-            "unknown target 'stratix'; there are: generic, xc7, ecp5, nangate45, liberty:PATH",
+            "unknown target 'stratix'; there are: generic, xc7, ecp5, nangate45, nangate45-area, liberty:PATH",
         ),
         ("generic", ["fetch", "cache"], "unknown unit 'cache'; there are: .*fetch.*other"),
     ],
@@ -164,6 +165,19 @@ def test_whole_engine_in_gate_equivalents() -> None:
     assert {"fetch", "decode", "issue", "arc", "register_file", "scalar", "scratchpad"} <= units
     assert {"vector_control", "vector_vertical", "vector_horizontal", "load_store"} <= units
     assert not any(re.search("vector_unit|^pe$", unit) for unit in units)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_counters_are_no_saving(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[PeConfig] = []
+    monkeypatch.setattr(
+        "synth.trim.synthesise", lambda config, target, **_: measured.append(config)
+    )
+    full = preset("pe-small")
+    trimmed = replace(full, registers=16, counters=kept)
+    assert full.counters
+    compare_area(full, trimmed, "xc7")
+    assert measured == [replace(full, counters=kept), trimmed]
 
 
 @pytest.mark.slow
