@@ -10,6 +10,8 @@ valid does not wait for ready, and a beat that is offered stays as it is until i
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
+from isa.checks import Checks
+
 from .config import ConfigurationError
 
 __all__ = ["Axi4", "Axi4Lite", "AxiBurst", "AxiResponse"]
@@ -32,16 +34,7 @@ class AxiResponse(enum.Enum, shape=2):
     DECERR = 3
 
 
-def _check(name: str, value: int, allowed: tuple[int, ...]) -> None:
-    if value not in allowed:
-        raise ConfigurationError(
-            f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}"
-        )
-
-
-def _check_range(name: str, value: int, low: int, high: int) -> None:
-    if not isinstance(value, int) or not low <= value <= high:
-        raise ConfigurationError(f"{name} must be from {low} to {high}, not {value!r}")
+_CHECK = Checks(ConfigurationError)
 
 
 class Axi4(wiring.Signature):
@@ -68,9 +61,9 @@ class Axi4(wiring.Signature):
     """
 
     def __init__(self, *, address_bits: int, data_bits: int, id_bits: int) -> None:
-        _check_range("address_bits", address_bits, 1, 64)
-        _check("data_bits", data_bits, (32, 64, 128, 256, 512, 1024))
-        _check_range("id_bits", id_bits, 1, 16)
+        _CHECK.within("address_bits", address_bits, 1, 64)
+        _CHECK.one_of("data_bits", data_bits, (32, 64, 128, 256, 512, 1024))
+        _CHECK.within("id_bits", id_bits, 1, 16)
         self.address_bits = address_bits
         self.data_bits = data_bits
         self.id_bits = id_bits
@@ -125,8 +118,8 @@ class Axi4Lite(wiring.Signature):
     """
 
     def __init__(self, *, address_bits: int, data_bits: int = 32) -> None:
-        _check_range("address_bits", address_bits, 1, 64)
-        _check("data_bits", data_bits, (32, 64))
+        _CHECK.within("address_bits", address_bits, 1, 64)
+        _CHECK.one_of("data_bits", data_bits, (32, 64))
         self.address_bits = address_bits
         self.data_bits = data_bits
         members: dict[str, wiring.Member] = {}

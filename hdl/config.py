@@ -7,6 +7,7 @@ that is accepted is built and tested; all else is refused with the allowed range
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from isa.checks import Checks
 from isa.errors import VipError
 from isa.limits import Limits
 from isa.table import (
@@ -45,18 +46,7 @@ class ConfigurationError(VipError):
     """A configuration that can't be built; the message names the value and what is allowed."""
 
 
-def _power_of_two(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or not low <= value <= high or value & (value - 1):
-        raise ConfigurationError(
-            f"{name} must be a power of two from {low} to {high}, not {value!r}"
-        )
-
-
-def _within(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or not low <= value <= high:
-        raise ConfigurationError(
-            f"{name} must be a whole number from {low} to {high}, not {value!r}"
-        )
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,25 +110,23 @@ class PeConfig:
             )
         if "halt" not in self.instructions:
             raise ConfigurationError("instructions must contain 'halt': no program could end")
-        _power_of_two("instruction_words", self.instruction_words, 16, 8192)
-        _power_of_two("registers", self.registers, 8, REGISTERS)
-        _power_of_two("scratchpad_bytes", self.scratchpad_bytes, 64, 65536)
-        _power_of_two("scratchpad_alignment", self.scratchpad_alignment, 1, self._most_aligned())
-        _within("arc_entries", self.arc_entries, 1, 64)
-        _power_of_two("load_store_queue", self.load_store_queue, 2, 64)
-        _within("address_bits", self.address_bits, 12, 40)
+        _CHECK.power_of_two("instruction_words", self.instruction_words, 16, 8192)
+        _CHECK.power_of_two("registers", self.registers, 8, REGISTERS)
+        _CHECK.power_of_two("scratchpad_bytes", self.scratchpad_bytes, 64, 65536)
+        _CHECK.power_of_two(
+            "scratchpad_alignment", self.scratchpad_alignment, 1, self._most_aligned()
+        )
+        _CHECK.within("arc_entries", self.arc_entries, 1, 64)
+        _CHECK.power_of_two("load_store_queue", self.load_store_queue, 2, 64)
+        _CHECK.within("address_bits", self.address_bits, 12, 40)
         least = max(MIN_REGISTER_WIDTH, self.address_bits + 1)
-        _within("register_width", self.register_width, least, REGISTER_WIDTH)
-        _within("max_vl", self.max_vl, 1, MAX_VL)
-        _within("max_mr", self.max_mr, 1, MAX_MR)
+        _CHECK.within("register_width", self.register_width, least, REGISTER_WIDTH)
+        _CHECK.within("max_vl", self.max_vl, 1, MAX_VL)
+        _CHECK.within("max_mr", self.max_mr, 1, MAX_MR)
         if self.program is not None:
             self._check_program(self.program)
-        if not isinstance(self.counters, bool):
-            raise ConfigurationError(f"counters must be True or False, not {self.counters!r}")
-        if self.sram not in get_args(SramKind):
-            raise ConfigurationError(
-                f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
-            )
+        _CHECK.flag("counters", self.counters)
+        _CHECK.one_of("sram", self.sram, get_args(SramKind))
 
     def _most_aligned(self) -> int:
         """The largest ``scratchpad_alignment`` that the instructions allow."""
@@ -156,7 +144,7 @@ class PeConfig:
                 f"not {len(program)}"
             )
         for address, word in enumerate(program):
-            _within(f"word {address} of program", word, 0, (1 << 32) - 1)
+            _CHECK.within(f"word {address} of program", word, 0, (1 << 32) - 1)
 
     @property
     def rows(self) -> tuple[Instruction, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .checks import shown
 from .errors import VipError
 from .files import check_regular, open_without_waiting, write_atomically
 
@@ -67,10 +68,14 @@ class DramImage:
     """
 
     def __init__(self, size_bytes: int, path: Path | None = None) -> None:
-        if not isinstance(size_bytes, int) or not 1 <= size_bytes <= MAX_IMAGE_BYTES:
+        if (
+            not isinstance(size_bytes, int)
+            or isinstance(size_bytes, bool)
+            or not 1 <= size_bytes <= MAX_IMAGE_BYTES
+        ):
             raise ImageError(
                 f"an image has a whole number of bytes from 1 to {MAX_IMAGE_BYTES}, "
-                f"not {size_bytes!r}"
+                f"not {shown(size_bytes)}"
             )
         self.size = size_bytes
         self._map: mmap.mmap | None = None

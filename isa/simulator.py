@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from .checks import Checks
 from .errors import VipError
 from .faults import FaultCause
 from .image import DramImage
@@ -77,9 +78,7 @@ class Outcome:
     instructions: int
 
 
-def _within(name: str, value: int, low: int, high: int) -> None:
-    if not isinstance(value, int) or not low <= value <= high:
-        raise SimulatorError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+_CHECK = Checks(SimulatorError)
 
 
 class Simulator:
@@ -134,18 +133,15 @@ class Simulator:
         scratchpad: bytes | None = None,
         observer: Observer | None = None,
     ) -> None:
-        _within("scratchpad_bytes", scratchpad_bytes, 64, 65536)
-        if scratchpad_alignment not in (1, 2, 4, 8):
-            raise SimulatorError(
-                f"scratchpad_alignment must be 1, 2, 4 or 8, not {scratchpad_alignment!r}"
-            )
-        _within("registers", registers, 8, REGISTERS)
-        _within("address_bits", address_bits, 12, 40)
-        _within("instruction_words", instruction_words, 16, 8192)
+        _CHECK.within("scratchpad_bytes", scratchpad_bytes, 64, 65536)
+        _CHECK.one_of("scratchpad_alignment", scratchpad_alignment, (1, 2, 4, 8))
+        _CHECK.within("registers", registers, 8, REGISTERS)
+        _CHECK.within("address_bits", address_bits, 12, 40)
+        _CHECK.within("instruction_words", instruction_words, 16, 8192)
         least = max(MIN_REGISTER_WIDTH, address_bits + 1)
-        _within("register_width", register_width, least, REGISTER_WIDTH)
-        _within("max_vl", max_vl, 1, MAX_VL)
-        _within("max_mr", max_mr, 1, MAX_MR)
+        _CHECK.within("register_width", register_width, least, REGISTER_WIDTH)
+        _CHECK.within("max_vl", max_vl, 1, MAX_VL)
+        _CHECK.within("max_mr", max_mr, 1, MAX_MR)
         start = {
             "pe_index": pe_index,
             "vault": vault,
@@ -155,7 +151,7 @@ class Simulator:
         }
         for name, value in start.items():
             wide = name == "parameters" or register_width == REGISTER_WIDTH
-            _within(name, value, 0, (1 << (64 if wide else 16)) - 1)
+            _CHECK.within(name, value, 0, (1 << (64 if wide else 16)) - 1)
         words = tuple(program.words if isinstance(program, Program) else program)
         if len(words) > instruction_words:
             raise SimulatorError(
@@ -163,7 +159,7 @@ class Simulator:
                 f"{instruction_words}"
             )
         for address, word in enumerate(words):
-            _within(f"word {address} of the program", word, 0, (1 << 32) - 1)
+            _CHECK.within(f"word {address} of the program", word, 0, (1 << 32) - 1)
         if instructions is None:
             instructions = frozenset(row.key for row in INSTRUCTIONS)
         if unknown := sorted(instructions - BY_KEY.keys()):

@@ -7,7 +7,7 @@ import numpy as np
 from isa.image import DramImage
 from isa.program import Program
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import ROW_BYTES, round_up
 from .fixed_point import Elements
 from .nn_job import NnJob
@@ -21,8 +21,7 @@ def check_range(name: str, value: int, low: int, high: int) -> None:
     Raises:
         KernelError: it is not.
     """
-    if not isinstance(value, int) or not low <= value <= high:
-        raise KernelError(f"{name} must be from {low} to {high}, not {value!r}")
+    CHECK.within(name, value, low, high)
 
 
 def check_array(name: str, values: Elements, shape: tuple[int, ...], dtype: np.dtype) -> Elements:

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .assembly import AssemblyWriter
-from .errors import KernelError
+from .errors import CHECK, KernelError
 
 __all__ = ["FLAG_BYTES", "PAUSE", "FlagCode", "FlagTable"]
 
@@ -69,6 +69,7 @@ class FlagTable:
     team: int = 1
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         if self.base < 0 or self.base % FLAG_BYTES:
             raise KernelError(f"base must be a multiple of {FLAG_BYTES}, not {self.base}")
         if self.members < 1:

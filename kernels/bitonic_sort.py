@@ -26,7 +26,7 @@ from isa.table import MAX_VL
 
 from .array_job import addresses, array_job, check_range
 from .conv_plan import DEFAULT_SCRATCHPAD
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import ELEMENT, ELEMENT_BYTES, HIGHEST, LOWEST, Elements, check_elements
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
@@ -69,6 +69,7 @@ def _places(rows: int, length: int) -> tuple[int, ...]:
     return addresses(_mask_count(length) * size, size, rows * size, rows * size)
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def bitonic_sort_program(rows: int, length: int) -> Program:
     """The assembled kernel; see :func:`bitonic_sort_source`."""

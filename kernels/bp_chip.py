@@ -11,7 +11,7 @@ from .bp_golden import iterate
 from .bp_kernel import bp_program
 from .bp_layout import BpLayout
 from .bp_problem import BpProblem, Messages
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .vault_ring import VaultRing
 
 __all__ = ["BpChipJob"]
@@ -56,6 +56,7 @@ class BpChipJob:
     instruction_words: int = 1024
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         if self.iterations < 0:
             raise KernelError(f"iterations must be 0 or more, not {self.iterations}")
         words = len(self.program.words)

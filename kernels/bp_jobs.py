@@ -13,6 +13,7 @@ from .bp_levels import coarse_problem, copied
 from .bp_levels_kernel import construct_program, copy_program
 from .bp_levels_layout import LevelsLayout
 from .bp_problem import BpProblem
+from .errors import CHECK
 from .fixed_point import Elements
 from .nn_job import NnJob
 
@@ -22,6 +23,7 @@ __all__ = ["bp_construct_job", "bp_copy_job", "bp_job"]
 _BLOCK_PIXELS = 4
 
 
+@CHECK.arguments
 def bp_job(problem: BpProblem, iterations: int = 1) -> NnJob:
     """So many BP-M iterations (at least 1), from messages of 0; the outputs are all messages.
 
@@ -55,6 +57,7 @@ def _unmade(problem: BpProblem) -> BpProblem:
     return BpProblem(np.zeros_like(coarse.data_costs), coarse.smoothness, coarse.bits)
 
 
+@CHECK.arguments
 def bp_construct_job(problem: BpProblem) -> NnJob:
     """The data costs of the coarse problem, ``[y, x, label]``, from those of ``problem``.
 
@@ -92,6 +95,7 @@ def bp_construct_job(problem: BpProblem) -> NnJob:
     )
 
 
+@CHECK.arguments
 def bp_copy_job(problem: BpProblem, iterations: int = 1) -> NnJob:
     """The messages of ``problem`` that the coarse problem's begin it with, after so many iterations
     there (0 or more).

@@ -43,6 +43,7 @@ from .barrier import FlagCode
 from .bp_parts import BpParts
 from .bp_schedule import LANES, ScratchpadPlan, plan
 from .bp_stream import BpStream
+from .errors import CHECK
 
 __all__ = ["DEFAULT_SLOTS", "bp_program", "bp_source"]
 
@@ -55,6 +56,7 @@ _WORD = 8
 _LOG_WORD = 3
 
 
+@CHECK.arguments
 def bp_program(
     labels: int,
     bits: int = 16,
@@ -70,6 +72,7 @@ def bp_program(
     return assemble(source, name=f"bp_m_{labels}x{bits}.s")
 
 
+@CHECK.arguments
 def bp_source(
     labels: int,
     bits: int = 16,

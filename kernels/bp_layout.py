@@ -27,7 +27,7 @@ from .bp_record import (
 from .bp_share import NOTHING, share_sweep
 from .bp_steps import MOST_RUNS, Neighbours, SweepPlace, step_runs, sweep_team
 from .bp_tiles import Tile, TileGrid
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .vault_ring import VaultRing
 
 __all__ = [
@@ -70,10 +70,10 @@ class BpLayout:
     symmetric: bool = False
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         element_type(self.bits)
         for name in ("width", "height", "labels", "sharers"):
-            if getattr(self, name) < 1:
-                raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 1)
         if self.base < 0 or self.base % _ALIGNMENT:
             raise KernelError(f"base must be a multiple of {_ALIGNMENT}, not {self.base}")
         if self.end > 1 << self.ring.address_bits:

@@ -11,6 +11,8 @@ Two levels. A pixel of the *coarse* problem stands for a block of 2 x 2 pixels o
 4. BP-M on the fine problem from there on.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,8 +67,8 @@ def coarse_problem(problem: BpProblem, smoothness: NDArray[np.integer] | None = 
     costs[:height, :width] = problem.data_costs
     top = saturating_add(costs[::2, ::2], costs[::2, 1::2])
     bottom = saturating_add(costs[1::2, ::2], costs[1::2, 1::2])
-    given = coarse_smoothness(problem.smoothness) if smoothness is None else smoothness
-    return BpProblem(saturating_add(top, bottom), np.asarray(given, np.int64), problem.bits)
+    given: Any = coarse_smoothness(problem.smoothness) if smoothness is None else smoothness
+    return BpProblem(saturating_add(top, bottom), given, problem.bits)
 
 
 def copied(problem: BpProblem, coarse: Messages) -> Messages:

@@ -15,7 +15,7 @@ from .bp_levels import coarse_problem, iterate_levels
 from .bp_levels_kernel import construct_program, copy_program
 from .bp_levels_layout import LevelsLayout
 from .bp_problem import BpProblem, Messages
-from .errors import KernelError
+from .errors import CHECK
 from .vault_ring import VaultRing
 
 __all__ = ["BpLevelsJob", "Phase"]
@@ -65,9 +65,9 @@ class BpLevelsJob:
     scratchpad_bytes: int = 4096
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         for name in ("coarse_iterations", "iterations"):
-            if getattr(self, name) < 0:
-                raise KernelError(f"{name} must be 0 or more, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 0)
         # Refuses what can't be built.
         _ = self.phases, self._unmade
 

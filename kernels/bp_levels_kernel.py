@@ -33,7 +33,7 @@ from .bp_levels import BLOCK
 from .bp_levels_layout import COLUMNS_BITS, LEVEL_RUN_WORDS, MOST_COLUMNS
 from .bp_problem import Direction, element_type
 from .bp_record import PLACE, record_stride, vector_stride
-from .errors import KernelError
+from .errors import CHECK, KernelError
 
 __all__ = ["construct_program", "copy_program"]
 
@@ -54,6 +54,7 @@ _LOADED, _STORED = "source", "target"
 _READ = {_LOADED: ("place", "size"), _STORED: ("size", "place")}
 
 
+@CHECK.arguments
 def construct_program(
     labels: int, bits: int = 16, *, scratchpad_bytes: int = 4096, vault_bits: int | None = None
 ) -> Program:
@@ -78,6 +79,7 @@ def construct_program(
     )
 
 
+@CHECK.arguments
 def copy_program(
     labels: int, bits: int = 16, *, scratchpad_bytes: int = 4096, vault_bits: int | None = None
 ) -> Program:

@@ -30,7 +30,7 @@ from .bp_levels import BLOCK
 from .bp_problem import BpProblem
 from .bp_record import COST_PLACE, round_up
 from .bp_tiles import Tile
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .vault_ring import VaultRing
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
@@ -86,6 +86,7 @@ class LevelsLayout:
     coarse_symmetric: bool = False
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         columns = self.fine.grid.tile_width // BLOCK
         if columns > MOST_COLUMNS:
             raise KernelError(

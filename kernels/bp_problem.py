@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from isa.table import Width
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 
 __all__ = [
     "BP_WIDTHS",
@@ -106,6 +106,7 @@ class BpProblem:
     bits: int = 16
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         costs = _elements("data costs", self.data_costs, self.bits)
         matrix = _elements("smoothness costs", self.smoothness, self.bits)
         if costs.ndim != 3 or 0 in costs.shape:

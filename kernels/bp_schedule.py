@@ -25,7 +25,7 @@ from isa.timing import VECTOR_LATENCY, WORD_BYTES
 
 from .bp_problem import element_type
 from .bp_record import LOADED_VECTORS, vector_stride
-from .errors import KernelError
+from .errors import CHECK, KernelError
 
 __all__ = ["LANES", "ScratchpadPlan", "Spacing", "most_labels", "plan"]
 
@@ -127,6 +127,7 @@ def _place(labels: int, bits: int, slots: int) -> ScratchpadPlan:
     )
 
 
+@CHECK.arguments
 def most_labels(bits: int, scratchpad_bytes: int) -> int:
     """The largest number of labels whose working set fits; 0 when none does."""
     labels = 0
@@ -135,6 +136,7 @@ def most_labels(bits: int, scratchpad_bytes: int) -> int:
     return labels
 
 
+@CHECK.arguments
 def plan(labels: int, bits: int, slots: int, scratchpad_bytes: int) -> ScratchpadPlan:
     """Scratchpad plan with a ring of ``slots`` slots, or of fewer (at least 4) when they don't fit.
 

@@ -18,7 +18,7 @@ of a coarser image (:mod:`kernels.bp_levels`), are never apart.
 from dataclasses import dataclass
 
 from .bp_problem import Direction
-from .errors import KernelError
+from .errors import CHECK
 from .vault_ring import VaultRing
 
 __all__ = ["Tile", "TileGrid"]
@@ -63,9 +63,9 @@ class TileGrid:
     block: int = 1
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         for name in ("width", "height", "block"):
-            if getattr(self, name) < 1:
-                raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 1)
 
     @property
     def columns(self) -> int:

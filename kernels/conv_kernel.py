@@ -39,12 +39,14 @@ from isa.program import Program
 from .conv_layout import ConvLayout
 from .conv_plan import RESULTS
 from .conv_stream import ConvStream
+from .errors import CHECK
 from .fixed_point import ELEMENT_BYTES, check_fraction
 from .nn_writer import NnWriter
 
 __all__ = ["conv_program", "conv_source"]
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def conv_program(layout: ConvLayout, *, fraction: int) -> Program:
     """The assembled kernel; see :func:`conv_source`."""

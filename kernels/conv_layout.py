@@ -21,7 +21,7 @@ import numpy as np
 from isa.image import DramImage
 
 from .conv_plan import ConvPlan
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from .fixed_point import ELEMENT, LOWEST, Elements, check_elements
 from .nn_writer import block_bytes, block_size
@@ -87,6 +87,7 @@ class ConvLayout:
     sharers: int = 1
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         shape = self.plan.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")

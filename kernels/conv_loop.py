@@ -14,7 +14,7 @@ from isa.assembler import assemble
 from isa.program import Program
 
 from .assembly import AssemblyWriter
-from .errors import KernelError
+from .errors import CHECK, KernelError
 
 __all__ = ["COLUMN", "FRACTION", "TAPS", "ConvLoop", "conv_loop_program"]
 
@@ -84,6 +84,7 @@ def sum_of_products(
     return np.clip(rounded, -32768, 32767)
 
 
+@CHECK.arguments
 def conv_loop_program(positions: int) -> Program:
     """The loop for ``positions`` results, a multiple of 4 from 4 to 512.
 

@@ -24,7 +24,7 @@ from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
 
 from .conv_shape import ConvOrder, ConvShape
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import COLUMN_BYTES, round_up
 from .fixed_point import ELEMENT_BYTES
 
@@ -220,6 +220,7 @@ class ConvPlan:
         return max(vector, bus) * pixels * self.slices * self.groups / _SHARERS
 
 
+@CHECK.arguments
 @lru_cache(maxsize=1024)
 def plan_conv(
     shape: ConvShape,
@@ -283,6 +284,7 @@ def plan_conv(
     return min(found, key=lambda plan: (plan.cycles, -plan.slots))
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def best_depth(
     shape: ConvShape, *, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import Elements, add, check_elements, check_fraction, dot
 
 __all__ = ["ConvOrder", "ConvShape", "convolve"]
@@ -40,9 +40,9 @@ class ConvShape:
     padding: int = 0
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         for name in ("width", "height", "channels", "filters", "kernel", "stride"):
-            if getattr(self, name) < 1:
-                raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 1)
         if not 0 <= self.padding < self.kernel:
             raise KernelError(f"padding must be from 0 to {self.kernel - 1}, not {self.padding}")
         if self.kernel > min(self.width, self.height) + 2 * self.padding:

@@ -15,11 +15,12 @@ from functools import lru_cache
 import numpy as np
 
 from isa.assembler import assemble
+from isa.checks import shown
 from isa.program import Program
 from isa.table import Width
 
 from .array_job import array_job, check_range
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import (
     ELEMENT,
     ELEMENT_BYTES,
@@ -55,6 +56,10 @@ class ImageFilter:
     shift: int = 0
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
+        rows: object = self.taps
+        if not isinstance(rows, tuple) or not all(isinstance(row, tuple) for row in rows):
+            raise KernelError(f"taps must be a tuple of rows, which are tuples, not {shown(rows)}")
         check_range("rows of the filter", len(self.taps), 1, _MOST_TAPS)
         check_range("columns of the filter", self.across, 1, _MOST_TAPS)
         if len({len(row) for row in self.taps}) != 1:

@@ -25,6 +25,7 @@ from isa.timing import RANGE_BYTES
 
 from .barrier import FlagCode
 from .dense_layout import DenseLayout
+from .errors import CHECK
 from .fixed_point import ELEMENT_BYTES, check_fraction
 from .nn_writer import NnWriter
 
@@ -34,6 +35,7 @@ __all__ = ["dense_program", "dense_source"]
 _COPIES = 4
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def dense_program(layout: DenseLayout, *, fraction: int) -> Program:
     """The assembled kernel; see :func:`dense_source`."""

@@ -19,7 +19,7 @@ from isa.image import DramImage
 
 from .barrier import FlagTable
 from .dense_plan import DensePlan
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 from .nn_writer import block_bytes, block_size
@@ -53,6 +53,7 @@ class Vectors:
     pitch: int
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         if self.base < 0 or self.base % ELEMENT_BYTES:
             raise KernelError(f"base must be an even address, not {self.base}")
         if self.length < 1 or self.batch < 1:
@@ -123,6 +124,7 @@ class DenseLayout:
     completes: bool = True
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         shape = self.plan.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")

@@ -20,7 +20,7 @@ from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, beats
 
 from .conv_plan import DEFAULT_SCRATCHPAD
 from .dense_shape import DenseShape
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import COLUMN_BYTES, round_up
 from .fixed_point import ELEMENT_BYTES
 
@@ -141,6 +141,7 @@ class DensePlan:
         return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
 
 
+@CHECK.arguments
 def plan_dense(
     shape: DenseShape,
     *,

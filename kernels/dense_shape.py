@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import Elements, add, check_elements, check_fraction, dot
 
 __all__ = ["DenseShape", "dense", "partial_sums"]
@@ -33,9 +33,9 @@ class DenseShape:
     batch: int = 1
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         for name in ("inputs", "outputs", "batch"):
-            if getattr(self, name) < 1:
-                raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 1)
 
 
 def partial_sums(

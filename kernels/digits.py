@@ -14,7 +14,7 @@ from isa.extras import need
 
 from .conv_shape import ConvShape
 from .dense_shape import DenseShape
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import Elements, to_fixed
 from .nn_job import NnJob, conv_job, dense_job, pool_job
 from .pool_shape import PoolShape
@@ -111,6 +111,10 @@ class Network:
     connected: tuple[Weights, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        for name in ("convolutions", "connected"):
+            CHECK.kind(name, getattr(self, name), tuple)
+            for layer in getattr(self, name):
+                CHECK.kind(f"a layer of {name}", layer, Weights)
         side, channels = SIDE, 1
         for number, layer in enumerate(self.convolutions):
             wanted = (len(layer.bias), _KERNEL, _KERNEL, channels)

@@ -13,7 +13,7 @@ import numpy as np
 
 from isa.image import DramImage
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 
 __all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "StripMap", "round_up"]
@@ -50,11 +50,11 @@ class FeatureMap:
     padding: int = 0
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
         for name in ("width", "height", "channels", "depth"):
-            if getattr(self, name) < 1:
-                raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 1)
         if self.padding < 0:
             raise KernelError(f"padding must be 0 or more, not {self.padding}")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 
 __all__ = [
     "ELEMENT",
@@ -55,8 +55,7 @@ def check_fraction(fraction: int) -> None:
     Raises:
         KernelError: it is not within 0..:data:`FRACTION_LIMIT`.
     """
-    if not isinstance(fraction, int) or not 0 <= fraction <= FRACTION_LIMIT:
-        raise KernelError(f"fraction bits must be from 0 to {FRACTION_LIMIT}, not {fraction!r}")
+    CHECK.within("fraction bits", fraction, 0, FRACTION_LIMIT)
 
 
 def check_elements(name: str, values: Elements, shape: tuple[int, ...]) -> Elements:

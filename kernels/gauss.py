@@ -28,7 +28,7 @@ from isa.timing import RANGE_BYTES
 
 from .array_job import addresses, array_job, check_array, check_range
 from .conv_plan import DEFAULT_SCRATCHPAD
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import round_up
 from .fixed_point import Elements
 from .kernel_writer import KernelWriter
@@ -76,6 +76,7 @@ class GaussShape:
     systems: int
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         check_range("unknowns", self.unknowns, 1, _MOST_UNKNOWNS)
         check_range("systems", self.systems, 1, _MOST_SYSTEMS)
 

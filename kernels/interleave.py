@@ -102,6 +102,7 @@ class Together:
         parameters: the start register of that name.
         seed: of the order in which stores become visible.
         late_stores: most stores that a PE's later instructions overtake; 0: none.
+        instructions: keys of those that the PEs have; None: all.
 
     Attributes:
         models: of each PE, its hazards and an estimate of its cycles, which makes no difference
@@ -118,6 +119,7 @@ class Together:
         parameters: int = 0,
         seed: int = 0,
         late_stores: int = 8,
+        instructions: frozenset[str] | None = None,
     ) -> None:
         rng = np.random.default_rng(seed)
         ring = ring or VaultRing()
@@ -137,6 +139,7 @@ class Together:
                 slot=slot,
                 pe_count=count,
                 parameters=parameters,
+                instructions=instructions,
             )
             self._views.append(view)
             self._members.append(Watched(program, simulator, model))

@@ -26,7 +26,7 @@ from isa.timing import RANGE_BYTES
 
 from .array_job import addresses, array_job, check_range
 from .conv_plan import DEFAULT_SCRATCHPAD
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import round_up
 from .fixed_point import (
     ELEMENT,
@@ -71,6 +71,7 @@ class KmeansShape:
     centres: int
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         check_range("points", self.points, 1, _MOST_POINTS)
         check_range("coordinates", self.coordinates, 1, MAX_VL - 1)
         check_range("centres", self.centres, 1, _MOST_CENTRES)

@@ -3,6 +3,7 @@
 from isa.image import DramImage
 
 from .conv_plan import DEFAULT_SCRATCHPAD
+from .errors import CHECK
 from .fixed_point import Elements
 from .lstm_kernel import lstm_program
 from .lstm_layout import LstmLayout
@@ -13,6 +14,7 @@ from .nn_job import NnJob
 __all__ = ["lstm_job"]
 
 
+@CHECK.arguments
 def lstm_job(
     shape: LstmShape,
     weights: LstmWeights,

@@ -25,6 +25,7 @@ from isa.assembler import assemble
 from isa.program import Program
 
 from .barrier import FlagCode
+from .errors import CHECK
 from .fixed_point import ELEMENT_BYTES, check_fraction
 from .lstm_plan import LstmPlan
 from .lstm_shape import GATES
@@ -33,6 +34,7 @@ from .nn_writer import WORD_BYTES, NnWriter
 __all__ = ["lstm_program", "lstm_source"]
 
 
+@CHECK.arguments
 def lstm_program(plan: LstmPlan, *, fraction: int) -> Program:
     """The assembled kernel; see :func:`lstm_source`."""
     shape = plan.cut.shape

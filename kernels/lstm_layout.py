@@ -19,7 +19,7 @@ import numpy as np
 from isa.image import DramImage
 
 from .barrier import FlagTable
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from .fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements
 from .lstm_plan import LstmPlan
@@ -51,6 +51,7 @@ class LstmLayout:
     base: int = 0
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         if self.base < 0 or self.base % ROW_BYTES:
             raise KernelError(f"base must be a multiple of {ROW_BYTES}, not {self.base}")
         if not 0 <= self.vault < self.plan.cut.vaults:

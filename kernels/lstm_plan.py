@@ -16,7 +16,7 @@ from isa.table import BY_KEY, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, beats
 
 from .conv_plan import DEFAULT_SCRATCHPAD
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import round_up
 from .fixed_point import ELEMENT_BYTES
 from .lstm_shape import GATES, LstmCut, LstmShape
@@ -137,6 +137,7 @@ class LstmPlan:
         return beats(_ADD, self.group_elements, 1) >= VECTOR_LATENCY
 
 
+@CHECK.arguments
 def plan_lstm(
     shape: LstmShape,
     *,

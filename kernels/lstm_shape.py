@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import round_up
 from .fixed_point import Elements, add, check_elements, check_fraction, dot, multiply
 from .logistic import sigmoid, tanh
@@ -58,9 +58,9 @@ class LstmShape:
     batch: int = 1
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         for name in ("inputs", "cells", "outputs", "batch"):
-            if getattr(self, name) < 1:
-                raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 1)
 
     @property
     def operations(self) -> int:
@@ -162,6 +162,7 @@ class LstmCut:
     chunk: int
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         if self.vaults < 1:
             raise KernelError(f"vaults must be at least 1, not {self.vaults}")
         if self.block < 1 or self.chunk < 1 or self.chunk % self.block:

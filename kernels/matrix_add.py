@@ -13,6 +13,7 @@ from isa.program import Program
 from isa.table import MAX_VL
 
 from .array_job import addresses, array_job, check_range
+from .errors import CHECK
 from .fixed_point import ELEMENT_BYTES, Elements, add, check_elements
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
@@ -23,6 +24,7 @@ __all__ = ["MOST_ELEMENTS", "matrix_add_job", "matrix_add_program", "matrix_add_
 MOST_ELEMENTS = 1 << 24
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_add_program(elements: int) -> Program:
     """The assembled kernel; see :func:`matrix_add_source`."""

@@ -20,7 +20,7 @@ from isa.timing import RANGE_BYTES, row_beats
 
 from .array_job import addresses, array_job, check_range
 from .conv_plan import DEFAULT_SCRATCHPAD
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import round_up
 from .fixed_point import ELEMENT_BYTES, Elements, check_elements, check_fraction, dot
 from .kernel_writer import KernelWriter
@@ -58,6 +58,7 @@ class MultiplyShape:
     columns: int
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         check_range("rows", self.rows, 1, _MOST)
         check_range("inner", self.inner, 1, MAX_VL)
         check_range("columns", self.columns, 1, _MOST)
@@ -126,6 +127,7 @@ def _plan(shape: MultiplyShape) -> _Plan:
     return min(found, key=lambda plan: plan.cycles)
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_multiply_program(shape: MultiplyShape, *, fraction: int) -> Program:
     """The assembled kernel; see :func:`matrix_multiply_source`."""

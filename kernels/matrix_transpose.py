@@ -20,7 +20,7 @@ from isa.program import Program
 from isa.timing import RANGE_BYTES
 
 from .array_job import addresses, array_job, check_range
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import round_up
 from .fixed_point import ELEMENT, ELEMENT_BYTES, HIGHEST, LOWEST, Elements, check_elements
 from .kernel_writer import KernelWriter
@@ -48,6 +48,7 @@ def _places(rows: int, columns: int) -> tuple[int, ...]:
     return addresses(_masks(_ACROSS).nbytes, size, size)
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_transpose_program(rows: int, columns: int) -> Program:
     """The assembled kernel; see :func:`matrix_transpose_source`."""

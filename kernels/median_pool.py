@@ -17,7 +17,7 @@ from isa.program import Program
 from isa.table import Width
 
 from .array_job import array_job, check_array, check_range
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import Elements
 from .nn_job import NnJob
 from .row_window import RowWindow, WindowShape
@@ -147,6 +147,7 @@ class _MedianPool:
         return self.rows.shifted(second, base, 1), self.rows.shifted(third, base, 2)
 
 
+@CHECK.arguments
 def median_pool_job(image: Elements, stride: int = 1) -> NnJob:
     """Medians of the windows of an image; parameters and errors as of :func:`median_pool`."""
     expected = median_pool(image, stride)

@@ -12,6 +12,7 @@ import numpy as np
 
 from isa.image import DramImage
 from isa.program import Program
+from isa.table import INSTRUCTIONS, find
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
@@ -21,7 +22,7 @@ from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
 from .dense_plan import plan_dense
 from .dense_shape import DenseShape, dense, partial_sums
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
 from .fixed_point import Elements, check_elements
 from .interleave import Together
@@ -30,8 +31,18 @@ from .pool_layout import PoolLayout
 from .pool_shape import PoolShape, pool
 from .schedule import Hazard
 
-__all__ = ["DEFAULT_OUT_DEPTH", "NnJob", "conv_job", "dense_job", "pool_job", "simulate"]
+__all__ = [
+    "DEFAULT_OUT_DEPTH",
+    "STANDARD",
+    "NnJob",
+    "conv_job",
+    "dense_job",
+    "pool_job",
+    "simulate",
+]
 
+#: Instructions of every engine that is not trimmed: all but the optional ones.
+STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
 #: Channels in a slice of a map, where nothing else is asked for.
 DEFAULT_OUT_DEPTH = 32
 
@@ -68,6 +79,7 @@ class NnJob:
         return int(np.count_nonzero(self.outputs(memory) != self.expected))
 
 
+@CHECK.arguments
 def conv_job(
     shape: ConvShape,
     image: Elements,
@@ -151,6 +163,7 @@ def conv_job(
     )
 
 
+@CHECK.arguments
 def pool_job(
     shape: PoolShape,
     maps: Elements,
@@ -224,6 +237,7 @@ def pool_job(
     )
 
 
+@CHECK.arguments
 def dense_job(
     shape: DenseShape,
     inputs: Elements,
@@ -296,22 +310,37 @@ def dense_job(
     )
 
 
-def simulate(job: NnJob, *, seed: int = 0) -> tuple[Elements, list[Hazard]]:
+def simulate(
+    job: NnJob, *, seed: int = 0, instructions: frozenset[str] = STANDARD
+) -> tuple[Elements, list[Hazard]]:
     """Run a job on instruction set simulators, in the order of their estimated times.
 
     Parameters:
         seed: of the order in which stores become visible to other PEs.
+        instructions: keys of those that the PEs have, such as ``config.instructions`` of a preset.
+            The default is :data:`STANDARD`.
 
     Returns:
         The outputs, and the hazards of the schedule.
 
     Raises:
-        KernelError: a PE faulted.
+        KernelError: the program has an instruction that the PEs lack, or a PE faulted.
     """
+    for address, word in enumerate(job.program.words):
+        row = find(word)
+        if row is not None and row.key not in instructions:
+            raise KernelError(
+                f"{job.name}: the program needs {row.key} (word {address}), which the PEs lack"
+            )
     with DramImage(job.end) as memory:
         job.prepare(memory)
         together = Together(
-            job.program, memory, members=job.sharers, parameters=job.parameters, seed=seed
+            job.program,
+            memory,
+            members=job.sharers,
+            parameters=job.parameters,
+            seed=seed,
+            instructions=instructions,
         )
         for slot, outcome in enumerate(together.run(together.in_time, limit=1 << 28)):
             if outcome.state != "halted":

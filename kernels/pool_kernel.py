@@ -13,6 +13,7 @@ from isa.assembler import assemble
 from isa.program import Program
 from isa.timing import WORD_BYTES
 
+from .errors import CHECK
 from .fixed_point import ELEMENT_BYTES
 from .nn_writer import NnWriter
 from .pool_layout import PoolLayout
@@ -22,6 +23,7 @@ from .spacing import Spacing, Span
 __all__ = ["pool_program", "pool_source"]
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
 def pool_program(layout: PoolLayout) -> Program:
     """The assembled kernel; see :func:`pool_source`."""

@@ -22,7 +22,7 @@ from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
 
 from .conv_plan import DEFAULT_SCRATCHPAD
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 from .nn_writer import block_bytes, block_size
@@ -65,6 +65,7 @@ class PoolLayout:
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         shape = self.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 from .fixed_point import LOWEST, Elements, add, check_elements, multiply
 
 __all__ = ["MEAN_FRACTION", "PoolShape", "pool"]
@@ -50,9 +50,9 @@ class PoolShape:
     segments: int = 1
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         for name in ("width", "height", "channels", "window", "stride", "segments"):
-            if getattr(self, name) < 1:
-                raise KernelError(f"{name} must be at least 1, not {getattr(self, name)}")
+            CHECK.at_least(name, getattr(self, name), 1)
         if not 0 <= self.padding < self.window:
             raise KernelError(f"padding must be from 0 to {self.window - 1}, not {self.padding}")
         if self.segments > 1 and self.padding:

@@ -14,6 +14,7 @@ from isa.timing import RANGE_BYTES
 
 from .array_job import addresses, check_range
 from .conv_plan import DEFAULT_SCRATCHPAD
+from .errors import CHECK
 from .feature_map import round_up
 from .kernel_writer import KernelWriter
 from .spacing import Spacing, Span
@@ -43,6 +44,9 @@ class WindowShape:
     stride: int = 1
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("down", "across"):
+            CHECK.at_least(name, getattr(self, name), 1)
         check_range("rows of the image", self.height, self.down, _MOST_SIDE)
         check_range("columns of the image", self.width, self.across, _MOST_SIDE)
         check_range("stride", self.stride, 1, _MOST_SIDE)

@@ -14,7 +14,7 @@ A chip's address has the vault's index above the bits of an address within the v
 from dataclasses import dataclass
 from functools import cached_property
 
-from .errors import KernelError
+from .errors import CHECK, KernelError
 
 __all__ = ["VaultRing"]
 
@@ -42,6 +42,7 @@ class VaultRing:
     address_bits: int = _CHIP_ADDRESS_BITS
 
     def __post_init__(self) -> None:
+        CHECK.fields(self)
         for name in ("columns", "rows"):
             if getattr(self, name) < 1:
                 raise KernelError(f"{name} of vaults must be at least 1, not {getattr(self, name)}")

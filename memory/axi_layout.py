@@ -8,10 +8,14 @@ from amaranth.lib import data
 from hdl.axi import Axi4
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
+from isa.checks import Checks
 
 from .errors import MemoryConfigError
 
 __all__ = ["AxiConfig", "address_beat", "transfer_layout", "write_beat"]
+
+
+_CHECK = Checks(MemoryConfigError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,25 +42,12 @@ class AxiConfig:
     sram: SramKind = "behavioural"
 
     def __post_init__(self) -> None:
-        for name, low, high in (("address_bits", 8, 48), ("tag_bits", 1, 16)):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not low <= value <= high:
-                raise MemoryConfigError(
-                    f"{name} must be a whole number from {low} to {high}, not {value!r}"
-                )
-        for name, allowed in (("data_bits", (64, 128, 256)), ("outstanding", (4, 8, 16, 32, 64))):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise MemoryConfigError(
-                    f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}"
-                )
-        if not isinstance(self.counters, bool):
-            raise MemoryConfigError(f"counters must be True or False, not {self.counters!r}")
-        if self.sram not in get_args(SramKind):
-            raise MemoryConfigError(
-                f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
-            )
+        _CHECK.within("address_bits", self.address_bits, 8, 48)
+        _CHECK.within("tag_bits", self.tag_bits, 1, 16)
+        _CHECK.one_of("data_bits", self.data_bits, (64, 128, 256))
+        _CHECK.one_of("outstanding", self.outstanding, (4, 8, 16, 32, 64))
+        _CHECK.flag("counters", self.counters)
+        _CHECK.one_of("sram", self.sram, get_args(SramKind))
 
     @property
     def request_address_bits(self) -> int:

@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
+from isa.checks import Checks
 
 from .errors import MemoryConfigError
 from .timing import DramTiming
@@ -21,25 +22,7 @@ AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
 SchedulerPolicy = Literal["first-ready", "in-order"]
 
 
-def _power_of_two(name: str, value: object, low: int, high: int) -> None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
-        raise MemoryConfigError(
-            f"{name} must be a power of two from {low} to {high}, not {value!r}"
-        )
-
-
-def _within(name: str, value: object, low: int, high: int) -> None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not low <= value <= high:  # type: ignore[operator]
-        raise MemoryConfigError(
-            f"{name} must be a whole number from {low} to {high}, not {value!r}"
-        )
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise MemoryConfigError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+_CHECK = Checks(MemoryConfigError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,28 +65,27 @@ class VaultConfig:
     sram: SramKind = "behavioural"
 
     def __post_init__(self) -> None:
-        _power_of_two("banks", self.banks, 2, 64)
-        _power_of_two("rows", self.rows, 2, 1 << 20)
-        _power_of_two("row_bytes", self.row_bytes, 2 * COLUMN_BYTES, 8192)
-        if not isinstance(self.timing, DramTiming):
-            raise MemoryConfigError(f"timing must be a DramTiming, not {self.timing!r}")
+        _CHECK.power_of_two("banks", self.banks, 2, 64)
+        _CHECK.power_of_two("rows", self.rows, 2, 1 << 20)
+        _CHECK.power_of_two("row_bytes", self.row_bytes, 2 * COLUMN_BYTES, 8192)
+        _CHECK.kind("timing", self.timing, DramTiming)
         if self.timing.trefi < 8 * self.banks:
             raise MemoryConfigError(
                 f"timing.trefi_ns must be at least 8 clocks for each of {self.banks} banks "
                 f"({8 * self.banks} clocks), for refreshes take turns; not "
                 f"{self.timing.trefi_ns!r} ns ({self.timing.trefi} clocks)"
             )
-        _one_of("page_policy", self.page_policy, get_args(PagePolicy))
-        _one_of("address_map", self.address_map, get_args(AddressMap))
-        _one_of("scheduler", self.scheduler, get_args(SchedulerPolicy))
-        _power_of_two("transaction_queue", self.transaction_queue, 4, 64)
-        _power_of_two("command_queue", self.command_queue, 2, 32)
-        _within("tag_bits", self.tag_bits, 1, 16)
+        _CHECK.one_of("page_policy", self.page_policy, get_args(PagePolicy))
+        _CHECK.one_of("address_map", self.address_map, get_args(AddressMap))
+        _CHECK.one_of("scheduler", self.scheduler, get_args(SchedulerPolicy))
+        _CHECK.power_of_two("transaction_queue", self.transaction_queue, 4, 64)
+        _CHECK.power_of_two("command_queue", self.command_queue, 2, 32)
+        _CHECK.within("tag_bits", self.tag_bits, 1, 16)
+        _CHECK.whole("port_address_bits", self.port_address_bits)
         if self.port_address_bits != 0:
-            _within("port_address_bits", self.port_address_bits, self.address_bits, 48)
-        if not isinstance(self.counters, bool):
-            raise MemoryConfigError(f"counters must be True or False, not {self.counters!r}")
-        _one_of("sram", self.sram, get_args(SramKind))
+            _CHECK.within("port_address_bits", self.port_address_bits, self.address_bits, 48)
+        _CHECK.flag("counters", self.counters)
+        _CHECK.one_of("sram", self.sram, get_args(SramKind))
 
     @property
     def columns(self) -> int:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from math import ceil, floor
 
+from isa.checks import Checks, shown
+
 from .errors import MemoryConfigError
 
 __all__ = ["BURST_CLOCKS", "POSTPONED_REFRESHES", "DramTiming"]
@@ -19,6 +21,11 @@ _LONGEST = 1 << 16
 _THESIS_MODE = 4
 #: Parameters that may be 0: they then bind nothing.
 _OPTIONAL = frozenset({"trrd_ns", "tfaw_ns", "twtr_ns"})
+
+
+#: Longer than any distance that fits in the largest number of clocks.
+_MOST_NS = 10**9
+_CHECK = Checks(MemoryConfigError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +103,11 @@ class DramTiming:
             value = getattr(self, field.name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not number or not value < float("inf"):
-                raise MemoryConfigError(f"{field.name} must be a number of ns, not {value!r}")
+                raise MemoryConfigError(f"{field.name} must be a number of ns, not {shown(value)}")
+            if value > _MOST_NS:
+                raise MemoryConfigError(
+                    f"{field.name} must be at most {_MOST_NS} ns, not {shown(value)}"
+                )
             if value < 0 or (value == 0 and field.name not in _OPTIONAL):
                 least = "0 or more" if field.name in _OPTIONAL else "more than 0"
                 raise MemoryConfigError(f"{field.name} must be {least} ns, not {value!r}")
@@ -105,11 +116,7 @@ class DramTiming:
                     f"{field.name} must be at most {_LONGEST} clocks of {self.tck_ns} ns, "
                     f"not {value!r} ns"
                 )
-        turn = self.turn_clocks
-        if not isinstance(turn, int) or isinstance(turn, bool) or not 0 <= turn <= 15:
-            raise MemoryConfigError(
-                f"turn_clocks must be a whole number from 0 to 15, not {turn!r}"
-            )
+        _CHECK.within("turn_clocks", self.turn_clocks, 0, 15)
         if self.tras < self.trcd + self.trtp:
             raise MemoryConfigError(
                 f"tras_ns must cover trcd_ns and trtp_ns ({self.trcd} + {self.trtp} clocks), "
@@ -226,7 +233,6 @@ class DramTiming:
         Raises:
             MemoryConfigError: another mode, or times that become too long.
         """
-        if mode not in (1, 2, 4) or isinstance(mode, bool):
-            raise MemoryConfigError(f"refresh mode must be 1, 2 or 4, not {mode!r}")
+        _CHECK.one_of("refresh mode", mode, (1, 2, 4))
         factor = _THESIS_MODE // mode
         return replace(self, trfc_ns=self.trfc_ns * factor, trefi_ns=self.trefi_ns * factor)

@@ -5,6 +5,7 @@ from typing import get_args
 
 from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES, WORD_BITS
+from isa.checks import Checks
 
 __all__ = ["CLASSES", "NetworkConfig"]
 
@@ -21,20 +22,7 @@ _CIRCLE = 5
 _WORD_BYTES = WORD_BITS // 8
 
 
-def _within(name: str, value: object, low: int, high: int) -> None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not low <= value <= high:  # type: ignore[operator]
-        raise ConfigurationError(
-            f"{name} must be a whole number from {low} to {high}, not {value!r}"
-        )
-
-
-def _power_of_two(name: str, value: object, low: int, high: int) -> None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
-        raise ConfigurationError(
-            f"{name} must be a power of two from {low} to {high}, not {value!r}"
-        )
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,29 +58,25 @@ class NetworkConfig:
     sram: SramKind = "behavioural"
 
     def __post_init__(self) -> None:
-        _within("columns", self.columns, 1, _MAX_SIDE)
-        _within("rows", self.rows, 1, _MAX_SIDE)
-        _within("address_bits", self.address_bits, 10, _MAX_ADDRESS_BITS)
+        _CHECK.within("columns", self.columns, 1, _MAX_SIDE)
+        _CHECK.within("rows", self.rows, 1, _MAX_SIDE)
+        _CHECK.within("address_bits", self.address_bits, 10, _MAX_ADDRESS_BITS)
         if self.chip_address_bits > _MAX_ADDRESS_BITS:
             raise ConfigurationError(
                 f"address_bits must be at most {_MAX_ADDRESS_BITS - self.vault_bits} with "
                 f"{self.columns} x {self.rows} vaults, for a chip has at most "
                 f"{_MAX_ADDRESS_BITS} address bits; not {self.address_bits}"
             )
-        _within("tag_bits", self.tag_bits, 1, 8)
-        _power_of_two("packet_bytes", self.packet_bytes, COLUMN_BYTES, 256)
-        _power_of_two("buffer_flits", self.buffer_flits, 8, 64)
+        _CHECK.within("tag_bits", self.tag_bits, 1, 8)
+        _CHECK.power_of_two("packet_bytes", self.packet_bytes, COLUMN_BYTES, 256)
+        _CHECK.power_of_two("buffer_flits", self.buffer_flits, 8, 64)
         if self.buffer_flits < self.packet_flits:
             raise ConfigurationError(
                 f"buffer_flits must be at least {self.packet_flits}, a packet of "
                 f"{self.packet_bytes} bytes (packet_bytes), not {self.buffer_flits}"
             )
-        if not isinstance(self.counters, bool):
-            raise ConfigurationError(f"counters must be True or False, not {self.counters!r}")
-        if self.sram not in get_args(SramKind):
-            raise ConfigurationError(
-                f"sram must be one of {', '.join(get_args(SramKind))}, not {self.sram!r}"
-            )
+        _CHECK.flag("counters", self.counters)
+        _CHECK.one_of("sram", self.sram, get_args(SramKind))
 
     @property
     def vaults(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import IntEnum
 from typing import Any
 
+from isa.checks import Checks
 from isa.errors import VipError
 
 __all__ = [
@@ -30,11 +31,7 @@ class BehaviourError(VipError):
     """A memory that can't be simulated; the message names the value and what is allowed."""
 
 
-def _check(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or not low <= value <= high:
-        raise BehaviourError(
-            f"memory {name} must be a whole number from {low} to {high}, not {value}"
-        )
+_CHECK = Checks(BehaviourError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +62,12 @@ class MemoryBehaviour:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        _check("latency", self.latency, 1, 1_000_000)
-        _check("extra_latency", self.extra_latency, 0, 1_000_000)
-        _check("bandwidth", self.bandwidth, 1, 256)
-        _check("seed", self.seed, 0, 2**64 - 1)
-        _check("errors' start", self.errors[0], 0, 2**63)
-        _check("errors' end", self.errors[1], self.errors[0], 2**63)
+        _CHECK.within("memory latency", self.latency, 1, 1_000_000)
+        _CHECK.within("memory extra_latency", self.extra_latency, 0, 1_000_000)
+        _CHECK.within("memory bandwidth", self.bandwidth, 1, 256)
+        _CHECK.within("memory seed", self.seed, 0, 2**64 - 1)
+        _CHECK.within("memory errors' start", self.errors[0], 0, 2**63)
+        _CHECK.within("memory errors' end", self.errors[1], self.errors[0], 2**63)
         for name in ("stall", "gap"):
             if not 0 <= getattr(self, name) < 1:
                 raise BehaviourError(f"memory {name} must be from 0 to below 1")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from hdl.config import ConfigurationError, PeConfig
+from isa.checks import Checks
 from noc.config import NetworkConfig
 from noc.counters import NetworkCounter
 
@@ -14,6 +15,8 @@ __all__ = ["CHIP_PORTS", "ChipConfig"]
 #: Ports of a vault's memory beside those of the engines: of the host, and of the other vaults. A
 #: chip without ``remote`` has the first alone.
 CHIP_PORTS = 2
+
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +44,9 @@ class ChipConfig:
     axi_id_bits: int = 4
 
     def __post_init__(self) -> None:
-        for name, kind in (("tile", VaultTileConfig), ("network", NetworkConfig)):
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                raise ConfigurationError(f"{name} must be a {kind.__name__}, not {value!r}")
-        if not isinstance(self.remote, bool):
-            raise ConfigurationError(f"remote must be True or False, not {self.remote!r}")
+        _CHECK.kind("tile", self.tile, VaultTileConfig)
+        _CHECK.kind("network", self.network, NetworkConfig)
+        _CHECK.flag("remote", self.remote)
         ports = CHIP_PORTS if self.remote else CHIP_PORTS - 1
         if self.tile.extra_ports != ports:
             users = "the host and the network" if self.remote else "the host"
@@ -73,11 +73,7 @@ class ChipConfig:
                 raise ConfigurationError(
                     f"network.{name} must be {needed}, as {source}, not {value}"
                 )
-        bits = self.axi_id_bits
-        if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= 16:
-            raise ConfigurationError(
-                f"axi_id_bits must be a whole number from 1 to 16, not {bits!r}"
-            )
+        _CHECK.within("axi_id_bits", self.axi_id_bits, 1, 16)
         # Refuses what the register map has no room for.
         _ = self.host
 

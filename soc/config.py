@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hdl.config import ConfigurationError, PeConfig
+from isa.checks import Checks
 from isa.table import Opcode
 from memory.axi_layout import AxiConfig
 from memory.config import VaultConfig
@@ -15,6 +16,8 @@ VaultBackEnd = VaultConfig | AxiConfig
 
 #: Bytes of the thesis's vault are 2**28 (5.2).
 _VAULT_ADDRESS_BITS = 28
+
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,20 +47,11 @@ class VaultTileConfig:
     buffered: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pe, PeConfig):
-            raise ConfigurationError(f"pe must be a PeConfig, not {self.pe!r}")
-        if not isinstance(self.vault, VaultBackEnd):
-            raise ConfigurationError(
-                f"vault must be a VaultConfig or an AxiConfig, not {self.vault!r}"
-            )
+        _CHECK.kind("pe", self.pe, PeConfig)
+        _CHECK.kind("vault", self.vault, VaultConfig, AxiConfig)
         most = MAX_REQUESTERS - 1
-        for name, low in (("pes", 1), ("extra_ports", 0)):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not low <= value <= most:
-                raise ConfigurationError(
-                    f"{name} must be a whole number from {low} to {most}, not {value!r}"
-                )
+        _CHECK.within("pes", self.pes, 1, most)
+        _CHECK.within("extra_ports", self.extra_ports, 0, most)
         if self.requesters > MAX_REQUESTERS:
             raise ConfigurationError(
                 f"pes and extra_ports must be at most {MAX_REQUESTERS} together, not "

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hdl.config import ConfigurationError, PeConfig
+from isa.checks import Checks
 
 from .register_map import GROUP_PES, MAX_COUNTERS, MAX_PES, MAX_PROGRAM_WORDS, MAX_VAULTS
 
@@ -13,6 +14,8 @@ __all__ = ["HOST_ADDRESS_BITS", "PAGE_BYTES", "HostConfig"]
 HOST_ADDRESS_BITS = 48
 #: No AXI burst crosses a multiple of this (AMBA AXI, A3.4.1).
 PAGE_BYTES = 4096
+
+_CHECK = Checks(ConfigurationError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,7 @@ class HostConfig:
     network_counters: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pe, PeConfig):
-            raise ConfigurationError(f"pe must be a PeConfig, not {self.pe!r}")
+        _CHECK.kind("pe", self.pe, PeConfig)
         for name, low, high in (
             ("columns", 1, MAX_VAULTS),
             ("rows", 1, MAX_VAULTS),
@@ -57,16 +59,8 @@ class HostConfig:
             ("id_bits", 1, 16),
             ("network_counters", 0, MAX_COUNTERS),
         ):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or not low <= value <= high:
-                raise ConfigurationError(
-                    f"{name} must be a whole number from {low} to {high}, not {value!r}"
-                )
-        if not isinstance(self.vault_counters, bool):
-            raise ConfigurationError(
-                f"vault_counters must be True or False, not {self.vault_counters!r}"
-            )
+            _CHECK.within(name, getattr(self, name), low, high)
+        _CHECK.flag("vault_counters", self.vault_counters)
         if self.vaults > MAX_VAULTS:
             raise ConfigurationError(
                 f"columns times rows must be at most {MAX_VAULTS}, not {self.vaults}"

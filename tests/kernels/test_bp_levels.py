@@ -154,8 +154,8 @@ def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> Non
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"iterations": -1}, "iterations must be 0 or more, not -1"),
-        ({"coarse_iterations": -1}, "coarse_iterations must be 0 or more, not -1"),
+        ({"iterations": -1}, "iterations must be at least 0, not -1"),
+        ({"coarse_iterations": -1}, "coarse_iterations must be at least 0, not -1"),
         ({"smoothness": np.zeros((2, 2), int)}, "must have the shape (16, 16)"),
         ({"scratchpad_bytes": 64}, "do not fit a scratchpad of 64 bytes"),
         ({"pes": 0}, "sharers must be at least 1"),

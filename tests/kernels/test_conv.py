@@ -280,7 +280,9 @@ def test_data_that_do_not_fit() -> None:
         conv_job(shape, image / 2, weights, bias, fraction=4)
     with pytest.raises(KernelError, match="bias must be from -32768 to 32767"):
         conv_job(shape, image, weights, bias.astype(int) + 40000, fraction=4)
-    with pytest.raises(KernelError, match="fraction bits must be from 0 to 15, not 16"):
+    with pytest.raises(
+        KernelError, match="fraction bits must be a whole number from 0 to 15, not 16"
+    ):
         conv_job(shape, image, weights, bias, fraction=16)
 
 

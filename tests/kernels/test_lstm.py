@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.logistic import logistic
-from isa.table import LogisticOp
+from isa.table import BY_KEY, LogisticOp
 from kernels.errors import KernelError
 from kernels.fixed_point import FRACTION_LIMIT, from_fixed, to_fixed
 from kernels.logistic import sigmoid, tanh
@@ -16,6 +16,8 @@ from kernels.lstm_shape import LstmCut, LstmShape, LstmState, LstmWeights, lstm_
 from kernels.nn_job import simulate
 
 #: Of ESE (design.md, section 4).
+#: Of an engine with the logistic unit.
+ALL = frozenset(BY_KEY)
 ESE = LstmShape(inputs=153, cells=1024, outputs=512, batch=32)
 FRACTION = 11
 
@@ -103,7 +105,7 @@ def test_random_shapes(
         sharers=sharers,
         base=256 * (seed % 5),
     )
-    outputs, hazards = simulate(job, seed=seed)
+    outputs, hazards = simulate(job, seed=seed, instructions=ALL)
     assert np.array_equal(outputs, job.expected)
     assert hazards == []
 
@@ -113,7 +115,7 @@ def test_one_vector_and_the_largest_batch(batch: int) -> None:
     shape = LstmShape(inputs=9, cells=12, outputs=6, batch=batch)
     weights, x, state = random_case(shape, batch, 0.1)
     job = lstm_job(shape, weights, x, state, fraction=FRACTION)
-    outputs, hazards = simulate(job)
+    outputs, hazards = simulate(job, instructions=ALL)
     assert np.array_equal(outputs, job.expected)
     assert hazards == []
 
@@ -161,7 +163,7 @@ def test_steps_follow_one_another_on_the_simulator() -> None:
     for _ in range(3):
         x = to_fixed(rng.normal(0, 1, (3, 10)), FRACTION)
         job = lstm_job(shape, weights, x, state, fraction=FRACTION)
-        outputs, _ = simulate(job)
+        outputs, _ = simulate(job, instructions=ALL)
         assert np.array_equal(outputs, job.expected)
         c, y = np.split(outputs, [shape.cells], axis=1)
         state = LstmState(c=c, y=y, m=state.m)
@@ -194,7 +196,7 @@ def test_shapes_that_do_not_fit(change: dict[str, int], message: str) -> None:
         ({"vault": 2, "vaults": 2}, "vault must be from 0 to 1, not 2"),
         ({"vaults": 0}, "vaults must be at least 1, not 0"),
         ({"sharers": 0}, "sharers must be at least 1, not 0"),
-        ({"fraction": 16}, "fraction bits must be from 0 to 15, not 16"),
+        ({"fraction": 16}, "fraction bits must be a whole number from 0 to 15, not 16"),
         ({"base": 32}, "base must be a multiple of 256, not 32"),
         ({"x": np.zeros((1, 3), np.int16)}, r"x must have the shape \(1, 4\), not \(1, 3\)"),
     ],
@@ -222,3 +224,21 @@ def test_weights_of_another_shape() -> None:
 def test_chunks_must_hold_whole_blocks() -> None:
     with pytest.raises(KernelError, match="chunk must be a multiple of block"):
         LstmCut(shape=ESE, vaults=1, block=8, chunk=12)
+
+
+def test_an_engine_without_the_logistic_unit_is_refused_by_name() -> None:
+    shape = LstmShape(inputs=4, cells=8, outputs=4)
+    weights = LstmWeights(
+        gates=np.zeros((4, 8, 8), np.int16),
+        bias=np.zeros((4, 8), np.int16),
+        peepholes=np.zeros((3, 8), np.int16),
+        projection=np.zeros((4, 8), np.int16),
+    )
+    job = lstm_job(shape, weights, np.zeros((1, 4), np.int16), fraction=8)
+    with pytest.raises(
+        KernelError, match=r"needs v\.sigmoid\[16\] \(word \d+\), which the PEs lack"
+    ):
+        simulate(job)
+    lacking = ALL - {"m.v.mul.add[16]"}
+    with pytest.raises(KernelError, match=r"needs m\.v\.mul\.add\[16\]"):
+        simulate(job, instructions=lacking)

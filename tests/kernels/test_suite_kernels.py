@@ -176,29 +176,35 @@ def test_diffusion_smooths_but_keeps_the_sum() -> None:
 
 REFUSED = [
     (lambda: matrix_add_job(values(1, 2, 2), values(1, 2, 3)), r"second must have the shape"),
-    (lambda: matrix_add_job(values(1, 0, 2), values(1, 0, 2)), "elements must be from 1 to"),
+    (
+        lambda: matrix_add_job(values(1, 0, 2), values(1, 0, 2)),
+        "elements must be a whole number from 1 to",
+    ),
     (lambda: matrix_multiply_job(values(1, 2, 3), values(1, 2, 3), fraction=0), "can't be mult"),
     (
         lambda: matrix_multiply_job(values(1, 2, 300), values(1, 300, 2), fraction=0),
-        "inner must be from 1 to 256, not 300",
+        "inner must be a whole number from 1 to 256, not 300",
     ),
     (
         lambda: matrix_multiply_job(values(1, 2, 3), values(1, 3, 2), fraction=16),
-        "fraction bits must be from 0 to 15",
+        "fraction bits must be a whole number from 0 to 15",
     ),
     (lambda: matrix_transpose_job(values(1, 5)), "a matrix has two dimensions, not 1"),
     (lambda: matrix_transpose_job(values(1, 5, 1).astype(float)), "must be whole numbers"),
     (lambda: ImageFilter(((0, 0),)), "must not all be 0"),
     (lambda: ImageFilter(((1, 0), (1,))), "rows must be equally long"),
-    (lambda: ImageFilter(((200,),)), "a tap must be from -127 to 127, not 200"),
+    (lambda: ImageFilter(((200,),)), "a tap must be a whole number from -127 to 127, not 200"),
     (
         lambda: convolve_image_job(ImageFilter(((1, 1, 1),)), values(1, 5, 2)),
-        "columns of the image must be from 3 to 4096, not 2",
+        "columns of the image must be a whole number from 3 to 4096, not 2",
     ),
     (lambda: bitonic_sort_job(values(1, 1, 24)), "must be a power of two, not 24"),
-    (lambda: bitonic_sort_job(values(1, 1, 512)), "must be from 8 to 256, not 512"),
+    (lambda: bitonic_sort_job(values(1, 1, 512)), "must be a whole number from 8 to 256, not 512"),
     (lambda: median_pool_job(values(1, 5, 5)), "image must be from -128 to 127, but goes"),
-    (lambda: median_pool_job(values(1, 5, 5), stride=9), "stride must be from 1 to 8, not 9"),
+    (
+        lambda: median_pool_job(values(1, 5, 5), stride=9),
+        "stride must be a whole number from 1 to 8, not 9",
+    ),
     (lambda: kmeans_job(values(1, 5, 4), values(1, 5, 3)), "do not fit"),
     (lambda: kmeans_job(values(1, 5, 255), values(1, 30, 255)), "do not fit the scratchpad"),
     (
@@ -210,7 +216,7 @@ REFUSED = [
         lambda: gauss_job(np.full((1, 1, 2), 1 << 22, np.int32)),
         "pivot 0 of system 0 is 4.000, not from 0.5 to 1.5",
     ),
-    (lambda: photograph(600, 10), "height must be from 1 to 512, not 600"),
+    (lambda: photograph(600, 10), "height must be a whole number from 1 to 512, not 600"),
 ]
 
 

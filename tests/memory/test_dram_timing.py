@@ -35,7 +35,7 @@ def test_refresh_modes_scale_both_times(mode, trfc, trefi):
 
 @pytest.mark.parametrize("mode", [0, 3, 8, True, "4"])
 def test_other_refresh_modes_are_refused(mode):
-    with pytest.raises(MemoryConfigError, match="refresh mode must be 1, 2 or 4"):
+    with pytest.raises(MemoryConfigError, match="refresh mode must be one of 1, 2, 4"):
         DramTiming().refresh_mode(mode)
 
 

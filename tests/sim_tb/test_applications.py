@@ -54,7 +54,7 @@ def test_golden_model_simulator_and_verilog_agree(
     simulation: PeSimulation = request.getfixturevalue(fixture)
     cycles, operations = 0, 0
     for job in application.jobs:
-        outputs, hazards = simulate(job)
+        outputs, hazards = simulate(job, instructions=simulation.config.instructions)
         assert np.array_equal(outputs, job.expected)
         assert [str(hazard) for hazard in hazards] == []
         assert np.any(job.expected != job.expected.flat[0])

@@ -1,0 +1,136 @@
+"""Checks of values that a user gives, the same ones for every configuration, shape and plan.
+
+A :class:`Checks` is made once for an error class; its methods refuse with one line that names the
+value, what is allowed and what was given. ``True`` and ``False`` are no numbers here, and numbers
+are no flags.
+"""
+
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
+
+from .errors import VipError
+
+__all__ = ["Checks", "shown"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+#: Characters of a value in a message.
+_MOST_SHOWN = 80
+
+
+def shown(value: object) -> str:
+    """``value`` for a message: as Python writes it, on one line of limited length."""
+    try:
+        text = repr(value)
+    except ValueError:
+        # Python refuses to write numbers of thousands of digits.
+        text = f"a number of {value.bit_length()} bits" if isinstance(value, int) else "?"
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+class Checks:
+    """Checks that raise ``error``.
+
+    Parameters:
+        error: class of the exceptions.
+    """
+
+    def __init__(self, error: type[VipError]) -> None:
+        self._error = error
+
+    def whole(self, name: str, value: object) -> None:
+        """Refuse what is no whole number."""
+        if not _is_whole(value):
+            raise self._error(f"{name} must be a whole number, not {shown(value)}")
+
+    def within(self, name: str, value: object, low: int, high: int) -> None:
+        """Refuse what is no whole number from ``low`` to ``high``."""
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise self._error(
+                f"{name} must be a whole number from {low} to {high}, not {shown(value)}"
+            )
+
+    def at_least(self, name: str, value: object, low: int) -> None:
+        """Refuse what is no whole number of ``low`` or more."""
+        self.whole(name, value)
+        if isinstance(value, int) and value < low:
+            raise self._error(f"{name} must be at least {low}, not {shown(value)}")
+
+    def power_of_two(self, name: str, value: object, low: int, high: int) -> None:
+        """Refuse what is no power of two from ``low`` to ``high``."""
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
+            raise self._error(
+                f"{name} must be a power of two from {low} to {high}, not {shown(value)}"
+            )
+
+    def one_of(self, name: str, value: object, allowed: Collection[Any]) -> None:
+        """Refuse what is none of ``allowed``, numbers or texts, in value and in type."""
+        if not any(type(value) is type(item) and value == item for item in allowed):
+            raise self._error(
+                f"{name} must be one of {', '.join(map(str, allowed))}, not {shown(value)}"
+            )
+
+    def flag(self, name: str, value: object) -> None:
+        """Refuse what is neither ``True`` nor ``False``."""
+        if not isinstance(value, bool):
+            raise self._error(f"{name} must be True or False, not {shown(value)}")
+
+    def kind(self, name: str, value: object, *kinds: type) -> None:
+        """Refuse what is an instance of none of ``kinds``."""
+        if not isinstance(value, kinds):
+            names = " or ".join(_with_article(kind.__name__) for kind in kinds)
+            raise self._error(f"{name} must be {names}, not {shown(value)}")
+
+    def fields(self, instance: Any) -> None:
+        """Refuse a dataclass with a field of another type than its annotation: ``int``, ``bool``, a
+        class, or one of them or None; what other annotations say is not looked at."""
+        kind: Any = type(instance)
+        hints = _hints(kind)
+        for field in fields(instance):
+            self._typed(field.name, getattr(instance, field.name), hints[field.name])
+
+    def arguments(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        """``function``, which refuses arguments of other types than their annotations, as
+        :meth:`fields` does."""
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            hints = _hints(function)
+            for name, value in signature.bind(*args, **kwargs).arguments.items():
+                self._typed(name, value, hints[name])
+            return function(*args, **kwargs)
+
+        return checked
+
+    def _typed(self, name: str, value: object, hint: object) -> None:
+        if hint is int:
+            self.whole(name, value)
+        elif hint is bool:
+            self.flag(name, value)
+        elif isinstance(hint, type):
+            self.kind(name, value, hint)
+        elif isinstance(hint, UnionType) and value is not None:
+            match [part for part in get_args(hint) if part is not NoneType]:
+                case [only]:
+                    self._typed(name, value, only)
