@@ -27,11 +27,26 @@ def provenance() -> dict[str, object]:
 
 
 def _commit() -> str | None:
-    """The checkout's commit, marked ``+`` when files differ from it; None outside a checkout."""
-    root = Path(__file__).parent.parent
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12"]
+    """The commit of VIP's own checkout, marked ``+`` when files differ from it; None outside one.
+
+    An installed VIP can lie in the checkout of another project, whose commit says nothing.
+    """
+    own = Path(__file__).resolve()
+    root = own.parent.parent
+    top = _git(root, "rev-parse", "--show-toplevel")
+    tracked = _git(root, "ls-files", "--", str(own))
+    if not top or not tracked or Path(top).resolve() != root:
+        return None
+    return _git(root, "describe", "--always", "--dirty=+", "--abbrev=12")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git prints for ``arguments`` in ``folder``; None when it fails or is not there."""
+    # Hooks of another project run with variables that name its repository.
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
+    command = ["git", "-C", str(folder), *arguments]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     except (OSError, subprocess.CalledProcessError):
         return None
     return found.stdout.strip()
