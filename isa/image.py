@@ -2,7 +2,6 @@
 
 import mmap
 import os
-import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from numpy.typing import DTypeLike
 from .checks import shown
 from .errors import VipError
 from .files import check_regular, open_without_waiting, write_atomically
+from .scratch import scratch_file
 
 __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 
@@ -34,7 +34,8 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _map(path: Path, size: int, *, create: bool) -> mmap.mmap:
+def _open(path: Path, size: int, *, create: bool) -> int:
+    """A descriptor of the file, which has ``size`` bytes afterwards."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
     try:
         held = os.fstat(descriptor).st_size
@@ -42,9 +43,10 @@ def _map(path: Path, size: int, *, create: bool) -> mmap.mmap:
             raise ImageError(f"{path} has {held} bytes, more than the image's {size}")
         if held < size:
             os.ftruncate(descriptor, size)
-        return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
-    finally:
+    except BaseException:
         os.close(descriptor)
+        raise
+    return descriptor
 
 
 class DramImage:
@@ -79,16 +81,17 @@ class DramImage:
             )
         self.size = size_bytes
         self._map: mmap.mmap | None = None
+        self._closing: weakref.finalize[Any, Any] | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         try:
             if path is None:
-                descriptor, name = tempfile.mkstemp(prefix="vip-dram-", suffix=".bin")
-                os.close(descriptor)
-                self.path = Path(name)
+                self.path = scratch_file("dram", ".bin")
                 self._finalizer = weakref.finalize(self, _remove, self.path)
             else:
                 self.path = Path(path)
-            self._map = _map(self.path, size_bytes, create=path is not None)
+            self._file = _open(self.path, size_bytes, create=path is not None)
+            self._closing = weakref.finalize(self, os.close, self._file)
+            self._map = mmap.mmap(self._file, size_bytes, flags=mmap.MAP_SHARED)
         except OSError as error:
             if self._finalizer is not None:
                 self._finalizer()
@@ -119,6 +122,8 @@ class DramImage:
             # Refused while a view exists; the mapping then goes with the last view.
             with suppress(BufferError):
                 mapped.close()
+        if self._closing is not None:
+            self._closing()
         if self._finalizer is not None:
             self._finalizer()
 
@@ -137,27 +142,55 @@ class DramImage:
         Raises:
             ImageError: a byte outside the image, or the image is closed.
         """
-        return self._check(address, n)[address : address + n]
+        self._check(address, n)
+        # Not through the mapping, in which a file system that is full would end this process.
+        parts = []
+        while n:
+            part = os.pread(self._file, n, address)
+            if not part:
+                raise ImageError(f"{self.path} has become shorter than {address + n} bytes")
+            parts.append(part)
+            address, n = address + len(part), n - len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
         """Put ``data`` (bytes) at byte ``address``.
 
         Raises:
-            ImageError: a byte outside the image, or the image is closed.
+            ImageError: a byte outside the image, the image is closed, or its file system is full.
         """
         view = memoryview(data).cast("B")
-        self._check(address, len(view))[address : address + len(view)] = view
+        self._check(address, len(view))
+        done = 0
+        try:
+            while done < len(view):
+                done += os.pwrite(self._file, view[done:], address + done)
+        except OSError as error:
+            raise self._full(len(view), error) from error
+
+    def _full(self, length: int, error: OSError) -> ImageError:
+        return ImageError(f"{self.path} can't take {length} bytes more: {error.strerror or error}")
+
+    def _reserve(self, address: int, length: int) -> None:
+        """Take the space, as writing to the mapping would end this process where none is left."""
+        if length and hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(self._file, address, length)
+            except OSError as error:
+                raise self._full(length, error) from error
 
     def array(
         self, address: int, shape: int | Sequence[int], dtype: DTypeLike
     ) -> "np.ndarray[Any, Any]":
         """A writable view of the image itself: ``shape`` elements of ``dtype``, rows contiguous.
 
+        It takes the space of all its bytes, written or not.
+
         Parameters:
             address: of the first byte; any alignment.
 
         Raises:
-            ImageError: a byte outside the image, or the image is closed.
+            ImageError: a byte outside the image, the image is closed, or its file system is full.
         """
         element = np.dtype(dtype)
         dimensions = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
@@ -169,6 +202,7 @@ class DramImage:
         mapped = self._check(address, length)
         if not length:
             return np.empty(dimensions, element)
+        self._reserve(address, length)
         # Unlike np.ndarray(buffer=...), this keeps the mapping from being closed under the view.
         data = np.frombuffer(mapped, np.uint8, length, address)
         return data.view(element).reshape(dimensions)
@@ -224,6 +258,7 @@ class DramImage:
             length = check_regular(path)
             with open(path, "rb", opener=open_without_waiting) as file:
                 mapped = self._check(address, length)
+                self._reserve(address, length)
                 with memoryview(mapped) as whole, whole[address : address + length] as target:
                     done = file.readinto(target)
         except OSError as error:

@@ -1,0 +1,171 @@
+"""Temporary files that do not outlive their process for long, even if that is killed.
+
+A folder of ours holds a file that its process has locked, and the system releases the lock when
+the process ends, however that happens. So a later process can tell what nobody uses any more, and
+removes it.
+"""
+
+import atexit
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["owned_folder", "scratch_file", "scratch_folder"]
+
+_LOCK = "lock"
+_RUN = "run-"
+#: Seconds after which a folder without a lock is no longer one that is just being made.
+_MAKING_SECONDS = 3600
+
+
+class _Owned:
+    """A folder whose lock this process holds."""
+
+    def __init__(self, parent: Path, prefix: str) -> None:
+        self.process = os.getpid()
+        self.folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+        try:
+            # It appears locked: there is no moment in which it could be taken for nobody's.
+            new = self.folder / f"{_LOCK}.new"
+            self._lock = new.open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            new.rename(self.folder / _LOCK)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def remove(self) -> None:
+        """Remove it, unless this is a process that was forked off from the owner."""
+        if self.process == os.getpid():
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self._lock.close()
+
+
+@contextmanager
+def owned_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new, empty folder below ``parent``, removed when the statement is left.
+
+    Those that killed processes left in ``parent`` with the same ``prefix`` are removed first.
+
+    Parameters:
+        parent: a folder that exists. prefix: of the name that appears in it, not empty.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    sweep(parent, prefix)
+    owned = _Owned(parent, prefix)
+    try:
+        # Without the lock.
+        files = owned.folder / "files"
+        files.mkdir()
+        yield files
+    finally:
+        owned.remove()
+
+
+def sweep(parent: Path, prefix: str) -> None:
+    """Remove the folders that killed processes left in ``parent`` with names from ``prefix`` on.
+
+    Folders of processes that live stay, and so does all that can't be removed.
+    """
+    with suppress(OSError):
+        for folder in list(parent.glob(f"{_escaped(prefix)}*")):
+            with suppress(OSError):
+                _remove_dead(folder)
+
+
+def _escaped(prefix: str) -> str:
+    return "".join(f"[{character}]" if character in "*?[" else character for character in prefix)
+
+
+def _remove_dead(folder: Path) -> None:
+    held = folder.lstat()
+    if not stat.S_ISDIR(held.st_mode) or held.st_uid != os.getuid():
+        return
+    try:
+        file = (folder / _LOCK).open("r+")
+    except FileNotFoundError:
+        if time.time() - held.st_mtime > _MAKING_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    with file:
+        # Refused, with an OSError, while the owner lives.
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Run:
+    """The folder of all temporary files of this process, made when the first one is needed."""
+
+    def __init__(self) -> None:
+        self._owned: _Owned | None = None
+
+    def place(self) -> Path:
+        """The folder."""
+        owned = self._owned
+        # A process that was forked off has one of its own.
+        if owned is None or owned.process != os.getpid() or not owned.folder.is_dir():
+            parent = _user_folder()
+            sweep(parent, _RUN)
+            owned = self._owned = _Owned(parent, _RUN)
+            atexit.register(owned.remove)
+        return owned.folder
+
+
+_run = _Run()
+
+
+def _user_folder() -> Path:
+    """The folder of the user's processes in the system's folder of temporary files.
+
+    Raises:
+        OSError: it can't be made, or belongs to somebody else.
+    """
+    folder = Path(tempfile.gettempdir()) / f"vip-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    held = folder.lstat()
+    if not stat.S_ISDIR(held.st_mode) or held.st_uid != os.getuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(folder))
+    return folder
+
+
+@contextmanager
+def scratch_folder(what: str) -> Iterator[Path]:
+    """A new, empty folder for temporary files, removed when the statement is left, and by a later
+    process if this one is killed.
+
+    Parameters:
+        what: begins its name, for whoever looks.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    folder = Path(tempfile.mkdtemp(dir=_run.place(), prefix=f"{what}-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def scratch_file(what: str, suffix: str) -> Path:
+    """A new, empty file for temporary contents, which the caller removes; a later process does so
+    if this one is killed.
+
+    Parameters:
+        what: begins its name. suffix: ends it.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    handle, name = tempfile.mkstemp(dir=_run.place(), prefix=f"{what}-", suffix=suffix)
+    os.close(handle)
+    return Path(name)
