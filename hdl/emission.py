@@ -18,11 +18,9 @@ configurations under one name, each gets a suffix derived from its parameters al
 
 import hashlib
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
@@ -30,6 +28,7 @@ from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
 from isa.errors import VipError
+from isa.scratch import scratch_folder
 
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
@@ -297,9 +296,9 @@ def _without_unused(text: str, port: str) -> tuple[str, bool]:
 def _to_verilog(text: str) -> str:
     remove = "-remove generator -remove top -remove src -remove amaranth.hierarchy"
     remove += " -remove amaranth.decoding"
-    with tempfile.TemporaryDirectory(prefix="vip-emit-") as folder:
-        source = Path(folder) / "design.il"
-        target = Path(folder) / "design.v"
+    with scratch_folder("emit") as folder:
+        source = folder / "design.il"
+        target = folder / "design.v"
         source.write_text(text, encoding="utf-8")
         commands = [
             f"read_rtlil {quote(source)}",

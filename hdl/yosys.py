@@ -6,11 +6,13 @@ neither may happen to a program that uses VIP.
 
 import subprocess
 import sys
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
 from isa.errors import VipError
+from isa.scratch import scratch_folder
+
+from .processes import tool
 
 __all__ = ["YosysError", "quote", "run_yosys", "yosys_version"]
 
@@ -68,34 +70,22 @@ def run_yosys(
     for command in commands:
         if len(command.splitlines()) != 1:
             raise YosysError(f"{what}: a Yosys command is one line, not {command!r}")
-    with tempfile.TemporaryDirectory(prefix="vip-yosys-") as name:
-        own = Path(name)
+    with scratch_folder("yosys") as own:
         script = own / "script.ys"
         script.write_text("".join(f"{command}\n" for command in commands), encoding="utf-8")
         output = log if log is not None else own / "log"
         errors = own / "errors"
         with output.open("wb") as sink, errors.open("wb") as complaints:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _WORKER, str(script)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                cwd=folder,
-            )
-            assert process.stdout is not None
+            worker = [sys.executable, "-I", "-c", _WORKER, str(script)]
             current = commands[0] if commands else ""
             marker = b"-- Running command `"
-            try:
+            with tool(worker, stdout=subprocess.PIPE, stderr=complaints, cwd=folder) as process:
+                assert process.stdout is not None
                 for raw in process.stdout:
                     sink.write(raw)
                     if raw.startswith(marker):
                         current = raw[len(marker) :].decode(errors="replace").rsplit("'", 1)[0]
                 process.wait()
-            finally:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
-                process.stdout.close()
         text = output.read_text(encoding="utf-8", errors="replace")
         if process.returncode != 0:
             said = errors.read_text(encoding="utf-8", errors="replace").splitlines()

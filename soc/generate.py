@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
@@ -13,6 +12,7 @@ from hdl.emission import Emission, emit
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from isa.errors import VipError
 from isa.files import read_bytes
+from isa.scratch import owned_folder
 
 from .designs import Configuration, component, description, module_name
 from .lint import waiver_file
@@ -207,17 +207,17 @@ def _write(target: Path, files: dict[str, str]) -> None:
     # Of a link, the folder that it names is replaced.
     target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
-        new = Path(folder) / "new"
+    with owned_folder(target.parent, f".{target.name}-") as folder:
+        new = folder / "new"
         for name, text in files.items():
             path = new / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         if target.exists():
-            target.rename(Path(folder) / "old")
+            target.rename(folder / "old")
         try:
             new.rename(target)
         except OSError:
-            if (Path(folder) / "old").exists():
-                (Path(folder) / "old").rename(target)
+            if (folder / "old").exists():
+                (folder / "old").rename(target)
             raise

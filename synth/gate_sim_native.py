@@ -5,7 +5,6 @@ import hashlib
 import os
 import shlex
 import subprocess
-import tempfile
 from collections.abc import Callable
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint64
 from functools import lru_cache
@@ -14,6 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from hdl.processes import run_tool
+from isa.scratch import owned_folder
 
 from .errors import SynthesisError
 from .yosys import cache_folder
@@ -110,18 +112,23 @@ def simulator() -> Callable[..., int]:
     target = cache_folder() / f"gate_sim-{hashlib.sha256(content).hexdigest()[:20]}.so"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".running-") as folder:
-            built = Path(folder) / target.name
+        with owned_folder(target.parent, ".running-") as folder:
+            built = folder / target.name
             try:
-                done = subprocess.run(
-                    [*command, str(built)], capture_output=True, text=True, check=False
+                done = run_tool(
+                    [*command, str(built)],
+                    # A compiler that is killed leaves files.
+                    env={**os.environ, "TMPDIR": str(folder)},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
                 )
             except OSError:
                 raise SynthesisError(
                     f"power needs a C++ compiler: {compiler[0]!r} is not on the path"
                 ) from None
             if done.returncode:
-                raise SynthesisError(f"{compiler[0]} fails: {done.stderr.strip().splitlines()[0]}")
+                said = done.stderr.decode(errors="replace").strip() or "it says nothing"
+                raise SynthesisError(f"{compiler[0]} fails: {said.splitlines()[0]}")
             built.replace(target)
     function = ctypes.CDLL(str(target)).vip_gate_sim
     function.restype = c_int64

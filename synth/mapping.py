@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from hdl.emission import Emission
+from hdl.processes import workers
 from hdl.sram_macro import SramGeometry, macro_stub
 
 from .netlist import Netlist, join, read_module
@@ -70,14 +70,9 @@ def each_unit(
             progress(unit.name, done, len(wanted))
         return result
 
-    with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
+    with workers(jobs or os.cpu_count() or 1) as pool:
         futures = [pool.submit(once, unit) for unit in wanted]
-        try:
-            return tuple(future.result() for future in futures)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+        return tuple(future.result() for future in futures)
 
 
 def unit_netlist(module: str, result: CellCount) -> Netlist:

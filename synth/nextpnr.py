@@ -5,14 +5,15 @@ import hashlib
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from hdl.processes import run_tool
 from isa.files import write_atomically
+from isa.scratch import scratch_folder
 
 from .devices import Device
 from .errors import SynthesisError
@@ -89,24 +90,21 @@ def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what:
     known = _read(kept)
     if known is not None:
         return known
-    with tempfile.TemporaryDirectory(prefix="vip-nextpnr-") as name:
-        folder = Path(name)
+    with scratch_folder("nextpnr") as folder:
         (folder / _NETLIST).write_bytes(gzip.decompress(netlist.read_bytes()))
         options = [device.option, "--package", device.package, "--speed", device.speed]
         options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
         options += ["--freq", f"{mhz:g}", "--timing-allow-fail", "--quiet"]
         options += ["--lpf-allow-unconstrained"]
-        process = subprocess.run(
+        process = run_tool(
             [sys.executable, "-I", "-c", _WORKER, *options],
             cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         if process.returncode != 0 or not (folder / _REPORT).is_file():
-            raise SynthesisError(f"{what}: nextpnr: {_reason(process.stderr + process.stdout)}")
+            said = (process.stderr + process.stdout).decode(errors="replace")
+            raise SynthesisError(f"{what}: nextpnr: {_reason(said)}")
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
     placement = _placement(report, seed, what)
     kept.parent.mkdir(parents=True, exist_ok=True)

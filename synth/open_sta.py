@@ -8,11 +8,12 @@ a library with the times of :mod:`synth.sram_timing`, so that both analyses time
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 
+from hdl.processes import run_tool
 from hdl.sram_macro import SramGeometry
+from isa.scratch import scratch_folder
 
 from .cell_library import Cell, CellLibrary
 from .errors import SynthesisError
@@ -71,8 +72,7 @@ def open_sta_path(
     geometries = sorted(
         {SramGeometry.parse(g.kind) for g in netlist.gates if g.kind not in library.cells}
     )
-    with tempfile.TemporaryDirectory(prefix="vip-timing-") as name:
-        folder = FilePath(name)
+    with scratch_folder("timing") as folder:
         # OpenSTA takes a library's default without being told to.
         used = text if wires else _WIRES.sub("", text)
         (folder / _CELLS).write_text(used, encoding="utf-8")
@@ -104,17 +104,16 @@ def open_sta_path(
 
 def _run(command: str, folder: FilePath) -> str:
     try:
-        done = subprocess.run(
+        done = run_tool(
             [command, "-no_init", "-no_splash", "-exit", _SCRIPT],
             cwd=folder,
-            capture_output=True,
-            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             timeout=_MINUTES * 60,
-            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SynthesisError(f"OpenSTA ({command}) could not be run: {error}") from error
-    return done.stdout + done.stderr
+    return done.stdout.decode(errors="replace")
 
 
 def _script(memories: bool) -> str:

@@ -3,13 +3,13 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import median
 
 from hdl.config import PeConfig
 from hdl.emission import Emission
+from hdl.processes import workers
 from soc.generate import verilog
 
 from .area import TOTAL
@@ -128,14 +128,9 @@ def place(
             progress(f"seed {seed}", done, seeds)
         return placed
 
-    with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
+    with workers(jobs or os.cpu_count() or 1) as pool:
         futures = [pool.submit(once, seed) for seed in range(1, seeds + 1)]
-        try:
-            placements = tuple(future.result() for future in futures)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+        placements = tuple(future.result() for future in futures)
     used = {measure: _plain(value) for measure, value in counts.items()}
     used["ffs"] -= shell_ffs(ports)
     return PlaceReport(name, chosen, config, used, placements, _path(emission, module, placements))

@@ -3,15 +3,15 @@
 import gzip
 import hashlib
 import json
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hdl.cache import build_folder
 from hdl.yosys import YosysError, run_yosys, yosys_version
+from isa.scratch import owned_folder, scratch_folder
 
 from .errors import SynthesisError
 
@@ -72,11 +72,11 @@ class CellCount:
 
 
 def cache_folder() -> Path:
-    """Folder of kept results: in ``VIP_BUILD_DIR``, by default ``build`` in the working directory.
+    """Folder of kept results, in :func:`hdl.cache.build_folder`.
 
     Each result has a folder with Yosys's messages beside it.
     """
-    return Path(os.environ.get("VIP_BUILD_DIR") or "build").absolute() / "synthesis"
+    return build_folder() / "synthesis"
 
 
 def run(work: Run, *, what: str) -> CellCount:
@@ -97,13 +97,13 @@ def run(work: Run, *, what: str) -> CellCount:
         return known
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(dir=target.parent, prefix=".running-") as name,
+        owned_folder(target.parent, ".running-") as own,
         # Apart, as ABC's mapper finds no library in a folder whose path has spaces.
-        tempfile.TemporaryDirectory(prefix="vip-synthesis-") as scratch,
+        scratch_folder("synthesis") as scratch,
     ):
-        folder = Path(name) / "run"
+        folder = own / "run"
         folder.mkdir()
-        _execute(work, folder, Path(scratch), what)
+        _execute(work, folder, scratch, what)
         result = _read(folder, work.netlist)
         if result is None:
             raise SynthesisError(f"{what}: Yosys wrote no counts")

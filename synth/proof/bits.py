@@ -1,9 +1,9 @@
 """From circuits to graphs."""
 
-import tempfile
 from pathlib import Path
 
 from hdl.yosys import YosysError, run_yosys
+from isa.scratch import scratch_folder
 
 from .aig import Graph, read_aiger
 from .errors import ProofError
@@ -22,8 +22,8 @@ def graph_of(text: str, top: str) -> Graph:
     Raises:
         ProofError: Yosys refused it.
     """
-    with tempfile.TemporaryDirectory(prefix="vip-proof-") as folder:
-        (Path(folder) / "design.il").write_text(text, encoding="utf-8")
+    with scratch_folder("proof") as folder:
+        (folder / "design.il").write_text(text, encoding="utf-8")
         commands = [
             "read_rtlil design.il",
             f"hierarchy -check -top {top}",
@@ -42,4 +42,4 @@ def graph_of(text: str, top: str) -> Graph:
             run_yosys(commands, what=f"graph of {top}", folder=Path(folder))
         except YosysError as error:
             raise ProofError(str(error)) from error
-        return read_aiger((Path(folder) / "design.aig").read_bytes())
+        return read_aiger((folder / "design.aig").read_bytes())

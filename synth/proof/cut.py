@@ -5,16 +5,15 @@ next. So does every synchronous read port of a memory; what is in a memory is no
 """
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 from amaranth.lib import wiring
 
 from hdl.yosys import YosysError, quote, run_yosys
+from isa.scratch import scratch_folder
 
 from .errors import ProofError
 
@@ -110,8 +109,8 @@ def cut(
     """
     text = rtlil.convert(component, name, emit_src=False)
     text = _MEMORY_INIT.sub("", text)
-    with tempfile.TemporaryDirectory(prefix="vip-cut-") as folder:
-        source, target = Path(folder) / "design.il", Path(folder) / "flat.il"
+    with scratch_folder("cut") as folder:
+        source, target = folder / "design.il", folder / "flat.il"
         source.write_text(text, encoding="utf-8")
         commands = [
             f"read_rtlil {quote(source)}",

@@ -3,8 +3,6 @@
 import gzip
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +10,10 @@ from time import monotonic
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 
+from hdl.cache import build_folder
 from hdl.yosys import yosys_version
+from isa.files import write_atomically
 
-from ..yosys import cache_folder
 from .aig import Graph, read_aiger, write_aiger
 from .bits import graph_of
 from .compose import Part, compose
@@ -110,7 +109,7 @@ def prove_relation(
     text = rtlil.convert(miter.module, "miter", ports=ports, emit_src=False)
     kinds = [type(each).__name__ for each in designs]
     key = _key(cuts[0].text, cuts[1].text, text, *kinds, json.dumps(miter.cases))
-    target = cache_folder().parent / "proofs" / f"{key}.json"
+    target = build_folder() / "proofs" / f"{key}.json"
     result = Proof(
         goals=len(miter.goals),
         failures=(),
@@ -171,7 +170,7 @@ def _composed(miter: Miter, graphs: tuple[Graph, ...]) -> Graph:
 
 def _graph(text: str, top: str) -> Graph:
     """The graph of module ``top``, or what is known of it from an earlier time."""
-    target = cache_folder().parent / "proofs" / f"{_key(text)}.aig.gz"
+    target = build_folder() / "proofs" / f"{_key(text)}.aig.gz"
     try:
         return read_aiger(gzip.decompress(target.read_bytes()))
     except (OSError, EOFError, ValueError, IndexError):
@@ -198,7 +197,4 @@ def _write(path: Path, result: dict[str, object]) -> None:
 
 def _save(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    Path(name).replace(path)
+    write_atomically(path, content)

@@ -1,12 +1,14 @@
 """Proof of goals by ABC: sweeping of equivalent nodes, and SAT."""
 
 import subprocess
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from hdl.processes import run_tool
+from isa.scratch import scratch_folder
 
 from .aig import Graph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
 from .errors import ProofError
@@ -104,13 +106,13 @@ def _support(graph: Graph) -> set[int]:
 
 def _check(graph: Graph) -> list[bool] | None:
     """None if no output of ``graph`` can be 1, else inputs for which one is."""
-    with tempfile.TemporaryDirectory(prefix="vip-proof-") as folder:
-        (Path(folder) / "goal.aig").write_bytes(write_aiger(graph))
+    with scratch_folder("proof") as folder:
+        (folder / "goal.aig").write_bytes(write_aiger(graph))
         said = _abc(folder, f"&r goal.aig; &cec -m -C {_CONFLICTS}")
         if "Networks are equivalent" in said:
             return None
         said = _abc(folder, "read_aiger goal.aig; iprove; write_cex example")
-        example = Path(folder) / "example"
+        example = folder / "example"
         if "UNSATISFIABLE" in said:
             return None
         if not example.is_file():
@@ -119,20 +121,18 @@ def _check(graph: Graph) -> list[bool] | None:
         return [digit == "1" for digit in digits[: len(graph.inputs)]]
 
 
-def _abc(folder: str, script: str) -> str:
+def _abc(folder: Path, script: str) -> str:
     found = find_spec("pyosys")
     if found is None or found.origin is None:
         raise ProofError("proofs need pyosys, which brings ABC")
-    tool = Path(found.origin).parent / "yosys-abc"
+    abc = Path(found.origin).parent / "yosys-abc"
     try:
-        done = subprocess.run(
-            [str(tool), "-c", script],
+        done = run_tool(
+            [str(abc), "-c", script],
             cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
     except OSError as error:
-        raise ProofError(f"{tool}: {error.strerror}") from error
-    return done.stdout
+        raise ProofError(f"{abc}: {error.strerror}") from error
+    return done.stdout.decode(errors="replace")
