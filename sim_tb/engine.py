@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from hdl.cache import build_folder
 from hdl.config import PeConfig
 from hdl.counters import COUNTER_BITS
 from hdl.ports import PC_BITS, status_layout
@@ -13,7 +14,7 @@ from isa.files import write_atomically
 from soc.designs import Configuration
 from soc.generate import configuration_json, verilog
 
-from .build import BuildError, Design, build, build_folder
+from .build import BuildError, Design, build
 from .kept import fingerprint
 from .readout import CONTROL, WATCH_CONTROL
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from cocotb_tools.runner import get_runner
-
 from isa.errors import VipError
+
+from .runner import Runner
 
 __all__ = ["JOBS_VARIABLE", "failure_reason", "perform_jobs"]
 
@@ -24,7 +24,7 @@ def perform_jobs(
     """
     log = work / "log"
     try:
-        get_runner("verilator").test(
+        Runner().test(
             test_module=serving,
             hdl_toplevel=top,
             hdl_toplevel_lang="verilog",
@@ -34,7 +34,9 @@ def perform_jobs(
             extra_env={JOBS_VARIABLE: str(work)},
             log_file=log,
         )
-    except (SystemExit, RuntimeError, OSError) as cause:
+    except OSError as cause:
+        raise error(f"simulator failed: {cause}") from None
+    except (SystemExit, RuntimeError) as cause:
         raise error(f"simulator failed: {failure_reason(log) or cause}") from None
     if "<failure" in (work / "results.xml").read_text():
         raise error(f"simulator failed: {failure_reason(log)}")

@@ -5,9 +5,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from hdl.cache import build_folder
 from isa.files import write_atomically
-
-from .build import build_folder
 
 __all__ = ["Kept", "fingerprint"]
 
@@ -26,7 +25,7 @@ class Kept:
     """Results in a file, so that a broken series of runs goes on where it was.
 
     Parameters:
-        name: of the file in the build folder (:func:`sim_tb.build.build_folder`). What is no JSON
+        name: of the file in the build folder (:func:`hdl.cache.build_folder`). What is no JSON
             there is taken for an empty one.
     """
 

@@ -1,13 +1,12 @@
 """Runs of random accesses between the vaults of a torus of nodes, in simulation."""
 
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
+from isa.scratch import scratch_folder
 from noc.config import NetworkConfig
 from noc.counters import INDEX_BITS, LAG_CYCLES
 
@@ -62,8 +61,7 @@ def run_nodes(
     total = config.vaults * requesters
     size = config.vaults << config.address_bits
     folder = build(nodes_design(config, requesters))
-    with tempfile.TemporaryDirectory(prefix="vip-nodes-") as name:
-        work = Path(name)
+    with scratch_folder("nodes") as work:
         raw = {
             "jobs": [_job(job, total, size) for job in jobs],
             "ports": ports_of(config, requesters),

@@ -1,11 +1,10 @@
 """Runs of traffic through a network in simulation."""
 
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
+from isa.scratch import scratch_folder
 from noc.config import NetworkConfig
 
 from .jobs import perform_jobs
@@ -38,8 +37,7 @@ def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[Netwo
                 f"packets of {job.longest} flits in a network for at most {config.packet_flits}"
             )
     folder = build_network(config)
-    with tempfile.TemporaryDirectory(prefix="vip-network-") as name:
-        work = Path(name)
+    with scratch_folder("network") as work:
         raw = {"config": asdict(config), "jobs": [job.to_dict() for job in jobs]}
         (work / "jobs").write_text(json.dumps(raw))
         perform_jobs(folder, TOP, serving="sim_tb.network_serve", work=work, error=NetworkError)

@@ -1,6 +1,5 @@
 """Programs run on the Verilog of one engine with the values at its ports recorded."""
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from hdl.config import PeConfig
 from hdl.ports import PeState
 from isa.image import DramImage
 from isa.program import Program
+from isa.scratch import scratch_folder
 from kernels.bp_problem import BpProblem
 from kernels.conv_loop import ConvLoop, conv_loop_program
 
@@ -57,8 +57,8 @@ class RecordedRun:
 def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
     """One BP-M iteration, held against the golden model; parameters and errors as of
     :func:`sim_tb.bp_cosim.cosim_bp`."""
-    with tempfile.TemporaryDirectory(prefix="vip-") as folder:
-        trace = Path(folder) / "ports.vcd"
+    with scratch_folder("trace") as folder:
+        trace = folder / "ports.vcd"
         job = BpJob(problem=problem, iterations=1)
         outcome = cosim_bp(job, config, trace=trace, ports_only=True)
         if not outcome.match:
@@ -117,8 +117,8 @@ def record_program(
         memory=behaviour or MemoryBehaviour(),
         parameters=parameters,
     )
-    with tempfile.TemporaryDirectory(prefix="vip-") as folder:
-        trace = Path(folder) / "ports.vcd"
+    with scratch_folder("trace") as folder:
+        trace = folder / "ports.vcd"
         with PeSimulation(config, trace=trace, ports_only=True) as simulation:
             result = simulation.run(job)
         if result.state is not PeState.HALTED:

@@ -1,25 +1,22 @@
 """A simulator process that runs one job after the other."""
 
-import os
-import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from json import loads
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from cocotb_tools.runner import get_runner
-
 from isa.errors import VipError
 from isa.files import copy_atomically
+from isa.scratch import scratch_folder
 
 from .bench import ADDRESS_VARIABLE
 from .jobs import failure_reason
 from .models import HostJob, HostResult
+from .runner import Runner
 
 __all__ = ["Session", "SessionError"]
 
@@ -29,6 +26,13 @@ _AHEAD = 2
 
 class SessionError(VipError):
     """The simulator could not be started or ended by itself; the message says why."""
+
+
+def _listener(path: Path) -> Listener:
+    try:
+        return Listener(str(path))
+    except OSError as error:
+        raise SessionError(f"no socket {path}: {error}; TMPDIR can name a shorter folder") from None
 
 
 class Session:
@@ -61,17 +65,25 @@ class Session:
         self._waiting = 0
 
     def __enter__(self) -> "Session":
-        self._files = tempfile.TemporaryDirectory(prefix="vip-", ignore_cleanup_errors=True)
-        self._work = Path(self._files.name)
-        self._listener = Listener(str(self._work / "session"))
-        self._thread = threading.Thread(target=self._simulate, daemon=True)
-        self._thread.start()
-        self._connection: Connection = self._listener.accept()
-        try:
-            self.process = int(loads(self._connection.recv_bytes())["process"])
-        except (EOFError, KeyError):
-            self._close()
-            raise SessionError(f"simulator did not start: {self._failure}") from None
+        self._runner = Runner()
+        with ExitStack() as stack:
+            # A socket's path has room for a hundred characters.
+            self._work = stack.enter_context(scratch_folder("s"))
+            self._listener = stack.enter_context(_listener(self._work / "s"))
+            self._thread = threading.Thread(target=self._simulate, daemon=True)
+            self._thread.start()
+            stack.callback(self._thread.join)
+            # Leaving early ends the simulator before the thread is waited for.
+            ending = stack.enter_context(ExitStack())
+            ending.callback(self._runner.end)
+            self._connection: Connection = stack.enter_context(self._listener.accept())
+            try:
+                self.process = int(loads(self._connection.recv_bytes())["process"])
+            except (EOFError, KeyError):
+                self._thread.join()
+                raise SessionError(f"simulator did not start: {self._failure}") from None
+            ending.pop_all()
+            self._resources = stack.pop_all()
         return self
 
     def __exit__(
@@ -81,9 +93,13 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         unfinished = kind is not None or self._waiting
-        if unfinished and self._thread.is_alive():
-            os.kill(self.process, signal.SIGKILL)
-        self._close(keep_trace=not unfinished)
+        with self._resources:
+            if unfinished:
+                self._runner.end()
+            self._connection.close()
+            self._thread.join()
+            if not unfinished:
+                self._keep_trace()
         if not unfinished and self._failure:
             raise SessionError(f"simulator failed: {self._failure}")
 
@@ -144,7 +160,7 @@ class Session:
         wave = self._wave
         arguments = ["--trace", "--trace-file", str(wave)] if wave else []
         try:
-            get_runner("verilator").test(
+            self._runner.test(
                 test_module=self.bench,
                 hdl_toplevel=self.top,
                 hdl_toplevel_lang="verilog",
@@ -155,7 +171,9 @@ class Session:
                 extra_env={ADDRESS_VARIABLE: str(self._listener.address)},
                 log_file=log,
             )
-        except (SystemExit, RuntimeError, OSError) as error:
+        except OSError as error:
+            self._failure = str(error)
+        except (SystemExit, RuntimeError) as error:
             self._failure = failure_reason(log) or str(error)
         finally:
             # The session may still wait for the simulator to call.
@@ -167,11 +185,7 @@ class Session:
     def _wave(self) -> Path | None:
         return self._work / f"wave{self.trace.suffix}" if self.trace else None
 
-    def _close(self, keep_trace: bool = False) -> None:
-        self._connection.close()
-        self._thread.join()
-        self._listener.close()
+    def _keep_trace(self) -> None:
         wave = self._wave
-        if keep_trace and wave and self.trace and wave.is_file():
+        if wave and self.trace and wave.is_file():
             copy_atomically(wave, self.trace)
-        self._files.cleanup()

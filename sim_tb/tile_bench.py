@@ -19,7 +19,6 @@ from .bench import (
     BLOCK_CYCLES,
     PERIOD_PS,
     REPORT_SECONDS,
-    die_with_parent,
     receive,
 )
 from .models import HostJob, HostModel, MemoryBehaviour
@@ -33,7 +32,6 @@ _DEVICE = 0
 @cocotb.test()
 async def serve(dut: Any) -> None:
     """Run jobs until the session closes the connection."""
-    die_with_parent()
     library = ctypes.CDLL(None)
     device, host, tile = DeviceModel(library), HostModel(library), TileHostModel(library)
     await Timer(PERIOD_PS, "ps")

@@ -1,13 +1,12 @@
 """Runs of traffic against a vault's memory in simulation."""
 
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from isa.errors import VipError
 from isa.image import DramImage
+from isa.scratch import scratch_folder
 from memory.config import VaultConfig
 from memory.counters import LAG_CYCLES, VaultCounter
 from memory.device_model import DeviceSetup, device_setup
@@ -72,8 +71,7 @@ def run_traffic(
             )
     folder = build_vault(config, requesters)
     setup = device_setup(replace(config, timing=dram or config.timing))
-    with tempfile.TemporaryDirectory(prefix="vip-vault-") as name:
-        work = Path(name)
+    with scratch_folder("vault") as work:
         (work / "jobs").write_text("".join(_line(config, setup, job) + "\n" for job in jobs))
         with DramImage(config.size_bytes, work / "image"):
             perform_jobs(folder, TOP, serving="sim_tb.vault_serve", work=work, error=TrafficError)

@@ -1,19 +1,20 @@
 """The simulator of a vault's memory between requesters and DRAM, all but the memory in C++."""
 
 import hashlib
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
+from hdl.cache import build_folder
 from hdl.emission import emit
 from hdl.ports import WORD_BITS
+from isa.files import write_atomically
 from memory.config import VaultConfig
 from memory.controller import Controller
 from memory.counters import INDEX_BITS
 from memory.device_model import DEVICE_SOURCES
 from soc.vault_memory import VaultMemory
 
-from .build import Design, build, build_folder
+from .build import Design, build
 
 __all__ = ["TOP", "build_vault", "ports_of", "vault_design"]
 
@@ -82,9 +83,7 @@ def _verilog(config: VaultConfig, requesters: int) -> str:
         )
         text = "".join(emit(dut, _DUT).modules.values())
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-            file.write(text)
-        Path(file.name).replace(kept)
+        write_atomically(kept, text.encode())
     return kept.read_text()
 
 

@@ -37,7 +37,7 @@ _progress_console = _Plain(stderr=True, highlight=False, markup=False, emoji=Fal
 
 
 def warn(line: str) -> None:
-    """Show one line about a result beside the results, on standard error."""
+    """Show one line on standard error, above a progress display if there is one."""
     _progress_console.out(printable(f"vip: {line}"), highlight=False)
 
 

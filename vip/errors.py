@@ -8,12 +8,15 @@ from typing import NoReturn
 
 from isa.errors import VipError, clipped, printable
 
+from .notices import show_notices
+from .signals import Interrupted, interruptible
+
 __all__ = ["USER_ERROR", "UserError", "run_command"]
 
 #: Exit code for input that can't be used; Typer uses the same for wrong arguments.
 USER_ERROR = 2
-#: What a shell reports for a program ended by Ctrl-C.
-_INTERRUPTED = 130
+#: When the reader of our output went away.
+_NO_READER = 130
 #: Of a line of a message; names and values that are longer lose their middle.
 _CHARACTERS = 2000
 
@@ -40,16 +43,30 @@ def _one_line_warning(
     return clipped(printable(f"vip: warning: {message}"), _CHARACTERS) + "\n"
 
 
+def _kept() -> str:
+    from hdl.cache import CacheError, build_folder
+
+    try:
+        return str(build_folder())
+    except CacheError:
+        return "the cache"
+
+
 def run_command(command: Callable[[], None]) -> None:
     """Run ``command`` and end the process with the exit code that its outcome deserves."""
     warnings.formatwarning = _one_line_warning
+    show_notices()
     try:
-        command()
-    except KeyboardInterrupt:
-        _end("vip: interrupted; what was finished is kept", _INTERRUPTED)
+        with interruptible():
+            command()
+    except Interrupted as signal:
+        _end(
+            f"vip: interrupted by {signal}; outputs are whole or as before, and what was finished "
+            f"is kept in {_kept()}",
+            signal.code,
+        )
     except BrokenPipeError:
-        # The reader of our output went away.
-        sys.exit(_INTERRUPTED)
+        sys.exit(_NO_READER)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _end(f"vip: {where}{error.strerror or error}", USER_ERROR)

@@ -1,14 +1,20 @@
 """What building a simulator takes from the environment."""
 
+import json
+import logging
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import cocotb_tools.config
 import pytest
 
+from sim_tb import build as build_module
 from sim_tb.build import BuildError, Design, build, simulator_environment
+from sim_tb.runner import Runner
 
 MAKEFILE = """CXX = wrong
 LINK = wrong
@@ -85,3 +91,92 @@ def test_a_block_is_compiled_once_for_all_its_instances(
     assert all("site-packages" not in path for path, _ in calls)
     done = subprocess.run([folder / "blocks"], capture_output=True, text=True)
     assert "counted 27" in done.stdout
+
+
+#: A test that runs in the simulator of BLOCKS.
+BENCH = """
+import cocotb
+from cocotb.triggers import Timer
+
+@cocotb.test()
+async def starts(dut):
+    await Timer(10, "ps")
+"""
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Design:
+    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("MAKEFLAGS", raising=False)
+    # cocotb finds no design of which it sees nothing.
+    control = '`verilator_config\npublic_flat_rd -module "blocks" -var "clk"\n'
+    return Design(top="blocks", verilog={"blocks.sv": BLOCKS}, support=(), control=control)
+
+
+def test_an_environment_elsewhere_uses_the_same_simulator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plain: Design
+) -> None:
+    elsewhere, support = tmp_path / "elsewhere", tmp_path / "room"
+    elsewhere.symlink_to(build_module._VERILATOR)
+    shutil.copytree(build_module._ROOM, support)
+    full = replace(plain, support=("pe_host.sv",))
+    keys = plain.key, full.key
+    with monkeypatch.context() as other:
+        other.setattr(build_module, "_VERILATOR", elsewhere)
+        other.setattr(build_module, "_ROOM", support)
+        assert (plain.key, full.key) == keys
+        libraries = tmp_path / "libraries"
+        libraries.symlink_to(cocotb_tools.config.libs_dir)
+        other.setattr(cocotb_tools.config, "libs_dir", libraries)
+        folder = build(plain)
+    # That environment is removed.
+    libraries.unlink()
+    with monkeypatch.context() as own:
+        own.setenv("PATH", "")
+        assert build(plain) == folder
+    (tmp_path / "bench_of_blocks.py").write_text(BENCH)
+    monkeypatch.syspath_prepend(tmp_path)
+    Runner().test(
+        test_module="bench_of_blocks",
+        hdl_toplevel="blocks",
+        hdl_toplevel_lang="verilog",
+        build_dir=folder,
+        test_dir=tmp_path,
+        results_xml=str(tmp_path / "results.xml"),
+        log_file=tmp_path / "log",
+    )
+    assert "PASS=1" in (tmp_path / "log").read_text()
+
+
+def test_a_line_says_that_a_simulator_is_compiled_and_how_long_that_takes(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, plain: Design
+) -> None:
+    caplog.set_level(logging.INFO, "sim_tb")
+    folder = build(plain)
+    first = "compiling a simulator, once: about 5 s on two processors"
+    assert caplog.messages == [first]
+    record = json.loads((folder / "build.json").read_text())
+    assert record["top"] == "blocks"
+    assert 0 < record["seconds"] < 600
+    # Nothing is compiled, so nothing is said.
+    assert build(plain) == folder
+    assert caplog.messages == [first]
+    (folder / "build.json").write_text(json.dumps({**record, "seconds": 300}))
+    build(replace(plain, verilog={"blocks.sv": BLOCKS + "// More.\n"}))
+    assert caplog.messages[1:] == [
+        "compiling a simulator, once: about 5 minutes, from an earlier one"
+    ]
+
+
+@pytest.mark.parametrize(
+    "record", ["", "[]", '{"top": "blocks"}', '{"top": "blocks", "bytes": 0, "seconds": "x"}']
+)
+def test_a_damaged_record_of_an_earlier_build_does_not_matter(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, plain: Design, record: str
+) -> None:
+    caplog.set_level(logging.INFO, "sim_tb")
+    earlier = tmp_path / "cache" / "simulators" / "earlier"
+    earlier.mkdir(parents=True)
+    (earlier / "build.json").write_text(record)
+    build(plain)
+    assert caplog.messages == ["compiling a simulator, once: about 5 s on two processors"]
