@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,18 +13,28 @@ from hdl.config import PeConfig
 from isa.assembler import assemble_file, listing
 from isa.disassembler import disassemble
 from isa.files import write_atomically
+from isa.formats import FORMATS
 from isa.program import Program
 
 from ..console import console, tally
 from ..errors import UserError
 from ..output import write_json
 from .machine import DumpOption, MemoryOption, check_dump, show_hazards, show_registers
-from .options import JsonOption, PresetOption, file_arguments, reading, writing
+from .options import JsonOption, ParametersOption, PresetOption, file_arguments, reading, writing
 
 __all__ = ["asm", "disasm", "read_program", "run"]
 
 _STEP = 50_000
 _NUMBER_CHARACTERS = 160
+
+
+class ProgramFormat(Enum):
+    """What ``vip asm`` can write."""
+
+    VIP = "vip"
+    HEX = "hex"
+    BIN = "bin"
+    MEM = "mem"
 
 
 def read_program(path: Path) -> Program:
@@ -63,7 +74,7 @@ def asm(
         typer.Option(
             "-o",
             "--output",
-            help="Program file (default: FILE.vip).",
+            help="Program file (default: FILE and the format).",
             metavar="FILE",
             callback=writing(),
         ),
@@ -76,6 +87,14 @@ def asm(
         list[str] | None,
         typer.Option("-D", "--define", help="Constant for the source.", metavar="NAME=NUMBER"),
     ] = None,
+    form: Annotated[
+        ProgramFormat,
+        typer.Option(
+            "--format",
+            help="vip with symbols, for other commands; words alone as hex lines, little-endian "
+            "bin, or mem for $readmemh.",
+        ),
+    ] = ProgramFormat.VIP,
     max_words: Annotated[
         int, typer.Option(help="Refuse a longer program.", min=1, max=8192, metavar="WORDS")
     ] = PeConfig().instruction_words,
@@ -84,15 +103,20 @@ def asm(
     """Assemble a program.
 
     Example: vip asm kernel.s -o kernel.vip --listing kernel.lst
+
+    Example: vip asm kernel.s --format mem
     """
     target = output
     if target is None:
-        target = source.with_suffix(".vip")
+        target = source.with_suffix(f".{form.value}")
         file_arguments(context).writes(target, "the output")
     program = assemble_file(source, constants=_constants(define or []), max_words=max_words)
     if not program.words:
         raise UserError(f"{source}: there is no instruction in it")
-    program.save(target)
+    if form is ProgramFormat.VIP:
+        program.save(target)
+    else:
+        write_atomically(target, FORMATS[form.value](program))
     if listing_file is not None:
         write_atomically(listing_file, listing(program).encode())
     write_json(json, {"words": len(program.words), "program": str(target)})
@@ -137,9 +161,7 @@ def run(
     ],
     preset_name: PresetOption = "pe",
     memory: MemoryOption = None,
-    parameters: Annotated[
-        int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
-    ] = 0,
+    parameters: ParametersOption = 0,
     limit: Annotated[
         int, typer.Option(help="Stop after so many instructions.", min=1, metavar="N")
     ] = 100_000_000,
@@ -178,7 +200,7 @@ def run(
     from synth.recorder import recorder
 
     config = preset(preset_name)
-    check_dump(dump, 1 << config.address_bits)
+    wanted = check_dump(dump, 1 << config.address_bits)
     loaded = read_program(program)
     facts, log = Facts(), HazardLog()
     observers = [] if profile is None else [recorder(facts)]
@@ -201,9 +223,9 @@ def run(
                 done(outcome.instructions)
                 outcome = simulator.run(min(_STEP, limit - outcome.instructions))
         seconds = time.perf_counter() - started
-        if dump is not None:
-            address, count, path = dump
-            image.save_file(address, count, path)
+        if wanted is not None:
+            first, count, path = wanted
+            image.save_file(first, count, path)
     write_json(
         json,
         {

@@ -38,7 +38,7 @@ from .cosim_chip import (
 from .cosim_engine import engine_program, engine_report, show_engine_program
 from .cosim_vault import show_vault_bp, vault_bp_report
 from .machine import DumpOption, MemoryOption, check_dump
-from .options import JsonOption, PresetOption, drawing, reading, writing
+from .options import JsonOption, ParametersOption, PresetOption, drawing, reading, writing
 
 __all__ = ["app", "bp_report", "scene_of", "show_bp"]
 
@@ -320,9 +320,7 @@ def run_program(
     ],
     preset_name: PresetOption = "pe",
     memory: MemoryOption = None,
-    parameters: Annotated[
-        int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
-    ] = 0,
+    parameters: ParametersOption = 0,
     max_cycles: Annotated[int, typer.Option(help="Give up after so many.", min=1)] = 100_000_000,
     latency: LatencyOption = 20,
     bandwidth: BandwidthOption = 8,
@@ -354,13 +352,13 @@ def run_program(
     _check_options(context, preset_name, config)
     loaded = read_program(program)
     if isinstance(config, ChipConfig):
-        check_dump(dump, config.memory_bytes)
+        wanted = check_dump(dump, config.memory_bytes)
         with tally("cosimulation (cycles)") as done:
             spread = chip_program(
                 loaded,
                 config,
                 memory=memory,
-                dump=dump,
+                dump=wanted,
                 parameters=parameters,
                 max_cycles=max_cycles,
                 outer=cocotbext_axi,
@@ -373,13 +371,13 @@ def run_program(
             raise UserError(f"{program}: {spread.faults[0]}")
         return
     config = preset(preset_name)
-    check_dump(dump, 1 << config.address_bits)
+    wanted = check_dump(dump, 1 << config.address_bits)
     with tally("cosimulation (cycles)") as done:
         run = engine_program(
             loaded,
             config,
             memory=memory,
-            dump=dump,
+            dump=wanted,
             parameters=parameters,
             max_cycles=max_cycles,
             behaviour=_memory(latency, bandwidth, stall, out_of_order, seed),

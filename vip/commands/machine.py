@@ -12,7 +12,7 @@ from isa.program import Program
 
 from ..console import console, warn
 from ..errors import UserError
-from .options import reading, writing
+from .options import address, reading, writing
 
 __all__ = [
     "DumpOption",
@@ -39,28 +39,29 @@ MemoryOption = Annotated[
     ),
 ]
 DumpOption = Annotated[
-    tuple[int, int, Path] | None,
+    tuple[str, str, Path] | None,
     typer.Option(
-        help="Write memory afterwards.",
+        help="Write memory afterwards; address and bytes may be hexadecimal, after 0x.",
         metavar="ADDRESS BYTES FILE",
         callback=writing(paths=_dumped),
     ),
 ]
 
 
-def check_dump(dump: tuple[int, int, Path] | None, size: int) -> None:
-    """Refuse what ``--dump`` can't write after the run.
+def check_dump(dump: tuple[str, str, Path] | None, size: int) -> tuple[int, int, Path] | None:
+    """What ``--dump`` writes after the run: address, bytes, file.
 
     Raises:
-        UserError: bytes outside the memory, which has ``size``.
+        UserError: what is no number, or bytes outside the memory, which has ``size``.
     """
     if dump is None:
-        return
-    address, count, _ = dump
-    if address < 0 or count < 0 or address + count > size:
+        return None
+    first, count, path = address(dump[0]), address(dump[1]), dump[2]
+    if first + count > size:
         raise UserError(
-            f"--dump {address} {count}: the bytes must be within 0 to {size:#x}, the memory's end"
+            f"--dump {first} {count}: the bytes must be within 0 to {size:#x}, the memory's end"
         )
+    return first, count, path
 
 
 def show_hazards(program: Program, hazards: Sequence[Hazard]) -> None:

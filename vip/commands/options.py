@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from isa.errors import clipped, printable
 from isa.extras import need
 from isa.picture import SUFFIXES
 
@@ -19,7 +20,9 @@ from ..file_arguments import FileArguments
 __all__ = [
     "JsonOption",
     "OutputDirectory",
+    "ParametersOption",
     "PresetOption",
+    "address",
     "drawing",
     "file_arguments",
     "filling",
@@ -82,6 +85,27 @@ def writing(*endings: str, paths: Callable[[Any], Iterable[Path]] = _paths) -> C
     return _each(lambda files, path, role: files.writes(path, role, endings), paths)
 
 
+def address(text: str | int) -> int:
+    """The parser of an address: decimal, or hexadecimal after ``0x``.
+
+    Raises:
+        typer.BadParameter: no such number, or none of 64 bits.
+    """
+    if isinstance(text, int):
+        # The default of an option.
+        return text
+    try:
+        value = int(text, 16 if text.lower().startswith("0x") else 10)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 1 << 64:
+        raise typer.BadParameter(
+            f"{printable(clipped(text, 40))!r} is no address: a number from 0 to 2**64 - 1 is "
+            "needed, decimal, or hexadecimal after 0x"
+        )
+    return value
+
+
 def drawing() -> Callable[..., Any]:
     """A parameter's callback for a picture that the command draws, PNG or SVG by its ending."""
 
@@ -125,6 +149,14 @@ def liberty_files(value: str | list[str] | None) -> list[Path]:
     return [Path(name.removeprefix(_LIBERTY)) for name in names if name.startswith(_LIBERTY)]
 
 
+ParametersOption = Annotated[
+    int,
+    typer.Option(
+        help="DRAM address of the parameter block (r5); hexadecimal after 0x.",
+        metavar="ADDRESS",
+        parser=address,
+    ),
+]
 JsonOption = Annotated[
     Path | None,
     typer.Option(

@@ -33,6 +33,7 @@ from .assembly import read_program
 from .options import (
     JsonOption,
     OutputDirectory,
+    ParametersOption,
     PresetOption,
     drawing,
     file_arguments,
@@ -155,9 +156,7 @@ def trim(
             callback=reading(),
         ),
     ] = None,
-    parameters: Annotated[
-        int, typer.Option(help="DRAM address of the parameter block (r5).", metavar="ADDRESS")
-    ] = 0,
+    parameters: ParametersOption = 0,
     address_bits: Annotated[
         int | None,
         typer.Option(
