@@ -14,8 +14,11 @@ from isa.errors import VipError
 from isa.files import read_bytes
 from isa.scratch import owned_folder
 
+from .c_header import HEADER_NAME, c_header
+from .chip_config import ChipConfig
 from .designs import Configuration, component, description, module_name
 from .lint import waiver_file
+from .port_table import port_table
 
 __all__ = [
     "MANIFEST",
@@ -93,11 +96,12 @@ def generate(
     """Write what ``config`` describes as a directory of Verilog.
 
     ``rtl/`` holds one file a module, ``filelist.f`` their order (for ``verilator -F``,
-    ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration and
-    ``README.md`` says so. With ``sram="macro"`` there are also ``models/`` (for simulation, in
-    ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents depend on the
-    configuration and the versions of the tools alone. The directory appears whole or not at all; an
-    earlier generated one is replaced.
+    ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration, and
+    ``README.md`` says so and lists the ports. A chip also has the C header of its registers,
+    :data:`soc.c_header.HEADER_NAME`. With ``sram="macro"`` there are also ``models/`` (for
+    simulation, in ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents
+    depend on the configuration and the versions of the tools alone. The directory appears whole or
+    not at all; an earlier generated one is replaced.
 
     Parameters:
         config: what to build. directory: where.
@@ -141,6 +145,8 @@ def _contents(
         sources.insert(0, f"models/{name}.v")
     files["filelist.f"] = "".join(f"{name}\n" for name in sources)
     files["waivers.vlt"] = waiver_file()
+    if isinstance(config, ChipConfig):
+        files[HEADER_NAME] = c_header()
     files["README.md"] = _readme(config, emission)
     names = sorted([*files, MANIFEST])
     manifest = {
@@ -174,6 +180,9 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f"    iverilog -c filelist.f -s {emission.top} -o {emission.top}.vvp\n"
         f'    yosys -p "read_verilog {stubs}rtl/*.v; hierarchy -check -top {emission.top}"\n'
         f"{macros}\n"
+        "Streams (`payload`, `valid`, `ready`) move a payload in each cycle in which `valid` and"
+        " `ready` are 1; directions are the module's. Names of fields stand below their port.\n\n"
+        f"{port_table(component(config))}\n"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

@@ -1,0 +1,52 @@
+"""The table of ports, against the Verilog that is emitted."""
+
+import re
+
+import pytest
+
+from soc.designs import component
+from soc.generate import generate, verilog
+from soc.port_table import port_table, ports_of, verilog_names
+from soc.presets import PRESETS
+
+_PORT = re.compile(r"^  (input|output)(?: signed)? (?:\[(\d+):0\] )?(\w+) ?;", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["pe-small", "vault-small", "tiny"])
+def test_ports_are_those_of_the_verilog(name):
+    config = PRESETS[name]
+    emission = verilog(config)
+    emitted = {
+        port: (direction == "input", int(high or 0) + 1)
+        for direction, high, port in _PORT.findall(emission.modules[emission.top])
+    }
+    assert emitted.pop("clk") == (True, 1)
+    assert emitted.pop("rst") == (True, 1)
+    listed = {
+        shown: (port.is_input, port.bits)
+        for port in ports_of(component(config))
+        for shown in verilog_names(port)
+    }
+    assert listed == emitted
+
+
+@pytest.mark.parametrize("name", ["pe", "vault", "tiny"])
+def test_fields_cover_their_port_once(name):
+    ports = ports_of(component(PRESETS[name]))
+    assert any(port.fields for port in ports) == (name != "tiny")
+    for port in ports:
+        bits = [bit for field in port.fields for bit in range(field.low, field.low + field.bits)]
+        assert bits == (list(range(port.bits)) if port.fields else [])
+
+
+def test_the_table_names_fields_and_values(tmp_path):
+    text = port_table(component(PRESETS["pe"]))
+    assert "| `memory__request__payload` | out | 115 |  |" in text
+    assert "| &nbsp;&nbsp;.address | | `[32:0]` |  |" in text
+    assert re.search(r"\.pc \| \| `\[\d+:\d+\]` \| signed \|", text)
+    assert re.search(r"\.state \| \| `\[1:0\]` \| 0 \w+, 1 ", text)
+    generate(PRESETS["tiny"], tmp_path / "tiny")
+    readme = (tmp_path / "tiny" / "README.md").read_text()
+    assert port_table(component(PRESETS["tiny"])) in readme
+    assert "`dram__n__row`, n = 0..3" in readme
+    assert "VIP_CHIP_IDENTITY" in (tmp_path / "tiny" / "vip_registers.h").read_text()
