@@ -37,8 +37,8 @@ __all__ = [
     "simulator",
 ]
 
-#: Comments of Verilog, SystemVerilog and C++.
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+#: Comments of Verilog, SystemVerilog and C++, and where C++ finds its headers.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
 #: Ends of the names of files of a design that stand around what is measured.
 _AROUND = "_top.sv"
 _SUPPORT = Path(sim_tb.build.__file__).parent
@@ -55,7 +55,7 @@ def data(*parts: bytes | str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Source in Verilog or C++ without comments, and with single spaces."""
+    """Source in Verilog or C++ without comments and includes, and with single spaces."""
     return " ".join(_COMMENT.sub(" ", text).split())
 
 

@@ -84,6 +84,8 @@ def test_simulators_differ_by_design_and_by_models() -> None:
     assert set(known) == {"Verilog of pe", "models around pe"}
     commented = replace(design, verilog={"pe.v": "wire  a; /* c */", "t_top.sv": "x"})
     assert fingerprints.simulator("pe", commented) == known
+    including = replace(design, verilog={"pe.v": "wire a;", "t_top.sv": '#include "../a.h"\nx'})
+    assert fingerprints.simulator("pe", including) == known
     other = replace(design, verilog={"pe.v": "wire b;", "t_top.sv": "x"})
     changed = fingerprints.simulator("pe", other)
     assert changed["Verilog of pe"] != known["Verilog of pe"]
