@@ -25,7 +25,7 @@ from isa.scratch import owned_folder, scratch_folder
 
 from .runner import Runner
 
-__all__ = ["BuildError", "Design", "build", "simulator_environment"]
+__all__ = ["BuildError", "Design", "build", "check_tools", "simulator_environment"]
 
 _log = logging.getLogger(__name__)
 
@@ -172,6 +172,17 @@ def _for_make(value: str) -> str:
     return value.replace("$", "$$").replace("\\", "\\\\").replace(" ", "\\ ")
 
 
+def check_tools() -> None:
+    """Refuse to build a simulator where that must fail.
+
+    Raises:
+        BuildError: make or the C++ compiler is missing.
+    """
+    for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
+        if shutil.which(tool) is None:
+            raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
+
+
 def build(design: Design) -> Path:
     """The folder of the simulator of ``design``, built unless it is there already.
 
@@ -187,9 +198,7 @@ def build(design: Design) -> Path:
         # When it was last used decides whether it is worth its space.
         os.utime(target)
         return target
-    for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
-        if shutil.which(tool) is None:
-            raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
+    check_tools()
     root.mkdir(parents=True, exist_ok=True)
     with (
         _lock(build_folder() / "locks" / design.key),

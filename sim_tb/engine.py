@@ -14,7 +14,7 @@ from isa.files import write_atomically
 from soc.designs import Configuration
 from soc.generate import configuration_json, verilog
 
-from .build import BuildError, Design, build
+from .build import BuildError, Design, build, check_tools
 from .kept import fingerprint
 from .readout import CONTROL, WATCH_CONTROL
 
@@ -115,6 +115,8 @@ def configuration_verilog(config: Configuration) -> str:
     folder = build_folder() / "verilog"
     kept = folder / f"{key}.v"
     if not kept.is_file():
+        # Nothing was simulated with it, so a simulator must be built; better refused before.
+        check_tools()
         emission = verilog(config)
         macros = [macro_model(SramGeometry.parse(name)) for name in emission.black_boxes]
         text = "".join([*macros, *emission.modules.values()])

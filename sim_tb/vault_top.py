@@ -14,7 +14,7 @@ from memory.counters import INDEX_BITS
 from memory.device_model import DEVICE_SOURCES
 from soc.vault_memory import VaultMemory
 
-from .build import Design, build
+from .build import Design, build, check_tools
 
 __all__ = ["TOP", "build_vault", "ports_of", "vault_design"]
 
@@ -77,6 +77,7 @@ def _verilog(config: VaultConfig, requesters: int) -> str:
     folder = build_folder() / "verilog"
     kept = folder / f"{digest.hexdigest()[:20]}.v"
     if not kept.is_file():
+        check_tools()
         dut: VaultMemory | Controller
         dut = (
             VaultMemory(config=config, requesters=requesters) if requesters else Controller(config)

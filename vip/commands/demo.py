@@ -16,6 +16,7 @@ from kernels.bp_layout import BpLayout
 from kernels.stereo import motorcycle
 from kernels.stereo_picture import draw
 from sim_tb.bp_cosim import BpJob, cosim_bp
+from sim_tb.build import check_tools
 from sim_tb.cosim import MemoryBehaviour
 from sim_tb.trim_check import Workload, check_trimmed
 from soc.generate import check_directory, configuration_json, generate
@@ -64,6 +65,7 @@ def demo(
     Example: vip demo -o build/demo
     """
     started = time.perf_counter()
+    check_tools()
     need("matplotlib", "pictures")
     need("skimage", "photographs")
     output.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,8 @@ _STRANGE = (
     "bp\n",
 )
 _ROOT = os.geteuid() == 0
+#: Commands that compile a simulator, whatever their arguments.
+_BUILDING = ("cosim bp", "cosim program", "power", "trim", "bench vault", "bench kernels", "demo")
 
 
 @dataclass
@@ -44,11 +46,13 @@ class Case:
     Attributes:
         arguments: after ``vip``. items: what is in its folder.
         what: which parameter is wrong, and how.
+        environment: variables that are set.
     """
 
     arguments: list[str]
     items: list[Item]
     what: str
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -103,6 +107,12 @@ def case(seed: int, number: int) -> Case:
     for other in command.parameters:
         if other.required and other is not parameter:
             draft.good(other)
+    if command.name in _BUILDING and random.random() < 0.05:
+        if parameter.required:
+            draft.good(parameter)
+        made = draft.finish("environment")
+        made.environment = {"CXX": random.choice(("nosuch", "/nosuch/c++", "'", " ", "[/b]"))}
+        return made
     if random.random() < 0.06:
         if parameter.required:
             draft.good(parameter)

@@ -112,7 +112,7 @@ def _kind(words: str, found: Any) -> dict[str, Any]:
     if name == "trace":
         return {"kind": "write", "detail": ".fst .vcd"}
     if name in _PICTURES:
-        return {"kind": "write", "detail": ".png"}
+        return {"kind": "write", "detail": ".png .svg"}
     if Path in parts:
         return {"kind": "write"}
     if exact in _NAMES or name in _NAMES:

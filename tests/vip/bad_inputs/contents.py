@@ -54,7 +54,7 @@ _BAD_LINES = (
     "v.v.add r1, r2, r3",
     "ld.sram [7-bit] r1, r2, r3",
     "j nowhere",
-    "start: halt",
+    "start: start: halt",
     "r1: halt",
     ".word",
     ".word 0x100000000",

@@ -149,7 +149,7 @@ class Harness:
 
     def run(self, case: Case) -> Answer:
         """Call ``case`` in this process."""
-        with self._folder(case) as folder, _settings(self._environment()):
+        with self._folder(case) as folder, _settings({**self._environment(), **case.environment}):
             before = listing(folder)
             _reset_peak()
             started = time.process_time()
@@ -167,7 +167,12 @@ class Harness:
             root = str(Path(__file__).parents[3])
             process = subprocess.Popen(
                 [sys.executable, "-c", script, *map(os.fsencode, case.arguments)],
-                env={**os.environ, **self._environment(), "PYTHONPATH": root},
+                env={
+                    **os.environ,
+                    **self._environment(),
+                    **case.environment,
+                    "PYTHONPATH": root,
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
