@@ -23,12 +23,11 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def all_commands() -> dict[str, Any]:
-    found = {}
-    for group in (Commands, Benches):
-        loader = group(name="vip")
-        for name in group.entries:
-            if group is Benches or name != "bench":
-                found.update(commands(loader.load(name), name))
+    vip, bench = Commands(name="vip"), Benches(name="bench")
+    found = dict(commands(bench, "bench"))
+    for name in vip.entries:
+        if name != "bench":
+            found.update(commands(vip.load(name), name))
     return found
 
 
