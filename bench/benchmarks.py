@@ -7,9 +7,9 @@ from typing import Any
 from sim_tb.engine import source_digest
 from sim_tb.kept import Kept, fingerprint
 from soc.generate import configuration_json
-from soc.presets import any_preset
+from soc.presets import PRESETS, any_preset
 
-from . import applications, engine, memories, proofs, trimming
+from . import applications, engine, memories, presets, proofs, trimming
 from .checkout import ROOT
 from .measurement import Measurement
 from .record import Record, tool_versions
@@ -151,6 +151,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("vault", "vault-logistic"),
         tools=_SIMULATION,
         minutes=30,
+    ),
+    "presets": Benchmark(
+        run=presets.presets,
+        made_of=presets.made_of_presets,
+        presets=tuple(PRESETS),
+        tools=_SYNTHESIS,
+        minutes=40,
     ),
     "placement": Benchmark(
         run=engine.placement,

@@ -1,13 +1,15 @@
-"""Area of a chip, from the synthesis of everything that it is made of."""
+"""Area of a chip or a vault, from the synthesis of everything that it is made of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from hdl.component import Component
+from hdl.config import PeConfig
 from hdl.emission import emit
 from noc.node import Node
 from soc.chip_config import ChipConfig
-from soc.designs import with_sram
+from soc.config import VaultTileConfig
+from soc.designs import Configuration, with_sram
 from soc.host_chain import HostChain
 from soc.host_control import HostControl
 from soc.host_data import HostData
@@ -25,6 +27,7 @@ __all__ = [
     "VAULT_PARTS",
     "ChipArea",
     "chip_area",
+    "design_area",
     "engine_area",
     "parts_area",
 ]
@@ -67,6 +70,31 @@ def chip_area(config: ChipConfig, target: str, progress: Progress | None = None)
     times = {name: value * config.pes for name, value in one.values.items()}
     rows = (AreaRow(ENGINE, times, {}), *parts_area(config, target))
     return ChipArea(rows=rows, total=sum_rows(rows))
+
+
+def design_area(config: Configuration, target: str, progress: Progress | None = None) -> AreaRow:
+    """Area of an engine, of a vault with its engines, or of a chip; parameters and errors as for
+    :func:`chip_area`."""
+    if isinstance(config, ChipConfig):
+        return chip_area(config, target, progress).total
+    if isinstance(config, PeConfig):
+        return synthesise(config, target, progress=progress).total
+    one = synthesise(config.pe, target, progress=progress).total
+    times = {name: value * config.pes for name, value in one.values.items()}
+    return sum_rows([AreaRow(ENGINE, times, {}), _memory_area(config, target)])
+
+
+def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
+    """What a vault has beside its engines."""
+    chosen = find_target(target)
+    emissions = []
+    for kind in (chosen.sram, "macro"):
+        tile = with_sram(config, kind)
+        assert isinstance(tile, VaultTileConfig)
+        part = VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=tile.prompt)
+        emissions.append(emit(part, "part"))
+    unit = Unit("memory", ((emissions[0].top, 1),))
+    return measure_unit(unit, chosen, *emissions)
 
 
 def engine_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaRow:

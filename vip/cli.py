@@ -25,9 +25,19 @@ class Commands(LazyGroup):
             "disasm",
             "Turn a program back into assembly that assembles to the same words.",
         ),
-        "run": Entry("assembly", "run", "Run a program on the instruction set simulator."),
+        "run": Entry(
+            "assembly",
+            "run",
+            "Run a program on the instruction set simulator, and check its timing rules.",
+        ),
         "cosim": Entry(
             "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
+        ),
+        "presets": Entry(
+            "presets",
+            "presets",
+            "List the named configurations: engines, ports, memory, area, and the FPGAs that they "
+            "fit.",
         ),
         "generate": Entry(
             "generate",

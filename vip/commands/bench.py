@@ -46,7 +46,7 @@ class Benches(LazyGroup):
         "trim": Entry(
             "bench_trim",
             "trim",
-            "Trim an engine to each application, and to unions of some: area, power, cycles and "
+            "Trim engines to each application, and to unions of some: area, power, cycles and "
             "results.",
         ),
     }

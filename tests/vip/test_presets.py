@@ -1,0 +1,103 @@
+"""The list of presets: what each is, where its areas come from, and what it fits."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import vip.commands.presets as command
+from soc.presets import PRESETS
+from synth.budget import FILL, find_budget
+from synth.chip_area import design_area
+from vip.presets import MEASURED, figure_name, preset_rows, recorded_areas
+
+
+def areas(luts):
+    """Areas of something with so many lookup tables, and little else."""
+    cells = {"luts": luts, "ffs": 1.0, "dsps": 1.0, "brams": 1.0}
+    return {"generic": {"logic_ge": 3 * luts, "sram_bits": 8.0}, "xc7": cells, "ecp5": cells}
+
+
+def record(luts):
+    results = {
+        figure_name(preset, target, measure): {"value": areas(luts)[target][measure]}
+        for preset in PRESETS
+        for target, measures in MEASURED.items()
+        for measure in measures
+    }
+    return {"results": results, "commit": "abc"}
+
+
+def test_rows_say_what_the_configurations_are():
+    rows = {row.name: row for row in preset_rows({})}
+    assert list(rows) == list(PRESETS)
+    assert (rows["pe"].kind, rows["pe"].engines, rows["pe"].memory_bytes) == ("engine", 1, 1 << 33)
+    assert (rows["vault"].engines, rows["vault"].memory_bytes) == (4, 256 << 20)
+    fpga, thesis = rows["fpga"], rows["thesis"]
+    assert (fpga.engines, fpga.vaults) == (8, 4)
+    assert fpga.ports == "AXI4-Lite control, AXI4 data, 4 AXI4 (64 bit)"
+    assert (thesis.engines, thesis.vaults, thesis.memory_bytes) == (128, 32, 8 << 30)
+    assert all(row.areas is None and row.fits is None for row in rows.values())
+
+
+def test_a_preset_fits_where_no_resource_is_filled_too_far():
+    limit = 0.7 * find_budget("ecp5-45k").capacity["luts"]
+    assert FILL["luts"] == 0.7
+    (row,) = [row for row in preset_rows({"pe": areas(limit)}) if row.name == "pe"]
+    assert row.fits == ("xc7vx690t", "ecp5-45k", "ecp5-85k")
+    (row,) = [row for row in preset_rows({"pe": areas(limit + 1)}) if row.name == "pe"]
+    assert row.fits == ("xc7vx690t", "ecp5-85k")
+    many = areas(1.0)
+    many["ecp5"] = {**many["ecp5"], "dsps": 1000.0}
+    (row,) = [row for row in preset_rows({"pe": many}) if row.name == "pe"]
+    assert row.fits == ("xc7vx690t",)
+
+
+def test_records_are_read_and_incomplete_ones_leave_presets_out(tmp_path):
+    path = tmp_path / "presets.json"
+    assert recorded_areas(path) is None
+    content = record(100.0)
+    path.write_text(json.dumps(content))
+    found = recorded_areas(path)
+    assert found.commit == "abc"
+    assert found.areas["vault-axi"] == areas(100.0)
+    del content["results"][figure_name("tiny", "ecp5", "brams")]
+    path.write_text(json.dumps(content))
+    assert set(PRESETS) - set(recorded_areas(path).areas) == {"tiny"}
+    path.write_text("[]")
+    assert recorded_areas(path) is None
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, there):
+    path = tmp_path / "presets.json"
+    if there:
+        path.write_text(json.dumps(record(90_000.0)))
+    monkeypatch.setattr(command, "recorded_areas", lambda: recorded_areas(path))
+    monkeypatch.setenv("COLUMNS", "200")
+    code, text, _ = vip("presets", "--json", "out.json")
+    assert code == 0
+    assert all(f"│ {name} " in text for name in PRESETS)
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert set(report["presets"]) == set(PRESETS)
+    if there:
+        assert "recorded at commit abc" in text
+        assert "90,000" in text
+        assert report["presets"]["fpga"]["fits"] == ["xc7vx690t"]
+    else:
+        assert "vip presets --measure" in text
+        assert report["presets"]["fpga"]["areas"] is None
+        assert "recorded" not in text
+
+
+def test_area_of_a_vault_is_that_of_its_engines_and_its_memory(monkeypatch):
+    from synth import chip_area
+    from synth.area import AreaRow
+
+    one = AreaRow("total", {"luts": 10.0}, {})
+    rest = AreaRow("memory", {"luts": 7.0}, {})
+    monkeypatch.setattr(chip_area, "synthesise", lambda *_, **__: SimpleNamespace(total=one))
+    monkeypatch.setattr(chip_area, "_memory_area", lambda *_: rest)
+    assert design_area(PRESETS["pe"], "xc7").values == {"luts": 10.0}
+    assert design_area(PRESETS["vault"], "xc7").values == {"luts": 47.0}
+    assert design_area(PRESETS["vault-small"], "xc7").values == {"luts": 27.0}

@@ -1,0 +1,165 @@
+"""What the presets are: engines, ports, memory, area, and the devices that they fit.
+
+Areas are measured: ``python -m bench presets --record`` keeps those of all presets in
+``bench/results/presets.json``, which :func:`recorded_areas` reads, and :func:`measure_areas`
+synthesises them on demand.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.config import PeConfig
+from memory.axi_layout import AxiConfig
+from soc.chip_config import ChipConfig
+from soc.config import VaultTileConfig
+from soc.designs import Configuration
+from soc.presets import PRESETS
+from synth.budget import Budget, find_budget
+from synth.chip_area import design_area
+from synth.devices import DEVICES
+
+__all__ = [
+    "FPGAS",
+    "MEASURED",
+    "Areas",
+    "PresetRow",
+    "Recorded",
+    "figure_name",
+    "measure_areas",
+    "preset_rows",
+    "recorded_areas",
+]
+
+#: Devices that presets are held against.
+FPGAS = ("xc7vx690t", *DEVICES)
+#: Target -> what of it is kept of each preset.
+MEASURED: Mapping[str, Sequence[str]] = {
+    "generic": ("logic_ge", "sram_bits"),
+    "xc7": ("luts", "ffs", "dsps", "brams"),
+    "ecp5": ("luts", "ffs", "dsps", "brams"),
+}
+#: Target -> measure -> value.
+Areas = Mapping[str, Mapping[str, float]]
+_RECORD = Path(__file__).parent.parent / "bench" / "results" / "presets.json"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Areas of presets, from a record.
+
+    Attributes:
+        areas: of each preset that the record has whole. commit: at which they were measured.
+    """
+
+    areas: Mapping[str, Areas]
+    commit: str
+
+
+@dataclass(frozen=True)
+class PresetRow:
+    """A preset.
+
+    Attributes:
+        name: of it. kind: engine, vault or chip.
+        engines, vaults: how many. ports: what connects it, in words.
+        memory_bytes: of DRAM that it addresses.
+        areas: as measured; None: not known.
+        fits: devices of :data:`FPGAS` of which it takes no more than may be filled
+            (:data:`synth.budget.FILL`); None: not known.
+    """
+
+    name: str
+    kind: str
+    engines: int
+    vaults: int
+    ports: str
+    memory_bytes: int
+    areas: Areas | None
+    fits: tuple[str, ...] | None
+
+
+def figure_name(preset: str, target: str, measure: str) -> str:
+    """Name of a figure in the record."""
+    return f"{preset}_{target}_{measure}".replace("-", "_")
+
+
+def recorded_areas(path: Path = _RECORD) -> Recorded | None:
+    """The recorded areas; None where there is no record, as in an installation without sources."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        results = {name: figure["value"] for name, figure in record["results"].items()}
+        commit = str(record["commit"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    areas: dict[str, Areas] = {}
+    for preset in PRESETS:
+        with suppress(KeyError):
+            areas[preset] = {
+                target: {name: results[figure_name(preset, target, name)] for name in measures}
+                for target, measures in MEASURED.items()
+            }
+    return Recorded(areas, commit)
+
+
+def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str, Areas]:
+    """Synthesise presets for every target; minutes for each that is not kept.
+
+    Parameters:
+        names: of presets. step: called with what is done next.
+
+    Raises:
+        SynthesisError: Yosys refuses a design.
+    """
+    areas: dict[str, Areas] = {}
+    for name in names:
+        found = {}
+        for target, measures in MEASURED.items():
+            step(f"{name} for {target}")
+            values = design_area(PRESETS[name], target).values
+            found[target] = {measure: values[measure] for measure in measures}
+        areas[name] = found
+    return areas
+
+
+def preset_rows(areas: Mapping[str, Areas]) -> tuple[PresetRow, ...]:
+    """A row for each preset.
+
+    Parameters:
+        areas: of those whose areas are known.
+    """
+    return tuple(_row(name, config, areas.get(name)) for name, config in PRESETS.items())
+
+
+def _row(name: str, config: Configuration, areas: Areas | None) -> PresetRow:
+    kind, engines, vaults, memory, ports = _shape(config)
+    fits = None
+    if areas is not None:
+        budgets = (find_budget(device) for device in FPGAS)
+        fits = tuple(one.name for one in budgets if _fits(one, areas))
+    return PresetRow(name, kind, engines, vaults, ports, memory, areas, fits)
+
+
+def _fits(budget: Budget, areas: Areas) -> bool:
+    return budget.fits(areas[budget.target])
+
+
+def _shape(config: Configuration) -> tuple[str, int, int, int, str]:
+    """Kind, engines, vaults, bytes of memory, ports."""
+    if isinstance(config, PeConfig):
+        return "engine", 1, 0, 1 << config.address_bits, "memory, control"
+    if isinstance(config, VaultTileConfig):
+        memory = 1 << config.vault.address_bits
+        ports = f"{config.pes} control, {config.extra_ports} memory, {_back_end(config)}"
+        return "vault", config.pes, 1, memory, ports
+    assert isinstance(config, ChipConfig)
+    ports = f"AXI4-Lite control, AXI4 data, {config.vaults} {_back_end(config.tile)}"
+    return "chip", config.pes, config.vaults, config.memory_bytes, ports
+
+
+def _back_end(tile: VaultTileConfig) -> str:
+    if isinstance(tile.vault, AxiConfig):
+        return f"AXI4 ({tile.vault.data_bits} bit)"
+    return "DRAM"
