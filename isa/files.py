@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from .scratch import own_file, sweep_files
+
 __all__ = [
     "check_regular",
     "copy_atomically",
@@ -129,9 +131,12 @@ def _replace(
 ) -> None:
     if before is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:_SHOWN]}.")
+    prefix = f".{target.name[:_SHOWN]}.vip-"
+    sweep_files(target.parent, prefix)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=prefix)
     try:
         with os.fdopen(handle, "wb") as file:
+            own_file(handle)
             fill(file)
             _take_over(handle, before)
         Path(temporary).replace(target)

@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["owned_folder", "scratch_file", "scratch_folder"]
+__all__ = ["own_file", "owned_folder", "scratch_file", "scratch_folder", "sweep_files"]
 
 _LOCK = "lock"
 _RUN = "run-"
 #: Seconds after which a folder without a lock is no longer one that is just being made.
 _MAKING_SECONDS = 3600
+#: The same of a file, which is locked at once.
+_LOCKING_SECONDS = 10
 
 
 class _Owned:
@@ -100,6 +102,36 @@ def _remove_dead(folder: Path) -> None:
         # Refused, with an OSError, while the owner lives.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def own_file(handle: int) -> None:
+    """Keep the file that is open as ``handle`` from :func:`sweep_files` until it is closed."""
+    # Some file systems have no locks; then nothing is swept there either.
+    with suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def sweep_files(parent: Path, prefix: str) -> None:
+    """Remove the files that killed processes left in ``parent``: those with names from ``prefix``
+    on that no process has locked by :func:`own_file`."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix):
+                with suppress(OSError):
+                    _remove_dead_file(Path(entry.path))
+
+
+def _remove_dead_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        # Refused, with an OSError, while the owner writes.
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held = os.fstat(handle)
+        # A younger one may be about to be locked.
+        if stat.S_ISREG(held.st_mode) and time.time() - held.st_mtime > _LOCKING_SECONDS:
+            path.unlink()
+    finally:
+        os.close(handle)
 
 
 class _Run:

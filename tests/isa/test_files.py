@@ -1,4 +1,5 @@
 import os
+import shutil
 import socket
 import stat
 import threading
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from isa import files
 from isa.files import copy_atomically, read_bytes, write_atomically
 
 
@@ -136,3 +138,34 @@ def test_reading_is_limited_to_regular_files_of_a_size(tmp_path: Path) -> None:
         read_bytes(tmp_path, 5)
     with pytest.raises(FileNotFoundError):
         read_bytes(tmp_path / "none", 5)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path: Path) -> None:
+    dead, young, other = (
+        tmp_path / name for name in (".out.vip-dead", ".out.vip-young", ".out.mine")
+    )
+    for path in (dead, young, other):
+        path.write_bytes(b"part")
+    for path in (dead, other):
+        os.utime(path, (0, 0))
+    living: list[Path] = []
+
+    class Slow:
+        """Contents during whose writing another process writes the same file."""
+
+        def read(self, count: int) -> bytes:
+            if living:
+                return b""
+            living.extend(set(tmp_path.glob(".out.vip-*")) - {dead, young})
+            os.utime(living[0], (0, 0))
+            write_atomically(tmp_path / "out", b"other")
+            assert living[0].exists()
+            return b"mine"
+
+    files._write(tmp_path / "out", lambda file: shutil.copyfileobj(Slow(), file))
+    assert (tmp_path / "out").read_bytes() == b"mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".out.mine",
+        ".out.vip-young",
+        "out",
+    ]
