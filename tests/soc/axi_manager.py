@@ -99,7 +99,7 @@ class Manager:
     def plan(self):
         """Beats offered on aw, w and ar (dictionaries, or None), and ready of b and r."""
         while self.bursts and self._free(self.bursts[0]):
-            self._start(self.bursts.popleft())
+            self.start(self.bursts.popleft())
         for name, queue in self.queues.items():
             if self.offers[name] is None and queue and self.rng.random() < self.offer:
                 self.offers[name] = queue.popleft()
@@ -114,7 +114,8 @@ class Manager:
         low, high = burst.range
         return all(other.range[1] <= low or other.range[0] >= high for other in others)
 
-    def _start(self, burst):
+    def start(self, burst):
+        """Queue the beats of ``burst``, and note what must come back."""
         address = {
             "id": burst.id,
             "addr": burst.address,

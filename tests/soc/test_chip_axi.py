@@ -1,0 +1,60 @@
+"""What the data port of a whole chip answers (docs/host_port.md), by cocotbext-axi."""
+
+import json
+import random
+import xml.etree.ElementTree as ElementTree
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import soc
+from isa.image import DramImage
+from memory.device_model import DeviceSetup, device_setup
+from sim_tb.chip_top import TOP, build_chip
+from sim_tb.runner import Runner
+from soc.presets import chip_preset
+
+ROOT = Path(soc.__file__).parent.parent
+
+
+def test_the_data_port_answers_as_documented(tmp_path):
+    pytest.importorskip("cocotbext.axi")
+    config = chip_preset("tiny")
+    folder = build_chip(config)
+    vault = 1 << config.network.address_bits
+    content = random.Random(5).randbytes(config.memory_bytes)
+    (tmp_path / "content").write_bytes(content)
+    setups = [
+        device_setup(config.tile.vault, base=number * vault, noise=number + 1)
+        for number in range(config.vaults)
+    ]
+    with DramImage(config.memory_bytes, tmp_path / "image") as image:
+        image.write(0, content)
+    fields = [name for name, *_ in DeviceSetup._fields_]
+    given = {
+        "memory": {
+            "path": str(tmp_path / "image"),
+            "setups": [{name: getattr(setup, name) for name in fields} for setup in setups],
+        },
+        "content": str(tmp_path / "content"),
+        "size": config.memory_bytes,
+        "vault": vault,
+    }
+    # The runner exits when a test fails; which one is reported below.
+    with suppress(SystemExit):
+        Runner().test(
+            test_module="tests.soc.chip_axi_bench",
+            hdl_toplevel=TOP,
+            hdl_toplevel_lang="verilog",
+            build_dir=folder,
+            test_dir=tmp_path,
+            results_xml=str(tmp_path / "results.xml"),
+            extra_env={"PYTHONPATH": str(ROOT), "VIP_CHIP_AXI": json.dumps(given)},
+            log_file=tmp_path / "log",
+        )
+    log = (tmp_path / "log").read_text()
+    cases = list(ElementTree.parse(tmp_path / "results.xml").getroot().iter("testcase"))
+    failed = [case.get("name") for case in cases if case.find("failure") is not None]
+    assert cases, log
+    assert not failed, log
