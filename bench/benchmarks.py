@@ -103,6 +103,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=(*_CELLS, *_SIMULATION[1:]),
         minutes=4,
     ),
+    "network_area": Benchmark(
+        run=memories.network_area,
+        made_of=memories.made_of_network_area,
+        presets=(),
+        tools=_SYNTHESIS,
+        minutes=2,
+    ),
     "vault": Benchmark(
         run=memories.vault,
         made_of=memories.made_of_vault,

@@ -46,6 +46,13 @@ def clean_commit(root: Path = ROOT) -> str:
 
 
 def has_commit(commit: str, root: Path = ROOT) -> bool:
-    """Whether ``commit`` is one of those that the checked-out commit comes from."""
+    """Whether ``commit`` is one of those that the checked-out commit comes from; a checkout without
+    its history is given the benefit of the doubt.
+
+    Raises:
+        UserError: there is no git or no checkout.
+    """
+    if _git("rev-parse", "--is-shallow-repository", root=root).strip() == "true":
+        return True
     command = ["git", "-C", str(root), "merge-base", "--is-ancestor", commit, "HEAD"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0

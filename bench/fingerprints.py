@@ -18,7 +18,9 @@ from pathlib import Path
 from types import ModuleType
 
 import sim_tb.build
+from hdl.component import Component
 from hdl.config import PeConfig, SramKind
+from hdl.emission import emit
 from isa.program import Program
 from sim_tb.build import Design
 from sim_tb.engine import configuration_verilog, engine_design
@@ -27,6 +29,7 @@ from synth.targets import Target
 
 __all__ = [
     "code",
+    "component",
     "data",
     "engine",
     "hardware",
@@ -62,6 +65,11 @@ def _bare(text: str) -> str:
 def hardware(config: Configuration) -> str:
     """The Verilog that is emitted for ``config``."""
     return data(_bare(configuration_verilog(config)))
+
+
+def component(part: Component) -> str:
+    """The Verilog that is emitted for ``part``."""
+    return data(_bare("".join(emit(part, "part").modules.values())))
 
 
 def mapped(name: str, config: PeConfig) -> dict[str, str]:

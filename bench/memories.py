@@ -1,14 +1,19 @@
-"""Benchmarks of a vault's memory and of the network."""
+"""Benchmarks of a vault's memory and of the network, and the network's area."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import sim_tb.network_bench
 import sim_tb.network_cases
 import sim_tb.vault_bench
 import sim_tb.vault_bp
 import sim_tb.vault_stress
+from hdl.component import Component
+from hdl.emission import emit
 from kernels.bp_kernel import bp_program
 from noc.config import NetworkConfig
+from noc.node import Node
+from noc.router import Router
 from sim_tb.network_bench import measure_network
 from sim_tb.network_cases import SIZES
 from sim_tb.network_top import network_design
@@ -17,17 +22,22 @@ from sim_tb.vault_bench import VARIANTS, measure
 from sim_tb.vault_bp import measure_bp
 from sim_tb.vault_stress import random_case, run_stress
 from sim_tb.vault_top import vault_design
-from soc.presets import tile_preset
+from soc.presets import chip_preset, tile_preset
+from synth.area import measure_unit
+from synth.targets import find_target
+from synth.units import Unit
 
 from . import fingerprints
 from .measurement import Measurement
 
 __all__ = [
     "made_of_network",
+    "made_of_network_area",
     "made_of_vault",
     "made_of_vault_bp",
     "made_of_vault_stress",
     "network",
+    "network_area",
     "vault",
     "vault_bp",
     "vault_stress",
@@ -134,6 +144,48 @@ def network() -> Iterator[Measurement]:
         yield Measurement(f"{key}_limit", curve.limit, "flits a cycle and vault")
         yield Measurement(f"{key}_most", curve.saturation, "flits a cycle and vault", 0.01, True)
         yield Measurement(f"{key}_idle_latency", curve.points[0].mean, "cycles", 0.01)
+
+
+def _areas() -> Iterator[tuple[str, str, Callable[[NetworkConfig], Component], NetworkConfig]]:
+    """Name of the figure, target, and what is measured of which network."""
+    thesis = chip_preset("thesis")
+    whole = thesis.network
+    small = replace(whole, columns=2, rows=2)
+
+    def node(config: NetworkConfig) -> Component:
+        return Node(config, requesters=thesis.tile.pes + 1)
+
+    yield "router_8x4", "generic", Router, whole
+    yield "router_8x4", "xc7", Router, whole
+    yield "router_2x2", "xc7", Router, small
+    yield "node_8x4", "xc7", node, whole
+
+
+def network_area() -> Iterator[Measurement]:
+    """Area of routers and of a node: gate equivalents beside the memories, and 7-series."""
+    for name, target, make, config in _areas():
+        chosen = find_target(target)
+        emission = emit(make(replace(config, sram=chosen.sram)), "part")
+        shapes = emit(make(replace(config, sram="macro")), "part")
+        unit = Unit(name, ((emission.top, 1),))
+        values = measure_unit(unit, chosen, emission, shapes).values
+        if target == "generic":
+            yield Measurement(f"{name}_kge", values["logic_ge"] / 1000, "kGE", 0.01)
+        else:
+            yield Measurement(f"{name}_luts", values["luts"], "luts", 0.01)
+            yield Measurement(f"{name}_ffs", values["ffs"], "ffs", 0.01)
+
+
+def made_of_network_area() -> dict[str, str]:
+    """Routers and node as synthesis takes them, and the mappings."""
+    found = {
+        f"mapping for {target}": fingerprints.mapping(find_target(target))
+        for target in ("generic", "xc7")
+    }
+    for name, target, make, config in _areas():
+        part = make(replace(config, sram=find_target(target).sram))
+        found[f"Verilog of {name} for {target}"] = fingerprints.component(part)
+    return found
 
 
 def made_of_network() -> dict[str, str]:

@@ -64,7 +64,9 @@ class Record:
             measured: fingerprints of what would be measured now. tools: versions now.
         """
         for what, now in measured.items():
-            if self.measured.get(what) != now:
+            if what not in self.measured:
+                yield f"{what} is not in the record of {self.commit[:12]}"
+            elif self.measured[what] != now:
                 yield f"{what} changed since {self.commit[:12]}"
         for what in self.measured:
             if what not in measured:

@@ -118,6 +118,9 @@ def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     report = SimpleNamespace(stress=stress, curves=curves)
     monkeypatch.setattr(memories, "measure_network", lambda **_: report)
     check("network")
+    area = SimpleNamespace(values=dict.fromkeys(("logic_ge", "luts", "ffs"), 1.0))
+    monkeypatch.setattr(memories, "measure_unit", lambda *_: area)
+    check("network_area")
     names = {f"8x4_{kind}_answers_cycles" for kind in ("neighbour", "uniform", "hot_spot")}
     assert names <= yielded("network")
 

@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from bench.__main__ import _verdict
-from bench.checkout import ROOT, clean_commit
+from bench.__main__ import _verdict, main
+from bench.benchmarks import BENCHMARKS
+from bench.checkout import ROOT, clean_commit, has_commit
 from bench.measurement import Measurement
-from bench.record import FORMAT, RESULTS, Record, read_record, values, write_record
+from bench.record import (
+    FORMAT,
+    RESULTS,
+    Record,
+    read_record,
+    tool_versions,
+    values,
+    write_record,
+)
 from vip.errors import UserError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -67,6 +76,9 @@ def test_stale_is_what_was_measured_otherwise_or_with_other_tools(tmp_path: Path
     assert list(known.stale({"Verilog of pe": "bb"}, {"pyosys": "0.71"})) == [
         "Verilog of pe changed since 0123456789ab",
         "pyosys is 0.71, was 0.70",
+    ]
+    assert list(known.stale({**now, "program": "cc"}, tools)) == [
+        "program is not in the record of 0123456789ab"
     ]
     assert list(known.stale({}, tools)) == ["Verilog of pe is no longer measured"]
     assert not known.unusable
@@ -137,3 +149,27 @@ def test_recording_refuses_before_it_measures(tmp_path: Path) -> None:
 def test_verdicts(value: float, old: float | None, more_is_better: bool, verdict: str) -> None:
     new = Measurement("a", value, "ns", 0.02, more_is_better)
     assert _verdict(new, old) == verdict
+
+
+def test_a_commit_exists_or_not(checkout: Path) -> None:
+    assert has_commit(git(checkout, "rev-parse", "HEAD"), checkout)
+    assert not has_commit(COMMIT, checkout)
+
+
+def test_stale_records_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = BENCHMARKS["generate"]
+    known = Record(
+        format=FORMAT,
+        commit=COMMIT,
+        measured={"Verilog of pe": "0"},
+        tools=tool_versions(benchmark.tools),
+    )
+    monkeypatch.setattr("bench.__main__.read_record", lambda name: known)
+    main(["generate"], stale=True)
+    assert capsys.readouterr().out == (
+        "stale: generate: Verilog of pe changed since 0123456789ab\n"
+    )
+    with pytest.raises(UserError, match="nobench: there are generate"):
+        main(["nobench"], stale=True)
