@@ -19,7 +19,7 @@ from isa.table import REGISTER_WIDTH
 from pe.scratchpad import read_roles, write_roles
 
 from .engine import TOP, build_engine
-from .models import HostJob, HostResult, MemoryBehaviour, Outcome
+from .models import NEVER, HostJob, HostResult, MemoryBehaviour, Outcome
 from .session import Session
 
 __all__ = [
@@ -83,11 +83,13 @@ class Job:
         reset: reset the engine before; otherwise it goes on in the state that the job before left.
         scratchpad: what the scratchpad holds at the start, for an engine with ``behavioural``
             memories; None: what it held before.
+        stop_after: the host stops the engine so many cycles after the launch, 0 or more, if it
+            still runs; None: it does not.
         limits: entries of the array range check, and memory requests in flight, that the engine of
             a ``watched`` simulation may use, each at least 1; None: all that it has.
 
     Raises:
-        CosimError: ``parameters`` outside its range.
+        CosimError: ``parameters`` or ``stop_after`` outside its range.
     """
 
     words: Sequence[int]
@@ -98,10 +100,13 @@ class Job:
     identity: Identity = field(default_factory=Identity)
     reset: bool = True
     scratchpad: bytes | None = None
+    stop_after: int | None = None
     limits: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         _within("parameters", self.parameters, (1 << 64) - 1)
+        if self.stop_after is not None:
+            _within("stop_after", self.stop_after, NEVER)
 
 
 def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
@@ -267,6 +272,7 @@ class PeSimulation:
             scratchpad=None if job.scratchpad is None else job.scratchpad.hex(),
             sizes=self._sizes,
             limits=job.limits,
+            stop_after=NEVER if job.stop_after is None else job.stop_after,
         )
 
     def _result(self, result: HostResult, max_cycles: int) -> CosimResult | CosimError:

@@ -13,6 +13,7 @@ from isa.errors import VipError
 
 __all__ = [
     "COUNTERS",
+    "NEVER",
     "BehaviourError",
     "HostJob",
     "HostResult",
@@ -23,6 +24,8 @@ __all__ = [
 
 #: Counters that the host model reads.
 COUNTERS = 16
+#: More cycles than any run takes.
+NEVER = 2**63
 #: What the models count probabilities in.
 _CERTAIN = 65536
 
@@ -94,6 +97,7 @@ class _HostJob(ctypes.Structure):
         ("reset", c_uint32),
         ("parameters", c_uint64),
         ("max_cycles", c_uint64),
+        ("stop_after", c_uint64),
         ("stop_cycles", c_uint64),
         ("pe_index", c_uint16),
         ("vault", c_uint16),
@@ -132,9 +136,9 @@ class Outcome(IntEnum):
 class HostJob:
     """One run as it is handed to the simulator; see :class:`sim_tb.cosim.Job` for the meaning.
 
-    ``stop_cycles`` is how long a stopped engine may take to complete what it has issued; one that
-    takes longer hangs. ``sizes`` are those of the tables of a watched engine, None for one that
-    is not.
+    ``stop_after`` is :data:`NEVER` without a stop. ``stop_cycles`` is how long a stopped engine may
+    take to complete what it has issued; one that takes longer hangs. ``sizes`` are those of the
+    tables of a watched engine, None for one that is not.
     """
 
     words: tuple[int, ...]
@@ -148,6 +152,7 @@ class HostJob:
     scratchpad: str | None = None
     sizes: tuple[int, int] | None = None
     limits: tuple[int, int] | None = None
+    stop_after: int = NEVER
 
     def to_json(self) -> bytes:
         """The job as JSON."""
@@ -280,6 +285,7 @@ class HostModel:
             reset=job.reset,
             parameters=job.parameters,
             max_cycles=job.max_cycles,
+            stop_after=job.stop_after,
             stop_cycles=job.stop_cycles,
             pe_index=pe_index,
             vault=vault,

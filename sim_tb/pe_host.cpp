@@ -143,7 +143,8 @@ int32_t vip_host_cycle(int32_t engine, uint8_t load_ready, uint8_t launch_ready,
     *launch_valid = host.phase == Phase::kLaunch;
     *launch_words = host.job.word_count;
     *launch_parameters = host.job.parameters;
-    *stop = host.phase == Phase::kStop;
+    const bool stops = host.phase == Phase::kRun && host.cycles >= host.job.stop_after;
+    *stop = stops || host.phase == Phase::kStop;
     *counter_index = host.step % kCounters;
     *pe_index = host.job.pe_index;
     *vault = host.job.vault;

@@ -10,6 +10,7 @@ struct VipHostJob {
     uint32_t reset;  // 1: reset the engine first
     uint64_t parameters;
     uint64_t max_cycles;   // then the engine is told to stop
+    uint64_t stop_after;   // the host stops the engine so many cycles after the launch
     uint64_t stop_cycles;  // it has so many more to complete what it issued before
     uint16_t pe_index;
     uint16_t vault;

@@ -94,6 +94,17 @@ class ProgramBuilder:
         self.emit("v.drain")
         self.hazards.drained()
 
+    def pad(self, length: int) -> None:
+        """Append instructions that change nothing, until the program has ``length`` words. Random
+        numbers after it are those that would have come without it."""
+        random = Random(length)
+        while len(self.words) < length:
+            register = random.randrange(self.config.registers)
+            key, operands = random.choice(
+                (("jmp", (1,)), ("v.drain", ()), ("bne", (register, register, 1)))
+            )
+            self.emit(key, *operands)
+
     # State that is not to be had otherwise.
 
     def fill(self, window: Span) -> None:

@@ -1,12 +1,14 @@
 """Comparison of engine and instruction set simulator over random programs.
 
-``python -m sim_tb.random_check --programs 2000 --seed 1 --json report.json``, and with
-``--engine 4`` on a small one (:mod:`sim_tb.random_configs`).
+``python -m sim_tb.random_check --programs 2000 --seed 1 --json report.json``, with ``--engine 4``
+on a small one (:mod:`sim_tb.random_configs`), and with ``--disturbed 0.5`` with memory errors and
+stops in half of them (:mod:`sim_tb.random_interrupted`).
 """
 
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from isa.image import DramImage
 
 from .cosim import CosimError, CosimResult, Identity, Job, PeSimulation
 from .random_configs import random_config
+from .random_interrupted import interruption
 from .random_programs import RandomProgram, random_program
 from .random_reference import differences, listing, run_reference
 
@@ -50,6 +53,9 @@ class RandomReport:
 
     Attributes:
         programs: compared. faulting: of these, those that end in a fault.
+        disturbed: of these, those with memory errors or a stop. early: those that ended before
+            their own end because of it. memory_errors: those that met an error.
+        full: those that fill the instruction buffer to its last word.
         first_seed: of the programs; the others follow it.
         cycles: simulated. words: of program.
         seconds: of it all, without the build of the simulator.
@@ -58,6 +64,10 @@ class RandomReport:
 
     programs: int
     faulting: int
+    disturbed: int
+    early: int
+    memory_errors: int
+    full: int
     first_seed: int
     cycles: int
     words: int
@@ -71,12 +81,15 @@ def check_programs(
     programs: int,
     seed: int,
     folder: Path,
+    disturbed: float = 0.0,
     progress: Callable[[int], None] | None = None,
 ) -> RandomReport:
     """Run random programs on the engine of ``config`` and on the simulator, and compare.
 
     Compared are state, cause and program counter of a fault, every register, the scratchpad, and
-    the memory that the programs may touch.
+    the memory that the programs may touch; of a program that meets memory errors or a stop what
+    :mod:`sim_tb.random_interrupted` says. Half of all programs start without a reset, on what the
+    one before left.
 
     Parameters:
         config: of the engine. Where registers and scratchpad can't be read (``sram`` is not
@@ -84,6 +97,7 @@ def check_programs(
         programs: how many, at least 1.
         seed: of the first program; the others have those that follow.
         folder: where files about programs that differ go.
+        disturbed: share of the programs, 0..1, with memory errors, a stop, or both.
         progress: called with the number of programs compared.
 
     Raises:
@@ -97,7 +111,7 @@ def check_programs(
 
     def jobs() -> Iterator[Job]:
         for number in range(programs):
-            program = random_program(seed + number, config)
+            program = random_program(seed + number, config, disturbed)
             image = images[number % _IMAGES]
             _fill(image, program)
             pending.append((program, image))
@@ -105,35 +119,43 @@ def check_programs(
 
     started = time.perf_counter()
     different: list[Difference] = []
-    count = cycles = words = faulting = 0
+    tally: Counter[str] = Counter()
     try:
         with simulation:
             for result in simulation.run_many(jobs()):
                 program, image = pending.pop(0)
                 _fill(other, program)
-                found = _compare(program, config, result, image, other)
-                count += 1
-                words += len(program.words)
+                found, early = _compare(program, config, result, image, other)
+                tally["programs"] += 1
+                tally["words"] += len(program.words)
+                tally["full"] += len(program.words) == config.instruction_words
+                tally["disturbed"] += _is_disturbed(program)
+                tally["early"] += early
                 if isinstance(result, CosimResult):
-                    cycles += result.cycles
-                    faulting += result.cause != 0
+                    tally["cycles"] += result.cycles
+                    tally["faulting"] += result.cause != 0
+                    tally["memory_errors"] += result.memory_error
                 if found:
                     path = folder / f"seed-{program.seed}.txt"
                     path.write_text(listing(program, found))
                     different.append(Difference(program.seed, tuple(found), str(path)))
                 if progress is not None:
-                    progress(count)
+                    progress(tally["programs"])
                 if len(different) == _ENOUGH:
                     break
     finally:
         for image in (*images, other):
             image.close()
     return RandomReport(
-        programs=count,
-        faulting=faulting,
+        programs=tally["programs"],
+        faulting=tally["faulting"],
+        disturbed=tally["disturbed"],
+        early=tally["early"],
+        memory_errors=tally["memory_errors"],
+        full=tally["full"],
         first_seed=seed,
-        cycles=cycles,
-        words=words,
+        cycles=tally["cycles"],
+        words=tally["words"],
         seconds=time.perf_counter() - started,
         different=tuple(different),
     )
@@ -150,6 +172,7 @@ def _job(program: RandomProgram, image: DramImage, readable: bool) -> Job:
         image=image,
         max_cycles=_MAX_CYCLES,
         memory=program.memory,
+        stop_after=program.stop_after,
         parameters=program.parameters,
         identity=Identity(
             pe_index=program.pe_index,
@@ -168,13 +191,21 @@ def _compare(
     result: CosimResult | CosimError,
     image: DramImage,
     other: DramImage,
-) -> list[str]:
+) -> tuple[list[str], bool]:
+    """What differs, and whether the engine ended early, as it may when it is disturbed."""
     if isinstance(result, CosimError):
-        return [f"engine: {result}"]
+        return [f"engine: {result}"], False
+    if _is_disturbed(program):
+        explained = interruption(program, config, result, image, other)
+        return list(explained.lines), explained.early
     expected = run_reference(program, config, other)
     memories = [(w.start, len(w.content)) for w in program.windows]
     memory = [(start, image.read(start, size), other.read(start, size)) for start, size in memories]
-    return differences(expected, result, memory)
+    return differences(expected, result, memory), False
+
+
+def _is_disturbed(program: RandomProgram) -> bool:
+    return program.stop_after is not None or program.memory.errors != (0, 0)
 
 
 def _main(
@@ -183,6 +214,9 @@ def _main(
     engine: Annotated[
         int | None, typer.Option(min=0, help="number of a random small engine; none: the full one")
     ] = None,
+    disturbed: Annotated[
+        float, typer.Option(min=0, max=1, help="share with memory errors or a stop")
+    ] = 0.0,
     report: Annotated[Path | None, typer.Option("--json", help="file for the report")] = None,
     folder: Annotated[Path, typer.Option(help="where files about differing programs go")] = Path(),
 ) -> None:
@@ -197,6 +231,7 @@ def _main(
                 programs=programs,
                 seed=seed,
                 folder=folder,
+                disturbed=disturbed,
                 progress=lambda count: bar.update(task, completed=count),
             )
         except ValueError as error:
@@ -205,8 +240,9 @@ def _main(
     if report is not None:
         write_atomically(report, json.dumps(asdict(found), indent=1).encode())
     console.print(
-        f"{found.programs} programs ({found.faulting} fault), {found.cycles} cycles in "
-        f"{found.seconds:.1f} s; {len(found.different)} differ"
+        f"{found.programs} programs ({found.faulting} fault, {found.disturbed} disturbed, "
+        f"{found.early} of them ended early, {found.full} fill the buffer), {found.cycles} cycles "
+        f"in {found.seconds:.1f} s; {len(found.different)} differ"
     )
     for difference in found.different:
         console.print(f"seed {difference.seed}: {difference.what[0]} ({difference.listing})")

@@ -1,11 +1,13 @@
 """Random programs that obey every rule a program must obey, for comparing hardware and simulator.
 
 They use every instruction that the engine has, with hostile constants, unaligned addresses, loops,
-branches, all hazards that hardware must resolve, and, some of them, one fault at their end.
+branches, all hazards that hardware must resolve, and, some of them, one fault at their end. Some
+fill the instruction buffer to its last word.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from hdl.config import PeConfig
@@ -15,6 +17,7 @@ from isa.vector_operation import Span, VectorOperation
 from .models import MemoryBehaviour
 from .program_builder import HOSTILE, ProgramBuilder
 from .random_faults import FAULTS, possible_faults
+from .random_surroundings import Disturbance, contents, disturbance, memory_behaviour
 
 __all__ = ["RandomProgram", "Window", "random_program"]
 
@@ -25,6 +28,10 @@ _LONGEST = 160
 _NESTING = 2
 _MOST_TRIPS = 4
 _FAULTING = 0.3
+#: How often a program fills the instruction buffer; before its end it then has room for the longest
+#: piece of code.
+_FULL = 0.03
+_ROOM = 100
 #: How often a program for narrow registers does what they may be too narrow for.
 _DARING = 0.01
 _RISKY = (ScalarOp.SLL, ScalarOp.SRL)
@@ -43,14 +50,12 @@ class RandomProgram:
     """A program with all that decides what it does.
 
     Attributes:
-        seed: that made it.
-        words: the program.
-        windows: initial contents of the memory; it touches nothing else.
-        scratchpad: its initial contents.
+        seed: that made it. words: the program.
+        windows, scratchpad: initial contents of the memory, of which it touches no more, and of it.
         parameters, pe_index, vault, slot, pe_count: of the launch.
-        memory: behaviour of the memory.
-        reset: whether the engine is reset before.
-        fault: name of the fault at its end, "" for none.
+        memory: behaviour of the memory. stop_after: cycles after the launch after which the host
+            stops the engine, or None.
+        reset: whether the engine is reset before. fault: name of the fault at its end, or "".
     """
 
     seed: int
@@ -63,17 +68,21 @@ class RandomProgram:
     slot: int
     pe_count: int
     memory: MemoryBehaviour
+    stop_after: int | None
     reset: bool
     fault: str
 
 
-def random_program(seed: int, config: PeConfig) -> RandomProgram:
-    """The program of ``seed`` for an engine of ``config``; the same each time.
+def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> RandomProgram:
+    """The program of ``seed`` for an engine of ``config``; the same each time. Of all programs the
+    share ``disturbed`` (0..1) meets memory errors, a stop, or both.
 
     Raises:
         ValueError: ``config`` lacks an instruction that all programs need, or memory.
     """
-    return _Generator(Random(seed), config).program(seed)
+    generator = _Generator(Random(seed), config)
+    what = disturbance(Random(f"disturbance {seed}"), disturbed, generator.windows)
+    return generator.program(seed, what)
 
 
 @dataclass
@@ -92,26 +101,25 @@ class _Generator:
         self.windows = [Span(start, size) for start in (0, middle, top - size)]
         self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
 
-    def program(self, seed: int) -> RandomProgram:
+    def program(self, seed: int, what: Disturbance) -> RandomProgram:
         random, code = self.random, self.code
-        budget = random.randint(1, min(_LONGEST, self.config.instruction_words // 4))
+        size = self.config.instruction_words
+        full = size > 2 * _ROOM and random.random() < _FULL
+        budget = size - 2 * _ROOM if full else random.randint(1, min(_LONGEST, size // 4))
         # Memories of the other kinds can't be looked into: start and end state go through DRAM.
         hidden = self.config.sram != "behavioural"
         if hidden:
             code.fill(self.windows[0])
         self.block(budget, 0)
-        fault = random.choice(possible_faults(code)) if random.random() < _FAULTING else ""
-        if fault:
-            FAULTS[fault](code)
-        elif hidden:
-            code.dump(self.windows[0], self.windows[2])
-        if fault != "fell off the end":
-            code.emit("halt")
-            for _ in range(random.randrange(3)):
-                code.word(random.getrandbits(32))
+        if full:
+            # How long the end will be, only the end itself shows.
+            trial = deepcopy(self)
+            trial.end()
+            code.pad(size - (len(trial.code.words) - len(code.words)))
+        fault = self.end()
         windows = []
         for span in self.windows:
-            content = bytearray(random.randbytes(span.size))
+            content = bytearray(contents(random, span.size))
             for address, value in code.table_values.items():
                 if span.start <= address < span.start + span.size:
                     offset = address - span.start
@@ -119,18 +127,33 @@ class _Generator:
             windows.append(Window(span.start, bytes(content)))
         return RandomProgram(
             seed=seed,
-            words=tuple(code.words[: self.config.instruction_words]),
+            words=tuple(code.words[:size]),
             windows=tuple(windows),
-            scratchpad=random.randbytes(self.config.scratchpad_bytes),
+            scratchpad=contents(random, self.config.scratchpad_bytes),
             parameters=self.parameters(),
             pe_index=random.getrandbits(16),
             vault=random.getrandbits(16),
             slot=random.getrandbits(16),
             pe_count=random.getrandbits(16),
-            memory=self.memory(),
+            memory=replace(memory_behaviour(random), errors=what.errors),
+            stop_after=what.stop_after,
             reset=random.random() < 0.5,
             fault=fault,
         )
+
+    def end(self) -> str:
+        """The end of the program; the fault's name, or ""."""
+        random, code = self.random, self.code
+        fault = random.choice(possible_faults(code)) if random.random() < _FAULTING else ""
+        if fault:
+            FAULTS[fault](code)
+        elif self.config.sram != "behavioural":
+            code.dump(self.windows[0], self.windows[2])
+        if fault != "fell off the end":
+            code.emit("halt")
+            for _ in range(random.randrange(3)):
+                code.word(random.getrandbits(32))
+        return fault
 
     def parameters(self) -> int:
         """What the launch gives, most often what registers can hold."""
@@ -138,21 +161,6 @@ class _Generator:
         if self.config.narrow and random.random() > _DARING:
             return random.getrandbits(self.config.address_bits)
         return random.choice(HOSTILE) % (1 << 64)
-
-    def memory(self) -> MemoryBehaviour:
-        random = self.random
-        seed = random.getrandbits(64)
-        if random.random() < 0.3:
-            return MemoryBehaviour(latency=random.choice((1, 2, 3, 40)), seed=seed)
-        return MemoryBehaviour(
-            latency=random.choice((1, 2, 5, 20, 40, 150)),
-            extra_latency=random.choice((0, 1, 5, 50, 200)),
-            bandwidth=random.choice((256, 256, 128, 32)),
-            stall=random.choice((0.0, 0.0, 0.1, 0.5, 0.9)),
-            gap=random.choice((0.0, 0.0, 0.1, 0.5, 0.9)),
-            out_of_order=random.random() < 0.7,
-            seed=seed,
-        )
 
     def block(self, budget: int, depth: int) -> None:
         """About ``budget`` instructions, branches and loops among them."""

@@ -14,7 +14,16 @@ from isa.table import Opcode, find
 from .cosim import CosimResult
 from .random_programs import RandomProgram
 
-__all__ = ["Expected", "differences", "expected_end", "listing", "run_reference"]
+__all__ = [
+    "Expected",
+    "differences",
+    "expected_end",
+    "is_late",
+    "listing",
+    "pc_words",
+    "run_reference",
+    "simulator_of",
+]
 
 #: Far more than a random program executes.
 _LIMIT = 1_000_000
@@ -38,9 +47,9 @@ class Expected:
     scratchpad: bytes
 
 
-def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -> Expected:
-    """Run ``program`` on the instruction set simulator; it changes ``memory``."""
-    simulator = Simulator(
+def simulator_of(program: RandomProgram, config: PeConfig, memory: DramImage) -> Simulator:
+    """The instruction set simulator, launched with ``program``; it changes ``memory``."""
+    return Simulator(
         program.words,
         memory,
         pe_index=program.pe_index,
@@ -51,6 +60,11 @@ def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -
         **config.limits,
         scratchpad=program.scratchpad,
     )
+
+
+def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -> Expected:
+    """Run ``program`` on the instruction set simulator; it changes ``memory``."""
+    simulator = simulator_of(program, config, memory)
     return expected_end(simulator, simulator.run(_LIMIT), program.words, config)
 
 
@@ -64,19 +78,30 @@ def expected_end(
         "faulted": PeState.FAULTED,
         "limit": PeState.RUNNING,
     }
-    short = config.instruction_words < EXACT_PC_WORDS
-    word = words[outcome.pc] if 0 <= outcome.pc < len(words) else 0
-    row = find(word)
-    loading = row is not None and row.opcode == Opcode.LD_REG
     return Expected(
         state=states[outcome.state],
         cause=outcome.cause,
         pc=outcome.pc,
-        pc_words=config.instruction_words if short else 1 << PC_BITS,
-        late=loading and outcome.cause is FaultCause.REGISTER_RANGE,
+        pc_words=pc_words(config),
+        late=is_late(words, outcome),
         registers=list(simulator.registers),
         scratchpad=simulator.scratchpad.tobytes(),
     )
+
+
+def pc_words(config: PeConfig) -> int:
+    """Modulo how many words the engine knows the address of a fault."""
+    short = config.instruction_words < EXACT_PC_WORDS
+    return config.instruction_words if short else 1 << PC_BITS
+
+
+def is_late(words: Sequence[int], outcome: Outcome) -> bool:
+    """Whether the engine reports the end ``outcome`` of the program ``words`` later, at another
+    place."""
+    word = words[outcome.pc] if 0 <= outcome.pc < len(words) else 0
+    row = find(word)
+    loading = row is not None and row.opcode == Opcode.LD_REG
+    return loading and outcome.cause is FaultCause.REGISTER_RANGE
 
 
 def differences(
@@ -90,6 +115,8 @@ def differences(
         memories: stretches of memory: first address, bytes of the engine, bytes expected.
     """
     lines = []
+    if found.memory_error:
+        lines.append("end: the engine reports a memory error, memory answered none")
     if (expected.state, expected.cause) != (found.state, found.cause):
         lines.append(
             f"end: engine {found.state.name} {found.cause.name} at {found.pc}, "
@@ -127,6 +154,7 @@ def listing(program: RandomProgram, lines: Iterable[str]) -> str:
     head = [
         f"seed {program.seed}, fault at its end: {program.fault or 'none'}",
         f"memory: {program.memory}",
+        f"stop after: {program.stop_after}",
         f"reset before: {program.reset}, parameters {program.parameters:#x}, "
         f"PE {program.pe_index} of {program.pe_count}, vault {program.vault}, "
         f"slot {program.slot}",
