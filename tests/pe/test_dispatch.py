@@ -142,6 +142,8 @@ def test_a_load_or_store_goes_in_its_second_cycle_with_all_it_needs(simulate, ke
             assert ctx.get(command.columns) == 2
             assert ctx.get(command.entry) == ctx.get(dut.allocated) == 11
             assert (ctx.get(dut.start), ctx.get(dut.end)) == (start, end)
+            # A load or store waits for loads alone, so it is no vector result.
+            assert not ctx.get(dut.ranges[0].writes)
             assert ctx.get(dut.columns) == (1 if store else 2)
             assert ctx.get(dut.store) == store
         assert ctx.get(dut.stored) == (40 if store else 0)
