@@ -37,16 +37,23 @@ class ProgramFormat(Enum):
     MEM = "mem"
 
 
-def read_program(path: Path) -> Program:
+def read_program(path: Path, words: int | None = None) -> Program:
     """A program file, or assembly (``.s``, ``.asm``) that is assembled on the way.
 
+    Parameters:
+        words: of the instruction buffer of the engine that is to run it; None: any number.
+
     Raises:
-        VipError: it can't be read or used, or there is no instruction in it.
+        VipError: it can't be read or used, is longer, or there is no instruction in it.
     """
     assembly = path.suffix in (".s", ".asm")
     program = assemble_file(path) if assembly else Program.load(path)
     if not program.words:
         raise UserError(f"{path}: there is no instruction in it")
+    if words is not None and len(program.words) > words:
+        raise UserError(
+            f"{path}: the program has {len(program.words)} words, the engine's buffer {words}"
+        )
     return program
 
 

@@ -309,6 +309,14 @@ def bp(
         raise typer.Exit(1)
 
 
+def _words(config: Configuration) -> int:
+    """Words that an engine of ``config`` has room for."""
+    if isinstance(config, ChipConfig):
+        config = config.tile
+    engine = config if isinstance(config, PeConfig) else config.pe
+    return engine.instruction_words
+
+
 @app.command("program")
 def run_program(
     context: typer.Context,
@@ -350,7 +358,7 @@ def run_program(
     """
     config = any_preset(preset_name)
     _check_options(context, preset_name, config)
-    loaded = read_program(program)
+    loaded = read_program(program, _words(config))
     if isinstance(config, ChipConfig):
         wanted = check_dump(dump, config.memory_bytes)
         with tally("cosimulation (cycles)") as done:

@@ -30,7 +30,7 @@ def _own_program(kernel: str) -> list[Path]:
 def _record(kernel: str, config: PeConfig, max_cycles: int) -> RecordedRun:
     if kernel in KERNELS:
         return record(kernel, config)
-    program = read_program(Path(kernel))
+    program = read_program(Path(kernel), config.instruction_words)
     with DramImage(1 << config.address_bits) as memory:
         return record_program(program, memory, config, max_cycles)
 

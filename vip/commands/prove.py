@@ -31,15 +31,15 @@ def _files(names: Sequence[str] | None) -> list[Path]:
     return [Path(name) for name in names or () if name not in known and Path(name).exists()]
 
 
-def _programs(names: Sequence[str]) -> dict[str, list[Program]]:
-    """The programs of each application or file in ``names``."""
+def _programs(names: Sequence[str], words: int) -> dict[str, list[Program]]:
+    """The programs of each application or file in ``names``, of at most ``words`` words."""
     known = {each.name: each for each in applications()}
     found: dict[str, list[Program]] = {}
     for name in names:
         if name in known:
             found[name] = [work.program for work in known[name].workloads]
         elif Path(name).is_file():
-            found[name] = [read_program(Path(name))]
+            found[name] = [read_program(Path(name), words)]
         else:
             raise UserError(f"{name}: no such file, and no application ({', '.join(known)})")
     return found
@@ -64,7 +64,7 @@ def prove_command(
     """
     full = preset(preset_name)
     proofs: dict[str, Proof] = {}
-    for name, programs in _programs(what or DEFAULT).items():
+    for name, programs in _programs(what or DEFAULT, full.instruction_words).items():
         trimmed = trim(programs, full)
         with units_done(f"proof for {name}") as progress:
             proofs[name] = prove(full, trimmed, progress)

@@ -258,7 +258,7 @@ def trim(
             f"--address-bits {address_bits}: preset {preset_name!r} has {full.address_bits}"
         )
     most = min(1 << full.address_bits, _MEMORY_BYTES)
-    loaded = {path: read_program(path) for path in programs}
+    loaded = {path: read_program(path, full.instruction_words) for path in programs}
     given = [Profile.load(path) for path in profile or []]
     profiles = [] if proved else given
     runs: list[tuple[Path, Observed]] = []

@@ -111,7 +111,7 @@ def case(seed: int, number: int) -> Case:
         if parameter.required:
             draft.good(parameter)
         made = draft.finish("environment")
-        made.environment = {"CXX": random.choice(("nosuch", "/nosuch/c++", "'", " ", "[/b]"))}
+        made.environment = {"CXX": random.choice(("nosuch", "/nosuch/c++", "'", "[/b]"))}
         return made
     if random.random() < 0.06:
         if parameter.required:

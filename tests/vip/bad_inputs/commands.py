@@ -49,6 +49,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "what": ("bp",),
     "memories": ("fpga", "macro", "behavioural"),
     "define": ("SIZE=4",),
+    "form": ("hex",),
 }
 
 
