@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from .checks import shown
 from .errors import VipError
 from .files import check_regular, open_without_waiting, write_atomically
-from .scratch import scratch_file
+from .scratch import remove_scratch, scratch_file
 
 __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 
@@ -27,11 +27,6 @@ _BLOCK = 1 << 16
 
 class ImageError(VipError):
     """An access outside the image, or a file that can't be used; the message says which."""
-
-
-def _remove(path: Path) -> None:
-    with suppress(FileNotFoundError):
-        path.unlink()
 
 
 def _open(path: Path, size: int, *, create: bool) -> int:
@@ -86,7 +81,7 @@ class DramImage:
         try:
             if path is None:
                 self.path = scratch_file("dram", ".bin")
-                self._finalizer = weakref.finalize(self, _remove, self.path)
+                self._finalizer = weakref.finalize(self, remove_scratch, self.path)
             else:
                 self.path = Path(path)
             self._file = _open(self.path, size_bytes, create=path is not None)

@@ -12,12 +12,20 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["own_file", "owned_folder", "scratch_file", "scratch_folder", "sweep_files"]
+__all__ = [
+    "own_file",
+    "owned_folder",
+    "remove_scratch",
+    "scratch_file",
+    "scratch_folder",
+    "sweep_files",
+]
 
 _LOCK = "lock"
 _RUN = "run-"
@@ -135,21 +143,56 @@ def _remove_dead_file(path: Path) -> None:
 
 
 class _Run:
-    """The folder of all temporary files of this process, made when the first one is needed."""
+    """The folder of all temporary files of this process, there while there are any."""
 
     def __init__(self) -> None:
         self._owned: _Owned | None = None
+        # An image that nobody refers to any more may be removed at any moment, also in here.
+        self._lock = threading.RLock()
+        atexit.register(self._end)
 
-    def place(self) -> Path:
-        """The folder."""
+    def make(self, make: Callable[[Path], str]) -> Path:
+        """What ``make`` makes in the folder."""
+        with self._lock:
+            return Path(make(self._place()))
+
+    def release(self) -> None:
+        """Remove the folder if nothing is in it any more."""
+        with self._lock:
+            owned = self._owned
+            if owned is None or owned.process != os.getpid():
+                return
+            with suppress(OSError):
+                if os.listdir(owned.folder) != [_LOCK]:
+                    return
+            self._end()
+
+    def _end(self) -> None:
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            owned.remove()
+            # The last process of the user's removes that too.
+            with suppress(OSError):
+                owned.folder.parent.rmdir()
+
+    def _place(self) -> Path:
         owned = self._owned
         # A process that was forked off has one of its own.
         if owned is None or owned.process != os.getpid() or not owned.folder.is_dir():
-            parent = _user_folder()
-            sweep(parent, _RUN)
-            owned = self._owned = _Owned(parent, _RUN)
-            atexit.register(owned.remove)
+            owned = self._owned = _new_run()
         return owned.folder
+
+
+def _new_run() -> _Owned:
+    while True:
+        parent = _user_folder()
+        sweep(parent, _RUN)
+        try:
+            return _Owned(parent, _RUN)
+        except FileNotFoundError:
+            # The last other process has just removed it.
+            if parent.is_dir():
+                raise
 
 
 _run = _Run()
@@ -181,16 +224,17 @@ def scratch_folder(what: str) -> Iterator[Path]:
     Raises:
         OSError: it can't be made.
     """
-    folder = Path(tempfile.mkdtemp(dir=_run.place(), prefix=f"{what}-"))
+    folder = _run.make(lambda place: tempfile.mkdtemp(dir=place, prefix=f"{what}-"))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _run.release()
 
 
 def scratch_file(what: str, suffix: str) -> Path:
-    """A new, empty file for temporary contents, which the caller removes; a later process does so
-    if this one is killed.
+    """A new, empty file for temporary contents, which :func:`remove_scratch` removes; a later
+    process does so if this one is killed.
 
     Parameters:
         what: begins its name. suffix: ends it.
@@ -198,6 +242,17 @@ def scratch_file(what: str, suffix: str) -> Path:
     Raises:
         OSError: it can't be made.
     """
-    handle, name = tempfile.mkstemp(dir=_run.place(), prefix=f"{what}-", suffix=suffix)
-    os.close(handle)
-    return Path(name)
+
+    def make(place: Path) -> str:
+        handle, name = tempfile.mkstemp(dir=place, prefix=f"{what}-", suffix=suffix)
+        os.close(handle)
+        return name
+
+    return _run.make(make)
+
+
+def remove_scratch(path: Path) -> None:
+    """Remove a file of :func:`scratch_file`, if it is still there."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    _run.release()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isa.scratch import owned_folder, scratch_file, scratch_folder
+from isa.scratch import owned_folder, remove_scratch, scratch_file, scratch_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Makes files of both kinds, says where, and waits for a line.
@@ -72,8 +72,7 @@ def test_files_are_removed_when_their_process_ends(folders):
     assert holder.there() == [True] * 3
     holder.end()
     assert holder.there() == [False] * 3
-    (user,) = temporary.iterdir()
-    assert list(user.iterdir()) == []
+    assert list(temporary.iterdir()) == []
     assert list(cache.iterdir()) == []
 
 
@@ -120,8 +119,11 @@ def test_scratch_of_this_process():
         (folder / "deep").mkdir()
         assert folder.name.startswith("some-")
         assert path.parent == folder.parent
-        path.unlink()
+        remove_scratch(path)
+        assert folder.parent.is_dir()
     assert not folder.exists()
+    # Of this process nothing is left, though it goes on.
+    assert not folder.parent.exists()
 
 
 def test_a_child_that_was_forked_off_leaves_its_parents_files(tmp_path):
