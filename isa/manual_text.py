@@ -74,6 +74,11 @@ NUMBERS = """\
   saturates to the element.
 - A reduction by `add` is exact and saturates once, when the element is written. With an
   `add`, `sub`, `min` or `max` element-wise, FX is not used.
+- Hardware says nothing when a value saturates. `vip run` counts such values and reports them in one
+  line (`--no-saturation` leaves it out): sums and differences of elements, also those that are
+  reduced further, sums of rows, and scaled products, each once when it is limited. Golden models of
+  kernels count in the same way, and so does `vip cosim program`, with the simulator beside the
+  hardware.
 - Scalar arithmetic is 64 bits wide and wraps. Branches compare signed numbers. Addresses and
   lengths are unsigned 64-bit numbers, and nothing that is computed from them wraps.
 """

@@ -28,7 +28,7 @@ from .table import (
     ScalarOp,
     VerticalOp,
 )
-from .vector_semantics import element_type, element_wise, matrix_vector
+from .vector_semantics import Count, element_type, element_wise, matrix_vector
 
 __all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
 
@@ -62,6 +62,8 @@ class ProcessorState:
         vl, mr, fx: the vector settings. max_vl, max_mr: the largest that can be set.
         unaligned: bits that are 0 in addresses of scratchpad operands and transfers.
         register_width: bits that a register can hold.
+        saturated: for each word of the program, how many values its executions have limited to the
+            width of their element; None: not counted.
     """
 
     registers: list[int]
@@ -75,6 +77,7 @@ class ProcessorState:
     max_mr: int = MAX_MR
     unaligned: int = 0
     register_width: int = REGISTER_WIDTH
+    saturated: list[int] | None = None
 
 
 _Binder = Callable[[ProcessorState, Instruction, int, int], Operation]
@@ -210,6 +213,18 @@ def _setting(name: str, low: int, most: Callable[[ProcessorState], int]) -> _Bin
     return bind_setting
 
 
+def _counter(state: ProcessorState, address: int) -> Count | None:
+    """What counts the values that the instruction at ``address`` limits."""
+    counts = state.saturated
+    if counts is None:
+        return None
+
+    def count(values: int) -> None:
+        counts[address] += values
+
+    return count
+
+
 def _matrix_vector(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
     assert row.width is not None
     assert row.vertical is not None
@@ -218,7 +233,7 @@ def _matrix_vector(state: ProcessorState, row: Instruction, word: int, address: 
     a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
     pad, size = state.scratchpad, len(state.scratchpad)
     width, element = row.width.bytes, element_type(row.width)
-    function = matrix_vector(row.vertical, row.reduction, row.width)
+    function = matrix_vector(row.vertical, row.reduction, row.width, _counter(state, address))
     reads_vector = row.vertical is not VerticalOp.NOP
     unaligned = state.unaligned
 
@@ -250,7 +265,7 @@ def _element_wise(state: ProcessorState, row: Instruction, word: int, address: i
     a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
     pad, size = state.scratchpad, len(state.scratchpad)
     width, element = row.width.bytes, element_type(row.width)
-    function = element_wise(row.vertical, row.width)
+    function = element_wise(row.vertical, row.width, _counter(state, address))
     one_element = row.opcode == Opcode.VECTOR_SCALAR
     unaligned = state.unaligned
 

@@ -100,6 +100,7 @@ class Simulator:
         max_vl, max_mr: 1..256; ``set.vl`` and ``set.mr`` beyond them fault.
         scratchpad: contents at the start, ``scratchpad_bytes`` bytes; None: zeros.
         observer: asked once for each word that is an instruction of the PE.
+        count_saturation: whether to count values that saturate (:attr:`saturated`); takes time.
 
     Attributes:
         registers: 64-bit patterns, 0..2**64 - 1; change items in place.
@@ -132,6 +133,7 @@ class Simulator:
         max_mr: int = MAX_MR,
         scratchpad: bytes | None = None,
         observer: Observer | None = None,
+        count_saturation: bool = False,
     ) -> None:
         _CHECK.within("scratchpad_bytes", scratchpad_bytes, 64, 65536)
         _CHECK.one_of("scratchpad_alignment", scratchpad_alignment, (1, 2, 4, 8))
@@ -184,6 +186,7 @@ class Simulator:
             max_mr=max_mr,
             unaligned=scratchpad_alignment - 1,
             register_width=register_width,
+            saturated=[0] * len(words) if count_saturation else None,
         )
         self.registers = state.registers
         self.scratchpad = np.frombuffer(state.scratchpad, np.uint8)
@@ -223,6 +226,13 @@ class Simulator:
     def fx(self) -> int:
         """Fraction bits."""
         return self._state.fx
+
+    @property
+    def saturated(self) -> tuple[int, ...]:
+        """For each word, how many values its executions have limited to the width of their element
+        since the launch: sums, differences and scaled products that are written, and of a matrix
+        also the sums and differences that are reduced. All 0 without ``count_saturation``."""
+        return tuple(self._state.saturated or [0] * len(self._counts))
 
     @property
     def visits(self) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .table import ReductionOp, VerticalOp, Width
 
-__all__ = ["ElementWise", "MatrixVector", "element_type", "element_wise", "matrix_vector"]
+__all__ = ["Count", "ElementWise", "MatrixVector", "element_type", "element_wise", "matrix_vector"]
 
 Array = np.ndarray[Any, Any]
 
@@ -20,6 +20,9 @@ Array = np.ndarray[Any, Any]
 ElementWise = Callable[[Array, Array, int], Array]
 #: ``f(matrix, vector, fx)``: MR results for an MR x VL matrix; ``vector`` is None under ``nop``.
 MatrixVector = Callable[[Array, Array | None, int], Array]
+
+#: Is told how many values saturated.
+Count = Callable[[int], None]
 
 _VERTICAL = {
     VerticalOp.ADD: np.add,
@@ -46,11 +49,20 @@ def _exact_type(width: Width) -> np.dtype[Any]:
     return np.dtype(object if width is Width.W64 else np.int64)
 
 
-def _saturate(values: Array, width: Width) -> Array:
-    """``values`` limited to what an element holds; same type."""
-    highest = (1 << (width.bits - 1)) - 1
-    limited: Array = np.minimum(np.maximum(values, -highest - 1), highest)
-    return limited
+class _Saturation:
+    """Limits values to what an element of ``width`` holds, and tells ``count`` how many were
+    beyond; None: nobody wants to know."""
+
+    def __init__(self, width: Width, count: Count | None) -> None:
+        self._highest = (1 << (width.bits - 1)) - 1
+        self._count = count
+
+    def __call__(self, values: Array) -> Array:
+        """``values``, limited; same type."""
+        limited: Array = np.minimum(np.maximum(values, -self._highest - 1), self._highest)
+        if self._count is not None and (clipped := np.count_nonzero(limited != values)):
+            self._count(int(clipped))
+        return limited
 
 
 def _round_shift(values: Array, fx: int) -> Array:
@@ -64,23 +76,23 @@ def _round_shift(values: Array, fx: int) -> Array:
     return shifted
 
 
-def element_wise(vertical: VerticalOp, width: Width) -> ElementWise:
+def element_wise(vertical: VerticalOp, width: Width, count: Count | None = None) -> ElementWise:
     """The function of a ``v.v`` or ``v.s`` instruction; results have the element's type.
 
     Parameters:
         vertical: any but ``NOP``.
+        count: called with the number of values that saturate, if any do.
     """
     operation = _VERTICAL[vertical]
+    saturate = _Saturation(width, count)
     element, exact = element_type(width), _exact_type(width)
     if vertical in (VerticalOp.MIN, VerticalOp.MAX):
         return lambda b, c, fx: operation(b, c)
     if vertical is VerticalOp.MUL:
-        return lambda b, c, fx: _saturate(
-            _round_shift(operation(b.astype(exact), c.astype(exact)), fx), width
+        return lambda b, c, fx: saturate(
+            _round_shift(operation(b.astype(exact), c.astype(exact)), fx)
         ).astype(element)
-    return lambda b, c, fx: _saturate(operation(b.astype(exact), c.astype(exact)), width).astype(
-        element
-    )
+    return lambda b, c, fx: saturate(operation(b.astype(exact), c.astype(exact))).astype(element)
 
 
 def _sum_of_wide_products(products: Array) -> Array:
@@ -91,8 +103,16 @@ def _sum_of_wide_products(products: Array) -> Array:
     return total
 
 
-def matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) -> MatrixVector:
-    """The function of an ``m.v`` instruction; results have the element's type."""
+def matrix_vector(
+    vertical: VerticalOp, reduction: ReductionOp, width: Width, count: Count | None = None
+) -> MatrixVector:
+    """The function of an ``m.v`` instruction; results have the element's type.
+
+    Parameters:
+        count: called with the number of values that saturate, if any do: those that are reduced
+            and those that are written count alike.
+    """
+    saturate = _Saturation(width, count)
     reduce = _REDUCE[reduction]
     element, exact = element_type(width), _exact_type(width)
 
@@ -103,7 +123,7 @@ def matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) ->
             assert vector is not None
             products = matrix.astype(exact) * vector.astype(exact)
             total = _sum_of_wide_products(products) if wide_sum else reduce(products, axis=1)
-            return _saturate(_round_shift(total, fx), width).astype(element)
+            return saturate(_round_shift(total, fx)).astype(element)
 
         return multiply
 
@@ -116,10 +136,10 @@ def matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) ->
             assert vector is not None
             values = operation(values, vector.astype(exact))
             if saturates:
-                values = _saturate(values, width)
+                values = saturate(values)
         total = reduce(values, axis=1)
         if reduction is ReductionOp.ADD:
-            total = _saturate(total, width)
+            total = saturate(total)
         return np.asarray(total).astype(element)
 
     return combine

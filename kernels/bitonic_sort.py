@@ -30,6 +30,7 @@ from .errors import CHECK, KernelError
 from .fixed_point import ELEMENT, ELEMENT_BYTES, HIGHEST, LOWEST, Elements, check_elements
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
+from .saturation import with_saturation
 from .spacing import Spacing, Span
 
 __all__ = ["bitonic_sort_job", "bitonic_sort_program", "bitonic_sort_source"]
@@ -229,6 +230,7 @@ class _BitonicSort:
         self.writer.vector(mnemonic, result, *operands, note=note)
 
 
+@with_saturation
 def bitonic_sort_job(rows: Elements) -> NnJob:
     """Each row in rising order.
 

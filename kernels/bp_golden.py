@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from .bp_problem import BpProblem, Direction, Messages, check_messages
 from .errors import KernelError
+from .saturation import clip
 
 __all__ = ["beliefs", "energy", "iterate", "labels", "saturating_add", "sweep"]
 
@@ -34,13 +35,13 @@ def saturating_add(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -
     """``a + b``, of the same type, saturated at its range."""
     limits = np.iinfo(a.dtype)
     wide = a.astype(np.int64) + b.astype(np.int64)
-    return np.clip(wide, limits.min, limits.max).astype(a.dtype)
+    return clip(wide, limits.min, limits.max).astype(a.dtype)
 
 
 def _saturating_sub(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -> Messages:
     limits = np.iinfo(a.dtype)
     wide = a.astype(np.int64) - b.astype(np.int64)
-    return np.clip(wide, limits.min, limits.max).astype(a.dtype)
+    return clip(wide, limits.min, limits.max).astype(a.dtype)
 
 
 def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
@@ -48,18 +49,23 @@ def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
     up, down = messages[Direction.UP], messages[Direction.DOWN]
     left, right = messages[Direction.LEFT], messages[Direction.RIGHT]
     moving = messages[direction]
+    parts: tuple[Messages, ...] = (
+        (up, down, problem.data_costs)
+        if direction.horizontal
+        else (problem.data_costs, left, right)
+    )
     if direction.horizontal:
-        presum = saturating_add(saturating_add(up, down), problem.data_costs)
-        lines = np.moveaxis(presum, 1, 0)
+        parts = tuple(np.moveaxis(part, 1, 0) for part in parts)
         moving = np.moveaxis(moving, 1, 0)
-    else:
-        lines = saturating_add(saturating_add(problem.data_costs, left), right)
     matrix = problem.smoothness
     if direction.reverse:
         matrix = matrix.T
-        lines, moving = lines[::-1], moving[::-1]
-    # Axis 0 now goes along the lines, axis 1 across them.
-    for step in range(len(lines) - 1):
+        parts = tuple(part[::-1] for part in parts)
+        moving = moving[::-1]
+    # Axis 0 now goes along the lines, axis 1 across them. Nothing is sent from the last place.
+    first, second, third = (part[: len(moving) - 1] for part in parts)
+    lines = saturating_add(saturating_add(first, second), third)
+    for step in range(len(lines)):
         total = saturating_add(lines[step], moving[step])
         raw = saturating_add(matrix[None, :, :], total[:, None, :]).min(axis=2)
         moving[step + 1] = _saturating_sub(raw, raw[:, :1])

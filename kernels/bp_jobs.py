@@ -16,6 +16,7 @@ from .bp_problem import BpProblem
 from .errors import CHECK
 from .fixed_point import Elements
 from .nn_job import NnJob
+from .saturation import count_saturation
 
 __all__ = ["bp_construct_job", "bp_copy_job", "bp_job"]
 
@@ -38,6 +39,8 @@ def bp_job(problem: BpProblem, iterations: int = 1) -> NnJob:
     def prepare(memory: DramImage) -> None:
         pack(problem, layout, memory, iterations=iterations)
 
+    with count_saturation() as clipped:
+        expected = iterate(problem, iterations)
     return NnJob(
         name="belief propagation",
         program=bp_program(labels, problem.bits),
@@ -46,8 +49,9 @@ def bp_job(problem: BpProblem, iterations: int = 1) -> NnJob:
         end=layout.end,
         prepare=prepare,
         outputs=lambda memory: unpack(layout, memory),
-        expected=iterate(problem, iterations),
+        expected=expected,
         operations=update * problem.updates * iterations,
+        saturated=clipped.values,
     )
 
 
@@ -66,7 +70,8 @@ def bp_construct_job(problem: BpProblem) -> NnJob:
     """
     layout = LevelsLayout(problem=problem)
     coarse = layout.coarse
-    expected = coarse_problem(problem).data_costs
+    with count_saturation() as clipped:
+        expected = coarse_problem(problem).data_costs
     length = problem.labels * expected.itemsize
 
     def prepare(memory: DramImage) -> None:
@@ -92,6 +97,7 @@ def bp_construct_job(problem: BpProblem) -> NnJob:
         outputs=outputs,
         expected=expected,
         operations=(_BLOCK_PIXELS - 1) * expected.size,
+        saturated=clipped.values,
     )
 
 

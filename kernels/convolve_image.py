@@ -32,6 +32,7 @@ from .fixed_point import (
 )
 from .nn_job import NnJob
 from .row_window import RowWindow, WindowShape
+from .saturation import with_saturation
 
 __all__ = ["ImageFilter", "convolve_image", "convolve_image_job", "convolve_image_source"]
 
@@ -192,6 +193,7 @@ class _ConvolveImage:
         return result
 
 
+@with_saturation
 def convolve_image_job(kernel: ImageFilter, image: Elements) -> NnJob:
     """The convolution of an image, height x width elements, by ``kernel``.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .errors import CHECK, KernelError
+from .saturation import clip
 
 __all__ = [
     "ELEMENT",
@@ -41,7 +42,7 @@ FRACTION_LIMIT = 15
 
 
 def _saturate(values: Elements) -> Elements:
-    return np.clip(values, LOWEST, HIGHEST).astype(ELEMENT)
+    return clip(values, LOWEST, HIGHEST).astype(ELEMENT)
 
 
 def _round_shift(values: Elements, fraction: int) -> Elements:
@@ -115,7 +116,8 @@ def to_fixed(values: Elements, fraction: int) -> Elements:
     scaled = np.asarray(values, np.float64) * (1 << fraction)
     if not np.all(np.isfinite(scaled)):
         raise KernelError("values must be finite numbers")
-    return _saturate(np.floor(scaled + 0.5))
+    # No arithmetic of an engine, so what is limited here is not counted.
+    return np.clip(np.floor(scaled + 0.5), LOWEST, HIGHEST).astype(ELEMENT)
 
 
 def from_fixed(values: Elements, fraction: int) -> Elements:

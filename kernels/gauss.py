@@ -33,6 +33,7 @@ from .feature_map import round_up
 from .fixed_point import Elements
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
+from .saturation import clip, with_saturation
 from .spacing import Spacing, Span
 
 __all__ = [
@@ -100,7 +101,7 @@ class GaussShape:
 
 def _saturated(values: Elements) -> Elements:
     limit = 1 << (_BITS - 1)
-    return np.clip(values, -limit, limit - 1)
+    return clip(values, -limit, limit - 1)
 
 
 def _times(first: Elements, second: Elements) -> Elements:
@@ -325,6 +326,7 @@ class _Gauss:
         w.op("bne", self.below, self.use, "unknown_loop")
 
 
+@with_saturation
 def gauss_job(systems: Elements) -> NnJob:
     """The solutions of systems; parameters and errors as of :func:`solve`."""
     expected = solve(systems)

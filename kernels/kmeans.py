@@ -37,6 +37,7 @@ from .fixed_point import (
 )
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
+from .saturation import with_saturation
 
 __all__ = [
     "FRACTION",
@@ -309,6 +310,7 @@ def kmeans_source(shape: KmeansShape) -> str:
     return w.text()
 
 
+@with_saturation
 def kmeans_job(points: Elements, centres: Elements) -> NnJob:
     """The assignment of points to centres; parameters as of :func:`assign`.
 

@@ -10,11 +10,13 @@ from .lstm_layout import LstmLayout
 from .lstm_plan import plan_lstm
 from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step
 from .nn_job import NnJob
+from .saturation import with_saturation
 
 __all__ = ["lstm_job"]
 
 
 @CHECK.arguments
+@with_saturation
 def lstm_job(
     shape: LstmShape,
     weights: LstmWeights,

@@ -17,6 +17,7 @@ from .errors import CHECK
 from .fixed_point import ELEMENT_BYTES, Elements, add, check_elements
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
+from .saturation import with_saturation
 
 __all__ = ["MOST_ELEMENTS", "matrix_add_job", "matrix_add_program", "matrix_add_source"]
 
@@ -99,6 +100,7 @@ def matrix_add_source(elements: int) -> str:
     return w.text()
 
 
+@with_saturation
 def matrix_add_job(first: Elements, second: Elements) -> NnJob:
     """The sum of two matrices of equal shape.
 

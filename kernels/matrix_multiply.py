@@ -25,6 +25,7 @@ from .feature_map import round_up
 from .fixed_point import ELEMENT_BYTES, Elements, check_elements, check_fraction, dot
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
+from .saturation import with_saturation
 
 __all__ = [
     "MultiplyShape",
@@ -235,6 +236,7 @@ def matrix_multiply_source(shape: MultiplyShape, *, fraction: int) -> str:
     return w.text()
 
 
+@with_saturation
 def matrix_multiply_job(first: Elements, second: Elements, *, fraction: int) -> NnJob:
     """The product of two matrices.
 

@@ -25,6 +25,7 @@ from .feature_map import round_up
 from .fixed_point import ELEMENT, ELEMENT_BYTES, HIGHEST, LOWEST, Elements, check_elements
 from .kernel_writer import KernelWriter
 from .nn_job import NnJob
+from .saturation import with_saturation
 
 __all__ = ["matrix_transpose_job", "matrix_transpose_program", "matrix_transpose_source"]
 
@@ -199,6 +200,7 @@ class _Transpose:
             w.op("bne", self.place, self.row_end, label)
 
 
+@with_saturation
 def matrix_transpose_job(matrix: Elements) -> NnJob:
     """The transpose of a matrix.
 

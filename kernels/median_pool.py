@@ -21,6 +21,7 @@ from .errors import CHECK, KernelError
 from .fixed_point import Elements
 from .nn_job import NnJob
 from .row_window import RowWindow, WindowShape
+from .saturation import with_saturation
 
 __all__ = ["median_pool", "median_pool_job", "median_pool_source"]
 
@@ -148,6 +149,7 @@ class _MedianPool:
 
 
 @CHECK.arguments
+@with_saturation
 def median_pool_job(image: Elements, stride: int = 1) -> NnJob:
     """Medians of the windows of an image; parameters and errors as of :func:`median_pool`."""
     expected = median_pool(image, stride)

@@ -29,6 +29,7 @@ from .interleave import Together
 from .pool_kernel import pool_program
 from .pool_layout import PoolLayout
 from .pool_shape import PoolShape, pool
+from .saturation import with_saturation
 from .schedule import Hazard
 
 __all__ = [
@@ -62,6 +63,7 @@ class NnJob:
         expected: what they must be.
         operations: additions, multiplications and comparisons of elements that the layer asks for,
             whatever the program makes of them.
+        saturated: values that saturate in the golden model (:mod:`kernels.saturation`).
     """
 
     name: str
@@ -73,6 +75,7 @@ class NnJob:
     outputs: Callable[[DramImage], Elements]
     expected: Elements
     operations: int
+    saturated: int = 0
 
     def differing(self, memory: DramImage) -> int:
         """Output elements in ``memory`` that are not as expected."""
@@ -80,6 +83,7 @@ class NnJob:
 
 
 @CHECK.arguments
+@with_saturation
 def conv_job(
     shape: ConvShape,
     image: Elements,
@@ -164,6 +168,7 @@ def conv_job(
 
 
 @CHECK.arguments
+@with_saturation
 def pool_job(
     shape: PoolShape,
     maps: Elements,
@@ -238,6 +243,7 @@ def pool_job(
 
 
 @CHECK.arguments
+@with_saturation
 def dense_job(
     shape: DenseShape,
     inputs: Elements,

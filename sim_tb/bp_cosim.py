@@ -16,6 +16,7 @@ from kernels.bp_golden import iterate
 from kernels.bp_kernel import bp_program
 from kernels.bp_layout import BpLayout
 from kernels.bp_problem import BpProblem, Messages
+from kernels.saturation import count_saturation
 from soc.config import VaultTileConfig
 
 from .cosim import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
@@ -80,6 +81,7 @@ class BpOutcome(Generic[ResultT]):
         pes: engines that shared the work.
         messages: as the engines left them in memory.
         result: of the cosimulation.
+        saturated: values that saturate in the golden model (:mod:`kernels.saturation`).
     """
 
     match: bool
@@ -89,6 +91,7 @@ class BpOutcome(Generic[ResultT]):
     messages: Messages
     result: ResultT
     pes: int = 1
+    saturated: int = 0
 
     @property
     def cycles_per_update(self) -> float:
@@ -194,7 +197,8 @@ def cosim_vault_bp(
 def _outcome(
     job: BpJob, messages: Messages, result: ResultT, cycles: int, pes: int
 ) -> BpOutcome[ResultT]:
-    differing = int(np.count_nonzero(messages != iterate(job.problem, job.iterations)))
+    with count_saturation() as clipped:
+        differing = int(np.count_nonzero(messages != iterate(job.problem, job.iterations)))
     return BpOutcome(
         match=differing == 0,
         differing=differing,
@@ -203,4 +207,5 @@ def _outcome(
         messages=messages,
         result=result,
         pes=pes,
+        saturated=clipped.values,
     )

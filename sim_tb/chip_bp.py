@@ -10,6 +10,7 @@ from isa.image import DramImage
 from kernels.bp_chip import BpChipJob
 from kernels.bp_problem import BpProblem, Direction, Messages
 from kernels.bp_traffic import sweep_traffic
+from kernels.saturation import count_saturation
 from kernels.vault_ring import VaultRing
 from soc.chip_config import ChipConfig
 from soc.host_driver import Host
@@ -37,6 +38,7 @@ class ChipBpOutcome:
         messages: as the chip left them in memory.
         remote_bytes: part of the bytes that engines moved to another vault, going by the layout.
         result: of the cosimulation.
+        saturated: values that saturate in the golden model (:mod:`kernels.saturation`).
     """
 
     match: bool
@@ -46,6 +48,7 @@ class ChipBpOutcome:
     messages: Messages
     remote_bytes: float
     result: ChipResult
+    saturated: int = 0
 
     @property
     def cycles_per_update(self) -> float:
@@ -124,7 +127,8 @@ def cosim_chip_bp(
             for address, length in job.reads()
         }
     messages = job.result(found)
-    differing = int(np.count_nonzero(messages != job.expected()))
+    with count_saturation() as clipped:
+        differing = int(np.count_nonzero(messages != job.expected()))
     traffic = [sweep_traffic(job.layout, direction) for direction in Direction]
     total = sum(part.total for part in traffic)
     return ChipBpOutcome(
@@ -135,4 +139,5 @@ def cosim_chip_bp(
         messages=messages,
         remote_bytes=sum(part.remote for part in traffic) / total if total else 0.0,
         result=result,
+        saturated=clipped.values,
     )

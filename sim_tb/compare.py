@@ -26,10 +26,12 @@ class Comparison:
         differences: one line each: end, registers, scratchpad, memory; of the last two the first
             bytes that differ. Empty: the engine did what the simulator does.
         hazards: of the program, as the simulator ran it; they explain most differences.
+        saturated: see :attr:`isa.simulator.Simulator.saturated`.
     """
 
     differences: tuple[str, ...]
     hazards: tuple[Hazard, ...]
+    saturated: tuple[int, ...]
 
     @property
     def match(self) -> bool:
@@ -59,7 +61,12 @@ def compare_run(
     """
     log = HazardLog()
     simulator = Simulator(
-        program, start, parameters=parameters, **config.limits, observer=log.observer()
+        program,
+        start,
+        parameters=parameters,
+        **config.limits,
+        observer=log.observer(),
+        count_saturation=True,
     )
     # An instruction takes a cycle at least, so who needs more of them does something else.
     outcome = simulator.run(result.cycles)
@@ -73,4 +80,6 @@ def compare_run(
         lines.append(
             f"memory at {first:#x}: engine {mine}, expected {theirs} ({count} bytes differ)"
         )
-    return Comparison(differences=tuple(lines), hazards=tuple(log.hazards))
+    return Comparison(
+        differences=tuple(lines), hazards=tuple(log.hazards), saturated=simulator.saturated
+    )

@@ -19,7 +19,14 @@ from isa.program import Program
 from ..console import console, tally
 from ..errors import UserError
 from ..output import write_json
-from .machine import DumpOption, MemoryOption, check_dump, show_hazards, show_registers
+from .machine import (
+    DumpOption,
+    MemoryOption,
+    check_dump,
+    show_hazards,
+    show_registers,
+    show_saturated,
+)
 from .options import JsonOption, ParametersOption, PresetOption, file_arguments, reading, writing
 
 __all__ = ["asm", "disasm", "read_program", "run"]
@@ -188,6 +195,13 @@ def run(
             help="Check that no instruction uses the scratchpad before the vector unit is done.",
         ),
     ] = True,
+    saturation: Annotated[
+        bool,
+        typer.Option(
+            "--saturation/--no-saturation",
+            help="Count values of vector instructions that do not fit their element.",
+        ),
+    ] = True,
     json: JsonOption = None,
 ) -> None:
     """Run a program on the instruction set simulator, and check its timing rules.
@@ -222,6 +236,7 @@ def run(
             parameters=parameters,
             **config.limits,
             observer=every(*observers),
+            count_saturation=saturation,
         )
         started = time.perf_counter()
         with tally("instructions") as done:
@@ -243,6 +258,7 @@ def run(
             "executed": dict(simulator.executed),
             "registers": list(simulator.registers),
             "hazards": [hazard.report() for hazard in log.hazards] if hazards else None,
+            "saturated": sum(simulator.saturated) if saturation else None,
         },
     )
     title = f"{program.name}: {outcome.state}, {outcome.instructions:,} instructions"
@@ -252,6 +268,7 @@ def run(
     _show_executed(simulator.executed)
     show_registers(simulator.registers)
     show_hazards(loaded, log.hazards)
+    show_saturated(loaded, simulator.saturated)
     if outcome.state == "faulted":
         raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
     if outcome.state == "limit":

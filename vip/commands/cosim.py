@@ -37,7 +37,7 @@ from .cosim_chip import (
 )
 from .cosim_engine import engine_program, engine_report, show_engine_program
 from .cosim_vault import show_vault_bp, vault_bp_report
-from .machine import DumpOption, MemoryOption, check_dump
+from .machine import DumpOption, MemoryOption, check_dump, show_model_saturated
 from .options import JsonOption, ParametersOption, PresetOption, drawing, reading, writing
 
 __all__ = ["app", "bp_report", "scene_of", "show_bp"]
@@ -303,8 +303,9 @@ def bp(
     if picture is not None:
         caption = f"BP-M on {outcome.pes} engine(s), {iterations} iterations"
         draw(scene, read_labels(scene.problem, outcome.messages), picture, caption=caption)
-    write_json(json, report)
+    write_json(json, report | {"saturated": outcome.saturated})
     show()
+    show_model_saturated(outcome.saturated)
     if not outcome.match:
         raise typer.Exit(1)
 

@@ -14,7 +14,7 @@ from sim_tb.cosim import CosimResult, MemoryBehaviour, run_pe
 from soc.generate import configuration_json
 
 from ..console import console
-from .machine import show_hazards, show_registers
+from .machine import show_hazards, show_registers, show_saturated
 
 __all__ = ["EngineRun", "engine_program", "engine_report", "show_engine_program"]
 
@@ -83,6 +83,7 @@ def engine_report(run: EngineRun, config: PeConfig) -> dict[str, object]:
         "match": None if compared is None else compared.match,
         "differences": None if compared is None else list(compared.differences),
         "hazards": None if compared is None else [item.report() for item in compared.hazards],
+        "saturated": None if compared is None else sum(compared.saturated),
         "configuration": configuration_json(config),
     }
 
@@ -101,3 +102,4 @@ def show_engine_program(name: str, program: Program, run: EngineRun) -> None:
     show_registers(result.registers)
     if run.comparison is not None:
         show_hazards(program, run.comparison.hazards)
+        show_saturated(program, run.comparison.saturated)

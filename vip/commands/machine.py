@@ -19,7 +19,9 @@ __all__ = [
     "MemoryOption",
     "check_dump",
     "show_hazards",
+    "show_model_saturated",
     "show_registers",
+    "show_saturated",
 ]
 
 #: More hazards than anybody reads; all are in the JSON.
@@ -70,6 +72,29 @@ def show_hazards(program: Program, hazards: Sequence[Hazard]) -> None:
         warn(f"hazard: {hazard.describe(program.source)}")
     if len(hazards) > _MOST_HAZARDS:
         warn(f"hazard: {len(hazards) - _MOST_HAZARDS} more")
+
+
+def show_saturated(program: Program, saturated: Sequence[int]) -> None:
+    """Print a line on standard error if values of vector instructions saturated.
+
+    Parameters:
+        saturated: how many for each word of the program.
+    """
+    if not any(saturated):
+        return
+    most = max(range(len(saturated)), key=saturated.__getitem__)
+    line = program.source.get(most)
+    place = f"word {most}" if line is None else f"word {most} ({line.file}:{line.line})"
+    warn(
+        f"saturation: {sum(saturated)} values were limited to the width of their element, "
+        f"{saturated[most]} of them at {place}"
+    )
+
+
+def show_model_saturated(values: int) -> None:
+    """Print a line on standard error if ``values``, of a golden model, saturated."""
+    if values:
+        warn(f"saturation: {values} values were limited to the width of their element")
 
 
 def show_registers(registers: Sequence[int]) -> None:
