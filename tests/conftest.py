@@ -1,8 +1,12 @@
-"""Fixtures shared by the unit tests of hardware blocks."""
+"""Fixtures shared by tests of several rooms."""
 
+import ctypes
+import os
 import random
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from amaranth.hdl import Elaboratable
@@ -37,3 +41,19 @@ def simulate() -> Simulate:
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """Random numbers that are the same in every run, and differ from test to test."""
     return random.Random(request.node.name)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system of 1 MiB."""
+    if sys.platform != "linux" or os.getuid():
+        pytest.skip("only root may mount a file system")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mount(b"tmpfs", bytes(folder), b"tmpfs", 0, b"size=1m"):
+        pytest.skip(f"no file system can be mounted here: {os.strerror(ctypes.get_errno())}")
+    try:
+        yield folder
+    finally:
+        library.umount2(bytes(folder), 2)

@@ -1,10 +1,8 @@
 """A DRAM image on a file system that is full: an error, never a bus error."""
 
-import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +11,8 @@ import pytest
 from isa.image import DramImage, ImageError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-#: Space of the file system.
+#: Space of the fixture's file system.
 SPACE = 1 << 20
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system of SPACE bytes."""
-    if sys.platform != "linux" or os.getuid():
-        pytest.skip("only root may mount a file system")
-    folder = tmp_path / "small"
-    folder.mkdir()
-    library = ctypes.CDLL(None, use_errno=True)
-    options = f"size={SPACE}".encode()
-    if library.mount(b"tmpfs", bytes(folder), b"tmpfs", 0, options):
-        pytest.skip(f"no file system can be mounted here: {os.strerror(ctypes.get_errno())}")
-    try:
-        yield folder
-    finally:
-        library.umount2(bytes(folder), 2)
 
 
 def test_writing_more_than_fits_is_refused(small: Path) -> None:
