@@ -34,6 +34,9 @@ _BOX = re.compile(r"(Usage: .*)?╭─ Error ─.*╯\n", re.DOTALL)
 _CARET = re.compile(r"vip: [^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n")
 _LINE = re.compile(r"vip: [^\n]+\n")
 _MOST_CHARACTERS = 3_000
+#: What a process has in the folder for temporary files: while it lives, and after.
+_OWN = re.compile(r"tmp/vip-\d+(/run-[^/]+(/lock)?)?")
+_SHARED = re.compile(r"tmp/vip-\d+")
 
 
 class _Hang(BaseException):
@@ -134,9 +137,10 @@ class Harness:
             _remove(self._temporary)
             _remove(self._build)
 
-    def _left(self) -> list[str]:
-        """What is in the folder for temporary files, and builds that were begun."""
+    def _left(self, own: re.Pattern[str]) -> list[str]:
+        """What is in the folder for temporary files but for ``own``, and builds that were begun."""
         kept = [str(path.relative_to(self._root)) for path in self._temporary.rglob("*")]
+        kept = [name for name in kept if not own.fullmatch(name)]
         return kept + [str(path.relative_to(self._root)) for path in self._build.rglob("*.*")]
 
     def _environment(self) -> dict[str, str]:
@@ -156,7 +160,7 @@ class Harness:
             code, err = _call(case.arguments)
             seconds = time.process_time() - started
             return Answer(
-                code, err, seconds, _peak(), _changes(before, listing(folder)), self._left()
+                code, err, seconds, _peak(), _changes(before, listing(folder)), self._left(_OWN)
             )
 
     def run_apart(self, case: Case) -> Answer:
@@ -187,7 +191,9 @@ class Harness:
             used = resource.getrusage(resource.RUSAGE_CHILDREN)
             text = err.decode(errors="replace")
             peak = used.ru_maxrss * 1024
-            return Answer(code, text, 0, peak, _changes(before, listing(folder)), self._left())
+            return Answer(
+                code, text, 0, peak, _changes(before, listing(folder)), self._left(_SHARED)
+            )
 
 
 def _limit() -> None:
