@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from isa.picture import picture
+from isa.picture import SUFFIXES, check_picture, picture
 from kernels.bp_golden import energy, iterate, labels
 from kernels.bp_levels import coarse_problem, copied
 from kernels.bp_problem import BpProblem, Messages
@@ -66,10 +66,11 @@ def main(
     width: Annotated[int, typer.Option(help="Columns of the Motorcycle pair's grid.")] = 741,
     height: Annotated[int, typer.Option(help="Its rows.")] = 500,
 ) -> None:
-    """Compute the energies, print them and draw them.
+    """Compute the energies, print them and draw them; the document's picture as PNG and SVG.
 
     Example: python -m bench.energies --width 370 --height 250
     """
+    check_picture(path)
     with steps("energies") as step:
         problem = motorcycle(width, height, 16).problem
         step(f"{_FLAT} iterations of {width} x {height} pixels")
@@ -85,7 +86,9 @@ def main(
     reached = [count for count, value in enumerate(levels) if value <= flat[_REFERENCE]]
     said = f"after {reached[0]} iterations" if reached else f"not within {_LEVELS} iterations"
     console.print(f"two levels reach the energy of {_REFERENCE} iterations on one {said}")
-    _draw(flat, levels, f"Motorcycle, {width} x {height} pixels, 16 labels", path)
+    for suffix in SUFFIXES if path == _PICTURE else (path.suffix,):
+        title = f"Motorcycle, {width} x {height} pixels, 16 labels"
+        _draw(flat, levels, title, path.with_suffix(suffix))
 
 
 if __name__ == "__main__":

@@ -30,8 +30,11 @@ _MARGIN = 1.6
 _NEAR = 0.5
 #: Points whose coordinates differ by less than this share of a picture share a text.
 _CLOSE = 0.025
-#: A point that has another so near on its right has its text on its left.
-_BESIDE = 0.2
+#: Pixels of the picture as it is laid out: a marker, a line of a name, one of its characters.
+_MARK, _LINE, _CHARACTER = 12.0, 13.0, 5.6
+_NAME_POINTS = 7
+#: Points of the roof that names keep away from.
+_LINE_SAMPLES = 400
 #: How names of kernels begin -> what they are.
 _KINDS = {
     "bp": "belief propagation",
@@ -101,12 +104,30 @@ def draw_roofline(rows: Sequence[KernelRow], config: VaultTileConfig, path: Path
             title=f"near the knee: {bandwidth:.0f} GB/s and {peak:.0f} Gop/s",
         )
         whole.legend(loc="lower right")
-        _name(whole, [row for row in points if row.intensity < _NEAR * knee])
-        _name(near, [row for row in points if row.intensity >= _NEAR * knee])
+        # The frames get their size before names are placed in them.
+        figure.draw_without_rendering()
+        _name(
+            whole,
+            [row for row in points if row.intensity < _NEAR * knee],
+            points,
+            (bandwidth, peak),
+        )
+        _name(
+            near,
+            [row for row in points if row.intensity >= _NEAR * knee],
+            points,
+            (bandwidth, peak),
+        )
 
 
-def _name(axis: "Axes", points: Sequence[KernelRow]) -> None:
-    """Write the names of points beside them; those that lie together share one text."""
+def _name(
+    axis: "Axes",
+    points: Sequence[KernelRow],
+    avoid: Sequence[KernelRow],
+    limits: tuple[float, float],
+) -> None:
+    """Write the names of ``points`` beside them, where neither another name nor a point of
+    ``avoid`` nor the roof (see :func:`roof`) is; those that lie together share one text."""
     to_picture = axis.transScale + axis.transLimits
     groups: list[tuple[float, float, list[str]]] = []
     for row in sorted(points, key=lambda row: row.name):
@@ -118,15 +139,62 @@ def _name(axis: "Axes", points: Sequence[KernelRow]) -> None:
                 break
         else:
             groups.append((x, y, [name]))
+    width, height = axis.get_window_extent().size
+    marks = [to_picture.transform((row.intensity, row.gops)) for row in avoid]
+    taken = [_box(x, y, _MARK, _MARK, width, height) for x, y in marks]
+    low, high = axis.get_xlim()
+    bandwidth, peak = limits
+    line = np.geomspace(low, high, _LINE_SAMPLES)
+    roofs = to_picture.transform(np.stack([line, np.minimum(line * bandwidth, peak)], axis=1))
+    taken += [_box(x, y, 1.0, 1.0, width, height) for x, y in roofs]
     for x, y, names in groups:
-        beside = [0 < other - x < _BESIDE and abs(y - at) < _CLOSE for other, at, _ in groups]
-        right = not any(beside)
+        text = ", ".join(names)
+        size = (_CHARACTER * len(text), _LINE)
+        places = [
+            (side * (size[0] / 2 + _MARK) if side else 0.0, lift * _LINE)
+            for lift in (0, 1, -1, 2, -2, 3, -3, 4, -4)
+            for side in (1, -1, 0)
+            if side or lift
+        ]
+        boxes = [_box(x + dx / width, y + dy / height, *size, width, height) for dx, dy in places]
+        best = min(range(len(boxes)), key=lambda number: _clash(boxes[number], taken))
+        taken.append(boxes[best])
+        far = abs(places[best][1]) > _LINE
         axis.annotate(
-            ", ".join(names),
+            text,
             (x, y),
-            (7 if right else -7, -3),
+            (x + places[best][0] / width, y + places[best][1] / height),
             xycoords="axes fraction",
-            textcoords="offset points",
-            ha="left" if right else "right",
-            fontsize=7,
+            textcoords="axes fraction",
+            ha="center",
+            va="center",
+            fontsize=_NAME_POINTS,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4} if far else None,
         )
+
+
+def _box(
+    x: float, y: float, across: float, down: float, width: float, height: float
+) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top, as shares of a picture of ``width`` x ``height`` pixels, of
+    what is ``across`` x ``down`` pixels around ``x``, ``y``."""
+    return (
+        x - across / width / 2,
+        x + across / width / 2,
+        y - down / height / 2,
+        y + down / height / 2,
+    )
+
+
+def _clash(
+    box: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]
+) -> float:
+    """How much of ``box`` covers what is taken, or lies outside of the frame."""
+    left, right, low, high = box
+    outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -low) + max(0.0, high - 1)
+    covered = (
+        max(0.0, min(right, other[1]) - max(left, other[0]))
+        * max(0.0, min(high, other[3]) - max(low, other[2]))
+        for other in taken
+    )
+    return 1000 * outside + sum(covered)

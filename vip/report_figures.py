@@ -119,14 +119,17 @@ def scaling(report: Report, path: Path) -> None:
             axes.bar(names, memories, 0.6, color=_MEMORIES, label="memories")
             bars = axes.bar(names, logic, 0.6, bottom=memories, color=_LOGIC, label="logic")
             sums = [f"{(one + other) / 1000:.0f}" for _, one, other in sweep.points]
-            labels = axes.bar_label(bars, sums, padding=2)
-            for label, (value, _, _) in zip(labels, sweep.points, strict=True):
-                label.set_fontweight("bold" if value == sweep.chosen else "normal")
+            axes.bar_label(bars, sums, padding=2)
+            chosen = [
+                number for number, point in enumerate(sweep.points) if point[0] == sweep.chosen
+            ]
+            whole = [memories[number] + logic[number] for number in chosen]
+            axes.bar(chosen, whole, 0.6, fill=False, edgecolor="black", linewidth=1.5)
             axes.margins(y=_ROOM)
             axes.set_xlabel(sweep.label)
             axes.set_ylabel("1000 µm²")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-        figure.suptitle("Area at 28 nm over one parameter at a time (bold: as chosen)")
+        figure.suptitle("Area at 28 nm over one parameter at a time (framed: as chosen)")
 
 
 #: Name of each figure's file, without its ending -> what draws it into a file, PNG or SVG.

@@ -99,8 +99,9 @@ def _bars(
     axes: "Axes", names: Sequence[str], shown: Mapping[str, Mapping[str, float]], basis: Basis
 ) -> None:
     """Bars of each of ``shown``: label -> row -> value."""
-    shown = {label: values for label, values in shown.items() if values}
     for number, (label, values) in enumerate(shown.items()):
+        if not values:
+            continue
         thick = _BARS / len(shown)
         places = np.array([names.index(name) for name in values])
         shift = (number - (len(shown) - 1) / 2) * thick

@@ -1,14 +1,19 @@
 """Rows of the kernels' report: what they are made of, keeping them, and drawing them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from PIL import Image
 
 from hdl.ports import PeState
 from isa.faults import FaultCause
+from sim_tb import roofline_plot
 from sim_tb.kept import Kept, fingerprint
 from sim_tb.kernel_rows import KernelRow, VaultWork, row_of
 from sim_tb.roofline_plot import draw_roofline, roof
@@ -96,3 +101,37 @@ def test_the_roof_is_the_vaults_and_a_picture_is_drawn(tmp_path: Path) -> None:
     with Image.open(path) as picture:
         assert picture.width > 1000
         assert len(np.unique(np.asarray(picture.convert("RGB")).reshape(-1, 3), axis=0)) > 50
+
+
+def test_names_do_not_cover_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept = []
+    real = roofline_plot.picture
+
+    @contextmanager
+    def keep(*arguments: object) -> Iterator[Any]:
+        with real(*arguments) as figure:
+            yield figure
+            figure.draw_without_rendering()
+            kept.extend(
+                [Text.get_window_extent(text) for text in axis.texts] for axis in figure.axes
+            )
+
+    monkeypatch.setattr(roofline_plot, "picture", keep)
+    rows = [
+        row_of(
+            f"conv{number}",
+            [
+                VaultWork(
+                    result=result(1000, busy=1, columns=100 + 7 * number),
+                    operations=28_000 + 170 * (number % 4),
+                    match=True,
+                )
+            ],
+            limit_ms=1,
+        )
+        for number in range(10)
+    ]
+    draw_roofline(rows, VAULT, tmp_path / "roofline.svg")
+    boxes = [box for axis in kept for box in axis]
+    assert boxes
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))

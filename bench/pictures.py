@@ -1,0 +1,93 @@
+"""``python -m bench.pictures``: the pictures of README and the guides, each as PNG and SVG.
+
+Each comes from a command that a user can give, run once for each kind of file; what the commands
+keep is not measured twice.
+"""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from isa.files import write_atomically
+from isa.picture import SUFFIXES
+from vip.console import console
+from vip.errors import UserError, run_command
+
+from .checkout import ROOT
+
+__all__ = ["COMMANDS", "REPORTED", "draw"]
+
+_IMAGES = ROOT / "docs" / "images"
+#: What stands in a command for the file to write.
+FILE = "{file}"
+#: Picture -> arguments of Python.
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "bp_energies": ("bench.energies", "--path", FILE),
+    "motorcycle": (
+        *("vip", "cosim", "bp", "--width", "96", "--height", "64", "--labels", "16"),
+        *("--iterations", "5", "--latency", "60", "--picture", FILE),
+    ),
+    "vault_bandwidth": (
+        *("vip", "cosim", "bp", "--preset", "vault", "--iterations", "1", "--plot", FILE),
+    ),
+    "stereo": (
+        *("vip", "bench", "stereo", "--width", "370", "--height", "250"),
+        *("--verilog", "--image", FILE),
+    ),
+    "roofline": ("vip", "bench", "kernels", "--roofline", FILE),
+    "trimming": ("vip", "bench", "trim", "--image", FILE),
+    "network": ("vip", "bench", "network", "--size", "4x4", "--size", "8x4", "--image", FILE),
+}
+#: Picture -> its name among those of ``vip report``, which writes both kinds at once.
+REPORTED: Mapping[str, str] = {"engine_area": "area", "engine_power": "power"}
+
+
+def draw(name: str, folder: Path = _IMAGES) -> None:
+    """Draw a picture of :data:`COMMANDS` or :data:`REPORTED` into ``folder``.
+
+    Raises:
+        UserError: the command failed; its message is on standard error.
+    """
+    if name in REPORTED:
+        with TemporaryDirectory() as page:
+            _run(name, ("vip", "report", page))
+            for suffix in SUFFIXES:
+                content = (Path(page) / f"{REPORTED[name]}{suffix}").read_bytes()
+                write_atomically(folder / f"{name}{suffix}", content)
+        return
+    for suffix in SUFFIXES:
+        file = str(folder / f"{name}{suffix}")
+        _run(name, tuple(file if part == FILE else part for part in COMMANDS[name]))
+
+
+def _run(name: str, arguments: tuple[str, ...]) -> None:
+    if subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT).returncode != 0:
+        raise UserError(f"{name}: not drawn: python -m {' '.join(arguments)} failed")
+
+
+def main(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Of {', '.join((*COMMANDS, *REPORTED))} (default: all)."),
+    ] = None,
+) -> None:
+    """Draw pictures of README and the guides, as PNG and SVG.
+
+    Example: python -m bench.pictures motorcycle bp_energies
+    """
+    known = (*COMMANDS, *REPORTED)
+    for name in names or known:
+        if name not in known:
+            raise UserError(f"unknown picture {name!r}; there are: {', '.join(known)}")
+    for name in names or known:
+        console.rule(name)
+        draw(name)
+
+
+if __name__ == "__main__":
+    run_command(lambda: typer.run(main))

@@ -1,0 +1,53 @@
+"""The pictures of the documents: each has a command that exists, and that draws both kinds."""
+
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from bench import pictures
+from vip.cli import Commands
+from vip.commands.bench import Benches
+from vip.errors import UserError
+
+ROOT = Path(__file__).parent.parent.parent
+#: Drawn from programs of the suite, by vip trim --figure on each; no single command.
+BY_HAND = {"instruction_types"}
+
+
+def test_every_picture_of_the_documents_can_be_drawn_again():
+    shown = set()
+    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        shown |= set(re.findall(r"images/(\w+)\.(?:png|svg)", path.read_text()))
+    assert shown == {*pictures.COMMANDS, *pictures.REPORTED} | BY_HAND
+
+
+@pytest.mark.parametrize("name", pictures.COMMANDS)
+def test_options_of_the_commands_exist(name):
+    module, *arguments = pictures.COMMANDS[name]
+    assert arguments.count(pictures.FILE) == 1
+    if module != "vip":
+        return
+    group, loader = (Benches, arguments[1:]) if arguments[0] == "bench" else (Commands, arguments)
+    command = group(name="vip").load(loader[0])
+    rest = loader[1:]
+    if hasattr(command, "commands") and command.commands:
+        command, rest = command.commands[rest[0]], rest[1:]
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert {part for part in rest if part.startswith("--")} <= options
+
+
+def test_both_kinds_are_drawn_by_a_command(tmp_path, monkeypatch):
+    small = ("bench.energies", "--width", "12", "--height", "9", "--path", pictures.FILE)
+    monkeypatch.setitem(pictures.COMMANDS, "bp_energies", small)
+    pictures.draw("bp_energies", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "bp_energies.png",
+        "bp_energies.svg",
+    ]
+    with Image.open(tmp_path / "bp_energies.png") as image:
+        assert image.width > 500
+    monkeypatch.setitem(pictures.COMMANDS, "bp_energies", ("bench.energies", "--path", "x.foo"))
+    with pytest.raises(UserError, match="bp_energies: not drawn"):
+        pictures.draw("bp_energies", tmp_path)
