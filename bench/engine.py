@@ -24,14 +24,12 @@ from sim_tb.cosim import CosimError, MemoryBehaviour
 from soc.generate import generate, verilog
 from soc.presets import preset
 from synth.area import synthesise
-from synth.asic import library_of
-from synth.corners import Corner, time_corners
 from synth.devices import GRADES
-from synth.mapping import engine_netlist
 from synth.place import place
 from synth.power import THESIS_MHZ
 from synth.sram_area import GATE_UM2
-from synth.targets import find_cells, find_target
+from synth.targets import find_target
+from vip.netlists import timed_netlist
 from vip.power import engine_power
 from vip.report import KERNELS, record
 
@@ -138,15 +136,12 @@ def standard_cells() -> Iterator[Measurement]:
     total = report.total.values["fmax_mhz"]
     yield Measurement("ns_total", 1000 / total, "ns", 0.02)
     memories = synthesise(config, "generic").total.values["sram_um2"]
-    emission = verilog(replace(config, sram="macro"))
     for target, prefix in ((_CELLS, ""), (_SMALL_CELLS, "area_")):
-        logic = synthesise(config, target).total.values["logic_ge"]
-        yield Measurement(f"{prefix}kge", logic / 1000, "kGE", 0.01)
-        area = (GATE_UM2 * logic + memories) / 1e6
+        netlist = timed_netlist(config, target)
+        (found,) = netlist.corners
+        yield Measurement(f"{prefix}kge", netlist.logic_ge / 1000, "kGE", 0.01)
+        area = (GATE_UM2 * netlist.logic_ge + memories) / 1e6
         yield Measurement(f"{prefix}mm2_28_nm", area, "mm2", 0.01)
-        cells, library = find_cells(target)
-        typical = Corner(target, library, library_of(target)[1])
-        (found,) = time_corners(engine_netlist(emission, cells), typical)
         for name in ("pins", "wires", "open_sta_pins", "open_sta_wires"):
             path = getattr(found, name)
             if path is not None:

@@ -13,6 +13,7 @@ from synth.place import PlaceReport, place
 from synth.power import PowerReport
 from synth.thesis_area import Beside, beside_thesis
 
+from .netlists import NETLISTS, TimedNetlist, timed_netlist
 from .power import engine_power
 
 __all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "Report", "Scaling", "collect", "record"]
@@ -58,6 +59,7 @@ class Report:
     Attributes:
         name, config: of the engine.
         area: for ``generic``. beside: it beside the thesis. cells: for ``nangate45``.
+        netlists: of standard cells, each with its own area and clock.
         fits: device -> engines that fit, by the counts for ``ecp5``.
         power: kernel of :data:`KERNELS` -> power.
         scaling: by parameter. placed: on devices, if that was asked for.
@@ -68,6 +70,7 @@ class Report:
     area: AreaReport
     beside: tuple[Beside, ...]
     cells: AreaReport
+    netlists: tuple[TimedNetlist, ...]
     fits: Mapping[str, int]
     power: Mapping[str, PowerReport]
     scaling: tuple[Scaling, ...]
@@ -104,6 +107,10 @@ def collect(
     area = synthesise(config, "generic", jobs=jobs)
     step("standard cells")
     cells = synthesise(config, "nangate45", jobs=jobs)
+    netlists = []
+    for target in NETLISTS:
+        step(f"clock of {target}")
+        netlists.append(timed_netlist(config, target, jobs=jobs))
     step("ECP5")
     ecp5 = synthesise(config, "ecp5", jobs=jobs).total.values
     power = {}
@@ -132,6 +139,7 @@ def collect(
         area=area,
         beside=beside_thesis(area),
         cells=cells,
+        netlists=tuple(netlists),
         fits={device.name: device.copies(ecp5) for device in DEVICES.values()},
         power=power,
         scaling=tuple(scaling),

@@ -8,9 +8,12 @@ import pytest
 
 from hdl.config import PeConfig
 from synth.area import AreaReport, AreaRow
+from synth.corners import CornerTiming
 from synth.devices import DEVICES
 from synth.power import PowerReport, PowerRow
+from synth.sta import Path as TimingPath
 from synth.thesis_area import TABLE_7_4, beside_thesis
+from vip.netlists import TimedNetlist
 from vip.report import KERNELS, Report, Scaling
 from vip.report_figures import FIGURES
 from vip.report_page import page
@@ -19,6 +22,10 @@ from vip.report_page import page
 def _row(unit: str, logic: float, memories: float, mhz: float) -> AreaRow:
     values = {"logic_ge": 2 * logic, "sram_um2": memories, "area_um2": logic + memories}
     return AreaRow(unit, {**values, "fmax_mhz": mhz}, {}, ((unit, 1000 / mhz),))
+
+
+def _path(mhz: float) -> TimingPath:
+    return TimingPath(1000 / mhz, ())
 
 
 @pytest.fixture
@@ -44,6 +51,15 @@ def report() -> Report:
         area=area,
         beside=beside_thesis(area),
         cells=area,
+        netlists=tuple(
+            TimedNetlist(
+                target=target,
+                library="cells",
+                logic_ge=logic,
+                corners=(CornerTiming(target, _path(mhz), _path(mhz - 100), None, None),),
+            )
+            for target, logic, mhz in (("nangate45-area", 62_100, 700), ("nangate45", 82_600, 1090))
+        ),
         fits=dict.fromkeys(DEVICES, 3),
         power=dict.fromkeys(KERNELS, power),
         scaling=scaling,
@@ -81,4 +97,9 @@ def test_page_holds_everything(report: Report, tmp_path: Path) -> None:
     assert "&lt;pe&gt;" in text
     for words in ("Table 7.4", "LFE5U-85F", "not placed", "issue 1.11 ns", "pJ a step"):
         assert words in text
+    # Each netlist with its own area and clock.
+    rows = [findall("<t[dh]>([^<]*)", row) for row in text.split("<tr>")]
+    assert ["generic", "8.2", "none", "none"] in rows
+    assert ["nangate45-area", "62.1", "700", "600"] in rows
+    assert ["nangate45", "82.6", "1,090", "990"] in rows
     assert "http" not in text.replace("http-equiv", "")

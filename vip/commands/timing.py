@@ -1,24 +1,20 @@
 """``vip timing``: the longest path of a mapped engine at several corners."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from soc.generate import configuration_json, verilog
+from soc.generate import configuration_json
 from soc.presets import preset
 from synth.asic import LIBERTY_PREFIX, library_of
-from synth.cell_library import CellLibrary
-from synth.corners import Corner, CornerTiming, check_corner, time_corners
-from synth.mapping import engine_netlist
-from synth.netlist import Netlist
+from synth.corners import Corner, CornerTiming
 from synth.open_sta import OPEN_STA
 from synth.sta import Path as TimingPath
-from synth.targets import find_cells
 
-from ..console import console, steps, units_done
+from ..console import console, units_done
+from ..netlists import timed_netlist
 from ..output import write_json
 from .options import JsonOption, PresetOption, liberty_files, reading
 
@@ -27,12 +23,6 @@ __all__ = ["timing"]
 
 def _mhz(path: TimingPath | None) -> str:
     return "" if path is None else f"{path.fmax_mhz:.0f}"
-
-
-def _kge(netlist: Netlist, library: CellLibrary) -> float:
-    """Thousands of gate equivalents of the cells of ``netlist``, memories apart."""
-    areas = (library.cells[gate.kind].area for gate in netlist.gates if gate.kind in library.cells)
-    return sum(areas) / library.gate_um2 / 1000
 
 
 def _table(title: str, found: tuple[CornerTiming, ...]) -> Table:
@@ -80,30 +70,18 @@ def timing(
     Example: vip timing --corner slow.lib --json timing.json
     """
     config = preset(preset_name)
-    cells, library = find_cells(target)
-    typical = Corner(target, library, library_of(target)[1])
-    check_corner(typical, typical)
-    others = []
-    for path in corner or ():
-        others.append(Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")))
-        check_corner(typical, others[-1])
+    others = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corner or ()]
     with units_done(f"synthesis for {target}") as progress:
-        netlist = engine_netlist(verilog(replace(config, sram="macro")), cells, progress, jobs)
-    with steps("timing") as step:
-        step(f"{1 + len(others)} corners")
-        found = time_corners(netlist, typical, others)
-    logic = _kge(netlist, library)
+        netlist = timed_netlist(config, target, others, progress=progress, jobs=jobs)
+    found = netlist.corners
     results: dict[str, object] = {
         "target": target,
-        "logic_ge": round(1000 * logic, 1),
+        "logic_ge": netlist.logic_ge,
         "corners": [row.to_json() for row in found],
         "configuration": configuration_json(config),
     }
     write_json(json, results)
-    console.print(
-        _table(
-            f"{preset_name} in {library.name}, {logic:.1f} kGE of logic: MHz before layout", found
-        )
-    )
+    logic = f"{netlist.logic_ge / 1000:.1f} kGE of logic"
+    console.print(_table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", found))
     if found[0].open_sta_pins is None:
         console.print(f"OpenSTA is not installed (no command {OPEN_STA})", style="dim")
