@@ -25,6 +25,7 @@ TINY = replace(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", NETLISTS)
 def test_area_and_clock_are_of_one_netlist(target: str) -> None:
     found = timed_netlist(TINY, target)
@@ -35,6 +36,7 @@ def test_area_and_clock_are_of_one_netlist(target: str) -> None:
     assert 0 < corner.wires.fmax_mhz < corner.pins.fmax_mhz
 
 
+@pytest.mark.slow
 def test_the_netlist_for_area_is_smaller() -> None:
     area, speed = (timed_netlist(TINY, target) for target in NETLISTS)
     assert area.logic_ge < speed.logic_ge
