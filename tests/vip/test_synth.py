@@ -31,7 +31,7 @@ def _refused(result, *words):
         (("timing", "--target", "xc7"), ("'xc7'", "no standard cells", "nangate45")),
         (("power", "none.s"), ("none.s", "No such file")),
         (("report", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
-        (("report", "bad.lib"), ("bad.lib", "is a file")),
+        (("report", "bad.lib"), ("bad.lib", "is no folder")),
     ],
 )
 def test_bad_input_is_one_line(vip, tmp_path, arguments, words):
