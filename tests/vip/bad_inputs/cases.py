@@ -135,7 +135,7 @@ def _bad_call(draft: _Draft) -> Case:
     command, random = draft.command, draft.random
     kind = random.randrange(4)
     if kind == 0:
-        extra = random.choice(("--nosuch", "--js0n", "-Z", "--nosuch=3", "--jobs=", "-o-", "--="))
+        extra = random.choice(("--nosuch", "--js0n", "-Z", "--nosuch=3", "--jobs=", "--no-", "--="))
         return draft.finish("unknown option", [extra])
     if kind == 1:
         valued = [p for p in command.parameters if p.flag and p.kind != "switch"]
