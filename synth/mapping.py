@@ -1,6 +1,7 @@
 """The netlists of a processing engine: each unit mapped alone, and all of them joined."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,6 +20,8 @@ __all__ = ["Progress", "each_unit", "engine_netlist", "map_module", "unit_netlis
 Progress = Callable[[str, int, int], None]
 
 _Result = TypeVar("_Result")
+#: Lines of comments. They hold whole configurations, by which equal modules would be told apart.
+_COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
 def map_module(unit: Unit, module: str, target: Target, emission: Emission) -> CellCount:
@@ -29,7 +32,7 @@ def map_module(unit: Unit, module: str, target: Target, emission: Emission) -> C
     Raises:
         SynthesisError: Yosys refuses the design.
     """
-    sources = {name: emission.modules[name] for name in closure(emission, module)}
+    sources = {name: _COMMENT.sub("", emission.modules[name]) for name in closure(emission, module)}
     boxes: tuple[str, ...] = ()
     if unit.opened:
         boxes = tuple(name for name in emission.instances[module] if name in sources)

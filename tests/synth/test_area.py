@@ -10,11 +10,14 @@ import synth.yosys
 from hdl.config import PeConfig
 from hdl.yosys import YosysError
 from kernels.bp_kernel import bp_program
+from soc.generate import verilog
 from soc.presets import preset
 from synth.area import MEASURES, synthesise
 from synth.errors import SynthesisError
+from synth.mapping import map_module
 from synth.targets import TARGETS, find_target
 from synth.trim import AreaComparison, compare_area, trim
+from synth.units import units
 from synth.yosys import CellCount, Run, run
 
 SMALL = replace(preset("pe-small"), counters=False)
@@ -166,6 +169,19 @@ def test_whole_engine_in_gate_equivalents() -> None:
     assert {"fetch", "decode", "issue", "arc", "register_file", "scalar", "scratchpad"} <= units
     assert {"vector_control", "vector_vertical", "vector_horizontal", "load_store"} <= units
     assert not any(re.search("vector_unit|^pe$", unit) for unit in units)
+
+
+def test_modules_that_differ_in_comments_alone_are_mapped_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    works: list[Run] = []
+    monkeypatch.setattr("synth.mapping.run", lambda work, what: works.append(work))
+    for queue in (16, 8):
+        emission = verilog(replace(preset("pe-small"), load_store_queue=queue))
+        (unit,) = (unit for unit in units(emission) if unit.name == "fetch")
+        assert f"load_store_queue = {queue}" in emission.modules[unit.modules[0][0]]
+        map_module(unit, unit.modules[0][0], find_target("generic"), emission)
+    assert works[0] == works[1]
 
 
 @pytest.mark.parametrize("kept", [False, True])
