@@ -155,6 +155,8 @@ class Program:
             )
         if len(body) < size:
             raise ProgramError(f"truncated: {len(body)} of {size} bytes of code are there")
+        if len(body) > size:
+            raise ProgramError(f"damaged: {len(body)} bytes of code are there instead of {size}")
         if hashlib.sha256(body).hexdigest() != digest:
             raise ProgramError("damaged: its contents don't match its checksum")
         try:

@@ -1,5 +1,6 @@
 import hashlib
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,11 @@ def test_programs_can_not_be_changed_but_copied(program: Program) -> None:
         program.symbols["more"] = 1  # type: ignore[index]
     assert pickle.loads(pickle.dumps(program)) == program
     assert hash(program) == hash(Program.__reduce__(program)[0](*program.__reduce__()[1]))
+
+
+def test_a_header_that_names_fewer_bytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "k.vip"
+    Program((0,)).save(path)
+    path.write_bytes(re.sub(rb"bytes=\d+", b"bytes=9", path.read_bytes()))
+    with pytest.raises(ProgramError, match=r"damaged: .* instead of 9"):
+        Program.load(path)
