@@ -49,7 +49,7 @@ vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its 
 	$(BIN)/vip bench vault
 
 stress: $(INSTALLED) ## ten million random accesses to random vaults, every one checked
-	$(BIN)/python -m sim_tb.vault_stress
+	$(BIN)/python -m sim_tb.measure.vault_stress
 
 network: $(INSTALLED) ## a hundred million flits through networks of six sizes; latency over rate
 	$(BIN)/vip bench network --flits 105000000
@@ -59,7 +59,7 @@ report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power,
 
 docs: $(INSTALLED) ## regenerate the generated documents, and put recorded figures into the others
 	$(BIN)/python -m isa.manual
-	$(BIN)/python -m soc.register_manual
+	$(BIN)/python -m soc.host.register_manual
 	$(BIN)/python -m bench.figures
 
 clean: ## remove what was built (not .venv)

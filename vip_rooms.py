@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["ROOMS", "HiddenRoomError", "check_rooms", "main"]
 
 #: VIP's packages.
-ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "kernels", "sim_tb", "synth", "vip")
+ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth", "vip")
 
 _USER_ERROR = 2
 
@@ -62,6 +62,6 @@ def main() -> None:
     except HiddenRoomError as error:
         print(f"vip: {error}", file=sys.stderr)
         sys.exit(_USER_ERROR)
-    from vip.cli import main as command
+    from vip.cli.app import main as command
 
     command()

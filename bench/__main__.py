@@ -7,8 +7,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from vip.console import console, steps
-from vip.errors import UserError, run_command
+from vip.cli.console import console, steps
+from vip.cli.errors import UserError, run_command
 
 from .benchmarks import BENCHMARKS, Benchmark
 from .checkout import clean_commit

@@ -7,33 +7,33 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-import kernels.digits_train
-import sim_tb.belief_bench
-import sim_tb.digits_cosim
-import sim_tb.kernel_bench
-import sim_tb.kernel_rows
-import sim_tb.vgg
-from kernels.bp_kernel import bp_program
-from kernels.bp_levels_job import BpLevelsJob
-from kernels.digits import load_digits
-from kernels.digits_train import NETWORKS, train
-from kernels.stereo import motorcycle
-from kernels.vault_ring import VaultRing
-from sim_tb.belief_bench import BELIEF, belief_key
-from sim_tb.bp_cosim import BpJob, cosim_bp, cosim_vault_bp
-from sim_tb.chip_bp import chip_job, cosim_chip_bp
-from sim_tb.chip_top import build_chip, chip_design
-from sim_tb.cosim import CosimError
-from sim_tb.digits_cosim import cosim_digits
-from sim_tb.kernel_bench import layer_jobs, measure_kernels
-from sim_tb.lstm_ese import ese_job
-from sim_tb.nn_cosim import job_key
-from sim_tb.stereo_bench import measure_stereo
-from sim_tb.tile_top import tile_design
-from sim_tb.vgg import LAYERS
-from soc.chip_config import ChipConfig
-from soc.generate import generate, verilog
-from soc.presets import chip_preset, preset, tile_preset
+import microkernels.apps.digits_train
+import sim_tb.cosim.digits
+import sim_tb.measure.belief
+import sim_tb.measure.kernel_rows
+import sim_tb.measure.kernels
+import sim_tb.measure.vgg
+from microkernels.apps.digits import load_digits
+from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.bp.kernel import bp_program
+from microkernels.bp.levels_job import BpLevelsJob
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import VaultRing
+from sim_tb.cosim.bp import BpJob, cosim_bp, cosim_vault_bp
+from sim_tb.cosim.chip_bp import chip_job, cosim_chip_bp
+from sim_tb.cosim.digits import cosim_digits
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.nn import job_key
+from sim_tb.dut.chip import build_chip, chip_design
+from sim_tb.dut.tile import tile_design
+from sim_tb.measure.belief import BELIEF, belief_key
+from sim_tb.measure.kernels import layer_jobs, measure_kernels
+from sim_tb.measure.lstm_ese import ese_job
+from sim_tb.measure.stereo import measure_stereo
+from sim_tb.measure.vgg import LAYERS
+from soc.chip.config import ChipConfig
+from soc.generate.generate import generate, verilog
+from soc.generate.presets import chip_preset, preset, tile_preset
 
 from . import fingerprints
 from .measurement import Measurement, child_seconds, cpu_seconds
@@ -99,12 +99,15 @@ def made_of_layers() -> dict[str, str]:
     found = fingerprints.simulator("vault", tile_design(config))
     found |= fingerprints.simulator("vault-logistic", tile_design(tile_preset("vault-logistic")))
     found["time of a layer"] = fingerprints.code(
-        sim_tb.kernel_bench, sim_tb.kernel_rows, sim_tb.belief_bench, sim_tb.vgg
+        sim_tb.measure.kernels,
+        sim_tb.measure.kernel_rows,
+        sim_tb.measure.belief,
+        sim_tb.measure.vgg,
     )
     for name in BELIEF:
         found[f"program and data of {name}"] = fingerprints.data(belief_key(name, config))
     for layer in LAYERS:
-        jobs = layer_jobs(layer, rounds=sim_tb.kernel_bench.ROUNDS, pes=config.pes)
+        jobs = layer_jobs(layer, rounds=sim_tb.measure.kernels.ROUNDS, pes=config.pes)
         keys = [part for job, times in jobs for part in (job_key(job), str(times))]
         found[f"program and data of {layer.name}"] = fingerprints.data(*keys)
     found["program and data of lstm"] = fingerprints.data(job_key(ese_job(config.pes)))
@@ -184,7 +187,7 @@ def made_of_digits() -> dict[str, str]:
         "the digits": fingerprints.data(
             data.train_images.tobytes(), data.train_labels.tobytes(), data.test_images.tobytes()
         ),
-        "networks": fingerprints.code(kernels.digits_train, sim_tb.digits_cosim),
+        "networks": fingerprints.code(microkernels.apps.digits_train, sim_tb.cosim.digits),
     }
 
 

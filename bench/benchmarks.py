@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sim_tb.engine import source_digest
-from sim_tb.kept import Kept, fingerprint
-from soc.generate import configuration_json
-from soc.presets import PRESETS, any_preset
+from sim_tb.dut.engine import source_digest
+from sim_tb.runner.cache import Kept, fingerprint
+from soc.generate.generate import configuration_json
+from soc.generate.presets import PRESETS, any_preset
 
 from . import applications, engine, memories, presets, proofs, trimming
 from .checkout import ROOT

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from vip.errors import UserError
+from vip.cli.errors import UserError
 
 __all__ = ["ROOT", "clean_commit", "has_commit"]
 

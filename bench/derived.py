@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from kernels.bp_problem import message_updates
-from vip.errors import UserError
+from microkernels.bp.problem import message_updates
+from vip.cli.errors import UserError
 
 from .network_share import network_shares, read_rates
 

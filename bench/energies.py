@@ -11,13 +11,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from isa.picture import SUFFIXES, check_picture, picture
-from kernels.bp_golden import energy, iterate, labels
-from kernels.bp_levels import coarse_problem, copied
-from kernels.bp_problem import BpProblem, Messages
-from kernels.stereo import motorcycle
-from vip.console import console, steps
-from vip.errors import run_command
+from isa.support.picture import SUFFIXES, check_picture, picture
+from microkernels.bp.golden import energy, iterate, labels
+from microkernels.bp.levels import coarse_problem, copied
+from microkernels.bp.problem import BpProblem, Messages
+from microkernels.data.stereo import motorcycle
+from vip.cli.console import console, steps
+from vip.cli.errors import run_command
 
 #: Iterations on the coarse level, as in the thesis, and most iterations on the fine level.
 _COARSE = 5

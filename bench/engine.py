@@ -4,31 +4,31 @@ from collections.abc import Iterator
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
-import synth.corners
-import synth.nextpnr
-import synth.open_sta
-import synth.place
-import synth.power
-import synth.sram_area
-import synth.sram_energy
-import synth.sram_timing
-import synth.sta
-import synth.thesis_area
+import synth.physical.corners
+import synth.physical.nextpnr
+import synth.physical.place
+import synth.physical.thesis_area
+import synth.power.power.power
+import synth.sram.area
+import synth.sram.energy
+import synth.sram.timing
+import synth.timing.open_sta
+import synth.timing.sta
 import vip.power
 import vip.report
-from kernels.bp_kernel import bp_program
-from kernels.conv_loop import conv_loop_program
-from kernels.stereo import motorcycle
-from sim_tb.bp_cosim import BpJob, cosim_bp
-from sim_tb.cosim import CosimError, MemoryBehaviour
-from soc.generate import generate, verilog
-from soc.presets import preset
-from synth.area import synthesise
-from synth.devices import GRADES
-from synth.place import place
-from synth.power import THESIS_MHZ
-from synth.sram_area import GATE_UM2
-from synth.targets import find_target
+from microkernels.bp.kernel import bp_program
+from microkernels.data.stereo import motorcycle
+from microkernels.nn.conv_loop import conv_loop_program
+from sim_tb.cosim.bp import BpJob, cosim_bp
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour
+from soc.generate.generate import generate, verilog
+from soc.generate.presets import preset
+from synth.physical.area import synthesise
+from synth.physical.devices import GRADES
+from synth.physical.place import place
+from synth.physical.targets import find_target
+from synth.power.power.power import THESIS_MHZ
+from synth.sram.area import GATE_UM2
 from vip.netlists import timed_netlist
 from vip.power import engine_power
 from vip.report import KERNELS, record
@@ -119,7 +119,7 @@ def made_of_area() -> dict[str, str]:
         **fingerprints.mapped("pe", preset("pe")),
         "mapping for area": fingerprints.mapping(find_target("generic")),
         "mapping for 7-series": fingerprints.mapping(find_target("xc7")),
-        "areas at 28 nm": fingerprints.code(synth.thesis_area, synth.sram_area),
+        "areas at 28 nm": fingerprints.code(synth.physical.thesis_area, synth.sram.area),
     }
 
 
@@ -158,7 +158,7 @@ def made_of_standard_cells() -> dict[str, str]:
         "mapping to standard cells": fingerprints.mapping(find_target(_CELLS)),
         "mapping to standard cells for area": fingerprints.mapping(find_target(_SMALL_CELLS)),
         "timing analysis": fingerprints.code(
-            synth.sta, synth.corners, synth.open_sta, synth.sram_timing
+            synth.timing.sta, synth.physical.corners, synth.timing.open_sta, synth.sram.timing
         ),
     }
 
@@ -186,7 +186,7 @@ def made_of_placement() -> dict[str, str]:
             replace(preset("pe"), sram="fpga")
         ),
         "mapping to ECP5": fingerprints.mapping(find_target("ecp5")),
-        "placement": fingerprints.code(synth.place, synth.nextpnr),
+        "placement": fingerprints.code(synth.physical.place, synth.physical.nextpnr),
     }
 
 
@@ -221,10 +221,10 @@ def made_of_power() -> dict[str, str]:
         "mapping to standard cells": fingerprints.mapping(find_target(_CELLS)),
         "programs": fingerprints.programs(kernels),
         "model of power": fingerprints.code(
-            synth.power,
+            synth.power.power,
             synth.cell_energy,
             synth.clock_tree,
-            synth.sram_energy,
+            synth.sram.energy,
             vip.power,
         ),
     }

@@ -22,9 +22,9 @@ from typing import Annotated, Any
 
 import typer
 
-from isa.files import write_atomically
-from vip.console import console
-from vip.errors import UserError, run_command
+from isa.support.files import write_atomically
+from vip.cli.console import console
+from vip.cli.errors import UserError, run_command
 
 from .checkout import ROOT
 from .derived import DERIVED

@@ -17,15 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-import sim_tb.build
+import sim_tb.runner.build
 from hdl.component import Component
 from hdl.config import PeConfig, SramKind
 from hdl.emission import emit
 from isa.program import Program
-from sim_tb.build import Design
-from sim_tb.engine import configuration_verilog, engine_design
-from soc.designs import Configuration
-from synth.targets import Target
+from sim_tb.dut.engine import configuration_verilog, engine_design
+from sim_tb.runner.build import Design
+from soc.generate.designs import Configuration
+from synth.physical.targets import Target
 
 __all__ = [
     "code",
@@ -44,7 +44,7 @@ __all__ = [
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
 #: Ends of the names of files of a design that stand around what is measured.
 _AROUND = "_top.sv"
-_SUPPORT = Path(sim_tb.build.__file__).parent
+_SUPPORT = Path(sim_tb.runner.build.__file__).parent
 
 
 def data(*parts: bytes | str) -> str:

@@ -3,29 +3,29 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import sim_tb.network_bench
-import sim_tb.network_cases
-import sim_tb.vault_bench
-import sim_tb.vault_bp
-import sim_tb.vault_stress
+import sim_tb.measure.network
+import sim_tb.measure.network_cases
+import sim_tb.measure.vault
+import sim_tb.measure.vault_bp
+import sim_tb.measure.vault_stress
 from hdl.component import Component
 from hdl.emission import emit
-from kernels.bp_kernel import bp_program
+from microkernels.bp.kernel import bp_program
 from noc.config import NetworkConfig
-from noc.node import Node
-from noc.router import Router
-from sim_tb.network_bench import measure_network
-from sim_tb.network_cases import SIZES
-from sim_tb.network_top import network_design
-from sim_tb.tile_top import tile_design
-from sim_tb.vault_bench import VARIANTS, measure
-from sim_tb.vault_bp import measure_bp
-from sim_tb.vault_stress import random_case, run_stress
-from sim_tb.vault_top import vault_design
-from soc.presets import chip_preset, tile_preset
-from synth.area import measure_unit
-from synth.targets import find_target
-from synth.units import Unit
+from noc.node.node import Node
+from noc.router.router import Router
+from sim_tb.dut.memory import vault_design
+from sim_tb.dut.network import network_design
+from sim_tb.dut.tile import tile_design
+from sim_tb.measure.network import measure_network
+from sim_tb.measure.network_cases import SIZES
+from sim_tb.measure.vault import VARIANTS, measure
+from sim_tb.measure.vault_bp import measure_bp
+from sim_tb.measure.vault_stress import random_case, run_stress
+from soc.generate.presets import chip_preset, tile_preset
+from synth.physical.area import measure_unit
+from synth.physical.targets import find_target
+from synth.physical.units import Unit
 
 from . import fingerprints
 from .measurement import Measurement
@@ -72,7 +72,7 @@ def vault() -> Iterator[Measurement]:
 
 def made_of_vault() -> dict[str, str]:
     """The memory in each variant, with the models around it, and the traffic."""
-    found = {"traffic": fingerprints.code(sim_tb.vault_bench)}
+    found = {"traffic": fingerprints.code(sim_tb.measure.vault)}
     for variant in VARIANTS:
         design = vault_design(variant.config, variant.requesters)
         found |= fingerprints.simulator(f"the memory {variant.name}", design)
@@ -97,7 +97,7 @@ def made_of_vault_bp() -> dict[str, str]:
     found = {
         **fingerprints.simulator("vault", tile_design(tile)),
         "program of BP": fingerprints.programs([program]),
-        "what is counted": fingerprints.code(sim_tb.vault_bp),
+        "what is counted": fingerprints.code(sim_tb.measure.vault_bp),
     }
     for variant in VARIANTS:
         if not variant.requesters:
@@ -119,7 +119,7 @@ def vault_stress() -> Iterator[Measurement]:
 
 def made_of_vault_stress() -> dict[str, str]:
     """The vaults that are drawn first, with the models around them, and how they are drawn."""
-    found = {"traffic": fingerprints.code(sim_tb.vault_stress)}
+    found = {"traffic": fingerprints.code(sim_tb.measure.vault_stress)}
     for seed in range(_SEED, _SEED + 3):
         case = random_case(seed, _STRESS // _VAULTS)
         design = vault_design(case.config, case.requesters)
@@ -190,7 +190,7 @@ def made_of_network_area() -> dict[str, str]:
 
 def made_of_network() -> dict[str, str]:
     """The networks, the traffic, and what is counted."""
-    found = {"traffic": fingerprints.code(sim_tb.network_bench, sim_tb.network_cases)}
+    found = {"traffic": fingerprints.code(sim_tb.measure.network, sim_tb.measure.network_cases)}
     for columns, rows in SIZES:
         design = network_design(NetworkConfig(columns=columns, rows=rows))
         found |= fingerprints.simulator(f"the network of {columns} x {rows}", design)

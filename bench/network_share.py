@@ -23,14 +23,14 @@ import typer
 from rich.table import Table
 
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
-from kernels.feature_map import round_up
-from kernels.fixed_point import ELEMENT_BYTES
-from kernels.lstm_plan import plan_lstm
-from sim_tb.lstm_ese import ESE
-from sim_tb.vgg import FULLY_CONNECTED, LAYERS, Layer
-from soc.presets import chip_preset
-from vip.console import console
-from vip.errors import UserError, run_command
+from microkernels.common.feature_map import round_up
+from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.nn.lstm_plan import plan_lstm
+from sim_tb.measure.lstm_ese import ESE
+from sim_tb.measure.vgg import FULLY_CONNECTED, LAYERS, Layer
+from soc.generate.presets import chip_preset
+from vip.cli.console import console
+from vip.cli.errors import UserError, run_command
 
 from .record import values
 

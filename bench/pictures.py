@@ -13,10 +13,10 @@ from typing import Annotated
 
 import typer
 
-from isa.files import write_atomically
-from isa.picture import SUFFIXES
-from vip.console import console
-from vip.errors import UserError, run_command
+from isa.support.files import write_atomically
+from isa.support.picture import SUFFIXES
+from vip.cli.console import console
+from vip.cli.errors import UserError, run_command
 
 from .checkout import ROOT
 

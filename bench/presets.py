@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from soc.presets import PRESETS
-from synth.targets import find_target
+from soc.generate.presets import PRESETS
+from synth.physical.targets import find_target
 from vip.presets import MEASURED, figure_name, measure_areas
 
 from . import fingerprints

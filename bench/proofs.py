@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-import synth.proof
-import synth.prove
+import synth.formal
+import synth.formal.prove
 from isa.program import Program
-from sim_tb.applications import choose
-from soc.presets import preset
-from synth.prove import prove
-from synth.trim import trim
-from vip.commands.prove import DEFAULT
-from vip.errors import UserError
+from sim_tb.cosim.applications import choose
+from soc.generate.presets import preset
+from synth.analysis.trim import trim
+from synth.formal.prove import prove
+from vip.cli.commands.prove import DEFAULT
+from vip.cli.errors import UserError
 
 from . import fingerprints
 from .measurement import Measurement, cpu_seconds
@@ -48,5 +48,5 @@ def made_of_proofs() -> dict[str, str]:
     return {
         "Verilog of pe": fingerprints.hardware(preset("pe")),
         "programs": fingerprints.programs(programs),
-        "what is proved": fingerprints.code(synth.prove, *fingerprints.parts(synth.proof)),
+        "what is proved": fingerprints.code(synth.formal.prove, *fingerprints.parts(synth.formal)),
     }

@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from isa.files import write_atomically
-from vip.errors import UserError
+from isa.support.files import write_atomically
+from vip.cli.errors import UserError
 
 from .checkout import ROOT
 from .measurement import Measurement

@@ -4,26 +4,26 @@ import sys
 import time
 from collections.abc import Iterator
 
-import synth.bounds
-import synth.budget
-import synth.chip_area
-import synth.effects
-import synth.fit
-import synth.needs
-import synth.power
-import synth.reach
-import synth.trim
-import synth.values
+import synth.analysis.bounds
+import synth.analysis.effects
+import synth.analysis.needs
+import synth.analysis.reach
+import synth.analysis.trim
+import synth.analysis.values
+import synth.physical.budget
+import synth.physical.chip_area
+import synth.physical.fit
+import synth.power.power.power
 import vip.fitting
 import vip.trim_bench
 import vip.trim_gain
 import vip.trim_rows
 import vip.trimming
-from sim_tb.applications import applications, choose
-from sim_tb.cosim import CosimError
-from sim_tb.nn_cosim import job_key
-from soc.presets import chip_preset, preset
-from synth.targets import find_target
+from sim_tb.cosim.applications import applications, choose
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.nn import job_key
+from soc.generate.presets import chip_preset, preset
+from synth.physical.targets import find_target
 from vip.trim_bench import measure_trims
 from vip.trim_gain import simulate_gain
 from vip.trim_rows import means
@@ -80,12 +80,12 @@ def _made_of_trimmed() -> dict[str, str]:
         **fingerprints.mapped("pe-logistic", preset("pe-logistic")),
         "mapping for 7-series": fingerprints.mapping(find_target("xc7")),
         "analysis of programs": fingerprints.code(
-            synth.trim,
-            synth.values,
-            synth.needs,
-            synth.bounds,
-            synth.effects,
-            synth.reach,
+            synth.analysis.trim,
+            synth.analysis.values,
+            synth.analysis.needs,
+            synth.analysis.bounds,
+            synth.analysis.effects,
+            synth.analysis.reach,
             vip.trimming,
         ),
     }
@@ -97,7 +97,11 @@ def made_of_fitting() -> dict[str, str]:
     return {
         **_made_of_trimmed(),
         "how a device is filled": fingerprints.code(
-            synth.fit, synth.budget, synth.chip_area, vip.fitting, vip.trim_gain
+            synth.physical.fit,
+            synth.physical.budget,
+            synth.physical.chip_area,
+            vip.fitting,
+            vip.trim_gain,
         ),
         "Verilog of fpga": fingerprints.hardware(chip_preset("fpga")),
         "applications": fingerprints.data(*map(job_key, jobs)),
@@ -138,7 +142,7 @@ def made_of_trimming() -> dict[str, str]:
     return {
         **_made_of_trimmed(),
         "mapping to standard cells": fingerprints.mapping(find_target(vip.trim_rows.CELLS)),
-        "model of power": fingerprints.code(synth.power),
+        "model of power": fingerprints.code(synth.power.power),
         "what is compared": fingerprints.code(vip.trim_bench, vip.trim_rows),
         "applications": fingerprints.data(*map(job_key, jobs)),
     }

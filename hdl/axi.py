@@ -10,7 +10,7 @@ valid does not wait for ready, and a beat that is offered stays as it is until i
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from isa.checks import Checks
+from isa.support.checks import Checks
 
 from .config import ConfigurationError
 

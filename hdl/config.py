@@ -7,9 +7,9 @@ that is accepted is built and tested; all else is refused with the allowed range
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from isa.checks import Checks
-from isa.errors import VipError
 from isa.limits import Limits
+from isa.support.checks import Checks
+from isa.support.errors import VipError
 from isa.table import (
     BY_KEY,
     INSTRUCTIONS,
@@ -157,7 +157,7 @@ class PeConfig:
 
     @property
     def limits(self) -> Limits:
-        """What makes :class:`isa.simulator.Simulator` this engine."""
+        """What makes :class:`isa.iss.simulator.Simulator` this engine."""
         return Limits(
             scratchpad_bytes=self.scratchpad_bytes,
             scratchpad_alignment=self.scratchpad_alignment,

@@ -27,8 +27,8 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
 from amaranth.lib import wiring
 
-from isa.errors import VipError
-from isa.scratch import scratch_folder
+from isa.support.errors import VipError
+from isa.support.scratch import scratch_folder
 
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy

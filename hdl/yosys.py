@@ -9,10 +9,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from isa.errors import VipError
-from isa.scratch import scratch_folder
-
-from .processes import tool
+from isa.support.errors import VipError
+from isa.support.processes import tool
+from isa.support.scratch import scratch_folder
 
 __all__ = ["YosysError", "quote", "run_yosys", "yosys_version"]
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from .errors import VipError
+from isa.support.errors import VipError
+
 from .table import Instruction, Operand, Role, find
 
 __all__ = ["EncodingError", "decode", "encode", "operand_range"]

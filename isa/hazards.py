@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from .operations import Operation, ProcessorState
+from isa.iss.operations import Operation, ProcessorState
+from isa.iss.simulator import Observer
+
 from .program import SourceLine
-from .simulator import Observer
 from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from .timing import VECTOR_HELD, VECTOR_LATENCY
 from .vector_operation import Extents, Span, VectorOperation, overlap
@@ -303,7 +304,7 @@ class HazardLog:
                 self._add(found)
 
     def observer(self) -> Observer:
-        """An observer for one :class:`isa.simulator.Simulator`, from its launch on."""
+        """An observer for one :class:`isa.iss.simulator.Simulator`, from its launch on."""
 
         def observe(
             state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation

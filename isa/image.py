@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .checks import shown
-from .errors import VipError
-from .files import check_regular, open_without_waiting, write_atomically
-from .scratch import remove_scratch, scratch_file
+from isa.support.checks import shown
+from isa.support.errors import VipError
+from isa.support.files import check_regular, open_without_waiting, write_atomically
+from isa.support.scratch import remove_scratch, scratch_file
 
 __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 

@@ -29,7 +29,7 @@ MAX_FX = 63
 
 
 class Limits(TypedDict):
-    """What an engine has, as :class:`isa.simulator.Simulator` takes it and describes it."""
+    """What an engine has, as :class:`isa.iss.simulator.Simulator` takes it and describes it."""
 
     scratchpad_bytes: int
     scratchpad_alignment: int

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from isa.support.files import write_atomically
+
 from .faults import FaultCause
-from .files import write_atomically
 from .launch import START_FX, START_MR, START_REGISTERS, START_VL
 from .manual_text import (
     ASSEMBLY,

@@ -1,14 +1,15 @@
 """Prose of the manual; figures in it come from the instruction table and its companions."""
 
-from .assembler import assemble
+from isa.assembly.assembler import assemble
+from isa.assembly.load_constant import CONSTANT_RANGE
+from isa.assembly.operands import LOAD_IMMEDIATE
+from isa.iss.simulator import Simulator
+
 from .faults import FaultCause
 from .hazards import Hazard, HazardLog
 from .image import DramImage
-from .load_constant import CONSTANT_RANGE
 from .logistic import ERROR_BOUND, LIMIT_BITS, MOST_FRACTION, REGIONS, SEGMENTS, U_FRACTION
 from .manual_examples import EARLY_STORE, SAFE_STORE
-from .operands import LOAD_IMMEDIATE
-from .simulator import Simulator
 from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_WIDTH, REGISTERS
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 

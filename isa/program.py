@@ -13,8 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .errors import VipError
-from .files import read_bytes, write_atomically
+from isa.support.errors import VipError
+from isa.support.files import read_bytes, write_atomically
+
 from .table import ISA_VERSION
 
 __all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine"]

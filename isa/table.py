@@ -10,6 +10,10 @@ signed immediate in 19:0. Bits that an instruction does not use are 0. Opcode 0 
 that cleared memory faults.
 """
 
+from isa.rows.load_store import load_store_rows
+from isa.rows.scalar import scalar_rows
+from isa.rows.vector import vector_rows
+
 from .instruction import (
     FIELD_A,
     FIELD_B,
@@ -38,10 +42,7 @@ from .limits import (
     REGISTER_WIDTH,
     REGISTERS,
 )
-from .load_store_table import load_store_rows
 from .operators import BranchOp, LogisticOp, ReductionOp, ScalarOp, VerticalOp, Width
-from .scalar_table import scalar_rows
-from .vector_table import vector_rows
 
 __all__ = [
     "BY_KEY",

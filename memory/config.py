@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
-from isa.checks import Checks
+from isa.support.checks import Checks
 
 from .errors import MemoryConfigError
 from .timing import DramTiming
@@ -18,7 +18,8 @@ __all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
 PagePolicy = Literal["open", "closed", "adaptive"]
 #: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
 AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
-#: See :class:`memory.first_ready.FirstReady` and :class:`memory.in_order.InOrder`.
+#: See :class:`memory.controller.first_ready.FirstReady` and
+#: :class:`memory.controller.in_order.InOrder`.
 SchedulerPolicy = Literal["first-ready", "in-order"]
 
 
@@ -36,14 +37,16 @@ class VaultConfig:
         timing: of the DRAM.
         page_policy: see :data:`PagePolicy`.
         address_map: see :data:`AddressMap`.
-        scheduler: which policy of :mod:`memory.scheduler` chooses among requests and commands.
+        scheduler: which policy of :mod:`memory.controller.scheduler` chooses among requests and
+            commands.
         transaction_queue: requests among which the scheduler chooses the next one for a bank; power
             of two, 4..64.
         command_queue: requests that wait at each bank, in order; power of two, 2..32.
         tag_bits: width of the tags on the port of the controller; 1..16.
         port_address_bits: width of byte addresses on the port; an access beyond the memory is
             answered with ``error``. 0, the default, means exactly ``address_bits``.
-        counters: whether the counters of :mod:`memory.counters` exist (else they read 0).
+        counters: whether the counters of :mod:`memory.controller.counters` exist (else they read
+            0).
         sram: implementation of the data memories.
 
     Raises:

@@ -1,6 +1,6 @@
 """Exceptions of this room."""
 
-from isa.errors import VipError
+from isa.support.errors import VipError
 
 __all__ = ["MemoryConfigError"]
 

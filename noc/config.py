@@ -5,7 +5,7 @@ from typing import get_args
 
 from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES, WORD_BITS
-from isa.checks import Checks
+from isa.support.checks import Checks
 
 __all__ = ["CLASSES", "NetworkConfig"]
 
@@ -41,7 +41,7 @@ class NetworkConfig:
         packet_bytes: longest payload of a packet; power of two, 32..256. Memory needs 32.
         buffer_flits: flits that each virtual channel holds at the end of a link; power of two,
             8..64, at least :attr:`packet_flits`.
-        counters: whether the counters of :mod:`noc.counters` exist (else they read 0).
+        counters: whether the counters of :mod:`noc.node.counters` exist (else they read 0).
         sram: implementation of the buffers and tables.
 
     Raises:

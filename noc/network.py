@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.emission import once
+from noc.router.router import Router
 
 from .config import CLASSES, NetworkConfig
 from .ports import LinkPort
-from .router import Router
 from .topology import join_nodes
 
 __all__ = ["Network"]
@@ -23,7 +23,7 @@ class Network(Component):
 
     Members:
         local_in: array of :class:`noc.ports.LinkPort`, in, by vault: see
-            :class:`noc.router.Router`.
+            :class:`noc.router.router.Router`.
         local_out: the same, out.
 
     Raises:

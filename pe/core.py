@@ -9,20 +9,20 @@ from hdl.counters import PeCounter
 from hdl.emission import once
 from hdl.ports import ControlPort, IdentityPort, MemoryPort
 from isa.faults import FaultCause
+from pe.frontend.arc import Arc
+from pe.frontend.decode import Decode
+from pe.frontend.dispatch import Dispatch
+from pe.frontend.fetch import Fetch
+from pe.frontend.issue import Issue
+from pe.frontend.operands import Operands
+from pe.frontend.register_file import READ_PORTS, RegisterFile
+from pe.frontend.scalar import Scalar
+from pe.lsu.unit import LoadStore
+from pe.vector.unit import VectorUnit
 
-from .arc import Arc
 from .counters import Counters
-from .decode import Decode
-from .dispatch import Dispatch
-from .fetch import Fetch
-from .issue import Issue
-from .load_store import LoadStore
-from .operands import Operands
-from .register_file import READ_PORTS, RegisterFile
-from .scalar import Scalar
 from .scratchpad import Scratchpad, read_roles, write_roles
 from .sequencer import Sequencer
-from .vector import VectorUnit
 
 __all__ = ["Pe"]
 

@@ -8,9 +8,8 @@ from hdl.config import PeConfig
 from hdl.counter_bank import CounterBank
 from hdl.counters import COUNTER_BITS, PeCounter
 from hdl.emission import once
-
-from .dispatch import EVENT_BITS
-from .range_check import byte_bits
+from pe.frontend.dispatch import EVENT_BITS
+from pe.frontend.range_check import byte_bits
 
 __all__ = ["FLUSH_CYCLES", "Counters"]
 

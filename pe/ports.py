@@ -5,9 +5,8 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import PeConfig
 from isa.table import MAX_FX, Unit
-
-from .encodings import Encodings
-from .features import Features
+from pe.frontend.encodings import Encodings
+from pe.frontend.features import Features
 
 __all__ = ["ScratchpadReadPort", "ScratchpadWritePort", "VectorKind", "vector_command"]
 
@@ -19,9 +18,10 @@ class ScratchpadReadPort(wiring.Signature):
         enable: out; 1 reads the eight bytes from ``address`` on (any alignment; wraps at the end).
         address: out, byte address.
         data: in, byte ``address`` in bits 7:0; valid in the cycle after ``enable`` or one later for
-            vector operands (:func:`pe.stages.read_cycles`), and held as long after the next one. Of
-            a store, byte ``address`` modulo 8 is in bits 7:0 of the byte of that number instead. A
-            byte written in the very cycle in which it is read, or in the one before, is undefined.
+            vector operands (:func:`pe.vector.stages.read_cycles`), and held as long after the next
+            one. Of a store, byte ``address`` modulo 8 is in bits 7:0 of the byte of that number
+            instead. A byte written in the very cycle in which it is read, or in the one before, is
+            undefined.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -60,8 +60,8 @@ def vector_command(config: PeConfig) -> data.StructLayout:
         result, first, second: scratchpad byte addresses of A, B and C (C unused with ``nop``).
         vl: elements, 1..256. mr: rows, 1..256 (used with a reduction only). fx: 0..63.
 
-    Fields are kept as :class:`pe.encodings.Encodings` of the vector instructions says; what none of
-    them uses has no bits.
+    Fields are kept as :class:`pe.frontend.encodings.Encodings` of the vector instructions says;
+    what none of them uses has no bits.
     """
     features = Features.of(config)
     fields = Encodings.of_rows(config.rows_of(Unit.VECTOR))

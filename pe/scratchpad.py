@@ -10,10 +10,10 @@ from hdl.emission import once
 from hdl.simd import rotate_units_right
 from hdl.sram import Sram
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
+from pe.frontend.features import Features
+from pe.vector.stages import read_cycles
 
-from .features import Features
 from .ports import ScratchpadReadPort, ScratchpadWritePort
-from .stages import read_cycles
 
 __all__ = ["BANKS", "Scratchpad", "read_roles", "write_roles"]
 
@@ -60,8 +60,8 @@ class Scratchpad(Component):
     Members:
         read: array of :class:`pe.ports.ScratchpadReadPort`, in, one for each of
             :func:`read_roles`: vector operands with their data after
-            :func:`pe.stages.read_cycles`, store with its data after one and not in order: byte
-            ``b`` is that of bank ``b``.
+            :func:`pe.vector.stages.read_cycles`, store with its data after one and not in order:
+            byte ``b`` is that of bank ``b``.
         write: array of :class:`pe.ports.ScratchpadWritePort`, in, one for each of
             :func:`write_roles`. A byte that they write in one cycle or in successive ones is
             undefined.

@@ -11,10 +11,10 @@ from hdl.config import PeConfig
 from hdl.ports import IdentityPort, PeState, launch_command, pc_shape, status_layout
 from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
+from pe.frontend.dispatch import EVENT_BITS
+from pe.frontend.range_check import cause_bits
 
 from .counters import FLUSH_CYCLES
-from .dispatch import EVENT_BITS
-from .range_check import cause_bits
 
 __all__ = ["Sequencer", "overhead_cycles"]
 
@@ -52,7 +52,8 @@ class Sequencer(Component):
         active: out; the program runs, or its last instructions complete.
         clear: out; register ``index`` is to be written with ``value``.
         drop: out; memory answered with an error: what waits must not be done.
-        halt, cause, pc, waiting_pc: in, from :class:`pe.issue.Issue`; ``pc`` belongs to ``cause``.
+        halt, cause, pc, waiting_pc: in, from :class:`pe.frontend.issue.Issue`; ``pc`` belongs to
+            ``cause``.
         done: in; vector and load-store unit are idle. error: in; memory answered with an error.
         unfit: in; a loaded value is too large for its register.
     """

@@ -1,6 +1,6 @@
 """Errors of this room."""
 
-from isa.errors import VipError
+from isa.support.errors import VipError
 
 __all__ = ["CoverageError", "SynthesisError", "TrimError"]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from rich.table import Table
 
 from hdl.config import PeConfig
-from sim_tb.applications import Application
-from sim_tb.chip_copies import Copies, run_copies
-from soc.presets import preset
-from synth.budget import Budget
-from synth.fit import ChipFit, Step, fit
+from sim_tb.cosim.applications import Application
+from sim_tb.cosim.chip_copies import Copies, run_copies
+from soc.generate.presets import preset
+from synth.physical.budget import Budget
+from synth.physical.fit import ChipFit, Step, fit
 
 from .trimming import BASES, Basis, Observed, cuts, demand, moved, observe
 
@@ -62,8 +62,8 @@ class Filled:
 
     @property
     def on_board(self) -> float | None:
-        """:attr:`sim_tb.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` where all vaults share
-        the memory of the device's board at its peak; None: no board is known."""
+        """:attr:`sim_tb.cosim.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` where all vaults
+        share the memory of the device's board at its peak; None: no board is known."""
         board = self.chip.budget.board
         if board is None:
             return None
@@ -136,8 +136,8 @@ def fit_both(
 ) -> Fitting:
     """Fill ``budget`` with engines of either kind, and run the work on every engine of both chips.
 
-    What is around the engines is the same (:mod:`synth.fit`), and so are the windows: full engines
-    have as many address bits as the trimmed ones, and counters only if those have.
+    What is around the engines is the same (:mod:`synth.physical.fit`), and so are the windows: full
+    engines have as many address bits as the trimmed ones, and counters only if those have.
 
     Parameters:
         runs: launches of one engine, in order, seen on hardware with counters.
@@ -145,7 +145,7 @@ def fit_both(
 
     Raises:
         synth.errors.SynthesisError: not even one engine fits.
-        sim_tb.cosim.CosimError: a program faults, or does not end.
+        sim_tb.cosim.engine.CosimError: a program faults, or does not end.
     """
     windowed = replace(full, address_bits=trimmed.address_bits, counters=trimmed.counters)
     return Fitting(

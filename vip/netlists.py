@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hdl.config import PeConfig
-from soc.generate import verilog
-from synth.asic import NANGATE45, NANGATE45_AREA, library_of
-from synth.cell_library import CellLibrary
-from synth.corners import Corner, CornerTiming, check_corner, time_corners
-from synth.mapping import Progress, engine_netlist
-from synth.netlist import Netlist
-from synth.targets import find_cells
+from soc.generate.generate import verilog
+from synth.physical.asic import NANGATE45, NANGATE45_AREA, library_of
+from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners
+from synth.physical.mapping import Progress, engine_netlist
+from synth.physical.netlist import Netlist
+from synth.physical.targets import find_cells
+from synth.timing.cell_library import CellLibrary
 
 __all__ = ["NETLISTS", "TimedNetlist", "logic_ge", "timed_netlist"]
 
@@ -56,7 +56,7 @@ def timed_netlist(
 
     Parameters:
         target: of standard cells. others: corners beside the target's own.
-        progress, jobs: see :func:`synth.mapping.each_unit`.
+        progress, jobs: see :func:`synth.physical.mapping.each_unit`.
 
     Raises:
         SynthesisError: no such target, a corner that can't be timed, or a design that Yosys

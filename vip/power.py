@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hdl.config import PeConfig
-from sim_tb.recorded import RecordedRun
-from soc.generate import verilog
-from synth.gate_sim import Recording
-from synth.mapping import Progress, engine_netlist
-from synth.netlist import RESET
-from synth.power import PowerReport, check_energies, measure_power
-from synth.sta import longest_path
-from synth.targets import find_cells
+from sim_tb.cosim.recorded import RecordedRun
+from soc.generate.generate import verilog
+from synth.physical.mapping import Progress, engine_netlist
+from synth.physical.netlist import RESET
+from synth.physical.targets import find_cells
+from synth.power.gate_sim import Recording
+from synth.power.power import PowerReport, check_energies, measure_power
+from synth.timing.sta import longest_path
 
 __all__ = ["EnginePower", "check_power_target", "engine_power"]
 
@@ -50,7 +50,7 @@ def engine_power(
 
     Parameters:
         target: ``nangate45`` or ``liberty:PATH``.
-        gate_clocks: see :func:`synth.asic.asic_commands`.
+        gate_clocks: see :func:`synth.physical.asic.asic_commands`.
         progress: called after each unit that was mapped. jobs: units at a time.
 
     Raises:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hdl.config import PeConfig
-from memory.axi_layout import AxiConfig
-from soc.chip_config import ChipConfig
-from soc.config import VaultTileConfig
-from soc.designs import Configuration
-from soc.presets import PRESETS
-from synth.budget import Budget, find_budget
-from synth.chip_area import design_area
-from synth.devices import DEVICES
+from memory.axi.layout import AxiConfig
+from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration
+from soc.generate.presets import PRESETS
+from soc.tile.config import VaultTileConfig
+from synth.physical.budget import Budget, find_budget
+from synth.physical.chip_area import design_area
+from synth.physical.devices import DEVICES
 
 __all__ = [
     "FPGAS",
@@ -68,7 +68,7 @@ class PresetRow:
         memory_bytes: of DRAM that it addresses.
         areas: as measured; None: not known.
         fits: devices of :data:`FPGAS` of which it takes no more than may be filled
-            (:data:`synth.budget.FILL`); None: not known.
+            (:data:`synth.physical.budget.FILL`); None: not known.
     """
 
     name: str

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from synth.prove import Proof
-
-from .console import console
+from synth.formal.prove import Proof
+from vip.cli.console import console
 
 __all__ = ["show_proofs"]
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hdl.config import PeConfig
-from kernels.stereo import motorcycle
-from sim_tb.recorded import RecordedRun, record_bp, record_convolution
-from synth.area import AreaReport, synthesise
-from synth.devices import DEVICES
-from synth.place import PlaceReport, place
-from synth.power import PowerReport
-from synth.thesis_area import Beside, beside_thesis
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution
+from synth.physical.area import AreaReport, synthesise
+from synth.physical.devices import DEVICES
+from synth.physical.place import PlaceReport, place
+from synth.physical.thesis_area import Beside, beside_thesis
+from synth.power.power import PowerReport
 
 from .netlists import NETLISTS, TimedNetlist, timed_netlist
 from .power import engine_power

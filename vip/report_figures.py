@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isa.picture import COLOURS, MUTED, picture
-from synth.power import THESIS_MHZ, PowerReport
+from isa.support.picture import COLOURS, MUTED, picture
+from synth.power.power import THESIS_MHZ, PowerReport
 
 from .report import KERNELS, Report
 

@@ -4,9 +4,9 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from synth.area import MEASURES
-from synth.devices import find_device
-from synth.power import THESIS_MHZ
+from synth.physical.area import MEASURES
+from synth.physical.devices import find_device
+from synth.power.power import THESIS_MHZ
 
 from .output import provenance
 from .report import KERNELS, Report

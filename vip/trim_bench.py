@@ -12,15 +12,15 @@ from dataclasses import replace
 from functools import partial
 
 from hdl.config import PeConfig
-from sim_tb.applications import Application, applications, choose
-from sim_tb.cosim import PeSimulation
-from sim_tb.kept import Kept, fingerprint
-from sim_tb.nn_cosim import cosim_nn, job_key
-from sim_tb.recorded import record_workload
-from sim_tb.trim_check import Measured, check_trimmed, measure
-from soc.presets import preset
-from synth.area import synthesise
-from synth.trim import TrimReport
+from sim_tb.cosim.applications import Application, applications, choose
+from sim_tb.cosim.engine import PeSimulation
+from sim_tb.cosim.nn import cosim_nn, job_key
+from sim_tb.cosim.recorded import record_workload
+from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
+from sim_tb.runner.cache import Kept, fingerprint
+from soc.generate.presets import preset
+from synth.analysis.trim import TrimReport
+from synth.physical.area import synthesise
 
 from .power import check_power_target, engine_power
 from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimmedEngine, TrimRow, made_from

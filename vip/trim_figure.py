@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isa.picture import COLOURS, picture
+from isa.support.picture import COLOURS, picture
 
 from .trim_gain import DEVICE, Gains, Simulated
 from .trim_rows import CELLS, TrimRow

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hdl.config import PeConfig
-from sim_tb.applications import Application
-from sim_tb.kept import Kept, fingerprint
-from sim_tb.nn_cosim import job_key
-from synth.budget import find_budget
-from synth.fit import Grid, Step, Surroundings, speed, surroundings
+from sim_tb.cosim.applications import Application
+from sim_tb.cosim.nn import job_key
+from sim_tb.runner.cache import Kept, fingerprint
+from synth.physical.budget import find_budget
+from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 
 from .fitting import CLOCK_MHZ, WINDOW_BITS, fit_application, fit_json
 from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from, means
@@ -27,7 +27,8 @@ class Gain:
 
     Attributes:
         engines_full, vaults_full, engines_trimmed, vaults_trimmed: that fit.
-        throughput_gain: ratio of the work that the chips do in a cycle (:func:`synth.fit.speed`).
+        throughput_gain: ratio of the work that the chips do in a cycle
+            (:func:`synth.physical.fit.speed`).
     """
 
     engines_full: int
@@ -49,10 +50,10 @@ Simulated = Mapping[str, Mapping[Basis, Mapping[str, Any]]]
 
 def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
     """What each row gains on :data:`DEVICE`, by areas of its engines and of what is around them,
-    which is the same for full and for trimmed engines (:mod:`synth.fit`).
+    which is the same for full and for trimmed engines (:mod:`synth.physical.fit`).
 
-    Nothing is simulated: vaults count as busy at :data:`synth.fit.VAULT_BYTES` a cycle, and else
-    engines work as one alone does.
+    Nothing is simulated: vaults count as busy at :data:`synth.physical.fit.VAULT_BYTES` a cycle,
+    and else engines work as one alone does.
 
     Parameters:
         step: called with what is done next.

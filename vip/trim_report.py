@@ -7,11 +7,10 @@ from rich.table import Table
 
 from hdl.ports import PeState
 from isa.table import Unit
-from sim_tb.trim_check import TrimCheck
-from soc.generate import configuration_json
-from synth.trim import AreaComparison, TrimReport
-
-from .console import console
+from sim_tb.cosim.trim_check import TrimCheck
+from soc.generate.generate import configuration_json
+from synth.analysis.trim import AreaComparison, TrimReport
+from vip.cli.console import console
 
 __all__ = ["Checked", "different", "show_trim", "sound", "trim_json"]
 

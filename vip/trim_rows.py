@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hdl.config import PeConfig
-from sim_tb.engine import source_digest
-from sim_tb.kept import fingerprint
-from soc.configuration_file import configuration_of
-from soc.generate import configuration_json
+from sim_tb.dut.engine import source_digest
+from sim_tb.runner.cache import fingerprint
+from soc.generate.configuration_file import configuration_of
+from soc.generate.generate import configuration_json
 
 from .output import provenance
 from .trimming import BASES, Basis
@@ -32,7 +32,7 @@ __all__ = [
 TARGET = "xc7"
 #: Target and clock of the power.
 CELLS, POWER_MHZ = "nangate45", 1000.0
-#: Key in reports -> measure of :data:`synth.area.MEASURES`.
+#: Key in reports -> measure of :data:`synth.physical.area.MEASURES`.
 SAVED = {"ff_saved": "ffs", "lut_saved": "luts", "dsp_saved": "dsps", "bram_saved": "brams"}
 #: Rooms whose sources decide what is measured; those of ``kernels`` do by their programs and data.
 _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "synth", "vip")
@@ -44,12 +44,12 @@ class TrimmedEngine:
 
     Attributes:
         config: of the engine.
-        area: measure (:data:`synth.area.MEASURES`) -> value.
-        power: ``mw``, and the parts of :class:`synth.power.PowerRow` in mW, while the applications
-            run, all of their cycles; empty where that was not measured.
+        area: measure (:data:`synth.physical.area.MEASURES`) -> value.
+        power: ``mw``, and the parts of :class:`synth.power.power.PowerRow` in mW, while the
+            applications run, all of their cycles; empty where that was not measured.
         cycles: of all launches together.
         different: what is not the same on both engines after each launch (see
-            :class:`sim_tb.trim_check.TrimCheck`).
+            :class:`sim_tb.cosim.trim_check.TrimCheck`).
         unfaulted: keys of removed instructions that do not fault.
         exact: each launch leaves what the golden model demands.
         profiled: sizes that are those of the runs; all others are proved for every run.

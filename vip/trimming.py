@@ -7,10 +7,10 @@ from typing import Literal, get_args
 from hdl.config import PeConfig
 from isa.image import DramImage
 from isa.program import Program
-from sim_tb.trim_check import Measured, Workload, measure
+from sim_tb.cosim.trim_check import Measured, Workload, measure
+from synth.analysis.profile import InFlight, Profile, profile_run
+from synth.analysis.trim import TrimReport, report
 from synth.errors import CoverageError
-from synth.profile import InFlight, Profile, profile_run
-from synth.trim import TrimReport, report
 
 __all__ = ["BASES", "Basis", "Cuts", "Observed", "cuts", "demand", "moved", "observe"]
 
@@ -28,8 +28,8 @@ class Observed:
     """A workload with what was seen of it on the full engine.
 
     Attributes:
-        profile: for :func:`synth.trim.trim`. measured: the run on hardware, for
-            :func:`sim_tb.trim_check.check_trimmed`; None: there was none.
+        profile: for :func:`synth.analysis.trim.trim`. measured: the run on hardware, for
+            :func:`sim_tb.cosim.trim_check.check_trimmed`; None: there was none.
     """
 
     work: Workload
@@ -106,7 +106,7 @@ def cuts(programs: Sequence[Program], full: PeConfig, runs: Sequence[Observed]) 
     """Trim ``full`` to ``programs``, of which ``runs`` are.
 
     Raises:
-        TrimError: see :func:`synth.trim.trim`.
+        TrimError: see :func:`synth.analysis.trim.trim`.
     """
     profiles = [run.profile for run in runs]
     uncovered = ""

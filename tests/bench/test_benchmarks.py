@@ -11,16 +11,16 @@ from bench import applications, engine, memories, proofs
 from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
-from sim_tb.kernel_bench import BATCHES, LSTM
-from sim_tb.kernel_rows import KernelRow
-from sim_tb.network_cases import SIZES, stress_cases
-from sim_tb.network_models import Destinations
-from sim_tb.vault_bench import TRAFFICS, VARIANTS
-from sim_tb.vgg import LAYERS
-from soc.generate import verilog
-from soc.presets import preset
-from synth.devices import find_device
-from synth.units import units
+from sim_tb.harness.network_models import Destinations
+from sim_tb.measure.kernel_rows import KernelRow
+from sim_tb.measure.kernels import BATCHES, LSTM
+from sim_tb.measure.network_cases import SIZES, stress_cases
+from sim_tb.measure.vault import TRAFFICS, VARIANTS
+from sim_tb.measure.vgg import LAYERS
+from soc.generate.generate import verilog
+from soc.generate.presets import preset
+from synth.physical.devices import find_device
+from synth.physical.units import units
 
 Set = Callable[[Any, str, Any], None]
 

@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 
-import synth.proof
+import synth.formal
 from bench import fingerprints
 from bench.benchmarks import BENCHMARKS
-from sim_tb.build import Design
-from soc.presets import preset
-from synth.targets import find_target
+from sim_tb.runner.build import Design
+from soc.generate.presets import preset
+from synth.physical.targets import find_target
 
 SOURCE = '''"""What it is."""
 
@@ -103,8 +103,8 @@ def test_mappings_differ_by_commands() -> None:
 
 
 def test_parts_of_a_package_are_all_its_modules() -> None:
-    names = {part.__name__ for part in fingerprints.parts(synth.proof)}
-    assert "synth.proof.induction" in names
+    names = {part.__name__ for part in fingerprints.parts(synth.formal)}
+    assert "synth.formal.induction" in names
 
 
 def test_benchmarks_say_what_they_measure() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from bench.network_share import Rates, network_shares, read_rates
 from bench.record import values
-from kernels.fixed_point import ELEMENT_BYTES
-from vip.errors import UserError
+from microkernels.common.fixed_point import ELEMENT_BYTES
+from vip.cli.errors import UserError
 
 RATES = Rates(neighbour=0.8, uniform=0.25, one=0.1)
 

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from bench import pictures
-from vip.cli import Commands
-from vip.commands.bench import Benches
-from vip.errors import UserError
+from vip.cli.app import Commands
+from vip.cli.commands.bench import Benches
+from vip.cli.errors import UserError
 
 ROOT = Path(__file__).parent.parent.parent
 #: Drawn from programs of the suite, by vip trim --figure on each; no single command.

@@ -20,7 +20,7 @@ from bench.record import (
     values,
     write_record,
 )
-from vip.errors import UserError
+from vip.cli.errors import UserError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hdl.cache import CacheError, build_folder
+from isa.support.cache import CacheError, build_folder
 
 
 @pytest.mark.parametrize(

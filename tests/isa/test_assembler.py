@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from isa.assembler import AssemblyError, assemble, assemble_file, listing
+from isa.assembly.assembler import AssemblyError, assemble, assemble_file, listing
 from isa.encoding import decode, encode
 from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Role
 

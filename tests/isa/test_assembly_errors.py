@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.assembler import AssemblyError, assemble
+from isa.assembly.assembler import AssemblyError, assemble
 
 
 def _error(text: str, **settings: object) -> AssemblyError:

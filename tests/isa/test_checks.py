@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from isa.checks import Checks, shown
-from isa.errors import VipError
+from isa.support.checks import Checks, shown
+from isa.support.errors import VipError
 
 
 class OneError(VipError):

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.assembler import assemble
-from isa.disassembler import disassemble
+from isa.assembly.assembler import assemble
+from isa.assembly.disassembler import disassemble
 from isa.encoding import encode
 from isa.program import Program, ProgramError
 from isa.table import BY_KEY, INSTRUCTIONS, Instruction

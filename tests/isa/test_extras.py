@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from isa.extras import _EXTRAS, MissingExtraError, need
-from isa.picture import PictureError, check_picture, picture
-from kernels.digits import load_digits
-from kernels.photograph import photograph
-from kernels.stereo import motorcycle
+from isa.support.extras import _EXTRAS, MissingExtraError, need
+from isa.support.picture import PictureError, check_picture, picture
+from microkernels.apps.digits import load_digits
+from microkernels.data.photograph import photograph
+from microkernels.data.stereo import motorcycle
 from vip_rooms import ROOMS
 
 ROOT = Path(__file__).parent.parent.parent

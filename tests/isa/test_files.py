@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from isa import files
-from isa.files import copy_atomically, read_bytes, write_atomically
+from isa.support import files
+from isa.support.files import copy_atomically, read_bytes, write_atomically
 
 
 def test_an_error_names_the_path_that_was_given(tmp_path: Path) -> None:

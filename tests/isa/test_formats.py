@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdl.yosys import quote, run_yosys
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.formats import FORMATS
 from isa.program import Program
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.hazards import Hazard, HazardKind, HazardLog, HazardModel
 from isa.image import DramImage
-from isa.simulator import Simulator
+from isa.iss.simulator import Simulator
 from isa.table import BY_KEY
 from isa.timing import VECTOR_LATENCY
 from isa.vector_operation import Span, VectorOperation, overlap

@@ -44,7 +44,7 @@ def test_a_file_that_does_not_fit_is_refused(small: Path, tmp_path: Path) -> Non
 def test_commands_say_so_in_a_line(small: Path, tmp_path: Path) -> None:
     (tmp_path / "program.s").write_text("halt\n")
     (tmp_path / "contents").write_bytes(bytes(2 * SPACE))
-    command = [sys.executable, "-c", "from vip.cli import main; main()", "run", "program.s"]
+    command = [sys.executable, "-c", "from vip.cli.app import main; main()", "run", "program.s"]
     done = subprocess.run(
         [*command, "--memory", "contents"],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-from isa.assembler import assemble, listing
+from isa.assembly.assembler import assemble, listing
 from isa.program import Program
 
 

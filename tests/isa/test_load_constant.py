@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
+from isa.assembly.load_constant import CONSTANT_RANGE, load_constant
 from isa.encoding import decode
-from isa.load_constant import CONSTANT_RANGE, load_constant
 
 _PATTERN = 1 << 64
 

@@ -8,8 +8,8 @@ import pytest
 
 from isa.encoding import encode
 from isa.image import DramImage
+from isa.iss.simulator import Simulator
 from isa.logistic import ERROR_BOUND, MOST_FRACTION, REGIONS, SEGMENTS, logistic
-from isa.simulator import Simulator
 from isa.table import BY_KEY, MAX_FX, LogisticOp
 
 EVERY = np.arange(-(1 << 15), 1 << 15).astype("<i2")

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from isa import manual as generator
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 from isa.manual import MANUAL_PATH, manual

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.program import Program, ProgramError, SourceLine
 from isa.table import ISA_VERSION
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isa.scratch import owned_folder, remove_scratch, scratch_file, scratch_folder
+from isa.support.scratch import owned_folder, remove_scratch, scratch_file, scratch_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Makes files of both kinds, says where, and waits for a line.
@@ -17,7 +17,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from isa.image import DramImage
-from isa.scratch import owned_folder, scratch_folder
+from isa.support.scratch import owned_folder, scratch_folder
 with (
     scratch_folder("work") as work,
     owned_folder(Path(sys.argv[1]), ".building-") as build,

@@ -10,8 +10,8 @@ import pytest
 from isa.encoding import encode
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.iss.simulator import Outcome, Simulator, SimulatorError
 from isa.program import Program
-from isa.simulator import Outcome, Simulator, SimulatorError
 from isa.table import BY_KEY
 
 M64 = 2**64 - 1

@@ -7,7 +7,7 @@ import pytest
 from isa.encoding import encode
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.simulator import Outcome, Simulator, SimulatorError
+from isa.iss.simulator import Outcome, Simulator, SimulatorError
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 
 NOP = encode(BY_KEY["mov"], (0, 0))

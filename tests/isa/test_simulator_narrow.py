@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from isa.encoding import encode
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.iss.simulator import Outcome, Simulator
 from isa.operators import ScalarOp
-from isa.simulator import Outcome, Simulator
 from isa.table import BY_KEY
 
 HALT = encode(BY_KEY["halt"], ())

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
-from isa.simulator import Simulator
+from isa.iss.simulator import Simulator
 
 #: Two rows of four bytes, and a vector of four.
 PAD = np.zeros(64, np.int8)

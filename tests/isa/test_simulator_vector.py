@@ -7,7 +7,7 @@ import pytest
 
 from isa.encoding import encode
 from isa.image import DramImage
-from isa.simulator import Simulator
+from isa.iss.simulator import Simulator
 from isa.table import BY_KEY, Instruction, ReductionOp, VerticalOp
 
 ROWS = [row for row in BY_KEY.values() if row.vertical is not None]

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 from memory.config import VaultConfig
-from memory.dram_port import DramCommand
+from memory.controller.dram_port import DramCommand
 
 ALL = 0xFF
 LONG_AGO = -(10**9)

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from hdl.emission import emit
-from memory.axi_backend import AxiBackend
-from memory.axi_layout import AxiConfig
-from memory.counters import LAG_CYCLES, VaultCounter
+from memory.axi.backend import AxiBackend
+from memory.axi.layout import AxiConfig
+from memory.controller.counters import LAG_CYCLES, VaultCounter
 from memory.errors import MemoryConfigError
 from tests.memory.axi_memory import AxiMemory, payload
 from tests.memory.port_play import play_requester

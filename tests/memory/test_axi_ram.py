@@ -8,9 +8,9 @@ from cocotb_tools.runner import get_runner
 
 import memory
 from hdl.emission import emit
-from memory.axi_backend import AxiBackend
-from memory.axi_layout import AxiConfig
-from sim_tb.build import Design, build
+from memory.axi.backend import AxiBackend
+from memory.axi.layout import AxiConfig
+from sim_tb.runner.build import Design, build
 
 TOP = "axi_backend"
 ROOT = Path(memory.__file__).parent.parent

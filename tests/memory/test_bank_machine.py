@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from amaranth.hdl import Module, Signal
 
-from memory.bank_machine import BankMachine
-from memory.bus_rules import BusRules, read_to_write, write_to_read
 from memory.config import VaultConfig
-from memory.dram_port import DramCommand
-from memory.refresher import Refresher, refresh_phase
-from memory.timer import CountDown
+from memory.controller.bank_machine import BankMachine
+from memory.controller.bus_rules import BusRules, read_to_write, write_to_read
+from memory.controller.dram_port import DramCommand
+from memory.controller.refresher import Refresher, refresh_phase
+from memory.controller.timer import CountDown
 from memory.timing import DramTiming
 
 #: One ns a clock, every time another number, so that no rule hides behind another.

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from memory.config import PagePolicy, VaultConfig
-from memory.controller import Controller
+from memory.controller.controller import Controller
 from memory.timing import DramTiming
 from tests.memory.dram_stub import ALL, Access, bandwidth, random_accesses, run_accesses
 

@@ -11,8 +11,8 @@ import pytest
 import memory
 from memory.address_map import Place, join_address
 from memory.config import VaultConfig
-from memory.device_model import DeviceModel, DeviceSetup, device_setup
-from memory.dram_port import DramCommand
+from memory.controller.dram_port import DramCommand
+from memory.model.device_model import DeviceModel, DeviceSetup, device_setup
 from memory.timing import DramTiming
 
 DEVICE = 5
@@ -25,7 +25,7 @@ ALL_BYTES = 0xFF
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> DeviceModel:
     target = tmp_path_factory.mktemp("device") / "device.so"
-    source = Path(memory.__file__).parent / "device_model.cpp"
+    source = Path(memory.__file__).parent / "model" / "device_model.cpp"
     command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
     subprocess.run([*command, "-o", str(target), str(source)], check=True)
     return DeviceModel(ctypes.CDLL(str(target)))

@@ -6,14 +6,14 @@ import pytest
 from amaranth.hdl import Fragment, Module, Signal
 
 from memory.config import VaultConfig
-from memory.controller import Controller
-from memory.first_ready import FirstReady
-from memory.in_order import InOrder
-from memory.policies import SCHEDULERS
-from memory.scheduler import first_stamp, oldest_of, scheduler_members
-from memory.starvation import GROUP_BURSTS, PATIENCE_CYCLES, starvation_bound
+from memory.controller.controller import Controller
+from memory.controller.first_ready import FirstReady
+from memory.controller.in_order import InOrder
+from memory.controller.policies import SCHEDULERS
+from memory.controller.scheduler import first_stamp, oldest_of, scheduler_members
+from memory.controller.starvation import GROUP_BURSTS, PATIENCE_CYCLES, starvation_bound
+from memory.controller.transaction import stamp_bits
 from memory.timing import DramTiming
-from memory.transaction import stamp_bits
 from tests.memory.dram_stub import ALL, Access, run_accesses
 
 CONFIG = VaultConfig(banks=4, rows=16, row_bytes=128, transaction_queue=8, tag_bits=5)

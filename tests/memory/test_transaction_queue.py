@@ -5,9 +5,9 @@ from collections import deque
 import pytest
 
 from memory.config import VaultConfig
+from memory.controller.queue import TransactionQueue
+from memory.controller.request_decoder import Intake
 from memory.fifo import Fifo
-from memory.intake import Intake
-from memory.transaction_queue import TransactionQueue
 
 CONFIG = VaultConfig(
     banks=4, rows=4, row_bytes=64, transaction_queue=8, tag_bits=8, port_address_bits=12

@@ -4,8 +4,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from memory.config import VaultConfig
-from memory.controller import Controller
-from memory.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
+from memory.controller.controller import Controller
+from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from memory.timing import DramTiming
 from tests.memory.dram_stub import Access, Dram, Requester, check, random_accesses
 

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 from amaranth.lib import data
 
-from noc.channel_buffer import ChannelBuffer
+from noc.router.channel_buffer import ChannelBuffer
 
 DEPTH = 4
 

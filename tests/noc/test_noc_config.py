@@ -6,7 +6,7 @@ from hdl.config import ConfigurationError
 from hdl.ports import COLUMN_BYTES
 from noc.config import NetworkConfig
 from noc.network import Network
-from noc.node import Node
+from noc.node.node import Node
 from noc.packet import request_header
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from hdl.emission import emit
 from noc.config import NetworkConfig
-from noc.node import REQUEST_CYCLES, RESPONSE_CYCLES, Node
-from noc.router import HOP_CYCLES
+from noc.node.node import REQUEST_CYCLES, RESPONSE_CYCLES, Node
+from noc.router.router import HOP_CYCLES
 from tests.memory.port_traffic import Access
 from tests.noc.torus_bench import Torus, Traffic
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from hdl.config import ConfigurationError
-from noc.star import Star
+from noc.crossbar import Star
 from tests.memory.port_play import play_memory, play_requester
 from tests.memory.port_traffic import PortMemory, Requester
 

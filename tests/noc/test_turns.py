@@ -5,7 +5,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Module, Signal
 
 from hdl.yosys import YosysError, quote, run_yosys
-from noc.turns import Turns
+from noc.router.arbiter import Turns
 
 
 def waiting_for_a_bound(count, victim, most):

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 
 from hdl.component import Component
 from hdl.emission import once
-from noc.node import Node
+from noc.node.node import Node
 from noc.topology import join_nodes
 from tests.memory.port_play import play_memory, play_requester
 from tests.memory.port_traffic import PortMemory, Requester

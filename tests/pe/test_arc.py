@@ -1,7 +1,7 @@
 import pytest
 
 from hdl.config import PeConfig
-from pe.arc import RANGES, UNIT_BYTES, Arc
+from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
 
 
 def _range(rng, size):

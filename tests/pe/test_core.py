@@ -9,7 +9,7 @@ from amaranth.sim import Simulator
 from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from hdl.ports import COLUMN_BYTES, PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from pe.core import Pe
 from pe.sequencer import overhead_cycles

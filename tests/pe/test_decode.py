@@ -16,8 +16,8 @@ from isa.table import (
     Unit,
     find,
 )
-from pe.decode import Decode
-from pe.encodings import ControlOp, IssueClass
+from pe.frontend.decode import Decode
+from pe.frontend.encodings import ControlOp, IssueClass
 
 CLASS = {
     Unit.SCALAR: IssueClass.SCALAR,

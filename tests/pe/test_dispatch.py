@@ -6,8 +6,8 @@ from hdl.config import PeConfig
 from hdl.counters import PeCounter
 from isa.faults import FaultCause
 from isa.table import BY_KEY, Opcode, Unit
-from pe.dispatch import Dispatch
-from pe.encodings import Encodings
+from pe.frontend.dispatch import Dispatch
+from pe.frontend.encodings import Encodings
 
 CONFIG = PeConfig()
 PC = 77

@@ -6,9 +6,9 @@ from amaranth.lib.wiring import Out
 from hdl.config import PeConfig
 from hdl.ports import EXACT_PC_WORDS
 from isa.table import BY_KEY, INSTRUCTIONS, find
-from pe.decode import Decode
-from pe.fetch import GATES_DEPTH, Fetch
-from pe.instruction_word import WORD_BITS, whole_word
+from pe.frontend.decode import Decode
+from pe.frontend.fetch import GATES_DEPTH, Fetch
+from pe.frontend.instruction_word import WORD_BITS, whole_word
 
 CONFIG = PeConfig(instruction_words=64)
 

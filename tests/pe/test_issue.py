@@ -11,9 +11,9 @@ from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import BY_KEY
 from isa.timing import RANGE_BYTES
-from pe.decode import Decode, issued
-from pe.issue import Issue
-from pe.operands import with_operands
+from pe.frontend.decode import Decode, issued
+from pe.frontend.issue import Issue
+from pe.frontend.operands import with_operands
 
 WIDE = PeConfig()
 NARROW = PeConfig(register_width=24, address_bits=16)

@@ -4,8 +4,8 @@ import pytest
 
 from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from hdl.ports import COLUMN_BYTES
-from pe.load_store import LoadStore
-from pe.load_store_ports import load_store_command, register_encodings
+from pe.lsu.ports import load_store_command, register_encodings
+from pe.lsu.unit import LoadStore
 
 DRAM_BYTES = 4096
 

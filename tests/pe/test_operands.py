@@ -7,9 +7,9 @@ from amaranth.sim import Simulator
 from hdl.config import PeConfig
 from isa.encoding import encode
 from isa.table import BY_KEY
-from pe.decode import Decode
-from pe.operands import Operands
-from pe.register_file import RegisterFile
+from pe.frontend.decode import Decode
+from pe.frontend.operands import Operands
+from pe.frontend.register_file import RegisterFile
 
 M64 = (1 << 64) - 1
 

@@ -5,9 +5,9 @@ import pytest
 from hdl.config import PeConfig
 from isa.faults import FaultCause
 from isa.table import BY_KEY, FIELD_C, MAX_VL, Unit
-from pe.arc import UNIT_BYTES
-from pe.encodings import ControlOp, IssueClass
-from pe.range_check import RangeCheck, cause_of
+from pe.frontend.arc import UNIT_BYTES
+from pe.frontend.encodings import ControlOp, IssueClass
+from pe.frontend.range_check import RangeCheck, cause_of
 
 M64 = (1 << 64) - 1
 

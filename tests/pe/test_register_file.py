@@ -1,7 +1,7 @@
 import pytest
 
 from hdl.config import PeConfig
-from pe.register_file import RegisterFile
+from pe.frontend.register_file import RegisterFile
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 
 from hdl.config import PeConfig
 from isa.table import BY_KEY, BranchOp, ScalarOp
-from pe.encodings import Encodings
-from pe.scalar import Scalar
+from pe.frontend.encodings import Encodings
+from pe.frontend.scalar import Scalar
 
 M64 = (1 << 64) - 1
 HOSTILE = (0, 1, 2, 63, 64, M64, M64 - 1, 1 << 63, (1 << 63) - 1, 0x8000_0000, 0xFFFF_FFFF)

@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 
 from hdl.config import PeConfig
 from pe.scratchpad import Scratchpad, read_roles, write_roles
-from pe.stages import read_cycles
+from pe.vector.stages import read_cycles
 
 NO_VECTOR = frozenset({"halt", "ld.sram[8]", "st.sram[8]"})
 #: Accesses crowd on so many bytes, around the end.

@@ -10,8 +10,8 @@ from amaranth.sim import Simulator
 from hdl.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from isa.logistic import LIMIT_BITS, MOST_FRACTION, U_FRACTION, logistic
 from isa.table import BY_KEY, INSTRUCTIONS, LogisticOp, Unit
-from pe.vector import VectorUnit
-from pe.vector_logistic import VectorLogistic
+from pe.vector.logistic import VectorLogistic
+from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import Command, hostile_memory, random_command, run
 
 LOGISTIC = ["v.sigmoid[16]", "v.tanh[16]"]

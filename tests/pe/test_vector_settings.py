@@ -4,7 +4,7 @@ import pytest
 
 from hdl.config import PeConfig
 from isa.table import MAX_MR, MAX_VL
-from pe.vector_settings import VectorSettings
+from pe.vector.settings import VectorSettings
 
 
 @pytest.mark.parametrize("limits", [(MAX_VL, MAX_MR), (1, 256), (200, 1), (17, 5)])

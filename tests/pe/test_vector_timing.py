@@ -11,7 +11,7 @@ from hdl.config import PeConfig
 from isa.table import Opcode
 from isa.timing import VECTOR_LATENCY
 from pe.scratchpad import Scratchpad
-from pe.vector import VectorUnit
+from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import Command, expected_writes, hostile_memory, run
 
 #: Keys of producers of one element or word, of every length of pipeline use.

@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 
 from hdl.config import PeConfig
 from isa.table import INSTRUCTIONS, Unit, VerticalOp, Width
-from pe.vector import VectorUnit
+from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import hostile_memory, random_command, run
 
 ROWS = [row for row in INSTRUCTIONS if row.unit is Unit.VECTOR and not row.optional]

@@ -11,10 +11,10 @@ from hdl.config import PeConfig
 from isa.logistic import logistic
 from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, passes, row_beats
-from pe.encodings import Encodings
+from pe.frontend.encodings import Encodings
 from pe.ports import vector_command
-from pe.stages import read_cycles, result_cycles
-from pe.vector import VectorUnit
+from pe.vector.stages import read_cycles, result_cycles
+from pe.vector.unit import VectorUnit
 
 WORD = 8
 

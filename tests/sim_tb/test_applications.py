@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from kernels.digits import CLASSES, load_digits
-from kernels.fixed_point import Elements
-from kernels.kmeans import FRACTION, kmeans_job, moved_centres
-from kernels.nn_job import NnJob, simulate
-from sim_tb.applications import Application, ApplicationError, applications, choose
-from sim_tb.cosim import MemoryBehaviour, PeSimulation
-from sim_tb.nn_cosim import cosim_nn
-from soc.presets import preset
+from microkernels.apps.digits import CLASSES, load_digits
+from microkernels.apps.kmeans import FRACTION, kmeans_job, moved_centres
+from microkernels.common.fixed_point import Elements
+from microkernels.nn.job import NnJob, simulate
+from sim_tb.cosim.applications import Application, ApplicationError, applications, choose
+from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
+from sim_tb.cosim.nn import cosim_nn
+from soc.generate.presets import preset
 
 HOSTILE = MemoryBehaviour(
     latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5

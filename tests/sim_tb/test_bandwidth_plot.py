@@ -8,8 +8,8 @@ from matplotlib.image import imread
 
 from hdl.ports import PeState
 from isa.faults import FaultCause
-from sim_tb.bandwidth_plot import bandwidth_windows, draw_bandwidth
-from sim_tb.vault_cosim import WINDOW_CYCLES, PeResult, VaultResult
+from sim_tb.cosim.vault import WINDOW_CYCLES, PeResult, VaultResult
+from sim_tb.measure.bandwidth_plot import bandwidth_windows, draw_bandwidth
 
 
 def result(windows: list[tuple[int, int]], cycles: int) -> VaultResult:

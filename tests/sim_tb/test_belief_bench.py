@@ -7,10 +7,10 @@ import pytest
 from bench.record import values
 from hdl.ports import PeState
 from isa.faults import FaultCause
-from sim_tb import belief_bench
-from sim_tb.belief_bench import BELIEF, belief_job, measure_belief
-from sim_tb.vault_cosim import PeResult, VaultResult
-from soc.presets import tile_preset
+from sim_tb.cosim.vault import PeResult, VaultResult
+from sim_tb.measure import belief as belief_bench
+from sim_tb.measure.belief import BELIEF, belief_job, measure_belief
+from soc.generate.presets import tile_preset
 
 VAULT = tile_preset("vault")
 TCK_MS = 0.8e-6

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from isa.image import DramImage
-from kernels.bp_contents import pack, unpack
-from kernels.bp_golden import iterate
-from kernels.bp_kernel import bp_program
-from kernels.bp_layout import BpLayout
-from kernels.bp_problem import BpProblem
-from kernels.bp_schedule import most_labels
-from kernels.stereo import motorcycle
-from sim_tb.bp_cosim import BpJob, cosim_bp
-from sim_tb.cosim import Identity, Job, MemoryBehaviour, PeSimulation
-from soc.presets import preset
+from microkernels.bp.contents import pack, unpack
+from microkernels.bp.golden import iterate
+from microkernels.bp.kernel import bp_program
+from microkernels.bp.layout import BpLayout
+from microkernels.bp.problem import BpProblem
+from microkernels.bp.schedule import most_labels
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.bp import BpJob, cosim_bp
+from sim_tb.cosim.engine import Identity, Job, MemoryBehaviour, PeSimulation
+from soc.generate.presets import preset
 
 PE = preset("pe")
 ITERATIONS = 2

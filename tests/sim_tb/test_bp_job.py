@@ -2,10 +2,10 @@
 
 import pytest
 
-from kernels.bp_kernel import bp_program
-from kernels.errors import KernelError
-from kernels.stereo import motorcycle
-from sim_tb.bp_cosim import BpJob
+from microkernels.bp.kernel import bp_program
+from microkernels.common.errors import KernelError
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.bp import BpJob
 
 
 def test_the_kernel_is_made_for_the_engines_scratchpad() -> None:

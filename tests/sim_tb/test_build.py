@@ -12,9 +12,9 @@ from pathlib import Path
 import cocotb_tools.config
 import pytest
 
-from sim_tb import build as build_module
-from sim_tb.build import BuildError, Design, build, simulator_environment
-from sim_tb.runner import Runner
+from sim_tb.runner import build as build_module
+from sim_tb.runner.build import BuildError, Design, build, simulator_environment
+from sim_tb.runner.process import Runner
 
 MAKEFILE = """CXX = wrong
 LINK = wrong

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from hdl.ports import PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from kernels.stereo import motorcycle
-from sim_tb.chip_bp import cosim_chip_bp
-from sim_tb.chip_cosim import run_program
-from sim_tb.chip_session import ChipSimulation
-from sim_tb.cosim import CosimError
-from soc.host_driver import Host
-from soc.host_transport import Blocking, BusError, run
-from soc.presets import chip_preset
-from vip.cli import main
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.chip import run_program
+from sim_tb.cosim.chip_bp import cosim_chip_bp
+from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.engine import CosimError
+from soc.generate.presets import chip_preset
+from soc.host.driver import Host
+from soc.host.transport import Blocking, BusError, run
+from vip.cli.app import main
 
 TINY = chip_preset("tiny")
 VAULT = 1 << TINY.network.address_bits
@@ -210,7 +210,7 @@ def test_image_of_another_size_is_refused() -> None:
 
 
 def test_missing_cocotbext_axi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sim_tb.chip_session.find_spec", lambda name: None)
+    monkeypatch.setattr("sim_tb.cosim.chip_session.find_spec", lambda name: None)
     with DramImage(TINY.memory_bytes) as image, pytest.raises(CosimError, match=r"extra 'dev'$"):
         ChipSimulation(TINY, image, outer=True)
 

@@ -7,21 +7,21 @@ from dataclasses import replace
 import pytest
 
 from hdl.config import ConfigurationError
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from memory.axi_layout import AxiConfig
-from noc.counters import NetworkCounter
-from sim_tb.chip_copies import run_copies
-from sim_tb.chip_cosim import run_program
-from sim_tb.chip_session import ChipSimulation
-from sim_tb.cosim import CosimError
-from sim_tb.trim_check import Workload
-from soc.chip_config import ChipConfig
-from soc.generate import verilog
-from soc.host_driver import Host
-from soc.host_transport import Blocking, BusError, run
-from soc.presets import chip_preset
+from memory.axi.layout import AxiConfig
+from noc.node.counters import NetworkCounter
+from sim_tb.cosim.chip import run_program
+from sim_tb.cosim.chip_copies import run_copies
+from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.trim_check import Workload
+from soc.chip.config import ChipConfig
+from soc.generate.generate import verilog
+from soc.generate.presets import chip_preset
+from soc.host.driver import Host
+from soc.host.transport import Blocking, BusError, run
 
 _TINY = chip_preset("tiny")
 WINDOW = 1 << 12

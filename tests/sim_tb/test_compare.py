@@ -6,12 +6,12 @@ import pytest
 
 from hdl.config import PeConfig
 from hdl.ports import PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.simulator import Simulator
-from sim_tb.compare import Comparison, compare_run
-from sim_tb.cosim import CosimResult
+from isa.iss.simulator import Simulator
+from sim_tb.cosim.compare import Comparison, compare_run
+from sim_tb.cosim.engine import CosimResult
 
 CONFIG = PeConfig(address_bits=20)
 PROGRAM = assemble("mov r1, #4096\nst.reg [64-bit] r1, r1\nld.sram [64-bit] r0, r1, r4\nhalt\n")

@@ -13,11 +13,10 @@ import pytest
 from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from hdl.counters import PeCounter
 from hdl.ports import PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from sim_tb.build import BuildError
-from sim_tb.cosim import (
+from sim_tb.cosim.engine import (
     CosimError,
     CosimResult,
     Identity,
@@ -28,8 +27,9 @@ from sim_tb.cosim import (
     run_pe,
     stop_cycles,
 )
-from sim_tb.random_check import check_programs
-from sim_tb.random_configs import random_config
+from sim_tb.random.check import check_programs
+from sim_tb.random.configs import random_config
+from sim_tb.runner.build import BuildError
 
 CONFIG = PeConfig()
 #: As small as it gets, so that whatever can fill up does, with the optional instructions.
@@ -247,7 +247,7 @@ def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> Non
 def test_random_check_from_the_command_line(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     options = ["--programs", "20", "--seed", "7", "--json", str(report), "--folder", str(tmp_path)]
-    command = [sys.executable, "-m", "sim_tb.random_check", *options]
+    command = [sys.executable, "-m", "sim_tb.random.check", *options]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "20 programs" in done.stderr
     found = json.loads(report.read_text())

@@ -4,10 +4,10 @@ import pytest
 
 from hdl.config import PeConfig
 from hdl.ports import PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from sim_tb.cosim import Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import Job, MemoryBehaviour, PeSimulation
 
 START = "mov r1, #4096\nmov r2, #64\nmov r4, #8\nset.vl r4\nmov r6, #256\n"
 #: Programs that load from 4096 on and store what they got at 64: text, word that must not be done.

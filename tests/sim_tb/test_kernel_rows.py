@@ -13,12 +13,12 @@ from PIL import Image
 
 from hdl.ports import PeState
 from isa.faults import FaultCause
-from sim_tb import roofline_plot
-from sim_tb.kept import Kept, fingerprint
-from sim_tb.kernel_rows import KernelRow, VaultWork, row_of
-from sim_tb.roofline_plot import draw_roofline, roof
-from sim_tb.vault_cosim import PeResult, VaultResult
-from soc.presets import tile_preset
+from sim_tb.cosim.vault import PeResult, VaultResult
+from sim_tb.measure import roofline_plot
+from sim_tb.measure.kernel_rows import KernelRow, VaultWork, row_of
+from sim_tb.measure.roofline_plot import draw_roofline, roof
+from sim_tb.runner.cache import Kept, fingerprint
+from soc.generate.presets import tile_preset
 
 VAULT = tile_preset("vault")
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from kernels.bp_levels import coarse_problem
-from kernels.bp_levels_job import BpLevelsJob
-from kernels.stereo import motorcycle
-from kernels.vault_ring import VaultRing
-from sim_tb import levels_cosim
-from sim_tb.cosim import CosimError
-from sim_tb.levels_cosim import cosim_vault_between, cosim_vault_levels
-from soc.presets import tile_preset
+from microkernels.bp.levels import coarse_problem
+from microkernels.bp.levels_job import BpLevelsJob
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.ring import VaultRing
+from sim_tb.cosim import levels as levels_cosim
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.levels import cosim_vault_between, cosim_vault_levels
+from soc.generate.presets import tile_preset
 
 SMALL = tile_preset("vault-small")
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from kernels.lstm_job import lstm_job
-from kernels.lstm_shape import LstmShape, LstmState, LstmWeights
-from kernels.nn_job import NnJob
-from sim_tb.cosim import MemoryBehaviour, PeSimulation
-from sim_tb.lstm_ese import ESE, ese_job
-from sim_tb.nn_cosim import cosim_nn
-from soc.presets import preset
+from microkernels.nn.job import NnJob
+from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
+from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
+from sim_tb.cosim.nn import cosim_nn
+from sim_tb.measure.lstm_ese import ESE, ese_job
+from soc.generate.presets import preset
 
 #: Engines of a vault (design.md, section 1), which share a batch and the memory's 8 bytes a cycle.
 SHARERS = 4

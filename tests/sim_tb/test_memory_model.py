@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sim_tb
-from sim_tb.models import MemoryBehaviour, MemoryModel
+from sim_tb.harness.models import MemoryBehaviour, MemoryModel
 
 SIZE = 1 << 16
 PORT = 3
@@ -104,7 +104,7 @@ class Port:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> MemoryModel:
     target = tmp_path_factory.mktemp("model") / "model.so"
-    source = Path(sim_tb.__file__).parent / "memory_model.cpp"
+    source = Path(sim_tb.__file__).parent / "models" / "memory_model.cpp"
     command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
     subprocess.run([*command, "-o", str(target), str(source)], check=True)
     return MemoryModel(ctypes.CDLL(str(target)))

@@ -3,13 +3,13 @@
 import pytest
 
 from noc.config import NetworkConfig
-from noc.counters import INDEX_BITS, NetworkCounter
-from noc.router import HOP_CYCLES
-from sim_tb.models import MemoryBehaviour
-from sim_tb.network_models import Destinations, NetworkError, NetworkJob
-from sim_tb.network_node_run import NodesJob, run_nodes
-from sim_tb.network_run import run_network
-from sim_tb.vault_models import Pattern
+from noc.node.counters import INDEX_BITS, NetworkCounter
+from noc.router.router import HOP_CYCLES
+from sim_tb.harness.memory_models import Pattern
+from sim_tb.harness.models import MemoryBehaviour
+from sim_tb.harness.network_models import Destinations, NetworkError, NetworkJob
+from sim_tb.harness.network_run import run_network
+from sim_tb.harness.nodes_run import NodesJob, run_nodes
 
 
 def pressed(destinations, *, answers, seed=1):

@@ -6,11 +6,11 @@ import pytest
 from matplotlib.image import imread
 
 from noc.config import NetworkConfig
-from sim_tb import network_bench
-from sim_tb.network_bench import Curve, Point, measure_network
-from sim_tb.network_cases import SIZES, bisection_limit, port_limit, senders, stress_cases
-from sim_tb.network_models import Destinations, NetworkOutcome, NetworkResult
-from sim_tb.network_plot import draw_curves
+from sim_tb.harness.network_models import Destinations, NetworkOutcome, NetworkResult
+from sim_tb.measure import network as network_bench
+from sim_tb.measure.network import Curve, Point, measure_network
+from sim_tb.measure.network_cases import SIZES, bisection_limit, port_limit, senders, stress_cases
+from sim_tb.measure.network_plot import draw_curves
 
 
 def test_cases_share_the_flits_and_cover_all_traffic():

@@ -9,7 +9,7 @@ import pytest
 
 import sim_tb
 from noc.config import NetworkConfig
-from sim_tb.network_models import Destinations, NetworkJob, NetworkModel, NetworkOutcome
+from sim_tb.harness.network_models import Destinations, NetworkJob, NetworkModel, NetworkOutcome
 
 CONFIG = NetworkConfig(columns=2, rows=2)
 VAULTS = 4
@@ -21,7 +21,7 @@ ENDS = 0x7FF
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     target = tmp_path_factory.mktemp("network") / "network.so"
-    source = Path(sim_tb.__file__).parent / "network_traffic.cpp"
+    source = Path(sim_tb.__file__).parent / "models" / "network_traffic.cpp"
     command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
     subprocess.run([*command, "-o", str(target), str(source)], check=True)
     return NetworkModel(ctypes.CDLL(str(target)))

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from kernels.conv_shape import ConvShape
-from kernels.dense_shape import DenseShape
-from kernels.digits import load_digits
-from kernels.digits_train import NETWORKS, train
-from kernels.fixed_point import Elements
-from kernels.nn_job import NnJob, conv_job, dense_job, pool_job
-from kernels.pool_shape import PoolShape
-from sim_tb.cosim import CosimError, MemoryBehaviour, PeSimulation
-from sim_tb.digits_cosim import cosim_digits
-from sim_tb.kernel_bench import NAMES, QUICK, layer_jobs
-from sim_tb.nn_cosim import cosim_nn, cosim_vault_nn
-from sim_tb.vgg import CONVOLUTIONS, LAYERS
-from soc.presets import preset, tile_preset
+from microkernels.apps.digits import load_digits
+from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.common.fixed_point import Elements
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
+from microkernels.nn.pool_shape import PoolShape
+from sim_tb.cosim.digits import cosim_digits
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.nn import cosim_nn, cosim_vault_nn
+from sim_tb.measure.kernels import NAMES, QUICK, layer_jobs
+from sim_tb.measure.vgg import CONVOLUTIONS, LAYERS
+from soc.generate.presets import preset, tile_preset
 
 PE = preset("pe")
 SMALL_VAULT = tile_preset("vault-small")

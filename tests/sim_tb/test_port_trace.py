@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sim_tb.port_trace import TraceError, read_signals
+from sim_tb.runner.port_trace import TraceError, read_signals
 
 _HEAD = """$timescale 1ps $end
 $scope module top $end

@@ -9,17 +9,17 @@ import pytest
 
 from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from hdl.ports import COLUMN_BYTES, PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from sim_tb.cosim import CosimError, CosimResult, Job, PeSimulation
-from sim_tb.models import MemoryBehaviour
-from sim_tb.random_check import check_programs
-from sim_tb.random_configs import random_config
-from sim_tb.random_interrupted import interruption
-from sim_tb.random_programs import RandomProgram, Window, random_program
-from sim_tb.random_reference import simulator_of
-from sim_tb.random_surroundings import contents
+from sim_tb.cosim.engine import CosimError, CosimResult, Job, PeSimulation
+from sim_tb.harness.models import MemoryBehaviour
+from sim_tb.random.check import check_programs
+from sim_tb.random.configs import random_config
+from sim_tb.random.interrupted import interruption
+from sim_tb.random.programs import RandomProgram, Window, random_program
+from sim_tb.random.reference import simulator_of
+from sim_tb.random.surroundings import contents
 
 CONFIG = PeConfig()
 #: As small as it gets.

@@ -8,10 +8,10 @@ from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.table import find
-from sim_tb.random_configs import random_config
-from sim_tb.random_faults import FAULTS
-from sim_tb.random_programs import random_program
-from sim_tb.random_reference import run_reference
+from sim_tb.random.configs import random_config
+from sim_tb.random.faults import FAULTS
+from sim_tb.random.programs import random_program
+from sim_tb.random.reference import run_reference
 
 SMALL = PeConfig(registers=16, scratchpad_bytes=256, address_bits=12, instruction_words=128)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hdl.config import PeConfig
-from sim_tb.build import BuildError, Design, build
-from sim_tb.engine import TOP, engine_design
-from sim_tb.models import HostJob, HostResult, MemoryBehaviour, Outcome
-from sim_tb.session import Session, SessionError
+from sim_tb.dut.engine import TOP, engine_design
+from sim_tb.harness.models import HostJob, HostResult, MemoryBehaviour, Outcome
+from sim_tb.runner.build import BuildError, Design, build
+from sim_tb.runner.session import Session, SessionError
 
 SIZE = 1 << 20
 COUNTERS = ("cycles", "latency", "sum", "words", "disorder", "errors", "pe_index")

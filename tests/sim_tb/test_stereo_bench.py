@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from kernels.stereo import StereoError, motorcycle
-from sim_tb.stereo_bench import measure_stereo
-from soc.presets import tile_preset
-from vip.commands.bench import app
+from microkernels.data.stereo import StereoError, motorcycle
+from sim_tb.measure.stereo import measure_stereo
+from soc.generate.presets import tile_preset
+from vip.cli.commands.bench import app
 
 SMALL = tile_preset("vault-small")
 

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from memory.config import VaultConfig
-from sim_tb import vault_stress
-from sim_tb.vault_bench import TRAFFICS, VARIANTS, measure
-from sim_tb.vault_run import Pattern, TrafficError, TrafficJob, run_traffic
-from sim_tb.vault_stress import random_case, run_stress
+from sim_tb.harness.memory_run import Pattern, TrafficError, TrafficJob, run_traffic
+from sim_tb.measure import vault_stress
+from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
+from sim_tb.measure.vault_stress import random_case, run_stress
 
 #: A random vault with few banks, several requesters and an open page: quick to build.
 SEED = 13

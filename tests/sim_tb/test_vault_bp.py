@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from kernels.stereo import motorcycle
-from sim_tb import vault_bp
-from sim_tb.bp_cosim import BpOutcome
-from sim_tb.cosim import CosimError
-from sim_tb.vault_bench import Variant
-from sim_tb.vault_bp import measure_bp
-from soc.presets import tile_preset
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.bp import BpOutcome
+from sim_tb.cosim.engine import CosimError
+from sim_tb.measure import vault_bp
+from sim_tb.measure.vault import Variant
+from sim_tb.measure.vault_bp import measure_bp
+from soc.generate.presets import tile_preset
 
 SMALL = tile_preset("vault-small")
 BASE = Variant(name="base", what="as it is", config=SMALL.dram)

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from hdl.ports import PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from kernels.stereo import motorcycle
-from memory.counters import LAG_CYCLES
-from sim_tb.bp_cosim import BpJob, cosim_vault_bp
-from sim_tb.cosim import CosimError
-from sim_tb.vault_cosim import run_vault
-from soc.presets import tile_preset
-from vip.cli import main
+from memory.controller.counters import LAG_CYCLES
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.bp import BpJob, cosim_vault_bp
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.vault import run_vault
+from soc.generate.presets import tile_preset
+from vip.cli.app import main
 
 SMALL = tile_preset("vault-small")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import sim_tb
-from sim_tb.vault_models import Pattern, TrafficJob, TrafficModel, TrafficOutcome, Walk
+from sim_tb.harness.memory_models import Pattern, TrafficJob, TrafficModel, TrafficOutcome, Walk
 from tests.memory.port_traffic import PortMemory
 
 SIZE = 1 << 14
@@ -23,7 +23,7 @@ BEGIN = 8192
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> TrafficModel:
     target = tmp_path_factory.mktemp("traffic") / "traffic.so"
-    room = Path(sim_tb.__file__).parent
+    room = Path(sim_tb.__file__).parent / "models"
     sources = [str(room / name) for name in ("vault_traffic.cpp", "vault_requester.cpp")]
     command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
     subprocess.run([*command, "-o", str(target), *sources], check=True)

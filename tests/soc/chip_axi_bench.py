@@ -21,9 +21,9 @@ from cocotbext.axi.axi_channels import (
     AxiWTransaction,
 )
 
-from sim_tb.bench import PERIOD_PS
-from sim_tb.chip_bench import _Bench
-from sim_tb.chip_models import Kind, Operation
+from sim_tb.harness.chip_models import Kind, Operation
+from sim_tb.harness.chip_serve import _Bench
+from sim_tb.harness.engine_serve import PERIOD_PS
 from tests.soc.axi_manager import (
     DECERR,
     FIXED,

@@ -8,11 +8,11 @@ from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import ControlPort, PeState
 from isa.table import ISA_VERSION
-from soc.host_config import HostConfig
-from soc.host_control import HostControl
-from soc.register_map import BLOCKS, CHIP, IDENTITY, MAP_ADDRESS_BITS, MAP_VERSION, PE, VAULT
-from soc.register_types import Access
-from soc.tile_control import TileControl
+from soc.host.config import HostConfig
+from soc.host.control import HostControl
+from soc.host.register_map import BLOCKS, CHIP, IDENTITY, MAP_ADDRESS_BITS, MAP_VERSION, PE, VAULT
+from soc.host.register_types import Access
+from soc.tile.control import TileControl
 
 OKAY, SLVERR, DECERR = 0, 2, 3
 RUNNING = PeState.RUNNING

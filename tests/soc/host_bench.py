@@ -11,13 +11,13 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiMaster
 
 from hdl.counters import PeCounter
 from hdl.ports import PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
-from memory.counters import VaultCounter
-from sim_tb.host_transport import AxiTransport
-from soc.host_driver import Host, HostTimeout
-from soc.host_transport import BusError, HostError
-from soc.register_map import CHIP, PE, VAULT
+from memory.controller.counters import VaultCounter
+from sim_tb.harness.host_transport import AxiTransport
+from soc.host.driver import Host, HostTimeout
+from soc.host.register_map import CHIP, PE, VAULT
+from soc.host.transport import BusError, HostError
 
 PERIOD_NS = 2
 OKAY, SLVERR, DECERR = 0, 2, 3

@@ -13,14 +13,14 @@ from hdl.emission import once
 from hdl.ports import WORD_BITS, MemoryPort, memory_request, memory_response
 from hdl.stream_buffer import StreamBuffer
 from isa.table import INSTRUCTIONS, Unit
-from noc.star import Star
+from noc.crossbar import Star
 from pe.core import Pe
-from soc.host_config import HOST_ADDRESS_BITS, HostConfig
-from soc.host_control import HostControl
-from soc.host_data import HostData
-from soc.presets import preset
-from soc.register_map import MAP_ADDRESS_BITS
-from soc.tile_control import TileControl
+from soc.generate.presets import preset
+from soc.host.config import HOST_ADDRESS_BITS, HostConfig
+from soc.host.control import HostControl
+from soc.host.data import HostData
+from soc.host.register_map import MAP_ADDRESS_BITS
+from soc.tile.control import TileControl
 
 COLUMN_WORD_BITS = 2
 

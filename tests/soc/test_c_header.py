@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from soc.c_header import HEADER_NAME, c_header
-from soc.register_map import BLOCKS, IDENTITY, MAP_ADDRESS_BITS, MAP_VERSION
+from soc.generate.c_header import HEADER_NAME, c_header
+from soc.host.register_map import BLOCKS, IDENTITY, MAP_ADDRESS_BITS, MAP_VERSION
 
 
 def expected() -> dict[str, int]:

@@ -10,10 +10,10 @@ import pytest
 
 import soc
 from isa.image import DramImage
-from memory.device_model import DeviceSetup, device_setup
-from sim_tb.chip_top import TOP, build_chip
-from sim_tb.runner import Runner
-from soc.presets import chip_preset
+from memory.model.device_model import DeviceSetup, device_setup
+from sim_tb.dut.chip import TOP, build_chip
+from sim_tb.runner.process import Runner
+from soc.generate.presets import chip_preset
 
 ROOT = Path(soc.__file__).parent.parent
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from hdl.config import ConfigurationError, PeConfig
-from memory.axi_layout import AxiConfig
+from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
-from noc.counters import NetworkCounter
-from soc.chip_config import ChipConfig
-from soc.designs import with_sram
-from soc.presets import chip_preset, tile_preset
+from noc.node.counters import NetworkCounter
+from soc.chip.config import ChipConfig
+from soc.generate.designs import with_sram
+from soc.generate.presets import chip_preset, tile_preset
 
 VAULT = tile_preset("vault")
 

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdl.config import ConfigurationError, PeConfig
-from isa.errors import VipError
-from memory.axi_layout import AxiConfig
+from isa.support.errors import VipError
+from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
 from noc.config import NetworkConfig
-from soc.chip_config import ChipConfig
-from soc.config import VaultTileConfig
-from soc.host_config import HostConfig
+from soc.chip.config import ChipConfig
+from soc.host.config import HostConfig
+from soc.tile.config import VaultTileConfig
 from tests.junk import JUNK
 
 CONFIGS: tuple[tuple[Any, type[VipError]], ...] = (

@@ -8,9 +8,13 @@ import pytest
 
 from hdl.config import ConfigurationError
 from memory.timing import DramTiming
-from soc.configuration_file import configuration_of, read_configuration, write_configuration
-from soc.generate import MANIFEST, configuration_json, generate
-from soc.presets import PRESETS, chip_preset, preset
+from soc.generate.configuration_file import (
+    configuration_of,
+    read_configuration,
+    write_configuration,
+)
+from soc.generate.generate import MANIFEST, configuration_json, generate
+from soc.generate.presets import PRESETS, chip_preset, preset
 
 
 @pytest.mark.parametrize("name", PRESETS)

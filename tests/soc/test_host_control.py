@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hdl.ports import PeState
-from soc.register_map import CHIP, PE, VAULT
+from soc.host.register_map import CHIP, PE, VAULT
 from tests.soc.control_model import DECERR, OKAY, ControlRing, Engine, Expected
 from tests.soc.host_dut import small
 from tests.soc.lite_manager import LiteManager

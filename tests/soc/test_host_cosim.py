@@ -9,7 +9,7 @@ from cocotb_tools.runner import get_runner
 
 import soc
 from hdl.emission import emit
-from sim_tb.build import Design, build
+from sim_tb.runner.build import Design, build
 from tests.soc.host_dut import HostDut, small
 
 TOP = "host_dut"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hdl.config import ConfigurationError
-from soc.host_data import HostData
+from soc.host.data import HostData
 from tests.memory.port_play import play_memory
 from tests.memory.port_traffic import PortMemory
 from tests.soc.axi_manager import COLUMN, FIXED, INCR, WRAP, Manager, make, random_burst

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from isa.table import ISA_VERSION
-from soc.host_driver import Host
-from soc.host_transport import Blocking, BusError, HostError, run
-from soc.register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE
+from soc.host.driver import Host
+from soc.host.register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE
+from soc.host.transport import Blocking, BusError, HostError, run
 
 
 class Cable:

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from soc.designs import component
-from soc.generate import generate, verilog
-from soc.port_table import port_table, ports_of, verilog_names
-from soc.presets import PRESETS
+from soc.generate.designs import component
+from soc.generate.generate import generate, verilog
+from soc.generate.port_table import port_table, ports_of, verilog_names
+from soc.generate.presets import PRESETS
 
 _PORT = re.compile(r"^  (input|output)(?: signed)? (?:\[(\d+):0\] )?(\w+) ?;", re.MULTILINE)
 

@@ -7,7 +7,7 @@ import pytest
 
 from hdl.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, ConfigurationError
 from memory.config import VaultConfig
-from soc.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
+from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 
 
 def test_pe_is_the_machine_of_the_thesis() -> None:

@@ -1,8 +1,8 @@
 """The register map fits itself, and the manual is what it generates."""
 
-from soc.register_manual import MANUAL_PATH, manual
-from soc.register_map import BLOCKS, CHIP, MAP_ADDRESS_BITS, PE, VAULT
-from soc.register_types import WORD_BYTES
+from soc.host.register_manual import MANUAL_PATH, manual
+from soc.host.register_map import BLOCKS, CHIP, MAP_ADDRESS_BITS, PE, VAULT
+from soc.host.register_types import WORD_BYTES
 
 
 def test_no_two_registers_share_an_address():

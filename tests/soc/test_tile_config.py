@@ -6,9 +6,9 @@ import pytest
 
 from hdl.config import ConfigurationError, PeConfig
 from memory.config import VaultConfig
-from soc.config import VaultTileConfig
-from soc.designs import with_sram
-from soc.presets import preset, tile_preset
+from soc.generate.designs import with_sram
+from soc.generate.presets import preset, tile_preset
+from soc.tile.config import VaultTileConfig
 
 
 @pytest.mark.parametrize(("pes", "extra_ports"), [(1, 0), (1, 7), (4, 2), (7, 1), (15, 1)])

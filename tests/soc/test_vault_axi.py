@@ -9,11 +9,11 @@ from cocotb_tools.runner import get_runner
 
 import soc
 from hdl.config import ConfigurationError
-from memory.axi_layout import AxiConfig
-from sim_tb.build import Design, build
-from soc.config import VaultTileConfig
-from soc.generate import verilog
-from soc.presets import tile_preset
+from memory.axi.layout import AxiConfig
+from sim_tb.runner.build import Design, build
+from soc.generate.generate import verilog
+from soc.generate.presets import tile_preset
+from soc.tile.config import VaultTileConfig
 
 TOP = "vault_tile"
 ROOT = Path(soc.__file__).parent.parent
@@ -49,8 +49,8 @@ def config(data_bits: int) -> VaultTileConfig:
 def test_type_of_the_memory_selects_the_back_end() -> None:
     emission = verilog(config(128))
     classes = set(emission.classes.values())
-    assert "memory.axi_backend.AxiBackend" in classes
-    assert "memory.controller.Controller" not in classes
+    assert "memory.axi.backend.AxiBackend" in classes
+    assert "memory.controller.controller.Controller" not in classes
     top = emission.modules[TOP]
     assert " axi__awaddr;" in top
     assert "dram__" not in top

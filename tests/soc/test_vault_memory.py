@@ -5,7 +5,7 @@ import pytest
 from hdl.config import ConfigurationError
 from hdl.emission import emit
 from memory.config import VaultConfig
-from soc.vault_memory import VaultMemory
+from soc.tile.vault_memory import VaultMemory
 
 
 def test_tags_of_requesters_and_controller_match():
@@ -32,11 +32,11 @@ def test_what_can_not_be_built_is_refused(tag_bits, requesters, message):
 def test_vault_is_emitted_with_each_part_once():
     config = VaultConfig(banks=4, rows=16, row_bytes=64, transaction_queue=4, command_queue=2)
     emission = emit(VaultMemory(config=config, requesters=3), "vault_memory")
-    assert emission.classes["vault_memory"] == "soc.vault_memory.VaultMemory"
+    assert emission.classes["vault_memory"] == "soc.tile.vault_memory.VaultMemory"
     names = list(emission.classes.values())
     for part in (
-        "noc.star.Star",
-        "memory.controller.Controller",
-        "memory.bank_machine.BankMachine",
+        "noc.crossbar.Star",
+        "memory.controller.controller.Controller",
+        "memory.controller.bank_machine.BankMachine",
     ):
         assert names.count(part) == 1

@@ -13,10 +13,10 @@ from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiBus, AxiRam
 
 from hdl.ports import PeState, launch_command, load_word, status_layout
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
-from memory.counters import VaultCounter
-from soc.presets import tile_preset
+from memory.controller.counters import VaultCounter
+from soc.generate.presets import tile_preset
 from tests.memory.axi_ram_bench import pack, unpack
 
 PARAMETERS = 0x800

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-import synth.yosys
+import synth.physical.yosys
 from hdl.config import PeConfig
 from hdl.yosys import YosysError
-from kernels.bp_kernel import bp_program
-from soc.generate import verilog
-from soc.presets import preset
-from synth.area import MEASURES, synthesise
+from microkernels.bp.kernel import bp_program
+from soc.generate.generate import verilog
+from soc.generate.presets import preset
+from synth.analysis.trim import AreaComparison, compare_area, trim
 from synth.errors import SynthesisError
-from synth.mapping import map_module
-from synth.targets import TARGETS, find_target
-from synth.trim import AreaComparison, compare_area, trim
-from synth.units import units
-from synth.yosys import CellCount, Run, run
+from synth.physical.area import MEASURES, synthesise
+from synth.physical.mapping import map_module
+from synth.physical.targets import TARGETS, find_target
+from synth.physical.units import units
+from synth.physical.yosys import CellCount, Run, run
 
 SMALL = replace(preset("pe-small"), counters=False)
 
@@ -72,13 +72,13 @@ def test_results_are_kept_and_damaged_ones_made_anew(
     no_results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[str] = []
-    original = synth.yosys.run_yosys
+    original = synth.physical.yosys.run_yosys
 
     def counted(commands: list[str], *, what: str, **options: Path) -> str:
         runs.append(what)
         return original(commands, what=what, **options)
 
-    monkeypatch.setattr(synth.yosys, "run_yosys", counted)
+    monkeypatch.setattr(synth.physical.yosys, "run_yosys", counted)
     first = synthesise(SMALL, "generic", ["decode"])
     assert runs == ["synthesis of decode for generic"]
     # A parameter that this unit does not see changes comments only.
@@ -175,7 +175,7 @@ def test_modules_that_differ_in_comments_alone_are_mapped_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     works: list[Run] = []
-    monkeypatch.setattr("synth.mapping.run", lambda work, what: works.append(work))
+    monkeypatch.setattr("synth.physical.mapping.run", lambda work, what: works.append(work))
     for queue in (16, 8):
         emission = verilog(replace(preset("pe-small"), load_store_queue=queue))
         (unit,) = (unit for unit in units(emission) if unit.name == "fetch")
@@ -188,7 +188,7 @@ def test_modules_that_differ_in_comments_alone_are_mapped_once(
 def test_counters_are_no_saving(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[PeConfig] = []
     monkeypatch.setattr(
-        "synth.trim.synthesise", lambda config, target, **_: measured.append(config)
+        "synth.analysis.trim.synthesise", lambda config, target, **_: measured.append(config)
     )
     full = preset("pe-small")
     trimmed = replace(full, registers=16, counters=kept)

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdl.config import PeConfig
-from soc.chip_config import ChipConfig
-from soc.configuration_file import configuration_of
-from soc.generate import configuration_json, verilog
-from soc.presets import preset
-from synth.budget import FILL, Budget, find_budget
-from synth.devices import DEVICES
+from soc.chip.config import ChipConfig
+from soc.generate.configuration_file import configuration_of
+from soc.generate.generate import configuration_json, verilog
+from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.fit import VAULT_BYTES, Grid, chip_of, fit, grids, ranked, speed
+from synth.physical.budget import FILL, Budget, find_budget
+from synth.physical.devices import DEVICES
+from synth.physical.fit import VAULT_BYTES, Grid, chip_of, fit, grids, ranked, speed
 
 XC7 = find_budget("xc7vx690t")
 TINY_PE = replace(

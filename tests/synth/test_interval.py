@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.table import BranchOp, ScalarOp
-from synth.interval import (
+from synth.analysis.interval import (
     ANY,
     Interval,
     Value,

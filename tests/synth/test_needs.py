@@ -2,11 +2,11 @@
 
 import pytest
 
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.program import Program
 from isa.table import BY_KEY, FIELD_A, INSTRUCTIONS, Unit
+from synth.analysis.needs import Needs, instruction_type, needed, union
 from synth.errors import TrimError
-from synth.needs import Needs, instruction_type, needed, union
 
 
 def addresses(needs: Needs) -> dict[str, tuple[int, ...]]:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import synth.nextpnr
+import synth.physical.nextpnr
 from hdl.yosys import run_yosys
-from soc.presets import preset
-from synth.devices import DEVICES, find_device
+from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.nextpnr import Placement, Step, place_netlist
-from synth.place import place
-from synth.shell import SHELL, Port, ports_of, shell_ffs, shell_verilog
+from synth.physical.devices import DEVICES, find_device
+from synth.physical.nextpnr import Placement, Step, place_netlist
+from synth.physical.place import place
+from synth.physical.shell import SHELL, Port, ports_of, shell_ffs, shell_verilog
 
 SMALL = preset("pe-small")
 _MODULE = """module thing(a, b, y, clk, rst);
@@ -89,9 +89,9 @@ def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.Monk
     netlist = no_results / "synthesis" / "abc" / "netlist.json.gz"
     netlist.parent.mkdir(parents=True)
     netlist.write_bytes(gzip.compress(b"{}"))
-    monkeypatch.setattr(synth.nextpnr, "nextpnr_version", lambda: "1")
+    monkeypatch.setattr(synth.physical.nextpnr, "nextpnr_version", lambda: "1")
     monkeypatch.setattr(
-        synth.nextpnr,
+        synth.physical.nextpnr,
         "_WORKER",
         "import json, sys\n"
         "path = [dict(type='logic', delay=2.5, **{'from': {'cell': 'unit.a'}, 'to': {}})]\n"
@@ -102,7 +102,7 @@ def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.Monk
     device = DEVICES["ecp5-45k"]
     placed = place_netlist(netlist, device, 3, 100.0, what="it")
     assert placed == Placement(3, 91.5, {"LUT": 3}, (Step("unit.a", "logic", 2.5),))
-    monkeypatch.setattr(synth.nextpnr, "_WORKER", "import sys; sys.exit('ERROR: no more')")
+    monkeypatch.setattr(synth.physical.nextpnr, "_WORKER", "import sys; sys.exit('ERROR: no more')")
     assert place_netlist(netlist, device, 3, 100.0, what="it") == placed
     with pytest.raises(SynthesisError, match=r"^it: nextpnr: no more$"):
         place_netlist(netlist, device, 4, 100.0, what="it")

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from hdl.sram_macro import SramGeometry
-from synth.cell_library import CellLibrary, WireLoad, parse_library
-from synth.clock_tree import FANOUT, clock_tree
 from synth.errors import SynthesisError
-from synth.gate_function import FunctionError, truth_table
-from synth.gate_sim import GateSimulation, Recording
-from synth.mapping import unit_netlist
-from synth.netlist import Gate, Netlist
-from synth.power import measure_power
-from synth.sram_energy import PUBLISHED, SramEnergies
-from synth.targets import find_cells
-from synth.yosys import Run, run
+from synth.physical.mapping import unit_netlist
+from synth.physical.netlist import Gate, Netlist
+from synth.physical.targets import find_cells
+from synth.physical.yosys import Run, run
+from synth.power.clock_tree import FANOUT, clock_tree
+from synth.power.gate_sim import GateSimulation, Recording
+from synth.power.power import measure_power
+from synth.sram.energy import PUBLISHED, SramEnergies
+from synth.timing.cell_library import CellLibrary, WireLoad, parse_library
+from synth.timing.gate_function import FunctionError, truth_table
 
 
 def _power(name: str, rise: float, fall: float, related: str = "", when: str = "") -> str:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from hdl.config import PeConfig
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
+from synth.analysis.profile import InFlight, Profile, profile_run
 from synth.errors import TrimError
-from synth.profile import InFlight, Profile, profile_run
 
 FULL = PeConfig()
 PROGRAM = assemble(

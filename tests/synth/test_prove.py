@@ -7,10 +7,10 @@ import pytest
 
 from hdl.config import PeConfig
 from pe.core import Pe
-from synth.proof.cut import Cut, cut
-from synth.proof.engine import PROBES, engine_relation
-from synth.proof.induction import Proof, prove_relation
-from synth.prove import ProofError, prove
+from synth.formal.cut import Cut, cut
+from synth.formal.engine import PROBES, engine_relation
+from synth.formal.induction import Proof, prove_relation
+from synth.formal.prove import ProofError, prove
 
 pytestmark = pytest.mark.usefixtures("shared_results")
 

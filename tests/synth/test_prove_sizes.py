@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hdl.config import PeConfig
-from synth.proof.cut import cut
-from synth.proof.induction import prove_relation
-from synth.proof.sizes import SIZED_UNITS, prove_sizes
-from synth.prove import ProofError, prove
+from synth.formal.cut import cut
+from synth.formal.induction import prove_relation
+from synth.formal.prove import ProofError, prove
+from synth.formal.sizes import SIZED_UNITS, prove_sizes
 
 pytestmark = pytest.mark.usefixtures("shared_results")
 

@@ -6,11 +6,11 @@ from functools import cache
 import pytest
 
 from hdl.config import PeConfig
-from pe.vector import VectorUnit
-from synth.proof.cut import Cut, cut
-from synth.proof.induction import Proof, prove_relation
-from synth.proof.vector_unit import prove_vector_unit, vector_pipeline, vector_unit_relation
-from synth.prove import ProofError
+from pe.vector.unit import VectorUnit
+from synth.formal.cut import Cut, cut
+from synth.formal.induction import Proof, prove_relation
+from synth.formal.prove import ProofError
+from synth.formal.vector_unit import prove_vector_unit, vector_pipeline, vector_unit_relation
 
 pytestmark = pytest.mark.usefixtures("shared_results")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from hdl.sram_macro import SramGeometry
-from synth.liberty import CELLS, GATE_EQUIVALENT_UM2, liberty_text
-from synth.sram_area import sram_um2
+from synth.sram.area import sram_um2
+from synth.timing.liberty import CELLS, GATE_EQUIVALENT_UM2, liberty_text
 
 
 @pytest.mark.parametrize(

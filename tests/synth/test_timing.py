@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from hdl.sram_macro import SramGeometry
-from soc.presets import preset
-from synth.area import synthesise
-from synth.cell_library import CellLibrary, LibertyError, parse_library, read_library
+from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.netlist import Gate, Netlist, join
-from synth.sram_timing import SramTimes
-from synth.sta import CLOCK_SLEW_NS, longest_paths, net_states
-from synth.timing_table import TimingTable
+from synth.physical.area import synthesise
+from synth.physical.netlist import Gate, Netlist, join
+from synth.sram.timing import SramTimes
+from synth.timing.cell_library import CellLibrary, LibertyError, parse_library, read_library
+from synth.timing.sta import CLOCK_SLEW_NS, longest_paths, net_states
+from synth.timing.timing_table import TimingTable
 from tests.synth.small_library import LIBRARY
 
 

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdl.config import PeConfig
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
-from kernels.bp_kernel import bp_program
-from soc.presets import preset
+from microkernels.bp.kernel import bp_program
+from soc.generate.presets import preset
+from synth.analysis.profile import InFlight, Profile, profile_run
+from synth.analysis.trim import report, trim
 from synth.errors import TrimError
-from synth.profile import InFlight, Profile, profile_run
-from synth.trim import report, trim
 
 FULL = PeConfig()
 #: Copies some elements, as many as the memory says; more than 64 in another way.

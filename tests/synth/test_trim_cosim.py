@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from hdl.ports import PeState
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from sim_tb.applications import choose
-from sim_tb.cosim import CosimError, Job, MemoryBehaviour, PeSimulation, run_pe
-from sim_tb.nn_cosim import cosim_nn
-from sim_tb.trim_check import Workload, check_trimmed
-from soc.presets import preset
-from synth.trim import report, trim
+from sim_tb.cosim.applications import choose
+from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation, run_pe
+from sim_tb.cosim.nn import cosim_nn
+from sim_tb.cosim.trim_check import Workload, check_trimmed
+from soc.generate.presets import preset
+from synth.analysis.trim import report, trim
 from vip.trimming import observe
 
 FULL = preset("pe-small")

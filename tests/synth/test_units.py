@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hdl.config import ALL_INSTRUCTIONS
-from soc.generate import verilog
-from soc.presets import preset
+from soc.generate.generate import verilog
+from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.units import NAMES, OPENED, check_units, units
+from synth.physical.units import NAMES, OPENED, check_units, units
 
 
 def test_the_names_are_those_of_an_engine_with_everything() -> None:

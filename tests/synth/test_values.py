@@ -8,19 +8,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hdl.config import PeConfig
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
+from isa.iss.simulator import Simulator
 from isa.program import Program
-from isa.simulator import Simulator
-from sim_tb.random_programs import RandomProgram, random_program
-from synth import values
+from sim_tb.random.programs import RandomProgram, random_program
+from synth.analysis import values
+from synth.analysis.facts import Facts
+from synth.analysis.interval import ANY, bounds
+from synth.analysis.profile import Profile, profile_run
+from synth.analysis.reach import flow
+from synth.analysis.trim import trim
+from synth.analysis.values import Launch, analyse
 from synth.errors import TrimError
-from synth.facts import Facts
-from synth.interval import ANY, bounds
-from synth.profile import Profile, profile_run
-from synth.reach import flow
-from synth.trim import trim
-from synth.values import Launch, analyse
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=20)
 WILD = Launch(parameters=bounds(ANY))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vip.cli import main
+from vip.cli.app import main
 
 
 @pytest.fixture

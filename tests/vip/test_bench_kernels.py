@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sim_tb.kernel_rows import KernelRow
-from vip.commands import bench_kernels
-from vip.commands.bench import app
-from vip.errors import UserError
+from sim_tb.measure.kernel_rows import KernelRow
+from vip.cli.commands import bench_kernels
+from vip.cli.commands.bench import app
+from vip.cli.errors import UserError
 
 ROW = KernelRow(
     name="fc8",

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from sim_tb.network_bench import Curve, NetworkReport, Point, StressRow
-from vip.cli import main
-from vip.commands import bench_network
+from sim_tb.measure.network import Curve, NetworkReport, Point, StressRow
+from vip.cli.app import main
+from vip.cli.commands import bench_network
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from hdl.config import PeConfig
-from sim_tb.applications import Application, applications, choose
-from soc.presets import preset
+from sim_tb.cosim.applications import Application, applications, choose
+from soc.generate.presets import preset
 from vip.trim_bench import QUICK, UNIONS, _Bench, measure_trims
 from vip.trim_figure import draw_trims
 from vip.trim_gain import Gain, results

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sim_tb.vault_bench import TRAFFICS, VARIANTS
-from vip.cli import main
+from sim_tb.measure.vault import TRAFFICS, VARIANTS
+from vip.cli.app import main
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -1,6 +1,6 @@
 """What ``vip cosim`` refuses on a chip."""
 
-from soc.presets import chip_preset
+from soc.generate.presets import chip_preset
 
 TINY = chip_preset("tiny")
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from isa.errors import VipError
-from sim_tb.models import BehaviourError, MemoryBehaviour
-from vip.errors import UserError, run_command
+from isa.support.errors import VipError
+from sim_tb.harness.models import BehaviourError, MemoryBehaviour
+from vip.cli.errors import UserError, run_command
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("isa", "hdl", "pe", "memory", "soc", "kernels", "sim_tb", "synth", "vip")
+ROOMS = ("isa", "hdl", "pe", "memory", "soc", "microkernels", "sim_tb", "synth", "vip")
 
 
 def test_every_exception_of_every_room_derives_from_the_common_one() -> None:

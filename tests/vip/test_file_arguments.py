@@ -10,10 +10,10 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import typer
 
-from vip.cli import Commands
-from vip.commands.bench import Benches
-from vip.errors import UserError
-from vip.file_arguments import FileArguments
+from vip.cli.app import Commands
+from vip.cli.commands.bench import Benches
+from vip.cli.errors import UserError
+from vip.cli.file_arguments import FileArguments
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def _functions() -> Iterator[tuple[str, Any]]:
     """Every command: its name and function."""
     for group in (Commands, Benches):
         for name, entry in group.entries.items():
-            found = getattr(import_module(f"vip.commands.{entry.module}"), entry.name)
+            found = getattr(import_module(f"vip.cli.commands.{entry.module}"), entry.name)
             if not isinstance(found, typer.Typer):
                 yield name, found
             for command in getattr(found, "registered_commands", ()):
@@ -141,7 +141,7 @@ def test_every_parameter_that_names_a_file_declares_it() -> None:
             (option,) = (item for item in information if hasattr(item, "callback"))
             callback = option.callback
             assert callback is not None, f"vip {command}: {name} declares nothing"
-            assert callback.__module__ == "vip.commands.options"
+            assert callback.__module__ == "vip.cli.commands.options"
             checked += 1
     assert checked > 30
 

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-from soc.configuration_file import write_configuration
-from soc.presets import preset
+from soc.generate.configuration_file import write_configuration
+from soc.generate.presets import preset
 
 
 def test_a_file_makes_what_it_says(vip, tmp_path):

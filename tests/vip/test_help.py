@@ -7,8 +7,8 @@ import sys
 import pytest
 import typer
 
-from vip.cli import Commands, app
-from vip.commands.bench import Benches
+from vip.cli.app import Commands, app
+from vip.cli.commands.bench import Benches
 
 #: Seconds of processor time that help may take; wall-clock time depends on what else runs.
 _LIMIT = 0.4
@@ -50,7 +50,7 @@ def test_help_takes_little_time():
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [sys.executable, "-c", "from vip.cli import main; main()", "--help"],
+            [sys.executable, "-c", "from vip.cli.app import main; main()", "--help"],
             check=True,
             stdout=subprocess.DEVNULL,
         )

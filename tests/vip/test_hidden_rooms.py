@@ -12,7 +12,7 @@ from vip_rooms import ROOMS
 
 ROOT = Path(__file__).parent.parent.parent
 #: What a script of a user may begin with.
-SCRIPT = "from soc.presets import preset\nprint(preset('pe').registers)\n"
+SCRIPT = "from soc.generate.presets import preset\nprint(preset('pe').registers)\n"
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from soc.presets import preset
-from synth.area import synthesise
+from soc.generate.presets import preset
+from synth.physical.area import synthesise
 from vip.netlists import NETLISTS, timed_netlist
 
 #: As small an engine as there is.

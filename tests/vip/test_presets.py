@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-import vip.commands.presets as command
-from soc.presets import PRESETS
-from synth.budget import FILL, find_budget
-from synth.chip_area import design_area
+import vip.cli.commands.presets as command
+from soc.generate.presets import PRESETS
+from synth.physical.budget import FILL, find_budget
+from synth.physical.chip_area import design_area
 from vip.presets import MEASURED, figure_name, preset_rows, recorded_areas
 
 
@@ -91,8 +91,8 @@ def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, ther
 
 
 def test_area_of_a_vault_is_that_of_its_engines_and_its_memory(monkeypatch):
-    from synth import chip_area
-    from synth.area import AreaRow
+    from synth.physical import chip_area
+    from synth.physical.area import AreaRow
 
     one = AreaRow("total", {"luts": 10.0}, {})
     rest = AreaRow("memory", {"luts": 7.0}, {})

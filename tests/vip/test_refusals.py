@@ -10,9 +10,9 @@ import pytest
 from hdl.config import PeConfig
 from hdl.ports import PeState
 from isa.faults import FaultCause
-from sim_tb import trim_check
-from sim_tb.cosim import CosimResult
-from sim_tb.trim_check import ProgramFaultError, Workload, check_trimmed
+from sim_tb.cosim import trim_check
+from sim_tb.cosim.engine import CosimResult
+from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
 
 
 @pytest.fixture(autouse=True)
@@ -100,8 +100,8 @@ def test_run_shows_the_end_and_the_registers(vip):
 
 def test_the_assembler_starts_without_the_hardware():
     script = (
-        "import sys; from vip.cli import app\n"
-        "import vip.commands.assembly\n"
+        "import sys; from vip.cli.app import app\n"
+        "import vip.cli.commands.assembly\n"
         "print(sorted({'amaranth', 'numpy', 'cocotb', 'skimage'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -7,12 +7,12 @@ from re import findall
 import pytest
 
 from hdl.config import PeConfig
-from synth.area import AreaReport, AreaRow
-from synth.corners import CornerTiming
-from synth.devices import DEVICES
-from synth.power import PowerReport, PowerRow
-from synth.sta import Path as TimingPath
-from synth.thesis_area import TABLE_7_4, beside_thesis
+from synth.physical.area import AreaReport, AreaRow
+from synth.physical.corners import CornerTiming
+from synth.physical.devices import DEVICES
+from synth.physical.thesis_area import TABLE_7_4, beside_thesis
+from synth.power.power import PowerReport, PowerRow
+from synth.timing.sta import Path as TimingPath
 from vip.netlists import TimedNetlist
 from vip.report import KERNELS, Report, Scaling
 from vip.report_figures import FIGURES

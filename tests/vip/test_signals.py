@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from hdl.cache import build_folder
-from sim_tb.engine import build_engine
-from soc.presets import preset
+from isa.support.cache import build_folder
+from sim_tb.dut.engine import build_engine
+from soc.generate.presets import preset
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -57,7 +57,7 @@ class Command:
             "VIP_TEST_MARK": self.mark,
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from vip.cli import main; main()", *arguments],
+            [sys.executable, "-c", "from vip.cli.app import main; main()", *arguments],
             cwd=self.out,
             env=environment,
             stdout=subprocess.DEVNULL,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-import synth.devices
-import synth.yosys
+import synth.physical.devices
+import synth.physical.yosys
 
 
 def _refused(result, *words):
@@ -48,12 +48,12 @@ def test_power_needs_cells_with_energies(vip, tmp_path):
 
 def test_a_design_that_does_not_fit_says_by_how_much(vip, tmp_path, monkeypatch):
     monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "build"))
-    device = synth.devices.DEVICES["ecp5-25k"]
+    device = synth.physical.devices.DEVICES["ecp5-25k"]
     small = {
-        **synth.devices.DEVICES,
+        **synth.physical.devices.DEVICES,
         device.name: replace(device, capacity={"ffs": 20, "brams": 0}),
     }
-    monkeypatch.setattr(synth.devices, "DEVICES", small)
+    monkeypatch.setattr(synth.physical.devices, "DEVICES", small)
     result = vip("synth", "fetch", "--preset", "pe-small", "--target", device.name)
     _refused(result, "fetch on ecp5-25k", "1 brams where there are 0 (1 too many)", "too many")
 
@@ -61,7 +61,7 @@ def test_a_design_that_does_not_fit_says_by_how_much(vip, tmp_path, monkeypatch)
 def test_an_interrupted_run_keeps_what_was_finished(vip, tmp_path, monkeypatch):
     monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "build"))
     done: list[str] = []
-    original = synth.yosys.run_yosys
+    original = synth.physical.yosys.run_yosys
 
     def interrupted(commands, *, what, **options):
         if len(done) == 1:
@@ -71,12 +71,12 @@ def test_an_interrupted_run_keeps_what_was_finished(vip, tmp_path, monkeypatch):
 
     arguments = ("synth", "fetch", "decode", "--preset", "pe-small", "--target", "generic")
     arguments += ("--jobs", "1", "--json", "area.json")
-    monkeypatch.setattr(synth.yosys, "run_yosys", interrupted)
+    monkeypatch.setattr(synth.physical.yosys, "run_yosys", interrupted)
     assert vip(*arguments)[0] == 130
     assert not (tmp_path / "area.json").exists()
     assert len(done) == 1
     monkeypatch.setattr(
-        synth.yosys,
+        synth.physical.yosys,
         "run_yosys",
         lambda *a, what, **o: (done.append(what), original(*a, what=what, **o))[1],
     )

@@ -7,10 +7,10 @@ import pytest
 
 from hdl.ports import PeState
 from isa.faults import FaultCause
-from soc.configuration_file import read_configuration
-from synth.proof.induction import Proof
-from synth.proof.solve import Failure
-from vip.commands import trim as command
+from soc.generate.configuration_file import read_configuration
+from synth.formal.induction import Proof
+from synth.formal.solve import Failure
+from vip.cli.commands import trim as command
 
 QUICK = ("--no-check", "--no-area", "-o", "out")
 #: Loads as many elements as the memory says; more than 100 it does not.

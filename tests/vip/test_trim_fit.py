@@ -6,17 +6,17 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from isa.assembler import assemble
-from sim_tb.applications import applications, choose
-from sim_tb.chip_copies import Copies
-from sim_tb.trim_check import Workload
-from soc.configuration_file import configuration_text, read_configuration
-from soc.generate import generate
-from soc.presets import preset
-from synth.area import AreaRow
-from synth.budget import find_budget
-from synth.chip_area import ChipArea
-from synth.fit import ChipFit, Grid, chip_of
+from isa.assembly.assembler import assemble
+from sim_tb.cosim.applications import applications, choose
+from sim_tb.cosim.chip_copies import Copies
+from sim_tb.cosim.trim_check import Workload
+from soc.generate.configuration_file import configuration_text, read_configuration
+from soc.generate.generate import generate
+from soc.generate.presets import preset
+from synth.physical.area import AreaRow
+from synth.physical.budget import find_budget
+from synth.physical.chip_area import ChipArea
+from synth.physical.fit import ChipFit, Grid, chip_of
 from vip.fitting import (
     CHIP_FILE,
     WINDOW_BITS,

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import typer
 
-from soc.presets import PRESETS
-from synth.devices import DEVICES
-from synth.targets import TARGETS
-from vip.cli import app
+from soc.generate.presets import PRESETS
+from synth.physical.devices import DEVICES
+from synth.physical.targets import TARGETS
+from vip.cli.app import app
 
 __all__ = ["Command", "Parameter", "commands"]
 

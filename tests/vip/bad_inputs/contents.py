@@ -15,12 +15,12 @@ from typing import Any
 from PIL import Image
 
 from hdl.config import PeConfig
-from isa.assembler import assemble
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.table import ISA_VERSION
-from soc.configuration_file import configuration_text
-from soc.presets import PRESETS
-from synth.profile import profile_run
+from soc.generate.configuration_file import configuration_text
+from soc.generate.presets import PRESETS
+from synth.analysis.profile import profile_run
 
 __all__ = ["BAD", "GOOD", "SUFFIX", "oddity"]
 

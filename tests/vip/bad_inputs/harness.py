@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from vip.cli import main
+from vip.cli.app import main
 
 from .cases import Case
 from .items import listing, make
@@ -165,7 +165,7 @@ class Harness:
 
     def run_apart(self, case: Case) -> Answer:
         """Call ``case`` in a process of its own, with limits on its memory."""
-        script = "from vip.cli import main; main()"
+        script = "from vip.cli.app import main; main()"
         with self._folder(case) as folder:
             before = listing(folder)
             root = str(Path(__file__).parents[3])

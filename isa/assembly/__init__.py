@@ -1,0 +1,1 @@
+"""Assembly language: syntax, assembler, disassembler, listings."""

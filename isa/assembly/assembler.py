@@ -1,0 +1,350 @@
+"""The assembler: text to :class:`isa.program.Program`.
+
+Syntax as in thesis Figures 6.3 and 6.5; ``docs/isa.md`` describes it whole.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from isa.encoding import encode, operand_range
+from isa.program import NAME_PATTERN, Program, SourceLine
+from isa.support.errors import VipError, clipped, printable
+from isa.support.files import read_bytes
+from isa.table import BY_KEY, Instruction, Role
+
+from .listing import listing
+from .load_constant import CONSTANT_RANGE, load_constant
+from .operands import (
+    LOAD_IMMEDIATE,
+    choose,
+    constant_value,
+    is_register_name,
+    register_number,
+    suggestion,
+)
+from .syntax import (
+    RESULTS,
+    Directive,
+    Immediate,
+    Line,
+    LineError,
+    Name,
+    Named,
+    Statement,
+    leading_labels,
+    parse_line,
+)
+
+__all__ = ["AssemblyError", "assemble", "assemble_file", "listing"]
+
+#: Bytes that a source file may have: over a hundred for each word of the longest program.
+SOURCE_BYTES = 1 << 20
+
+#: Of a line that a message shows, and of the message.
+_EXCERPT_CHARACTERS = 160
+_MESSAGE_CHARACTERS = 400
+
+_WORDS = range(1 << 32)
+_NAME = re.compile(NAME_PATTERN)
+#: Directive -> its arguments.
+_DIRECTIVES = {".equ": "NAME, value", ".reg": "NAME, register", ".word": "value"}
+
+
+class AssemblyError(VipError):
+    """A mistake in a program: ``file:line:column: message``, the line, and a caret below it.
+
+    Attributes:
+        message: what is wrong.
+        file: name of the source.
+        line, column: from 1; 0 when the mistake is in no line (a file that can't be read).
+        text: of the line.
+    """
+
+    lines = 3
+
+    def __init__(
+        self, message: str, file: str, line: int = 0, column: int = 0, text: str = ""
+    ) -> None:
+        # All of them as arguments of the exception, so that it can be pickled.
+        super().__init__(message, file, line, column, text)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        self.text = text
+
+    def __str__(self) -> str:
+        if not self.line:
+            return printable(f"{self.file}: {self.message}")
+        where = printable(f"{self.file}:{self.line}:{self.column}")
+        message = clipped(printable(self.message), _MESSAGE_CHARACTERS)
+        text, before = self._excerpt()
+        # Tabs are kept, so that the caret stands below its place however wide they are.
+        indent = re.sub(r"[^\t]", " ", text[:before].ljust(before))
+        return f"{where}: {message}\n{text}\n{indent}^"
+
+    def _excerpt(self) -> tuple[str, int]:
+        """What is shown of the line, and how much of that is before the caret."""
+        start = max(0, self.column - 1 - _EXCERPT_CHARACTERS // 2)
+        end = start + _EXCERPT_CHARACTERS
+        # One character for one, so that the caret keeps its place.
+        text = "".join(
+            char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}"
+            for char in self.text[start:end]
+        )
+        left = "... " if start else ""
+        right = " ..." if end < len(self.text) else ""
+        return left + text + right, len(left) + self.column - 1 - start
+
+
+def assemble(
+    text: str,
+    *,
+    name: str = "<assembly>",
+    constants: Mapping[str, int] | None = None,
+    max_words: int | None = None,
+) -> Program:
+    """Assemble a program.
+
+    Parameters:
+        text: the source.
+        name: of the source, for messages and listings.
+        constants: named constants that the source may use beside its own.
+        max_words: refuse a program of more words (a machine's instruction buffer).
+
+    Raises:
+        AssemblyError: the first mistake in the source, or a bad name in ``constants``.
+    """
+    lines = tuple(line.removesuffix("\r") for line in text.split("\n"))
+    return _Assembler(name, lines, dict(constants or {}), max_words).run()
+
+
+def assemble_file(
+    path: Path | str,
+    *,
+    constants: Mapping[str, int] | None = None,
+    max_words: int | None = None,
+) -> Program:
+    """Assemble the file ``path``; see :func:`assemble`.
+
+    Raises:
+        AssemblyError: as there, or the file can't be read.
+    """
+    try:
+        # Editors of some systems begin a file with a byte order mark.
+        text = read_bytes(path, SOURCE_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise AssemblyError(f"can't be read: {error.strerror}", file=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise AssemblyError(
+            f"is no UTF-8 text: {error.reason} at byte {error.start}", file=str(path)
+        ) from error
+    return assemble(text, name=str(path), constants=constants, max_words=max_words)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A branch to a label, which may be defined further down."""
+
+    row: Instruction
+    values: tuple[int, ...]
+    address: int
+    line: int
+    target: Named
+
+
+@dataclass
+class _Assembler:
+    name: str
+    lines: tuple[str, ...]
+    constants: dict[str, int]
+    max_words: int | None
+    words: list[int] = field(default_factory=list)
+    symbols: dict[str, int] = field(default_factory=dict)
+    aliases: dict[str, int] = field(default_factory=dict)
+    source: dict[int, SourceLine] = field(default_factory=dict)
+    branches: list[_Branch] = field(default_factory=list)
+    #: Name -> what it is and where that was said.
+    defined: dict[str, str] = field(default_factory=dict)
+
+    def run(self) -> Program:
+        for name, value in self.constants.items():
+            if value not in RESULTS:
+                raise AssemblyError(
+                    f"the constant {clipped(name, _EXCERPT_CHARACTERS)!r} goes beyond 128 bits",
+                    file=self.name,
+                )
+            if not _NAME.fullmatch(name):
+                raise AssemblyError(
+                    f"{clipped(name, _EXCERPT_CHARACTERS)!r} can't be the name of a constant",
+                    file=self.name,
+                )
+            self.defined[name] = "a constant given to the assembler"
+        for number, text in enumerate(self.lines, 1):
+            try:
+                self.line(number, parse_line(text))
+            except LineError as error:
+                self.check_targets_above(number)
+                raise self.error(number, error) from None
+        for branch in self.branches:
+            try:
+                self.words[branch.address] = self.resolve(branch)
+            except LineError as error:
+                raise self.error(branch.line, error) from None
+        return Program(tuple(self.words), self.symbols, self.constants, self.source)
+
+    def error(self, number: int, error: LineError) -> AssemblyError:
+        return AssemblyError(
+            error.message,
+            file=self.name,
+            line=number,
+            column=error.column,
+            text=self.lines[number - 1],
+        )
+
+    def check_targets_above(self, bad: int) -> None:
+        """Report an undefined label above line ``bad``, as that is the first mistake."""
+        known = set(self.symbols)
+        for text in self.lines[bad - 1 :]:
+            known.update(leading_labels(text))
+        for branch in self.branches:
+            if branch.line < bad and branch.target.text not in known:
+                raise self.error(branch.line, _undefined(branch.target, known))
+
+    def line(self, number: int, line: Line) -> None:
+        for label in line.labels:
+            self.define(label, "a label", number)
+            self.symbols[label.text] = len(self.words)
+        if line.body is None:
+            return
+        start = len(self.words)
+        if isinstance(line.body, Directive):
+            self.directive(number, line.body)
+        else:
+            self.statement(number, line.body)
+        if self.max_words is not None and len(self.words) > self.max_words:
+            raise LineError(f"the program is longer than {self.max_words} words", line.body.column)
+        source = SourceLine(self.name, number, self.lines[number - 1])
+        self.source.update(dict.fromkeys(range(start, len(self.words)), source))
+
+    def define(self, name: Name, what: str, number: int) -> None:
+        if not _NAME.fullmatch(name.text):
+            raise LineError(f"{name.text} is a register and can't be {what}", name.column)
+        if name.text in self.defined:
+            raise LineError(f"{name.text!r} is already {self.defined[name.text]}", name.column)
+        self.defined[name.text] = f"{what} (line {number})"
+
+    def directive(self, number: int, directive: Directive) -> None:
+        form = _DIRECTIVES.get(directive.name)
+        if form is None:
+            near = suggestion(directive.name, _DIRECTIVES)
+            raise LineError(f"unknown directive {directive.name}{near}", directive.column)
+        arguments = directive.arguments
+        if len(arguments) != form.count(",") + 1:
+            raise LineError(f"write {directive.name} {form}", directive.column)
+        if directive.name == ".word":
+            value = arguments[0].evaluate(self.constants)
+            if value not in _WORDS:
+                raise LineError(
+                    f"a word must be from 0 to {_WORDS[-1]:#x}, not {value:#x}",
+                    arguments[0].column,
+                )
+            self.words.append(value)
+            return
+        name, meaning = arguments
+        if not isinstance(name, Name):
+            raise LineError(f"a name must come first: {directive.name} {form}", name.column)
+        if directive.name == ".equ":
+            value = meaning.evaluate(self.constants)
+            self.define(name, "a constant", number)
+            self.constants[name.text] = value
+            return
+        if not isinstance(meaning, Name):
+            raise LineError(f"write {directive.name} {form}", meaning.column)
+        register = register_number(Named(meaning.text, meaning.column), self.aliases)
+        self.define(name, "a register's name", number)
+        self.aliases[name.text] = register
+
+    def statement(self, number: int, statement: Statement) -> None:
+        if statement.mnemonic == LOAD_IMMEDIATE:
+            self.load_immediate(statement)
+            return
+        row = choose(statement)
+        values = []
+        target = None
+        for index, (operand, written) in enumerate(
+            zip(row.operands, statement.operands, strict=True), 1
+        ):
+            if operand.is_register:
+                values.append(self.register(written))
+            elif isinstance(written, Immediate):
+                what = f"operand {index} of {statement.mnemonic}"
+                hint = f"; {LOAD_IMMEDIATE} takes any" if row is BY_KEY["mov.imm"] else ""
+                allowed = operand_range(operand)
+                values.append(constant_value(what, written, allowed, self.constants, hint))
+            else:
+                self.check_label(written)
+                target = written
+                values.append(0)
+        if target is not None:
+            self.branches.append(_Branch(row, tuple(values), len(self.words), number, target))
+        self.words.append(encode(row, values))
+
+    def register(self, written: Named | Immediate) -> int:
+        if isinstance(written, Named) and written.text in self.constants:
+            raise LineError(
+                f"{written.text!r} is a constant, no register; a constant operand is written "
+                f"#{written.text}",
+                written.column,
+            )
+        return register_number(written, self.aliases)
+
+    def check_label(self, written: Named) -> None:
+        what = self.defined.get(written.text, "")
+        if written.text in self.aliases or is_register_name(written.text):
+            raise LineError(f"{written.text} is a register, no label", written.column)
+        if written.text in self.constants:
+            raise LineError(
+                f"{written.text!r} is {what}, no label; a distance is written #{written.text}",
+                written.column,
+            )
+
+    def load_immediate(self, statement: Statement) -> None:
+        if statement.width is not None:
+            raise LineError(f"{LOAD_IMMEDIATE} takes no width", statement.width_column)
+        operands = statement.operands
+        if len(operands) != 2 or not isinstance(operands[1], Immediate):
+            raise LineError(f"write {LOAD_IMMEDIATE} register, #constant", statement.column)
+        register = register_number(operands[0], self.aliases)
+        what = f"operand 2 of {LOAD_IMMEDIATE}"
+        value = constant_value(what, operands[1], CONSTANT_RANGE, self.constants)
+        for key, immediate in load_constant(value):
+            row = BY_KEY[key]
+            registers = [register] * (len(row.operands) - 1)
+            self.words.append(encode(row, [*registers, immediate]))
+
+    def resolve(self, branch: _Branch) -> int:
+        target = branch.target
+        address = self.symbols.get(target.text)
+        if address is None:
+            raise _undefined(target, self.symbols)
+        distance = address - branch.address
+        values = [
+            distance if operand.role is Role.TARGET else value
+            for operand, value in zip(branch.row.operands, branch.values, strict=True)
+        ]
+        allowed = branch.row.operands[-1].field.range
+        if distance not in allowed:
+            raise LineError(
+                f"{target.text!r} is {distance} words away; {branch.row.mnemonic} reaches "
+                f"{allowed[0]} to {allowed[-1]}",
+                target.column,
+            )
+        return encode(branch.row, values)
+
+
+def _undefined(target: Named, known: Collection[str]) -> LineError:
+    near = suggestion(target.text, known)
+    return LineError(f"label {target.text!r} is not defined{near}", target.column)

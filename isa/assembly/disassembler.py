@@ -1,0 +1,98 @@
+"""The disassembler: words back to text that assembles to the very same words."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from isa.encoding import decode, operand_range
+from isa.program import Program
+from isa.table import Instruction, Role
+
+__all__ = ["disassemble", "instruction_text"]
+
+_INDENT = "    "
+
+
+def instruction_text(row: Instruction, values: Sequence[int], target: str | None = None) -> str:
+    """An instruction as assembly writes it.
+
+    Parameters:
+        row, values: as :func:`isa.encoding.decode` returns them.
+        target: label to write for the target of a branch; None: its distance.
+    """
+    operands = []
+    for operand, value in zip(row.operands, values, strict=True):
+        if operand.is_register:
+            operands.append(f"r{value}")
+        elif operand.role is Role.TARGET and target is not None:
+            operands.append(target)
+        else:
+            operands.append(f"#{value}")
+    name = row.mnemonic.removesuffix(".imm")
+    if row.width is not None:
+        name += f" [{row.width.bits}-bit]"
+    return f"{name} {', '.join(operands)}".rstrip()
+
+
+def disassemble(program: Program | Iterable[int]) -> str:
+    """Assembly text of a program or of bare instruction words (32 bits each).
+
+    Branches within the program name labels: the program's own, or ``L`` and the address. Words that
+    assembly can't write become ``.word`` directives.
+
+    Raises:
+        isa.program.ProgramError: a word beyond 32 bits.
+    """
+    if not isinstance(program, Program):
+        program = Program(tuple(program))
+    decoded = [decode(word) for word in program.words]
+    labels = _labels(program, decoded)
+    at: dict[int, list[str]] = {address: [name] for address, name in labels.items()}
+    for name, address in program.symbols.items():
+        if name not in at.setdefault(address, []):
+            at[address].append(name)
+    lines = []
+    for address, (word, instruction) in enumerate(zip(program.words, decoded, strict=True)):
+        lines += [f"{name}:" for name in at.get(address, [])]
+        lines.append(_INDENT + _line(address, word, instruction, labels))
+    lines += [f"{name}:" for name in at.get(len(program.words), [])]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(
+    address: int,
+    word: int,
+    instruction: tuple[Instruction, tuple[int, ...]] | None,
+    labels: Mapping[int, str],
+) -> str:
+    if instruction is None:
+        return f".word 0x{word:08x}"
+    row, values = instruction
+    target = labels.get(address + values[-1]) if _branches(row) else None
+    text = instruction_text(row, values, target)
+    if any(
+        value not in operand_range(operand)
+        for operand, value in zip(row.operands, values, strict=True)
+    ):
+        return f".word 0x{word:08x} ; {text}"
+    return text
+
+
+def _branches(row: Instruction) -> bool:
+    return bool(row.operands) and row.operands[-1].role is Role.TARGET
+
+
+def _labels(
+    program: Program, decoded: Sequence[tuple[Instruction, tuple[int, ...]] | None]
+) -> dict[int, str]:
+    """Address -> label, for every address within the program that a branch goes to."""
+    own = {address: name for name, address in reversed(list(program.symbols.items()))}
+    labels: dict[int, str] = {}
+    for address, instruction in enumerate(decoded):
+        if instruction is None or not _branches(instruction[0]):
+            continue
+        target = address + instruction[1][-1]
+        if 0 <= target <= len(program.words) and target not in labels:
+            name = own.get(target, f"L{target}")
+            while target not in own and name in program.symbols:
+                name += "_"
+            labels[target] = name
+    return dict(sorted(labels.items()))

@@ -1,0 +1,1 @@
+"""The instruction set simulator."""

@@ -1,0 +1,396 @@
+"""Instructions bound to the state of a simulated processing engine, ready to be called.
+
+Decoding happens once per word of a program; what is left for each execution is a call without
+arguments.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.logistic import logistic
+from isa.operators import fits
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    IMM14,
+    IMM20,
+    MAX_FX,
+    MAX_MR,
+    MAX_VL,
+    REGISTER_WIDTH,
+    Instruction,
+    Opcode,
+    ScalarOp,
+    VerticalOp,
+)
+
+from .vector_semantics import Count, element_type, element_wise, matrix_vector
+
+__all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
+
+#: Executes an instruction and returns the word address of the next one.
+Operation = Callable[[], int]
+
+_M64 = (1 << 64) - 1
+
+
+class Halt(Exception):
+    """The program has come to its end."""
+
+
+class ProcessorFault(Exception):
+    """The instruction stops the engine and has no effect."""
+
+    def __init__(self, cause: FaultCause) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+@dataclass
+class ProcessorState:
+    """What instructions read and change.
+
+    Attributes:
+        registers: 64-bit patterns.
+        scratchpad: its bytes.
+        memory: the DRAM.
+        memory_bytes: how much of it can be reached.
+        vl, mr, fx: the vector settings. max_vl, max_mr: the largest that can be set.
+        unaligned: bits that are 0 in addresses of scratchpad operands and transfers.
+        register_width: bits that a register can hold.
+        saturated: for each word of the program, how many values its executions have limited to the
+            width of their element; None: not counted.
+    """
+
+    registers: list[int]
+    scratchpad: memoryview
+    memory: DramImage
+    memory_bytes: int
+    vl: int
+    mr: int
+    fx: int
+    max_vl: int = MAX_VL
+    max_mr: int = MAX_MR
+    unaligned: int = 0
+    register_width: int = REGISTER_WIDTH
+    saturated: list[int] | None = None
+
+
+_Binder = Callable[[ProcessorState, Instruction, int, int], Operation]
+
+
+def bind(state: ProcessorState, row: Instruction | None, word: int, address: int) -> Operation:
+    """The operation of ``word`` at word ``address`` of the program.
+
+    Parameters:
+        row: what ``word`` encodes; None: nothing that the engine has.
+
+    The operation raises :class:`Halt`, or :class:`ProcessorFault` before it changes anything.
+    """
+    if row is None or any(
+        operand.field.extract(word) >= len(state.registers)
+        for operand in row.operands
+        if operand.is_register
+    ):
+        return _illegal
+    binder: _Binder
+    if row.scalar is not None:
+        binder = _scalar
+    elif row.branch is not None:
+        binder = _branch
+    else:
+        binder = _BY_OPCODE[Opcode(row.opcode)]
+    return binder(state, row, word, address)
+
+
+def _illegal() -> int:
+    raise ProcessorFault(FaultCause.ILLEGAL_INSTRUCTION)
+
+
+def _halt(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    def operation() -> int:
+        raise Halt
+
+    return operation
+
+
+def _wait(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    following = address + 1
+    return lambda: following
+
+
+def _evaluation(state: ProcessorState, op: ScalarOp) -> Callable[[int, int], int]:
+    """What ``op`` makes of two registers, or its fault."""
+    width = state.register_width
+    if width == REGISTER_WIDTH:
+        return op.evaluate
+
+    def evaluate(b: int, c: int) -> int:
+        result = op.evaluate_narrow(b, c, width)
+        if result is None:
+            raise ProcessorFault(FaultCause.REGISTER_RANGE)
+        return result
+
+    return evaluate
+
+
+def _scalar_registers(
+    state: ProcessorState, row: Instruction, word: int, address: int
+) -> Operation:
+    assert row.scalar is not None
+    registers, following, evaluate = state.registers, address + 1, _evaluation(state, row.scalar)
+    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+
+    def operation() -> int:
+        registers[a] = evaluate(registers[b], registers[c])
+        return following
+
+    return operation
+
+
+def _scalar_constant(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.scalar is not None
+    registers, following, evaluate = state.registers, address + 1, _evaluation(state, row.scalar)
+    a, b, constant = FIELD_A.extract(word), FIELD_B.extract(word), IMM14.extract(word) & _M64
+
+    def operation() -> int:
+        registers[a] = evaluate(registers[b], constant)
+        return following
+
+    return operation
+
+
+def _move(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    registers, following = state.registers, address + 1
+    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+
+    def operation() -> int:
+        registers[a] = registers[b]
+        return following
+
+    return operation
+
+
+def _move_constant(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    registers, following = state.registers, address + 1
+    a, constant = FIELD_A.extract(word), IMM20.extract(word) & _M64
+
+    def operation() -> int:
+        registers[a] = constant
+        return following
+
+    return operation
+
+
+def _branch(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.branch is not None
+    target, following = address + IMM14.extract(word), address + 1
+    if not row.operands[0].is_register:
+        return lambda: target
+    registers, taken = state.registers, row.branch.taken
+    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+    return lambda: target if taken(registers[a], registers[b]) else following
+
+
+def _setting(name: str, low: int, most: Callable[[ProcessorState], int]) -> _Binder:
+    def bind_setting(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+        registers, following, a = state.registers, address + 1, FIELD_A.extract(word)
+        high = most(state)
+
+        def operation() -> int:
+            value = registers[a]
+            if not low <= value <= high:
+                raise ProcessorFault(FaultCause.VECTOR_SETTING)
+            setattr(state, name, value)
+            return following
+
+        return operation
+
+    return bind_setting
+
+
+def _counter(state: ProcessorState, address: int) -> Count | None:
+    """What counts the values that the instruction at ``address`` limits."""
+    counts = state.saturated
+    if counts is None:
+        return None
+
+    def count(values: int) -> None:
+        counts[address] += values
+
+    return count
+
+
+def _matrix_vector(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.width is not None
+    assert row.vertical is not None
+    assert row.reduction is not None
+    registers, following = state.registers, address + 1
+    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+    pad, size = state.scratchpad, len(state.scratchpad)
+    width, element = row.width.bytes, element_type(row.width)
+    function = matrix_vector(row.vertical, row.reduction, row.width, _counter(state, address))
+    reads_vector = row.vertical is not VerticalOp.NOP
+    unaligned = state.unaligned
+
+    def operation() -> int:
+        vl, mr = state.vl, state.mr
+        result, matrix, vector = registers[a], registers[b], registers[c]
+        if (
+            (result | matrix | (vector if reads_vector else 0)) & unaligned
+            or result + mr * width > size
+            or matrix + mr * vl * width > size
+            or (reads_vector and vector + vl * width > size)
+        ):
+            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        values = function(
+            np.frombuffer(pad, element, mr * vl, matrix).reshape(mr, vl),
+            np.frombuffer(pad, element, vl, vector) if reads_vector else None,
+            state.fx,
+        )
+        pad[result : result + mr * width] = values.tobytes()
+        return following
+
+    return operation
+
+
+def _element_wise(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.width is not None
+    assert row.vertical is not None
+    registers, following = state.registers, address + 1
+    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+    pad, size = state.scratchpad, len(state.scratchpad)
+    width, element = row.width.bytes, element_type(row.width)
+    function = element_wise(row.vertical, row.width, _counter(state, address))
+    one_element = row.opcode == Opcode.VECTOR_SCALAR
+    unaligned = state.unaligned
+
+    def operation() -> int:
+        vl = state.vl
+        length = vl * width
+        result, first, second = registers[a], registers[b], registers[c]
+        if (
+            (result | first | second) & unaligned
+            or result + length > size
+            or first + length > size
+            or second + (width if one_element else length) > size
+        ):
+            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        values = function(
+            np.frombuffer(pad, element, vl, first),
+            np.frombuffer(pad, element, 1 if one_element else vl, second),
+            state.fx,
+        )
+        pad[result : result + length] = values.tobytes()
+        return following
+
+    return operation
+
+
+def _logistic(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.width is not None
+    assert row.logistic is not None
+    registers, following = state.registers, address + 1
+    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+    pad, size = state.scratchpad, len(state.scratchpad)
+    width, element, which = row.width.bytes, element_type(row.width), row.logistic
+    unaligned = state.unaligned
+
+    def operation() -> int:
+        length = state.vl * width
+        result, source = registers[a], registers[b]
+        outside = result + length > size or source + length > size
+        if outside or (result | source) & unaligned:
+            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        values = logistic(which, np.frombuffer(pad, element, state.vl, source), state.fx)
+        pad[result : result + length] = values.tobytes()
+        return following
+
+    return operation
+
+
+def _transfer(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.width is not None
+    registers, following = state.registers, address + 1
+    load = row.opcode == Opcode.LD_SRAM
+    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+    pad_register, memory_register = (a, b) if load else (b, a)
+    pad, size = state.scratchpad, len(state.scratchpad)
+    width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
+    unaligned = state.unaligned
+
+    def operation() -> int:
+        near, far, length = registers[pad_register], registers[memory_register], registers[c]
+        length *= width
+        if near + length > size or near & unaligned:
+            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        if far & unaligned:
+            raise ProcessorFault(FaultCause.MISALIGNED)
+        if far + length > memory_bytes:
+            raise ProcessorFault(FaultCause.DRAM_RANGE)
+        if load:
+            pad[near : near + length] = memory.read(far, length)
+        else:
+            memory.write(far, pad[near : near + length])
+        return following
+
+    return operation
+
+
+def _transfer_register(
+    state: ProcessorState, row: Instruction, word: int, address: int
+) -> Operation:
+    assert row.width is not None
+    registers, following = state.registers, address + 1
+    load = row.opcode == Opcode.LD_REG
+    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
+    address_register, data_register = (b, a) if load else (a, b)
+    width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
+    mask, register_width = (1 << row.width.bits) - 1, state.register_width
+
+    def operation() -> int:
+        far = registers[address_register]
+        if far % width:
+            raise ProcessorFault(FaultCause.MISALIGNED)
+        if far + width > memory_bytes:
+            raise ProcessorFault(FaultCause.DRAM_RANGE)
+        if load:
+            value = int.from_bytes(memory.read(far, width), "little", signed=True)
+            if not fits(value, register_width):
+                raise ProcessorFault(FaultCause.REGISTER_RANGE)
+            registers[data_register] = value & _M64
+        else:
+            memory.write(far, (registers[data_register] & mask).to_bytes(width, "little"))
+        return following
+
+    return operation
+
+
+def _scalar(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    constant = row.operands[2].field is IMM14
+    return (_scalar_constant if constant else _scalar_registers)(state, row, word, address)
+
+
+_BY_OPCODE: dict[Opcode, _Binder] = {
+    Opcode.MOV: _move,
+    Opcode.MOV_IMM: _move_constant,
+    Opcode.MATRIX_VECTOR: _matrix_vector,
+    Opcode.VECTOR_VECTOR: _element_wise,
+    Opcode.VECTOR_SCALAR: _element_wise,
+    Opcode.LOGISTIC: _logistic,
+    Opcode.SET_VL: _setting("vl", 1, lambda state: state.max_vl),
+    Opcode.SET_MR: _setting("mr", 1, lambda state: state.max_mr),
+    Opcode.SET_FX: _setting("fx", 0, lambda state: MAX_FX),
+    Opcode.DRAIN: _wait,
+    Opcode.LD_SRAM: _transfer,
+    Opcode.ST_SRAM: _transfer,
+    Opcode.LD_REG: _transfer_register,
+    Opcode.ST_REG: _transfer_register,
+    Opcode.MEMFENCE: _wait,
+    Opcode.HALT: _halt,
+}

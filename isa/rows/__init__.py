@@ -1,0 +1,1 @@
+"""Rows of the instruction table, one module a functional unit."""

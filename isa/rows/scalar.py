@@ -1,0 +1,116 @@
+"""Rows of the instruction table: scalar unit."""
+
+from isa.instruction import Format, Instruction, Opcode, Role, Unit
+from isa.instruction import operands as make_operands
+from isa.operators import BranchOp, ScalarOp
+
+__all__ = ["scalar_rows"]
+
+
+_SCALAR_TEXT = {
+    ScalarOp.ADD: ("Add; wraps at 64 bits", "{b} + {c}"),
+    ScalarOp.SUB: ("Subtract; wraps at 64 bits", "{b} - {c}"),
+    ScalarOp.SLL: ("Shift left", "{b} << ({c} mod 64)"),
+    ScalarOp.SRL: ("Shift right, filling with zeros", "unsigned({b}) >> ({c} mod 64)"),
+    ScalarOp.SRA: ("Shift right, filling with the sign", "signed({b}) >> ({c} mod 64)"),
+    ScalarOp.AND: ("Bitwise and", "{b} & {c}"),
+    ScalarOp.OR: ("Bitwise or", "{b} | {c}"),
+    ScalarOp.XOR: ("Bitwise exclusive or", "{b} ^ {c}"),
+}
+_SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
+
+
+def scalar_rows() -> list[Instruction]:
+    """The rows, in the manual's order."""
+    rows = []
+    for op in ScalarOp:
+        text, expression = _SCALAR_TEXT[op]
+        name = op.name.lower()
+        rows.append(
+            Instruction(
+                key=name,
+                mnemonic=name,
+                opcode=Opcode.ALU_REG + op,
+                format=Format.ABC,
+                operands=make_operands(Format.ABC, Role.DESTINATION, Role.SOURCE, Role.SOURCE),
+                unit=Unit.SCALAR,
+                scalar=op,
+                summary=f"{text}.",
+                semantics="A = " + expression.format(b="B", c="C"),
+            )
+        )
+    for op in ScalarOp:
+        text, expression = _SCALAR_TEXT[op]
+        name = op.name.lower()
+        role = Role.SHIFT if op in _SHIFTS else Role.IMMEDIATE
+        rows.append(
+            Instruction(
+                key=f"{name}.imm",
+                mnemonic=name,
+                opcode=Opcode.ALU_IMM + op,
+                format=Format.AB_IMM,
+                operands=make_operands(Format.AB_IMM, Role.DESTINATION, Role.SOURCE, role),
+                unit=Unit.SCALAR,
+                scalar=op,
+                summary=f"{text}, with a constant (sign-extended to 64 bits).",
+                semantics="A = " + expression.format(b="B", c="imm14"),
+            )
+        )
+    rows.append(
+        Instruction(
+            key="mov",
+            mnemonic="mov",
+            opcode=Opcode.MOV,
+            format=Format.AB,
+            operands=make_operands(Format.AB, Role.DESTINATION, Role.SOURCE),
+            unit=Unit.SCALAR,
+            summary="Copy a register.",
+            semantics="A = B",
+        )
+    )
+    rows.append(
+        Instruction(
+            key="mov.imm",
+            mnemonic="mov.imm",
+            opcode=Opcode.MOV_IMM,
+            format=Format.A_IMM,
+            operands=make_operands(Format.A_IMM, Role.DESTINATION, Role.IMMEDIATE),
+            unit=Unit.SCALAR,
+            summary="Load a constant (sign-extended to 64 bits).",
+            semantics="A = imm20",
+        )
+    )
+    for branch, condition in (
+        (BranchOp.BLT, "signed(A) < signed(B)"),
+        (BranchOp.BGE, "signed(A) >= signed(B)"),
+        (BranchOp.BEQ, "A == B"),
+        (BranchOp.BNE, "A != B"),
+    ):
+        name = branch.name.lower()
+        rows.append(
+            Instruction(
+                key=name,
+                mnemonic=name,
+                opcode=Opcode.BRANCH + branch,
+                format=Format.AB_IMM,
+                operands=make_operands(Format.AB_IMM, Role.SOURCE, Role.SOURCE, Role.TARGET),
+                unit=Unit.SCALAR,
+                branch=branch,
+                summary=f"Branch if {condition}.",
+                semantics=f"if {condition}: pc = pc + imm14",
+            )
+        )
+    rows.append(
+        Instruction(
+            key="jmp",
+            mnemonic="jmp",
+            opcode=Opcode.BRANCH + BranchOp.JMP,
+            format=Format.IMM,
+            operands=make_operands(Format.IMM, Role.TARGET),
+            unit=Unit.SCALAR,
+            branch=BranchOp.JMP,
+            summary="Jump.",
+            semantics="pc = pc + imm14",
+        )
+    )
+    return rows

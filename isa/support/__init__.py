@@ -1,0 +1,1 @@
+"""What all rooms share beside the instruction set: errors, files, processes, pictures."""

@@ -1,0 +1,37 @@
+"""The folder of results that are worth keeping: simulators, synthesis runs, proofs."""
+
+import os
+from pathlib import Path
+
+from .errors import VipError
+
+__all__ = ["FOLDER_VARIABLE", "CacheError", "build_folder"]
+
+#: Environment variable that names the folder.
+FOLDER_VARIABLE = "VIP_BUILD_DIR"
+
+
+class CacheError(VipError):
+    """There is no place for the cache; the message says how to name one."""
+
+
+def build_folder() -> Path:
+    """Folder of everything that is kept between runs, the same from every current folder.
+
+    It is ``VIP_BUILD_DIR`` if that is set, else ``vip`` in ``XDG_CACHE_HOME`` if that is an
+    absolute path, else ``~/.cache/vip``. It need not exist. All that is in it can be made again.
+
+    Raises:
+        CacheError: the user has no home folder.
+    """
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen:
+        return Path(chosen).absolute()
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    # Relative paths there are to be ignored (XDG Base Directory Specification).
+    if os.path.isabs(cache):
+        return Path(cache) / "vip"
+    try:
+        return Path.home() / ".cache" / "vip"
+    except RuntimeError:
+        raise CacheError(f"no home folder for the cache; set {FOLDER_VARIABLE} to one") from None

@@ -1,0 +1,143 @@
+"""AXI4 back end of a vault: its memory is whatever answers on an AXI bus."""
+
+from amaranth.hdl import Const, Elaboratable, Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import AxiBurst
+from hdl.component import Component
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from hdl.ports import MemoryPort
+from hdl.stream_buffer import StreamBuffer
+from memory.controller.counters import INDEX_BITS
+
+from .counters import AxiCounters
+from .layout import AxiConfig, address_beat, write_beat
+from .order import AxiOrder
+from .request import AxiRequest
+from .response import AxiResponse
+
+__all__ = ["AxiBackend"]
+
+#: Normal memory, not cached, whose writes may be acknowledged before they reach their end.
+_CACHE = 0b0011
+#: Data access, secure, unprivileged.
+_PROTECTION = 0b000
+
+
+class AxiBackend(Component):
+    """Performs the requests of a memory port on an AXI4 bus, for a board's HBM channel or DDR.
+
+    Each request becomes one aligned INCR burst within a 32-byte column, with an identifier of its
+    own. ``outstanding`` requests are in flight and may be answered in any order and interleaved.
+    Accesses to one column wait for each other as :class:`memory.axi.order.AxiOrder` says; a request
+    that waits holds up those behind it. An AXI error becomes the response's ``error``.
+
+    One beat of a request and one beat of a response are taken and given a cycle. A request appears
+    on the bus in the cycle after its first beat (a write's data in the cycle after the words of a
+    bus beat are there); a response begins 4 cycles after AXI's last beat of it.
+
+    Parameters:
+        config: see :class:`memory.axi.layout.AxiConfig`.
+
+    Members:
+        port: :class:`hdl.ports.MemoryPort`, in.
+        axi: :class:`hdl.axi.Axi4`, out. ``bready`` and ``rready`` are always 1.
+        counter_index: in; which counter of :class:`memory.axi.counters.AxiCounters` to read.
+        counter_value: out, one cycle after ``counter_index``.
+    """
+
+    def __init__(self, config: AxiConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "port": In(MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)),
+                "axi": Out(config.bus),
+                "counter_index": In(INDEX_BITS),
+                "counter_value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        axi = self.axi
+        request = AxiRequest(config)
+        response = AxiResponse(config)
+        order = AxiOrder(config)
+        m.submodules.request = once(request, platform)
+        m.submodules.response = once(response, platform)
+        counters = AxiCounters(config)
+        m.submodules.order = once(order, platform)
+        m.submodules.counters = once(counters, platform)
+        connect(m, flipped(self.port.request), request.request)
+        connect(m, response.response, flipped(self.port.response))
+        m.d.comb += [
+            order.column.eq(request.column),
+            order.write.eq(request.write),
+            order.take.eq(request.take),
+            request.conflict.eq(order.conflict),
+            request.id_ready.eq(order.id_ready),
+            request.id.eq(order.id),
+            response.take.eq(request.take),
+            response.id.eq(order.id),
+            response.transfer.eq(request.transfer),
+            order.free.eq(response.free),
+            order.free_id.eq(response.free_id),
+        ]
+
+        # Addresses and write data.
+        for channel, source in (("aw", request.write_address), ("ar", request.read_address)):
+            buffer = StreamBuffer(shape=address_beat(config))
+            m.submodules[f"{channel}_buffer"] = once(buffer, platform)
+            connect(m, source, buffer.input)
+            beat = buffer.output.payload
+            m.d.comb += [
+                getattr(axi, f"{channel}valid").eq(buffer.output.valid),
+                buffer.output.ready.eq(getattr(axi, f"{channel}ready")),
+                getattr(axi, f"{channel}id").eq(beat.id),
+                getattr(axi, f"{channel}addr").eq(beat.address),
+                getattr(axi, f"{channel}len").eq(beat.length),
+                getattr(axi, f"{channel}size").eq((config.data_bits // 8 - 1).bit_length()),
+                getattr(axi, f"{channel}burst").eq(Const(AxiBurst.INCR.value, 2)),
+                getattr(axi, f"{channel}cache").eq(_CACHE),
+                getattr(axi, f"{channel}prot").eq(_PROTECTION),
+            ]
+        data = StreamBuffer(shape=write_beat(config))
+        m.submodules.w_buffer = once(data, platform)
+        connect(m, request.write_data, data.input)
+        m.d.comb += [
+            axi.wvalid.eq(data.output.valid),
+            data.output.ready.eq(axi.wready),
+            axi.wdata.eq(data.output.payload.data),
+            axi.wstrb.eq(data.output.payload.strobe),
+            axi.wlast.eq(data.output.payload.last),
+        ]
+
+        # Answers.
+        m.d.comb += [
+            axi.bready.eq(1),
+            axi.rready.eq(1),
+            response.wrote.eq(axi.bvalid),
+            response.wrote_id.eq(axi.bid),
+            response.wrote_resp.eq(axi.bresp),
+            response.beat.eq(axi.rvalid),
+            response.beat_id.eq(axi.rid),
+            response.beat_data.eq(axi.rdata),
+            response.beat_resp.eq(axi.rresp),
+            response.beat_last.eq(axi.rlast),
+            order.wrote.eq(axi.bvalid),
+            order.wrote_id.eq(axi.bid),
+            order.read.eq(axi.rvalid & axi.rlast),
+            order.read_id.eq(axi.rid),
+        ]
+        m.d.comb += [
+            counters.take.eq(request.take),
+            counters.free.eq(response.free),
+            counters.read.eq(order.read),
+            counters.write.eq(order.wrote),
+            counters.busy.eq(axi.rvalid | (axi.wvalid & axi.wready)),
+            counters.index.eq(self.counter_index),
+            self.counter_value.eq(counters.value),
+        ]
+        return m

@@ -1,0 +1,71 @@
+"""Performance counters of an AXI back end."""
+
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.counter_bank import CounterBank
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from memory.controller.counters import INDEX_BITS, VaultCounter
+
+from .layout import AxiConfig
+
+__all__ = ["AxiCounters"]
+
+
+class AxiCounters(Component):
+    """Those counters of :class:`memory.controller.counters.VaultCounter` that mean something
+    without a DRAM of our own: ``CYCLES``; ``READS`` and ``WRITES``, requests that AXI has answered;
+    ``BUS_BUSY``, cycles with a beat of data of either direction; ``OCCUPANCY``, for each cycle the
+    requests that hold an identifier. The others read 0.
+
+    Members:
+        take, free: in; an identifier is taken, given back.
+        read, write: in; AXI has answered the whole of a read, a write; may come together.
+        busy: in; a beat of data moves on the bus.
+        index: in. value: out, the cycle after; :data:`memory.controller.counters.LAG_CYCLES`
+            behind.
+    """
+
+    def __init__(self, config: AxiConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "take": In(1),
+                "free": In(1),
+                "read": In(1),
+                "write": In(1),
+                "busy": In(1),
+                "index": In(INDEX_BITS),
+                "value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        if not self.config.counters:
+            return m
+        most = [0] * (1 << INDEX_BITS)
+        for counter in (
+            VaultCounter.CYCLES,
+            VaultCounter.READS,
+            VaultCounter.WRITES,
+            VaultCounter.BUS_BUSY,
+        ):
+            most[counter] = 1
+        most[VaultCounter.OCCUPANCY] = self.config.outstanding
+        bank = CounterBank(most=tuple(most), kind=self.config.sram)
+        m.submodules.bank = once(bank, platform)
+        held = Signal(range(self.config.outstanding + 1))
+        m.d.sync += held.eq(held + self.take - self.free)
+        steps = {
+            VaultCounter.CYCLES: 1,
+            VaultCounter.READS: self.read,
+            VaultCounter.WRITES: self.write,
+            VaultCounter.BUS_BUSY: self.busy,
+            VaultCounter.OCCUPANCY: held,
+        }
+        m.d.comb += [getattr(bank, f"step_{int(index)}").eq(step) for index, step in steps.items()]
+        m.d.comb += [bank.index.eq(self.index), self.value.eq(bank.value)]
+        return m

@@ -1,0 +1,121 @@
+"""What the parts of the AXI back end share: its parameters and the layouts of its channels."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from amaranth.lib import data
+
+from hdl.axi import Axi4
+from hdl.config import SramKind
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
+from isa.support.checks import Checks
+from memory.errors import MemoryConfigError
+
+__all__ = ["AxiConfig", "address_beat", "transfer_layout", "write_beat"]
+
+
+_CHECK = Checks(MemoryConfigError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxiConfig:
+    """An AXI back end of a vault.
+
+    Attributes:
+        address_bits: byte address width of port and AXI, 8..48.
+        tag_bits: tag width of the port, 1..16.
+        data_bits: width of the AXI data buses: 64, 128 or 256.
+        outstanding: requests in flight, and AXI identifiers used; power of two, 4..64.
+        counters: whether the counters of :mod:`memory.axi.counters` exist (else they read 0).
+        sram: implementation of the memories.
+
+    Raises:
+        MemoryConfigError: a value outside its range.
+    """
+
+    address_bits: int = 28
+    tag_bits: int = 9
+    data_bits: int = 256
+    outstanding: int = 32
+    counters: bool = True
+    sram: SramKind = "behavioural"
+
+    def __post_init__(self) -> None:
+        _CHECK.within("address_bits", self.address_bits, 8, 48)
+        _CHECK.within("tag_bits", self.tag_bits, 1, 16)
+        _CHECK.one_of("data_bits", self.data_bits, (64, 128, 256))
+        _CHECK.one_of("outstanding", self.outstanding, (4, 8, 16, 32, 64))
+        _CHECK.flag("counters", self.counters)
+        _CHECK.one_of("sram", self.sram, get_args(SramKind))
+
+    @property
+    def request_address_bits(self) -> int:
+        """Bits of a byte address on the port."""
+        return self.address_bits
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that addresses reach. Where the memory ends sooner, its bus answers with an
+        error."""
+        return 1 << self.address_bits
+
+    @property
+    def bus(self) -> Axi4:
+        """Signature of the AXI bus."""
+        return Axi4(address_bits=self.address_bits, data_bits=self.data_bits, id_bits=self.id_bits)
+
+    @property
+    def id_bits(self) -> int:
+        """Bits of an AXI identifier."""
+        return (self.outstanding - 1).bit_length()
+
+    @property
+    def lanes(self) -> int:
+        """64-bit words in a beat of the AXI data buses."""
+        return self.data_bits // WORD_BITS
+
+    @property
+    def lane_bits(self) -> int:
+        """Bits of the number of a word within a beat."""
+        return (self.lanes - 1).bit_length()
+
+    @property
+    def beats(self) -> int:
+        """Beats of the longest burst, which moves a column."""
+        return COLUMN_WORDS // self.lanes
+
+    @property
+    def beat_bits(self) -> int:
+        """Bits of the number of a beat within a burst."""
+        return (self.beats - 1).bit_length()
+
+    @property
+    def column_address_bits(self) -> int:
+        """Bits of a column's number."""
+        return self.address_bits - (COLUMN_BYTES - 1).bit_length()
+
+
+def address_beat(config: AxiConfig) -> data.StructLayout:
+    """Write or read address: ``id``, ``address`` (of the first beat of the data bus) and
+    ``length``, beats less one."""
+    return data.StructLayout(
+        {"id": config.id_bits, "address": config.address_bits, "length": config.beat_bits}
+    )
+
+
+def write_beat(config: AxiConfig) -> data.StructLayout:
+    """Beat of write data: ``data``, ``strobe`` and ``last``."""
+    return data.StructLayout({"data": config.data_bits, "strobe": config.data_bits // 8, "last": 1})
+
+
+def transfer_layout(config: AxiConfig) -> data.StructLayout:
+    """What the answer to an identifier is made from: ``tag``, ``write``, ``words`` (less one) and
+    ``lane``, where in the first beat the first word lies."""
+    return data.StructLayout(
+        {
+            "tag": config.tag_bits,
+            "write": 1,
+            "words": (COLUMN_WORDS - 1).bit_length(),
+            "lane": config.lane_bits,
+        }
+    )

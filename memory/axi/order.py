@@ -1,0 +1,84 @@
+"""Which AXI identifiers are free, and which columns have accesses in flight."""
+
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+
+from .layout import AxiConfig
+
+__all__ = ["AxiOrder"]
+
+
+class AxiOrder(Component):
+    """Hands out AXI identifiers and keeps accesses to one column in order.
+
+    AXI promises no order between different identifiers, nor between reads and writes. So a write
+    waits for every earlier access to its column, and a read for every earlier write to it.
+
+    Members:
+        column, write: in; the access that wants to start.
+        conflict: out, in the same cycle; it must wait.
+        id_ready, id: out; a free identifier is there, and which.
+        take: in; the access starts with ``id``.
+        wrote, wrote_id: in; the write with this identifier has been performed.
+        read, read_id: in; the read has been performed.
+        free, free_id: in; nothing needs this identifier any longer.
+    """
+
+    def __init__(self, config: AxiConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "column": In(config.column_address_bits),
+                "write": In(1),
+                "conflict": Out(1),
+                "id_ready": Out(1),
+                "id": Out(config.id_bits),
+                "take": In(1),
+                "wrote": In(1),
+                "wrote_id": In(config.id_bits),
+                "read": In(1),
+                "read_id": In(config.id_bits),
+                "free": In(1),
+                "free_id": In(config.id_bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        conflicts = []
+        for number in range(config.outstanding):
+            pending = Signal(name=f"pending_{number}")
+            column = Signal(config.column_address_bits, name=f"column_{number}")
+            write = Signal(name=f"write_{number}")
+            performed = self.wrote & (self.wrote_id == number)
+            performed |= self.read & (self.read_id == number)
+            with m.If(performed):
+                m.d.sync += pending.eq(0)
+            with m.If(self.take & (self.id == number)):
+                m.d.sync += [pending.eq(1), column.eq(self.column), write.eq(self.write)]
+            conflicts.append(pending & (column == self.column) & (write | self.write))
+        conflict = Signal(config.outstanding)
+        for number, value in enumerate(conflicts):
+            m.d.comb += conflict[number].eq(value)
+        m.d.comb += self.conflict.eq(conflict.any())
+
+        # The next identifier is chosen a cycle ahead.
+        unused = Signal(config.outstanding, init=-1)
+        chosen = Signal(config.id_bits)
+        for number in reversed(range(config.outstanding)):
+            with m.If(unused[number]):
+                m.d.comb += chosen.eq(number)
+        with m.If(self.take):
+            m.d.sync += self.id_ready.eq(0)
+        with m.If(unused.any() & (~self.id_ready | self.take)):
+            m.d.sync += [
+                self.id_ready.eq(1),
+                self.id.eq(chosen),
+                unused.bit_select(chosen, 1).eq(0),
+            ]
+        with m.If(self.free):
+            m.d.sync += unused.bit_select(self.free_id, 1).eq(1)
+        return m

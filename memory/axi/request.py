@@ -1,0 +1,131 @@
+"""Request side of the AXI back end: requests become AXI bursts."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
+
+from .layout import AxiConfig, address_beat, transfer_layout, write_beat
+
+__all__ = ["AxiRequest"]
+
+_WORD_ADDRESS_BITS = (WORD_BITS // 8 - 1).bit_length()
+
+
+class AxiRequest(Component):
+    """Turns requests into address beats and write data beats in the cycle in which they come.
+
+    A request starts when nothing in flight conflicts with it and an identifier is free. One beat a
+    cycle is taken.
+
+    Members:
+        request: stream of :func:`hdl.ports.memory_request`, in.
+        column, write, take: out; conflict, id_ready, id: in; see
+            :class:`memory.axi.order.AxiOrder`.
+        transfer: out; :func:`memory.axi.layout.transfer_layout` for ``id``, valid with ``take``.
+        write_address, read_address: streams of :func:`memory.axi.layout.address_beat`, out.
+        write_data: stream of :func:`memory.axi.layout.write_beat`, out.
+    """
+
+    def __init__(self, config: AxiConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "request": In(
+                    stream.Signature(memory_request(config.address_bits, config.tag_bits))
+                ),
+                "column": Out(config.column_address_bits),
+                "write": Out(1),
+                "conflict": In(1),
+                "id_ready": In(1),
+                "id": In(config.id_bits),
+                "take": Out(1),
+                "transfer": Out(transfer_layout(config)),
+                "write_address": Out(stream.Signature(address_beat(config))),
+                "read_address": Out(stream.Signature(address_beat(config))),
+                "write_data": Out(stream.Signature(write_beat(config))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        request = self.request.payload
+        word = request.address[_WORD_ADDRESS_BITS:]
+        lane = word[: config.lane_bits]
+        beat_address_bits = _WORD_ADDRESS_BITS + config.lane_bits
+
+        # Address.
+        length = Signal(range(config.lanes - 1 + COLUMN_WORDS))
+        m.d.comb += [
+            self.column.eq(request.address[(COLUMN_BYTES - 1).bit_length() :]),
+            self.write.eq(request.write),
+            length.eq(lane + request.words),
+            self.transfer.tag.eq(request.tag),
+            self.transfer.write.eq(request.write),
+            self.transfer.words.eq(request.words),
+            self.transfer.lane.eq(lane),
+        ]
+        for channel in (self.write_address, self.read_address):
+            m.d.comb += [
+                channel.payload.id.eq(self.id),
+                channel.payload.address.eq(
+                    Cat(Const(0, beat_address_bits), request.address[beat_address_bits:])
+                ),
+                channel.payload.length.eq(length >> config.lane_bits),
+            ]
+
+        # Write data: words gather until their beat is complete.
+        data = Signal(config.data_bits)
+        strobe = Signal(config.data_bits // 8)
+        beat: Any = self.write_data.payload
+        m.d.comb += [
+            beat.data.eq(data),
+            beat.strobe.eq(strobe),
+            beat.data.word_select(lane, WORD_BITS).eq(request.data),
+            beat.strobe.word_select(lane, WORD_BITS // 8).eq(request.strobe),
+            beat.last.eq(request.last),
+        ]
+        full = Signal()
+        m.d.comb += full.eq(request.last | (lane == config.lanes - 1))
+
+        # Handshakes. A channel's valid does not depend on its own ready, only on the others'.
+        within = Signal()
+        starts = Signal()
+        data_ready = Signal()
+        m.d.comb += [
+            starts.eq(within | (~self.conflict & self.id_ready)),
+            data_ready.eq(~full | self.write_data.ready),
+            self.read_address.valid.eq(self.request.valid & ~request.write & starts),
+            self.write_address.valid.eq(
+                self.request.valid & request.write & ~within & starts & data_ready
+            ),
+            self.write_data.valid.eq(
+                self.request.valid
+                & request.write
+                & starts
+                & full
+                & (within | self.write_address.ready)
+            ),
+            self.request.ready.eq(
+                starts
+                & Mux(
+                    request.write,
+                    data_ready & (within | self.write_address.ready),
+                    self.read_address.ready,
+                )
+            ),
+        ]
+        moves = Signal()
+        m.d.comb += [
+            moves.eq(self.request.valid & self.request.ready),
+            self.take.eq(moves & ~within),
+        ]
+        with m.If(moves & request.write):
+            m.d.sync += [within.eq(~request.last), data.eq(beat.data)]
+            m.d.sync += strobe.eq(Mux(full, 0, beat.strobe))
+        return m

@@ -1,0 +1,185 @@
+"""Response side of the AXI back end: gathers AXI answers and makes whole responses of them."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import AxiResponse as Answer
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import COLUMN_WORDS, WORD_BITS, memory_response
+from hdl.round_robin import RoundRobin
+from hdl.sram import Sram
+from hdl.stream_buffer import StreamBuffer
+
+from .layout import AxiConfig, transfer_layout
+
+__all__ = ["AxiResponse"]
+
+#: Beats that the output buffer needs for one a cycle through the data memory's read cycle.
+_OUTPUT_WORDS = 3
+
+
+class AxiResponse(Component):
+    """Keeps the data of each read until it is complete, then sends it as one response.
+
+    There is room for everything in flight, so AXI's answers are always taken at once, interleaved
+    or not. Complete transfers are answered round robin, one beat a cycle without gaps; the first
+    beat of a response comes 4 cycles after AXI's last.
+
+    Members:
+        take, id, transfer: in; see :class:`memory.axi.request.AxiRequest`.
+        wrote, wrote_id, wrote_resp: in; a beat of AXI's write response channel.
+        beat, beat_id, beat_data, beat_resp, beat_last: in; a beat of AXI's read data channel.
+        free, free_id: out; the identifier's response is on its way.
+        response: stream of :func:`hdl.ports.memory_response`, out.
+    """
+
+    def __init__(self, config: AxiConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "take": In(1),
+                "id": In(config.id_bits),
+                "transfer": In(transfer_layout(config)),
+                "wrote": In(1),
+                "wrote_id": In(config.id_bits),
+                "wrote_resp": In(Answer),
+                "beat": In(1),
+                "beat_id": In(config.id_bits),
+                "beat_data": In(config.data_bits),
+                "beat_resp": In(Answer),
+                "beat_last": In(1),
+                "free": Out(1),
+                "free_id": Out(config.id_bits),
+                "response": Out(stream.Signature(memory_response(config.tag_bits))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        numbers = range(config.outstanding)
+        layout = transfer_layout(config)
+        transfers = Sram(
+            width=layout.size,
+            depth=config.outstanding,
+            read_ports=1,
+            write_ports=1,
+            kind=config.sram,
+        )
+        words = Sram(
+            width=config.data_bits,
+            depth=config.outstanding * config.beats,
+            read_ports=1,
+            write_ports=1,
+            kind=config.sram,
+        )
+        chooser = RoundRobin(count=config.outstanding)
+        output = StreamBuffer(shape=memory_response(config.tag_bits), depth=_OUTPUT_WORDS)
+        m.submodules.transfers = once(transfers, platform)
+        m.submodules.words = once(words, platform)
+        m.submodules.chooser = once(chooser, platform)
+        m.submodules.output = once(output, platform)
+        connect(m, output.output, flipped(self.response))
+
+        # Arrivals.
+        done = Signal(config.outstanding)
+        error = Signal(config.outstanding)
+        place = Signal(config.beat_bits)
+        read_done = Signal()
+        m.d.comb += read_done.eq(self.beat & self.beat_last)
+        for number in numbers:
+            mine = self.beat & (self.beat_id == number)
+            with m.If(self.take & (self.id == number)):
+                m.d.sync += error[number].eq(0)
+            with m.If(mine & self._failed(self.beat_resp)):
+                m.d.sync += error[number].eq(1)
+            with m.If(self.wrote & (self.wrote_id == number)):
+                m.d.sync += error[number].eq(self._failed(self.wrote_resp))
+            if config.beats > 1:
+                count = Signal(config.beat_bits, name=f"beats_{number}")
+                with m.If(mine):
+                    m.d.sync += count.eq(Mux(self.beat_last, 0, count + 1))
+                with m.If(self.beat_id == number):
+                    m.d.comb += place.eq(count)
+        (transfer_write,), (transfer_read,) = transfers.write, transfers.read
+        (word_write,), (word_read,) = words.write, words.read
+        m.d.comb += [
+            transfer_write.enable.eq(self.take),
+            transfer_write.address.eq(self.id),
+            transfer_write.data.eq(self.transfer),
+            word_write.enable.eq(self.beat),
+            word_write.address.eq(Cat(place, self.beat_id)),
+            word_write.data.eq(self.beat_data),
+        ]
+
+        # First stage: choose a complete transfer and look up what it is.
+        chosen = Signal(config.id_bits)
+        choose = Signal()
+        held = Signal()
+        held_id = Signal(config.id_bits)
+        ends = Signal()
+        for number in numbers:
+            with m.If(chooser.grant[number]):
+                m.d.comb += chosen.eq(number)
+            arrives = self.wrote & (self.wrote_id == number)
+            arrives |= read_done & (self.beat_id == number)
+            with m.If(arrives):
+                m.d.sync += done[number].eq(1)
+            with m.Elif(choose & chooser.grant[number]):
+                m.d.sync += done[number].eq(0)
+        m.d.comb += [
+            chooser.requests.eq(done),
+            choose.eq(done.any() & (~held | ends)),
+            chooser.advance.eq(choose),
+            transfer_read.enable.eq(choose),
+            transfer_read.address.eq(chosen),
+        ]
+        with m.If(choose):
+            m.d.sync += [held.eq(1), held_id.eq(chosen)]
+        with m.Elif(ends):
+            m.d.sync += held.eq(0)
+
+        # Second stage: read its words, one a cycle. Third: they go into the output buffer.
+        transfer: Any = data.View(layout, transfer_read.data)
+        word = Signal(range(COLUMN_WORDS))
+        position = Signal(range(config.lanes - 1 + COLUMN_WORDS))
+        last = Signal()
+        step = Signal()
+        third = Signal()
+        third_lane = Signal(config.lane_bits)
+        beat: Any = output.input.payload
+        third_beat: Any = Signal(data.StructLayout({"tag": config.tag_bits, "last": 1, "error": 1}))
+        m.d.comb += [
+            position.eq(transfer.lane + word),
+            last.eq(transfer.write | (word == transfer.words)),
+            step.eq(held & (output.level + third < _OUTPUT_WORDS)),
+            ends.eq(step & last),
+            word_read.enable.eq(step),
+            word_read.address.eq(Cat((position >> config.lane_bits)[: config.beat_bits], held_id)),
+            self.free.eq(ends),
+            self.free_id.eq(held_id),
+            output.input.valid.eq(third),
+            beat.tag.eq(third_beat.tag),
+            beat.last.eq(third_beat.last),
+            beat.error.eq(third_beat.error),
+            beat.data.eq(word_read.data.word_select(third_lane, WORD_BITS)),
+        ]
+        m.d.sync += third.eq(step)
+        with m.If(step):
+            m.d.sync += [
+                word.eq(Mux(last, 0, word + 1)),
+                third_lane.eq(position[: config.lane_bits]),
+                third_beat.tag.eq(transfer.tag),
+                third_beat.last.eq(last),
+                third_beat.error.eq(error.bit_select(held_id, 1) & last),
+            ]
+        return m
+
+    @staticmethod
+    def _failed(response: Any) -> Any:
+        """Whether ``response`` tells an error."""
+        return (response == Answer.SLVERR) | (response == Answer.DECERR)

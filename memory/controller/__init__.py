@@ -1,0 +1,1 @@
+"""The controller of a vault's DRAM: queue, bank machines, scheduler, refresh, data paths."""

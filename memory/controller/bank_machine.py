@@ -1,0 +1,171 @@
+"""One bank: its queue of requests, its open row, and what it may be told now."""
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import once
+from memory.config import VaultConfig
+from memory.fifo import Fifo
+from memory.timing import POSTPONED_REFRESHES
+
+from .dram_port import DramCommand
+from .starvation import FORCED_DEBT
+from .timer import CountDown
+from .transaction import bank_entry
+
+__all__ = ["BankMachine", "bank_events"]
+
+
+def bank_events() -> data.StructLayout:
+    """What a bank counts, one bit each.
+
+    Members:
+        hit, miss, conflict: a column command whose row was open already; had to be opened; had to
+            be opened after another had been closed for it.
+        refresh_blocked: a request waits while the bank refreshes or is about to.
+    """
+    return data.StructLayout({"hit": 1, "miss": 1, "conflict": 1, "refresh_blocked": 1})
+
+
+class BankMachine(Component):
+    """Serves its requests in order and says each cycle which command could be given now.
+
+    It offers one of: a column command for the request at its head (``column``), or ACT, PRE or
+    REFRESH (``row``). What it offers keeps all the timing rules that bind one bank; those across
+    banks come in as ``*_allowed``. A refresh that is due waits until the open row has served the
+    requests at hand, but no longer than until ``FORCED_DEBT`` are due.
+
+    Members:
+        input: stream of :func:`memory.controller.transaction.bank_entry`, in.
+        refresh_due: in; one more refresh is due.
+        read_allowed, write_allowed, activate_allowed: in; what binds all banks lets this command be
+            given now.
+        column: out; a READ or WRITE may be given now.
+        row: out; an ACT, PRE or REFRESH is needed and may be given now.
+        urgent: out; ``row`` belongs to a refresh.
+        waiting: out; there is a request. hit: out; its row is open, and no refresh comes before it.
+        head: out; :func:`memory.controller.transaction.bank_entry`, the request (meaningful if
+            ``waiting``).
+        kind: out; :class:`memory.controller.dram_port.DramCommand` that is offered.
+        grant: in; the command offered is given in this cycle.
+        events: out; :func:`bank_events`.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "input": In(stream.Signature(bank_entry(config))),
+                "refresh_due": In(1),
+                "read_allowed": In(1),
+                "write_allowed": In(1),
+                "activate_allowed": In(1),
+                "column": Out(1),
+                "row": Out(1),
+                "urgent": Out(1),
+                "waiting": Out(1),
+                "hit": Out(1),
+                "head": Out(bank_entry(config)),
+                "kind": Out(DramCommand),
+                "grant": In(1),
+                "events": Out(bank_events()),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        timing = config.timing
+        queue = Fifo(width=bank_entry(config).size, depth=config.command_queue, sram=config.sram)
+        m.submodules.queue = once(queue, platform)
+        head: Any = self.head
+        is_open = Signal()
+        open_row = Signal(config.row_bits)
+        # Time to PRE while a row is open, to ACT or REFRESH while none is.
+        row_timer = CountDown(
+            m, max(timing.tras, timing.write_to_precharge, timing.trp, timing.trfc), "row_timer"
+        )
+        column_timer = CountDown(m, max(timing.trcd, timing.tccd), "column_timer")
+        read_timer = CountDown(m, timing.write_to_read, "read_timer")
+
+        debt = Signal(range(POSTPONED_REFRESHES + 1))
+        refresh = Signal()
+        row_hit = Signal()
+        # The row was opened for the request at the head, which has not had it yet.
+        opened = Signal()
+        usable = opened if config.page_policy == "closed" else is_open
+        m.d.comb += [
+            queue.input.valid.eq(self.input.valid),
+            queue.input.payload.eq(self.input.payload),
+            self.input.ready.eq(queue.input.ready),
+            self.waiting.eq(queue.output.valid),
+            head.eq(queue.output.payload),
+            queue.output.ready.eq(self.grant & self.column),
+            row_hit.eq(self.waiting & is_open & usable & (head.row == open_row)),
+            refresh.eq((debt >= FORCED_DEBT) | ((debt != 0) & ~row_hit)),
+            self.hit.eq(row_hit & ~refresh),
+        ]
+
+        closes = refresh | (self.waiting & ~row_hit)
+        if config.page_policy != "open":
+            closes = closes | ~self.waiting
+        opens = refresh | (self.waiting & self.activate_allowed)
+        allowed = Mux(head.write, self.write_allowed, self.read_allowed & read_timer.done)
+        m.d.comb += [
+            self.column.eq(self.hit & column_timer.done & allowed),
+            self.row.eq(row_timer.done & Mux(is_open, closes, opens)),
+            self.urgent.eq(refresh),
+        ]
+        with m.If(self.hit):
+            m.d.comb += self.kind.eq(Mux(head.write, DramCommand.WRITE, DramCommand.READ))
+        with m.Elif(is_open):
+            m.d.comb += self.kind.eq(DramCommand.PRE)
+        with m.Elif(refresh):
+            m.d.comb += self.kind.eq(DramCommand.REFRESH)
+        with m.Else():
+            m.d.comb += self.kind.eq(DramCommand.ACT)
+
+        refreshed = Signal()
+        m.d.sync += debt.eq(debt + self.refresh_due - refreshed)
+        displaced = Signal()
+        with m.If(self.grant):
+            with m.Switch(self.kind):
+                with m.Case(DramCommand.ACT):
+                    m.d.sync += [is_open.eq(1), open_row.eq(head.row), opened.eq(1)]
+                    row_timer.wait(timing.tras)
+                    column_timer.wait(timing.trcd)
+                with m.Case(DramCommand.PRE):
+                    m.d.sync += [is_open.eq(0), displaced.eq(self.waiting & usable & ~refresh)]
+                    row_timer.wait(timing.trp)
+                with m.Case(DramCommand.REFRESH):
+                    m.d.comb += refreshed.eq(1)
+                    row_timer.wait(timing.trfc)
+                with m.Case(DramCommand.READ):
+                    m.d.sync += opened.eq(0)
+                    row_timer.wait(timing.trtp)
+                    column_timer.wait(timing.tccd)
+                with m.Case(DramCommand.WRITE):
+                    m.d.sync += opened.eq(0)
+                    row_timer.wait(timing.write_to_precharge)
+                    column_timer.wait(timing.tccd)
+                    read_timer.wait(timing.write_to_read)
+        given = self.grant & self.column
+        m.d.comb += [
+            self.events.hit.eq(given & ~opened),
+            self.events.miss.eq(given & opened & ~displaced),
+            self.events.conflict.eq(given & opened & displaced),
+        ]
+        # A refresh is in the way from the moment that it keeps the head from its commands.
+        refreshing = Signal()
+        with m.If(refreshed):
+            m.d.sync += refreshing.eq(1)
+        with m.Elif(row_timer.done):
+            m.d.sync += refreshing.eq(0)
+        m.d.comb += self.events.refresh_blocked.eq(
+            self.waiting & (refresh | (refreshing & ~row_timer.done))
+        )
+        return m

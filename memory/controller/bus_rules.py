@@ -1,0 +1,102 @@
+"""What binds all banks together: the data bus, and ACT to ACT if it is set."""
+
+from amaranth.hdl import Elaboratable, Module, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from memory.config import VaultConfig
+from memory.timing import BURST_CLOCKS, DramTiming
+
+from .timer import CountDown
+
+__all__ = ["BusRules", "read_to_write", "write_to_read"]
+
+#: ACTs that tFAW counts.
+_WINDOW = 4
+
+
+def read_to_write(timing: DramTiming) -> int:
+    """Clocks from READ to WRITE of any banks, so that their bursts keep apart."""
+    return timing.tcl + BURST_CLOCKS + timing.turn_clocks - timing.tcwl
+
+
+def write_to_read(timing: DramTiming) -> int:
+    """Clocks from WRITE to READ of any banks, so that their bursts keep apart."""
+    return timing.tcwl + BURST_CLOCKS + timing.turn_clocks - timing.tcl
+
+
+class BusRules(Component):
+    """Watches the commands given and says which kinds may be given now, as far as the rules across
+    banks go. Bursts move in the order of their commands.
+
+    Members:
+        read, write, activate: in; this command is given in this cycle.
+        read_allowed, write_allowed, activate_allowed: out; this one may be.
+        turned: out; this burst has another direction than the one before.
+        busy: out; a burst that was given begins or goes on (four cycles from its command).
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "read": In(1),
+                "write": In(1),
+                "activate": In(1),
+                "read_allowed": Out(1),
+                "write_allowed": Out(1),
+                "activate_allowed": Out(1),
+                "turned": Out(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        timing = self.config.timing
+        turn_to_read = max(1, write_to_read(timing))
+        turn_to_write = max(1, read_to_write(timing))
+        reads = CountDown(m, max(BURST_CLOCKS, turn_to_read), "reads")
+        writes = CountDown(m, max(BURST_CLOCKS, turn_to_write), "writes")
+        burst = CountDown(m, BURST_CLOCKS, "burst")
+        writing = Signal()
+        with m.If(self.read):
+            reads.wait(BURST_CLOCKS)
+            writes.wait(turn_to_write)
+            burst.wait(BURST_CLOCKS)
+            m.d.sync += writing.eq(0)
+        with m.Elif(self.write):
+            reads.wait(turn_to_read)
+            writes.wait(BURST_CLOCKS)
+            burst.wait(BURST_CLOCKS)
+            m.d.sync += writing.eq(1)
+        m.d.comb += [
+            self.read_allowed.eq(reads.done),
+            self.write_allowed.eq(writes.done),
+            self.turned.eq((self.read & writing) | (self.write & ~writing)),
+            self.busy.eq(self.read | self.write | ~burst.done),
+        ]
+        self._activates(m, timing)
+        return m
+
+    def _activates(self, m: Module, timing: DramTiming) -> None:
+        allowed: list[Value] = []
+        if timing.trrd > 1:
+            distance = CountDown(m, timing.trrd, "distance")
+            with m.If(self.activate):
+                distance.wait(timing.trrd)
+            allowed.append(distance.done)
+        if timing.tfaw > _WINDOW:
+            # Each of four timers belongs to one of four ACTs in a row.
+            turn = Signal(range(_WINDOW))
+            with m.If(self.activate):
+                m.d.sync += turn.eq(turn + 1)
+            for number in range(_WINDOW):
+                timer = CountDown(m, timing.tfaw, f"window_{number}")
+                with m.If(self.activate & (turn == number)):
+                    timer.wait(timing.tfaw)
+                allowed.append(timer.done | (turn != number))
+        m.d.comb += self.activate_allowed.eq(1)
+        for condition in allowed:
+            with m.If(~condition):
+                m.d.comb += self.activate_allowed.eq(0)

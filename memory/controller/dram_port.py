@@ -1,0 +1,65 @@
+"""The wires between a vault's controller and its DRAM."""
+
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.ports import WORD_BITS
+from memory.config import VaultConfig
+
+__all__ = ["DramCommand", "DramPort"]
+
+
+class DramCommand(enum.Enum, shape=3):
+    """What a command asks of a bank. :class:`memory.timing.DramTiming` says when it may."""
+
+    #: Open ``row`` of a closed bank.
+    ACT = 0
+    #: Read ``column`` of the open row.
+    READ = 1
+    #: Write ``column`` of the open row.
+    WRITE = 2
+    #: Close the open row. Allowed on a closed bank too, where it changes nothing.
+    PRE = 3
+    #: Refresh one bank, which must be closed.
+    REFRESH = 4
+
+
+class DramPort(wiring.Signature):
+    """Commands, at most one a cycle, and the data bus, seen from the controller.
+
+    Nothing waits: every member has its meaning in the cycle in which it is on the port, and all
+    that has to do with time is the controller's business. With a command in cycle t:
+
+    - READ: ``read_data`` holds the column's four words, lowest address first, in cycles
+      t + tCL .. t + tCL + 3.
+    - WRITE: ``write_data`` and ``write_strobe`` hold the four words, lowest address first, in
+      cycles t + tCWL .. t + tCWL + 3; a byte whose strobe is 0 keeps its value. A READ of the same
+      column, at the earliest allowed time after it, returns what was written.
+
+    At other times ``read_data``, ``write_data`` and ``write_strobe`` mean nothing.
+
+    Members:
+        valid: out; there is a command.
+        kind: out; a :class:`DramCommand`.
+        bank: out; the bank that it is for.
+        row: out; meaningful for ACT.
+        column: out; meaningful for READ and WRITE.
+        write_data: out; 64 bits.
+        write_strobe: out; a bit for each byte of ``write_data``.
+        read_data: in; 64 bits.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "valid": Out(1),
+                "kind": Out(DramCommand),
+                "bank": Out(config.bank_bits),
+                "row": Out(config.row_bits),
+                "column": Out(config.column_bits),
+                "write_data": Out(WORD_BITS),
+                "write_strobe": Out(WORD_BITS // 8),
+                "read_data": In(WORD_BITS),
+            }
+        )

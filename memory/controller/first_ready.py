@@ -1,0 +1,98 @@
+"""First-ready, first-come scheduling with reads and writes in groups."""
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+
+from hdl.component import Component
+from memory.config import VaultConfig
+
+from .scheduler import first_stamp, oldest_of, scheduler_members
+from .starvation import GROUP_BURSTS, PATIENCE_CYCLES
+
+__all__ = ["FirstReady"]
+
+
+class FirstReady(Component):
+    """Requests for a row that is open go first, then the oldest.
+
+    To a bank's queue goes the oldest request for the row that the bank was given last, one of the
+    same direction if there is one; if there is none for any bank, the oldest request. Once the
+    oldest of all has waited ``PATIENCE_CYCLES`` as such, no other one goes to its bank.
+
+    To the DRAM goes a command of a refresh before all; then a column command, of the direction of
+    the one before if there is one; then ACT or PRE; of several the one whose request came first.
+    After ``GROUP_BURSTS`` of one direction, the other is served if an open row waits for it.
+
+    No request waits longer than :func:`memory.controller.starvation.starvation_bound`.
+
+    Members: :func:`memory.controller.scheduler.scheduler_members`.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(scheduler_members(config))
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        self._pick(m)
+        self._issue(m)
+        return m
+
+    def _pick(self, m: Module) -> None:
+        older = list(self.older)
+        oldest = oldest_of(m, self.occupied, older, "oldest")
+        patience = Signal(range(PATIENCE_CYCLES + 1))
+        late = Signal()
+        m.d.comb += late.eq(patience == PATIENCE_CYCLES)
+        with m.If((self.pick & oldest).any() | ~self.occupied.any()):
+            m.d.sync += patience.eq(0)
+        with m.Elif(~late):
+            m.d.sync += patience.eq(patience + 1)
+
+        bank = Signal(self.config.bank_bits)
+        for number in range(len(oldest)):
+            with m.If(oldest[number]):
+                m.d.comb += bank.eq(self.banks[number])
+        same_bank = Cat(entry == bank for entry in self.banks)
+        candidates = Signal.like(self.eligible)
+        preferred = Signal.like(self.eligible)
+        m.d.comb += candidates.eq(
+            self.eligible & (oldest | ~(same_bank & late.replicate(len(oldest))))
+        )
+        hits = candidates & self.row_hit
+        for choice in (candidates, hits, hits & ~self.turn):
+            with m.If(choice.any()):
+                m.d.comb += preferred.eq(choice)
+        m.d.comb += self.pick.eq(oldest_of(m, preferred, older, "picked"))
+
+    def _issue(self, m: Module) -> None:
+        writing = Signal()
+        count = Signal(range(GROUP_BURSTS + 1))
+        same = Signal.like(self.column)
+        m.d.comb += same.eq(Mux(writing, self.write, ~self.write))
+        # The other direction's turn has come, and it lasts until it has had one burst.
+        turn = Signal()
+        m.d.comb += turn.eq((count == GROUP_BURSTS) & (self.hit & ~same).any())
+        classes = (
+            self.row & self.urgent,
+            self.column & same & ~turn.replicate(len(same)),
+            self.column & ~same,
+            self.row,
+        )
+        candidates = Signal.like(self.column)
+        for members in reversed(classes):
+            with m.If(members.any()):
+                m.d.comb += candidates.eq(members)
+        m.d.comb += self.issue.eq(first_stamp(m, candidates, list(self.stamps), "issued"))
+
+        column = Signal()
+        turned = Signal()
+        m.d.comb += [
+            column.eq((self.issue & self.column).any()),
+            turned.eq((self.issue & ~same).any()),
+        ]
+        with m.If(column):
+            m.d.sync += writing.eq(writing ^ turned)
+            with m.If(turned):
+                m.d.sync += count.eq(1)
+            with m.Elif(count != GROUP_BURSTS):
+                m.d.sync += count.eq(count + 1)

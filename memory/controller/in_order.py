@@ -1,0 +1,39 @@
+"""First-come scheduling: the simplest policy, to compare others with."""
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
+
+from hdl.component import Component
+from memory.config import VaultConfig
+
+from .scheduler import first_stamp, oldest_of, scheduler_members
+
+__all__ = ["InOrder"]
+
+
+class InOrder(Component):
+    """Column commands are given in the order in which the requests came; rows may be opened ahead.
+
+    Only the oldest request goes to a bank's queue. To the DRAM goes the column command of the first
+    request of all, if it may; else a command of a refresh; else the first ACT or PRE.
+
+    Members: :func:`memory.controller.scheduler.scheduler_members`.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(scheduler_members(config))
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        oldest = oldest_of(m, self.occupied, list(self.older), "oldest")
+        first = first_stamp(m, self.waiting, list(self.stamps), "first")
+        rows = Signal.like(self.row)
+        refreshes = Signal.like(self.row)
+        m.d.comb += [
+            self.pick.eq(oldest & self.eligible),
+            refreshes.eq(self.row & self.urgent),
+            rows.eq(Mux(refreshes.any(), refreshes, self.row)),
+        ]
+        row = first_stamp(m, rows, list(self.stamps), "first_row")
+        m.d.comb += self.issue.eq(Mux((first & self.column).any(), first, row))
+        return m

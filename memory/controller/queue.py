@@ -1,0 +1,152 @@
+"""Requests that wait for a place in the queue of their bank."""
+
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from memory.config import VaultConfig
+
+from .transaction import transaction
+
+__all__ = ["TransactionQueue"]
+
+
+def _index(one_hot: Value, bits: int) -> Value:
+    """Number of the one bit that is set."""
+    count = len(one_hot)
+    masks = [sum(1 << n for n in range(count) if n >> bit & 1) for bit in range(bits)]
+    return Cat((one_hot & mask).any() for mask in masks)
+
+
+class TransactionQueue(Component):
+    """Up to ``transaction_queue`` requests, of which a scheduler picks one a cycle.
+
+    A request can be picked in the cycle after it came. Requests for one column leave in the order
+    in which they came, whatever the scheduler picks: later ones are not offered before.
+
+    Members:
+        input: stream of :func:`memory.controller.transaction.transaction`, in.
+        room: in; a bit for each bank whose queue has room.
+        eligible: out; a bit for each entry that may be picked in this cycle.
+        row_hit: out; a bit for each entry for the row to which the last request that its bank was
+            given belongs.
+        turn: out; a bit for each entry of another direction (reading, writing) than that request.
+        occupied: out; a bit for each entry that holds a request.
+        older: out; for each entry the entries that hold older requests (and bits of free ones).
+        banks: out; for each entry the bank of its request.
+        pick: in; the entry picked (one bit, of those in ``eligible``), or 0.
+        picked: out; the request picked, meaningful while ``pick`` is not 0.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        size = config.transaction_queue
+        super().__init__(
+            {
+                "input": In(stream.Signature(transaction(config))),
+                "room": In(config.banks),
+                "eligible": Out(size),
+                "row_hit": Out(size),
+                "turn": Out(size),
+                "occupied": Out(size),
+                "older": Out(size).array(size),
+                "banks": Out(config.bank_bits).array(size),
+                "pick": In(size),
+                "picked": Out(transaction(config)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        size = config.transaction_queue
+        layout = transaction(config)
+        new: Any = self.input.payload
+        picked: Any = self.picked
+        entries: list[Any] = [Signal(layout, name=f"entry_{number}") for number in range(size)]
+        bits = (size - 1).bit_length()
+
+        push = Signal()
+        target = Signal(size)
+        left = Signal(size)
+        free = Signal(size)
+        m.d.comb += [
+            free.eq(~self.occupied),
+            self.input.ready.eq(free.any()),
+            push.eq(self.input.valid & self.input.ready),
+            target.eq(Mux(push, free & -free, 0)),
+            left.eq(self.occupied & ~self.pick),
+            picked.eq(
+                reduce(
+                    or_, (Mux(self.pick[n], entry.as_value(), 0) for n, entry in enumerate(entries))
+                )
+            ),
+        ]
+        m.d.sync += self.occupied.eq(left | target)
+        for number, entry in enumerate(entries):
+            m.d.comb += self.banks[number].eq(entry.bank)
+            with m.If(target[number]):
+                m.d.sync += [entry.eq(new), self.older[number].eq(left)]
+            with m.Else():
+                m.d.sync += self.older[number].eq(self.older[number] & ~target)
+
+        # Requests for one column form a chain: each waits for the one before it.
+        chained = Signal(size)
+        newest = Signal(size)
+        before = Signal(size)
+        gone = Signal(bits)
+        new_place = Cat(new.bank, new.entry.row, new.entry.column)
+        m.d.comb += [
+            before.eq(
+                Cat(
+                    Cat(entry.bank, entry.entry.row, entry.entry.column) == new_place
+                    for entry in entries
+                )
+                & self.occupied
+                & newest
+            ),
+            gone.eq(_index(self.pick, bits)),
+        ]
+        freed = []
+        for number in range(size):
+            previous = Signal(bits, name=f"previous_{number}")
+            freed.append(self.pick.any() & (previous == gone))
+            with m.If(target[number]):
+                m.d.sync += previous.eq(_index(before, bits))
+        waits = (before & ~self.pick).any()
+        m.d.sync += [
+            chained.eq((target & waits.replicate(size)) | (chained & ~Cat(freed) & ~target)),
+            newest.eq((newest & ~Mux(push, before, 0)) | target),
+        ]
+
+        # The row and the direction of the last request that each bank was given.
+        rows = Array(Signal(config.row_bits, name=f"row_{bank}") for bank in range(config.banks))
+        writes = Signal(config.banks)
+        given = Signal()
+        row = Signal(config.row_bits)
+        write = Signal()
+        m.d.comb += [
+            given.eq(self.pick.any()),
+            row.eq(rows[new.bank]),
+            write.eq(writes.bit_select(new.bank, 1)),
+        ]
+        with m.If(given):
+            m.d.sync += rows[picked.bank].eq(picked.entry.row)
+            m.d.sync += writes.bit_select(picked.bank, 1).eq(picked.entry.write)
+        with m.If(given & (picked.bank == new.bank)):
+            m.d.comb += [row.eq(picked.entry.row), write.eq(picked.entry.write)]
+        for number, entry in enumerate(entries):
+            with m.If(target[number]):
+                m.d.sync += self.row_hit[number].eq(new.entry.row == row)
+                m.d.sync += self.turn[number].eq(new.entry.write != write)
+            with m.Elif(given & (entry.bank == picked.bank)):
+                m.d.sync += self.row_hit[number].eq(entry.entry.row == picked.entry.row)
+                m.d.sync += self.turn[number].eq(entry.entry.write != picked.entry.write)
+        roomy = Cat(self.room.bit_select(entry.bank, 1) for entry in entries)
+        m.d.comb += self.eligible.eq(self.occupied & ~chained & roomy)
+        return m

@@ -1,0 +1,107 @@
+"""From READ to the words of a response."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Signal
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import COLUMN_WORDS, WORD_BITS
+from memory.config import VaultConfig
+from memory.fifo import Fifo
+from memory.timing import BURST_CLOCKS
+
+from .transaction import word_range
+
+__all__ = ["ReadPath", "read_beat"]
+
+#: Clocks, beside tCL, for which a read holds its place in the buffer while nothing makes it wait.
+_OVERHEAD = 4 * BURST_CLOCKS
+
+
+def read_beat(config: VaultConfig) -> data.StructLayout:
+    """A word read: ``tag``, ``data``, ``last`` of its response."""
+    return data.StructLayout({"tag": config.tag_bits, "data": WORD_BITS, "last": 1})
+
+
+def _columns(config: VaultConfig) -> int:
+    """Columns in the buffer: twice what full bandwidth needs, so that it takes some waiting."""
+    needed = -(-(config.timing.tcl + _OVERHEAD) // BURST_CLOCKS)
+    return 1 << (2 * needed - 1).bit_length()
+
+
+class ReadPath(Component):
+    """Follows reads to their data, keeps the words asked for, and gives them in order.
+
+    A READ is on the DRAM's port in the cycle after it was given. A place for a whole column is kept
+    for every one, so that data never waits.
+
+    Members:
+        room: out; a READ may be given in this cycle.
+        given, tag, words: in; one is given; its request's tag and :func:`word_range`.
+        read_data: in; the DRAM's.
+        output: stream of :func:`read_beat`, out. The words of a response follow each other.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "room": Out(1),
+                "given": In(1),
+                "tag": In(config.tag_bits),
+                "words": In(word_range()),
+                "read_data": In(WORD_BITS),
+                "output": Out(stream.Signature(read_beat(config))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        columns = _columns(config)
+        reads = data.StructLayout({"tag": config.tag_bits, "words": word_range()})
+        pending = Fifo(width=reads.size, depth=columns, sram=config.sram)
+        beats = Fifo(width=read_beat(config).size, depth=columns * COLUMN_WORDS, sram=config.sram)
+        m.submodules.pending = once(pending, platform)
+        m.submodules.beats = once(beats, platform)
+        current: Any = Signal(reads)
+        m.d.comb += [
+            pending.input.valid.eq(self.given),
+            pending.input.payload.eq(Cat(self.tag, self.words)),
+            current.eq(pending.output.payload),
+        ]
+
+        # Bit n: a READ was given n + 1 cycles ago.
+        line = Signal(config.timing.tcl + 1)
+        word = Signal(range(COLUMN_WORDS))
+        arriving = Signal()
+        m.d.sync += line.eq(Cat(self.given, line)[: len(line)])
+        m.d.comb += arriving.eq(line[-1] | (word != 0))
+        with m.If(arriving):
+            m.d.sync += word.eq(word + 1)
+        wanted = (word >= current.words.first) & (word <= current.words.last)
+        beat: Any = Signal(read_beat(config))
+        m.d.comb += [
+            pending.output.ready.eq(arriving & (word == COLUMN_WORDS - 1)),
+            beat.tag.eq(current.tag),
+            beat.data.eq(self.read_data),
+            beat.last.eq(word == current.words.last),
+            beats.input.valid.eq(arriving & wanted),
+            beats.input.payload.eq(beat),
+        ]
+
+        out: Any = self.output.payload
+        taken = Signal()
+        held = Signal(range(columns + 1))
+        m.d.comb += [
+            self.output.valid.eq(beats.output.valid),
+            out.eq(beats.output.payload),
+            beats.output.ready.eq(self.output.ready),
+            taken.eq(self.output.valid & self.output.ready & out.last),
+            self.room.eq(held != columns),
+        ]
+        m.d.sync += held.eq(held + self.given - taken)
+        return m

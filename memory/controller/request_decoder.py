@@ -1,0 +1,144 @@
+"""Entry of the controller: makes transactions of the beats of requests."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
+from hdl.sram import SramWritePort
+from memory.address_map import slice_address
+from memory.config import VaultConfig
+
+from .transaction import ARRIVAL_BITS, slot_bits, transaction
+
+__all__ = ["STORE_WIDTH", "Intake", "store_address_bits"]
+
+#: Bits of a word in the store of write data: the word and its strobes.
+STORE_WIDTH = WORD_BITS + WORD_BITS // 8
+
+_WORD_LOW = (WORD_BITS // 8 - 1).bit_length()
+_WORD_HIGH = (COLUMN_BYTES - 1).bit_length()
+
+
+def store_address_bits(config: VaultConfig) -> int:
+    """Bits of an address of the store of write data: write slot, then word of the column."""
+    return slot_bits(config) + (COLUMN_WORDS - 1).bit_length()
+
+
+class Intake(Component):
+    """Takes a beat a cycle. A read becomes a transaction in the cycle of its beat, a write in that
+    of its last; the words of a write go to a slot of the store as they come.
+
+    Members:
+        request: stream of :func:`hdl.ports.memory_request`, in.
+        transaction: stream of :func:`memory.controller.transaction.transaction`, out, in order.
+        store: write port of the store of write data, out; words are data, then strobes.
+        freed, freed_slot: in; a write slot may be used again.
+        arrival: in; the time, to be kept with a request that comes in this cycle.
+        rejected: stream of tags, out: requests outside the memory, to be answered with an error.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "request": In(
+                    stream.Signature(memory_request(config.request_address_bits, config.tag_bits))
+                ),
+                "transaction": Out(stream.Signature(transaction(config))),
+                "store": Out(SramWritePort(STORE_WIDTH, store_address_bits(config))),
+                "freed": In(1),
+                "freed_slot": In(slot_bits(config)),
+                "arrival": In(ARRIVAL_BITS),
+                "rejected": Out(stream.Signature(config.tag_bits)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        request = self.request.payload
+        outside = Signal()
+        if config.request_address_bits > config.address_bits:
+            m.d.comb += outside.eq(request.address[config.address_bits :].any())
+
+        slot, slot_valid, slot_taken = self._slots(m)
+        word = request.address[_WORD_LOW:_WORD_HIGH]
+        inside_write = Signal()
+        opened = Signal.like(word)
+        first = Signal.like(word)
+        accepted = Signal()
+        ends = Signal()
+        m.d.comb += [
+            first.eq(Mux(inside_write, opened, word)),
+            ends.eq(self.request.valid & request.last & (~request.write | slot_valid)),
+            self.transaction.valid.eq(ends & ~outside),
+            self.rejected.valid.eq(ends & outside),
+            self.rejected.payload.eq(request.tag),
+            self.request.ready.eq(
+                Mux(
+                    request.last,
+                    Mux(outside, self.rejected.ready, self.transaction.ready)
+                    & (~request.write | slot_valid),
+                    slot_valid,
+                )
+            ),
+            accepted.eq(self.request.valid & self.request.ready),
+            slot_taken.eq(accepted & request.write & request.last & ~outside),
+            self.store.enable.eq(accepted & request.write),
+            self.store.address.eq(Cat(word, slot)),
+            self.store.data.eq(Cat(request.data, request.strobe)),
+        ]
+        with m.If(accepted):
+            m.d.sync += inside_write.eq(~request.last)
+        with m.If(accepted & ~inside_write):
+            m.d.sync += opened.eq(word)
+
+        place = slice_address(config, request.address)
+        made: Any = self.transaction.payload
+        entry = made.entry
+        m.d.comb += [
+            made.bank.eq(place.bank),
+            entry.row.eq(place.row),
+            entry.column.eq(place.column),
+            entry.write.eq(request.write),
+            entry.tag.eq(request.tag),
+            entry.words.first.eq(first),
+            entry.words.last.eq(Mux(request.write, word, word + request.words)),
+            entry.slot.eq(slot),
+            entry.arrival.eq(self.arrival),
+        ]
+        stamp = Signal.like(entry.stamp)
+        m.d.comb += entry.stamp.eq(stamp)
+        with m.If(self.transaction.valid & self.transaction.ready):
+            m.d.sync += stamp.eq(stamp + 1)
+        return m
+
+    def _slots(self, m: Module) -> tuple[Value, Value, Signal]:
+        """The write slot in hand, whether there is one, and the signal by which it is taken."""
+        count = self.config.write_slots
+        free = Signal(count, init=(1 << count) - 1)
+        slot = Signal(slot_bits(self.config))
+        slot_valid = Signal()
+        taken = Signal()
+        lowest = Signal(count)
+        found = Signal.like(slot)
+        draw = Signal()
+        given = Signal(count)
+        m.d.comb += [
+            lowest.eq(free & -free),
+            draw.eq((~slot_valid | taken) & free.any()),
+            given.eq(self.freed << self.freed_slot),
+        ]
+        for bit in range(len(slot)):
+            mask = sum(1 << number for number in range(count) if number >> bit & 1)
+            m.d.comb += found[bit].eq((lowest & mask).any())
+        m.d.sync += free.eq((free & ~Mux(draw, lowest, 0)) | given)
+        with m.If(draw):
+            m.d.sync += [slot.eq(found), slot_valid.eq(1)]
+        with m.Elif(taken):
+            m.d.sync += slot_valid.eq(0)
+        return slot, slot_valid, taken

@@ -1,0 +1,100 @@
+"""From WRITE to the words on the data bus."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import COLUMN_WORDS, WORD_BITS
+from hdl.sram import Sram, SramWritePort
+from memory.config import VaultConfig
+from memory.fifo import Fifo
+from memory.timing import BURST_CLOCKS
+
+from .request_decoder import STORE_WIDTH, store_address_bits
+from .transaction import slot_bits, word_range
+
+__all__ = ["WritePath"]
+
+
+class WritePath(Component):
+    """Holds the words of writes until the DRAM wants them. Words that a write does not have are
+    sent with no strobe set.
+
+    A WRITE is on the DRAM's port in the cycle after it was given.
+
+    Members:
+        store: write port of the store, in (:class:`memory.controller.request_decoder.Intake`).
+        given, slot, words: in; a WRITE is given; its write slot and :func:`word_range`.
+        write_data, write_strobe: out; the DRAM's.
+        freed, freed_slot: out; all words of this slot have been sent.
+    """
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "store": In(SramWritePort(STORE_WIDTH, store_address_bits(config))),
+                "given": In(1),
+                "slot": In(slot_bits(config)),
+                "words": In(word_range()),
+                "write_data": Out(WORD_BITS),
+                "write_strobe": Out(WORD_BITS // 8),
+                "freed": Out(1),
+                "freed_slot": Out(slot_bits(config)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        store = Sram(
+            width=STORE_WIDTH,
+            depth=config.write_slots * COLUMN_WORDS,
+            read_ports=1,
+            write_ports=1,
+            kind=config.sram,
+        )
+        m.submodules.store = once(store, platform)
+        (read,) = store.read
+        (write,) = store.write
+        writes = data.StructLayout({"slot": slot_bits(config), "words": word_range()})
+        # WRITEs under way at once, and one that is being sent.
+        depth = config.timing.tcwl // BURST_CLOCKS + 2
+        pending = Fifo(width=writes.size, depth=1 << (depth - 1).bit_length(), sram=config.sram)
+        m.submodules.pending = once(pending, platform)
+        current: Any = Signal(writes)
+        m.d.comb += [
+            write.enable.eq(self.store.enable),
+            write.address.eq(self.store.address),
+            write.data.eq(self.store.data),
+            pending.input.valid.eq(self.given),
+            pending.input.payload.eq(Cat(self.slot, self.words)),
+            current.eq(pending.output.payload),
+        ]
+
+        # Bit n: a WRITE was given n + 1 cycles ago. The store answers a cycle later.
+        line = Signal(config.timing.tcwl)
+        word = Signal(range(COLUMN_WORDS))
+        reading = Signal()
+        wanted = Signal()
+        m.d.sync += [
+            line.eq(Cat(self.given, line)[: len(line)]),
+            wanted.eq((word >= current.words.first) & (word <= current.words.last)),
+        ]
+        m.d.comb += reading.eq(line[-1] | (word != 0))
+        with m.If(reading):
+            m.d.sync += word.eq(word + 1)
+        m.d.comb += [
+            read.enable.eq(reading),
+            read.address.eq(Cat(word, current.slot)),
+            pending.output.ready.eq(reading & (word == COLUMN_WORDS - 1)),
+            self.freed.eq(pending.output.ready),
+            self.freed_slot.eq(current.slot),
+            self.write_data.eq(read.data[:WORD_BITS]),
+            self.write_strobe.eq(Mux(wanted, read.data[WORD_BITS:], 0)),
+        ]
+        return m

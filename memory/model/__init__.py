@@ -1,0 +1,1 @@
+"""The C++ model of a vault's DRAM devices."""

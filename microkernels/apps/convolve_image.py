@@ -1,0 +1,213 @@
+"""Convolution of an image with a small filter of whole numbers, on one processing engine.
+
+``out[y, x] = round(sum over i, j of image[y + i, x + j] * filter[i, j] >> shift)`` where the filter
+lies wholly inside the image. Elements have 16 bits; the products, and the sum after each of them,
+row by row, saturate.
+
+A vector instruction takes a whole row of a strip (:mod:`microkernels.apps.row_window`), shifted as
+the filter wants it, which costs nothing as vectors begin at any byte. The program is made for the
+filter: zeros take no time, ones no multiplication.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from isa.assembly.assembler import assemble
+from isa.program import Program
+from isa.support.checks import shown
+from isa.table import Width
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    ELEMENT_BYTES,
+    Elements,
+    add,
+    check_elements,
+    multiply,
+    subtract,
+)
+from microkernels.common.saturation import with_saturation
+from microkernels.nn.job import NnJob
+
+from .array_job import array_job, check_range
+from .row_window import RowWindow, WindowShape
+
+__all__ = ["ImageFilter", "convolve_image", "convolve_image_job", "convolve_image_source"]
+
+_MOST_TAPS = 7
+_MOST_TAP = 127
+_MOST_SHIFT = 15
+
+
+@dataclass(frozen=True)
+class ImageFilter:
+    """A filter of whole numbers.
+
+    Attributes:
+        taps: down x across numbers from -127 to 127, 1 to 7 each way, not all 0.
+        shift: bits by which sums are shifted right, with rounding; 0..15.
+
+    Raises:
+        KernelError: a value outside its range, or rows of different length.
+    """
+
+    taps: tuple[tuple[int, ...], ...]
+    shift: int = 0
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        rows: object = self.taps
+        if not isinstance(rows, tuple) or not all(isinstance(row, tuple) for row in rows):
+            raise KernelError(f"taps must be a tuple of rows, which are tuples, not {shown(rows)}")
+        check_range("rows of the filter", len(self.taps), 1, _MOST_TAPS)
+        check_range("columns of the filter", self.across, 1, _MOST_TAPS)
+        if len({len(row) for row in self.taps}) != 1:
+            raise KernelError("the filter's rows must be equally long")
+        for tap in (tap for row in self.taps for tap in row):
+            check_range("a tap", tap, -_MOST_TAP, _MOST_TAP)
+        if not self.terms:
+            raise KernelError("the filter's taps must not all be 0")
+        check_range("shift", self.shift, 0, _MOST_SHIFT)
+
+    @property
+    def down(self) -> int:
+        """Rows."""
+        return len(self.taps)
+
+    @property
+    def across(self) -> int:
+        """Columns."""
+        return len(self.taps[0])
+
+    @property
+    def terms(self) -> tuple[tuple[int, int, int], ...]:
+        """Row, column and tap of all that are not 0, in the order of the sum."""
+        return tuple(
+            (y, x, tap) for y, row in enumerate(self.taps) for x, tap in enumerate(row) if tap
+        )
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """Numbers that the program multiplies with: 1, and the taps that it neither adds nor
+        subtracts as they are."""
+        first = self.terms[0][2]
+        return (1, *sorted({tap for _, _, tap in self.terms} - {1, -1} | ({first} - {1})))
+
+    def shape(self, image: tuple[int, ...]) -> WindowShape:
+        """The windows over an image of this shape.
+
+        Raises:
+            KernelError: no image, or one smaller than the filter or too large.
+        """
+        if len(image) != 2:
+            raise KernelError(f"an image has two dimensions, not {len(image)}")
+        return WindowShape(height=image[0], width=image[1], down=self.down, across=self.across)
+
+
+def convolve_image(kernel: ImageFilter, image: Elements) -> Elements:
+    """Golden model, bit-exact.
+
+    Raises:
+        KernelError: no image, one smaller than the filter, or values beyond 16 bits.
+    """
+    shape = kernel.shape(image.shape)
+    height, width = shape.out_height, shape.out_width
+    image = check_elements("image", image, image.shape)
+    total = np.zeros((height, width), ELEMENT)
+    for y, x, tap in kernel.terms:
+        part = image[y : y + height, x : x + width]
+        product = multiply(part, np.array(tap), 0)
+        total = subtract(total, part) if tap == -1 else add(total, product)
+    return multiply(total, np.array(1), kernel.shift)
+
+
+def convolve_image_source(kernel: ImageFilter, height: int, width: int) -> str:
+    """Assembly of the convolution of an image of this size.
+
+    Raises:
+        KernelError: an image smaller than the filter, or larger than 4096 x 4096.
+    """
+    return _ConvolveImage(kernel, kernel.shape((height, width))).text()
+
+
+@lru_cache(maxsize=64)
+def _program(kernel: ImageFilter, height: int, width: int) -> Program:
+    name = f"convolve_image_{height}x{width}_{kernel.down}x{kernel.across}.s"
+    return assemble(convolve_image_source(kernel, height, width), name=name)
+
+
+class _ConvolveImage:
+    """Code that makes a row of the result."""
+
+    def __init__(self, kernel: ImageFilter, shape: WindowShape) -> None:
+        self.kernel = kernel
+        factors = (len(kernel.factors), f"factors: {', '.join(map(str, kernel.factors))}")
+        self.rows = RowWindow(
+            (
+                f"Convolution of an image of {shape.height} x {shape.width} with a filter of "
+                f"{shape.down} x {shape.across}.",
+                __name__,
+            ),
+            shape,
+            Width.W16,
+            factors,
+            buffers=1,
+        )
+        (self.product,) = self.rows.buffers
+        w = self.rows.writer
+        self.views = (w.register("view", "row as a tap sees it"), w.register("other", "likewise"))
+        self.factor = w.register("factor", "factor of the tap; value for a setting")
+
+    def text(self) -> str:
+        """The whole program."""
+        return self.rows.text(self._sum)
+
+    def _sum(self) -> None:
+        w, kernel, made = self.rows.writer, self.kernel, self.rows.made
+        self.rows.take(self.rows.outputs, self.rows.strip)
+        if kernel.shift and len(kernel.factors) > 1:
+            w.op("set.fx", w.zero)
+        total = ""
+        for number, (y, x, tap) in enumerate(kernel.terms):
+            view = self.rows.shifted(self.views[number % 2], self.rows.rows[y], x)
+            if not total:
+                total = view if tap == 1 else self._multiply(made, view, tap)
+            elif tap in (1, -1):
+                self.rows.step("v.v.add" if tap == 1 else "v.v.sub", made, total, view)
+                total = made
+            else:
+                product = self._multiply(self.product, view, tap)
+                self.rows.step("v.v.add", made, total, product)
+                total = made
+        if kernel.shift or total != made:
+            w.op("mov", self.factor, kernel.shift)
+            w.op("set.fx", self.factor)
+            self._multiply(made, total, 1)
+
+    def _multiply(self, result: str, view: str, tap: int) -> str:
+        place = self.kernel.factors.index(tap) * ELEMENT_BYTES
+        self.rows.writer.op("mov", self.factor, place)
+        self.rows.step("v.s.mul", result, view, self.factor, note=f"times {tap}")
+        return result
+
+
+@with_saturation
+def convolve_image_job(kernel: ImageFilter, image: Elements) -> NnJob:
+    """The convolution of an image, height x width elements, by ``kernel``.
+
+    Raises:
+        KernelError: as :func:`convolve_image`.
+    """
+    expected = convolve_image(kernel, image)
+    shape = kernel.shape(image.shape)
+    factors, source, target, _ = shape.places(len(kernel.factors), Width.W16)
+    return array_job(
+        "image convolution",
+        _program(kernel, shape.height, shape.width),
+        {factors: np.array(kernel.factors, ELEMENT), source: image.astype(ELEMENT)},
+        target,
+        expected,
+        2 * len(kernel.terms) * expected.size,
+    )

@@ -1,0 +1,264 @@
+"""Small networks for scikit-learn's handwritten digits, trained here, in floating point and on the
+kernels.
+
+Needs scikit-learn, which brings the digits (1,797 of 8 x 8 pixels, values 0 to 16). The networks
+are trained with NumPy, from fixed seeds; nothing is downloaded.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from isa.support.extras import need
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
+from microkernels.nn.pool_shape import PoolShape
+
+__all__ = [
+    "ACTIVATION_FRACTION",
+    "CLASSES",
+    "SIDE",
+    "WEIGHT_FRACTION",
+    "Digits",
+    "Network",
+    "Weights",
+    "batches",
+    "blocks",
+    "convolved",
+    "load_digits",
+    "pooled",
+    "windows",
+]
+
+#: Pixels across and down of a digit, its highest value, and the digits that there are.
+SIDE = 8
+_HIGHEST = 16
+CLASSES = 10
+#: Fraction bits of what goes between layers, and of weights.
+ACTIVATION_FRACTION = 8
+WEIGHT_FRACTION = 12
+#: Digits kept back from training.
+_TEST_DIGITS = 500
+_SPLIT_SEED = 7
+#: Vectors that a fully connected layer takes at a time, and inputs in a chunk of them: fixed, so
+#: that the sums of a digit do not depend on how many there are.
+_BATCH = 16
+_CHUNK = 16
+#: Pooling behind each convolution.
+_WINDOW = 2
+_KERNEL = 3
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Pictures (count x 8 x 8 x 1, 0 to 1) and their digits, for training and for the test."""
+
+    train_images: Elements
+    train_labels: Elements
+    test_images: Elements
+    test_labels: Elements
+
+
+def load_digits() -> Digits:
+    """scikit-learn's digits, split at random, always in the same way.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+    """
+    need("sklearn", "handwritten digits")
+    from sklearn.datasets import load_digits as load  # type: ignore[import-untyped]
+
+    bunch = load()
+    order = np.random.default_rng(_SPLIT_SEED).permutation(len(bunch.target))
+    images = (bunch.images / _HIGHEST).reshape(-1, SIDE, SIDE, 1)[order]
+    labels = bunch.target[order]
+    return Digits(
+        images[_TEST_DIGITS:], labels[_TEST_DIGITS:], images[:_TEST_DIGITS], labels[:_TEST_DIGITS]
+    )
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A layer's parameters as real numbers.
+
+    Attributes:
+        weights: outputs x inputs, or filters x down x across x channels.
+        bias: an element for each output.
+    """
+
+    weights: Elements
+    bias: Elements
+
+
+@dataclass(frozen=True)
+class Network:
+    """Convolutions of 3 x 3 with padding, ReLU and maximum pooling, then fully connected layers
+    with ReLU between them. Without convolutions it is a multi-layer perceptron.
+
+    Attributes:
+        convolutions, connected: the layers, in their order.
+
+    Raises:
+        KernelError: layers that do not fit each other or the digits.
+    """
+
+    convolutions: tuple[Weights, ...] = field(default=())
+    connected: tuple[Weights, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        for name in ("convolutions", "connected"):
+            CHECK.kind(name, getattr(self, name), tuple)
+            for layer in getattr(self, name):
+                CHECK.kind(f"a layer of {name}", layer, Weights)
+        side, channels = SIDE, 1
+        for number, layer in enumerate(self.convolutions):
+            wanted = (len(layer.bias), _KERNEL, _KERNEL, channels)
+            if layer.weights.shape != wanted:
+                raise KernelError(
+                    f"weights of convolution {number} must have the shape {wanted}, not "
+                    f"{layer.weights.shape}"
+                )
+            side, channels = side // _WINDOW, len(layer.bias)
+        length = side * side * channels
+        for number, layer in enumerate(self.connected):
+            wanted_shape = (len(layer.bias), length)
+            if layer.weights.shape != wanted_shape:
+                raise KernelError(
+                    f"weights of fully connected layer {number} must have the shape "
+                    f"{wanted_shape}, not {layer.weights.shape}"
+                )
+            length = len(layer.bias)
+        if length != CLASSES or not self.connected:
+            raise KernelError(f"the last layer must have {CLASSES} outputs, not {length}")
+
+    def scores(self, images: Elements) -> Elements:
+        """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures.
+
+        Raises:
+            KernelError: pictures of another shape, or none.
+        """
+        values = _checked(images)
+        for layer in self.convolutions:
+            values = np.maximum(convolved(values, layer), 0)
+            values = pooled(values)
+        values = values.reshape(len(images), -1)
+        for number, layer in enumerate(self.connected):
+            values = values @ layer.weights.T + layer.bias
+            if number + 1 < len(self.connected):
+                values = np.maximum(values, 0)
+        return values
+
+    def fixed_scores(
+        self, images: Elements, run: Callable[[NnJob], Elements], *, sharers: int = 1
+    ) -> Elements:
+        """Fixed point: count x 10 scores, as the kernels compute them.
+
+        Parameters:
+            images: count x 8 x 8 x 1 real numbers.
+            run: gives the outputs of a job: ``lambda job: job.expected`` for the golden model, or
+                those of a simulated machine.
+            sharers: PEs of the machine.
+
+        Raises:
+            KernelError: pictures of another shape, or none.
+        """
+        values = [to_fixed(image, ACTIVATION_FRACTION) for image in _checked(images)]
+        for layer in self.convolutions:
+            values = [self._convolve(value, layer, run, sharers) for value in values]
+        vectors = np.stack([value.reshape(-1) for value in values])
+        for number, layer in enumerate(self.connected):
+            relu = number + 1 < len(self.connected)
+            parts = [
+                run(_connect(vectors[first : first + _BATCH], layer, relu=relu, sharers=sharers))
+                for first in range(0, len(vectors), _BATCH)
+            ]
+            vectors = np.concatenate(parts)
+        return vectors
+
+    @staticmethod
+    def _convolve(
+        value: Elements, layer: Weights, run: Callable[[NnJob], Elements], sharers: int
+    ) -> Elements:
+        height, width, channels = value.shape
+        shape = ConvShape(
+            width=width,
+            height=height,
+            channels=channels,
+            filters=len(layer.bias),
+            kernel=_KERNEL,
+            padding=_KERNEL // 2,
+        )
+        made = run(
+            conv_job(
+                shape,
+                value,
+                to_fixed(layer.weights, WEIGHT_FRACTION),
+                to_fixed(layer.bias, ACTIVATION_FRACTION),
+                fraction=WEIGHT_FRACTION,
+                sharers=sharers,
+            )
+        )
+        pool = PoolShape(
+            width=width, height=height, channels=shape.filters, window=_WINDOW, stride=_WINDOW
+        )
+        return run(pool_job(pool, made[np.newaxis], sharers=sharers))
+
+
+def _checked(images: Elements) -> Elements:
+    """``images``, made sure to be pictures of digits."""
+    if images.shape != (len(images), SIDE, SIDE, 1) or not len(images):
+        raise KernelError(
+            f"pictures must have the shape (count, {SIDE}, {SIDE}, 1), not {images.shape}"
+        )
+    return images
+
+
+def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> NnJob:
+    batch, inputs = vectors.shape
+    return dense_job(
+        DenseShape(inputs=inputs, outputs=len(layer.bias), batch=batch),
+        vectors,
+        to_fixed(layer.weights, WEIGHT_FRACTION),
+        to_fixed(layer.bias, ACTIVATION_FRACTION),
+        fraction=WEIGHT_FRACTION,
+        relu=relu,
+        chunk=_CHUNK,
+        sharers=sharers,
+    )
+
+
+def windows(images: Elements) -> Elements:
+    """Windows of 3 x 3 pixels: count x height x width x 9 * channels, with zeros around."""
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    views = np.lib.stride_tricks.sliding_window_view(padded, (_KERNEL, _KERNEL), (1, 2))
+    moved = views.transpose(0, 1, 2, 4, 5, 3)
+    return moved.reshape(*images.shape[:3], -1)
+
+
+def convolved(images: Elements, layer: Weights) -> Elements:
+    """The convolution of ``images`` in floating point, before ReLU."""
+    products: Elements = windows(images) @ layer.weights.reshape(len(layer.bias), -1).T
+    return products + layer.bias
+
+
+def blocks(values: Elements) -> Elements:
+    """Blocks of 2 x 2 pixels: count x height / 2 x width / 2 x 4 x channels."""
+    count, height, width, channels = values.shape
+    cut = values.reshape(count, height // 2, 2, width // 2, 2, channels)
+    return cut.transpose(0, 1, 3, 2, 4, 5).reshape(count, height // 2, width // 2, 4, channels)
+
+
+def pooled(values: Elements) -> Elements:
+    """Maxima of blocks of 2 x 2 pixels."""
+    return blocks(values).max(axis=3)
+
+
+def batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Elements]:
+    """Indices of 0..count - 1 in random order, ``size`` at a time."""
+    order = rng.permutation(count)
+    for first in range(0, count, size):
+        yield order[first : first + size]

@@ -1,0 +1,345 @@
+"""Gaussian elimination in fixed point: systems of linear equations on one processing engine.
+
+Elements have 32 bits with :data:`FRACTION` fraction bits; products are rounded, differences
+saturate. A system is ``unknowns`` rows of ``unknowns`` coefficients and the right side. Its rows
+must be such that no exchange of rows is needed and every pivot lies between
+:data:`LEAST_PIVOT` and :data:`MOST_PIVOT`: those of a matrix whose diagonal dominates, scaled to
+about 1.
+
+For each pivot, Newton's iteration finds the reciprocal from a straight line that is within a
+seventh; three steps square that to less than the last place. The pivot's row is multiplied by it,
+and subtracted from each row below as often as the coefficient there says, while the next row's
+product is made. Back substitution is one
+``m.v.mul.add`` for each unknown, of the whole row with the negated unknowns found so far (0 for the
+others) and, at the right side, 1.
+
+The next system is loaded while one is solved.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from isa.assembly.assembler import assemble
+from isa.program import Program
+from isa.table import BY_KEY, Width
+from isa.timing import RANGE_BYTES
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import round_up
+from microkernels.common.fixed_point import Elements
+from microkernels.common.saturation import clip, with_saturation
+from microkernels.common.spacing import Spacing, Span
+from microkernels.common.writer import KernelWriter
+from microkernels.nn.conv_plan import DEFAULT_SCRATCHPAD
+from microkernels.nn.job import NnJob
+
+from .array_job import addresses, array_job, check_array, check_range
+
+__all__ = [
+    "FRACTION",
+    "LEAST_PIVOT",
+    "MOST_PIVOT",
+    "GaussShape",
+    "gauss_job",
+    "gauss_source",
+    "solve",
+]
+
+#: Fraction bits of all numbers.
+FRACTION = 20
+#: Range of pivots.
+LEAST_PIVOT, MOST_PIVOT = 0.5, 1.5
+_NUMBER = np.dtype("<i4")
+_BYTES = _NUMBER.itemsize
+_ONE = 1 << FRACTION
+_STEPS = 3
+#: The line ``_LINE[0] - _LINE[1] * pivot``, whose product with a pivot is 1 within 1/7, and 2.
+_LINE = (round(16 / 7 * _ONE), round(8 / 7 * _ONE))
+_CONSTANTS = np.array([*_LINE, 2 * _ONE, 0], _NUMBER)
+_MOST_UNKNOWNS = 20
+_MOST_SYSTEMS = 4096
+_BITS = 8 * _BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussShape:
+    """Sizes of the work.
+
+    Attributes:
+        unknowns: of a system, 1..20. systems: 1..4096.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    unknowns: int
+    systems: int
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        check_range("unknowns", self.unknowns, 1, _MOST_UNKNOWNS)
+        check_range("systems", self.systems, 1, _MOST_SYSTEMS)
+
+    @property
+    def row(self) -> int:
+        """Elements of a row."""
+        return self.unknowns + 1
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Addresses of the constants, of what back substitution begins with, of the systems, of
+        the solutions, and behind them."""
+        elements = (
+            len(_CONSTANTS),
+            self.row,
+            self.systems * self.unknowns * self.row,
+            self.systems * self.unknowns,
+        )
+        return addresses(*(count * _BYTES for count in elements))
+
+
+def _saturated(values: Elements) -> Elements:
+    limit = 1 << (_BITS - 1)
+    return clip(values, -limit, limit - 1)
+
+
+def _times(first: Elements, second: Elements) -> Elements:
+    """Rounded products of 64-bit numbers that are elements."""
+    return _saturated((first * second + (_ONE >> 1)) >> FRACTION)
+
+
+def solve(systems: Elements) -> Elements:
+    """Golden model, bit-exact.
+
+    Parameters:
+        systems: systems x unknowns x (unknowns + 1) elements.
+
+    Returns:
+        systems x unknowns elements.
+
+    Raises:
+        KernelError: another shape, values beyond 32 bits, or a pivot outside its range.
+    """
+    shape = _shape_of(systems)
+    size = (shape.systems, shape.unknowns, shape.row)
+    rows = check_array("systems", systems, size, _NUMBER).astype(np.int64)
+    for k in range(shape.unknowns):
+        pivots = rows[:, k, k]
+        outside = np.flatnonzero((pivots < LEAST_PIVOT * _ONE) | (pivots > MOST_PIVOT * _ONE))
+        if outside.size:
+            number = int(outside[0])
+            raise KernelError(
+                f"pivot {k} of system {number} is {pivots[number] / _ONE:.3f}, not from "
+                f"{LEAST_PIVOT} to {MOST_PIVOT}"
+            )
+        inverse = _saturated(_LINE[0] - _times(pivots, np.array(_LINE[1])))
+        for _ in range(_STEPS):
+            inverse = _times(inverse, _saturated(2 * _ONE - _times(pivots, inverse)))
+        rows[:, k] = _times(rows[:, k], inverse[:, np.newaxis])
+        below = rows[:, k + 1 :]
+        taken = _times(rows[:, k, np.newaxis], below[:, :, k, np.newaxis])
+        rows[:, k + 1 :] = _saturated(below - taken)
+    factors = np.zeros((shape.systems, shape.row), object)
+    factors[:, -1] = _ONE
+    found = np.zeros((shape.systems, shape.unknowns), np.int64)
+    for k in reversed(range(shape.unknowns)):
+        # Sums of products of 64 bits need more.
+        sums = (rows[:, k].astype(object) * factors).sum(axis=1)
+        found[:, k] = _saturated((sums + (_ONE >> 1)) >> FRACTION)
+        factors[:, k] = _saturated(-found[:, k])
+    return found.astype(_NUMBER)
+
+
+def _shape_of(systems: Elements) -> GaussShape:
+    if systems.ndim != 3 or systems.shape[2] != systems.shape[1] + 1:
+        raise KernelError(
+            f"systems must be systems x unknowns x (unknowns + 1), not {systems.shape}"
+        )
+    return GaussShape(systems=systems.shape[0], unknowns=systems.shape[1])
+
+
+@lru_cache(maxsize=64)
+def _program(shape: GaussShape) -> Program:
+    return assemble(gauss_source(shape), name=f"gauss_{shape.systems}x{shape.unknowns}.s")
+
+
+def gauss_source(shape: GaussShape) -> str:
+    """Assembly that solves systems that lie at :attr:`GaussShape.places`."""
+    return _Gauss(shape).text()
+
+
+class _Gauss:
+    """Registers and code of the kernel."""
+
+    def __init__(self, shape: GaussShape) -> None:
+        self.shape = shape
+        self.row_bytes = shape.row * _BYTES
+        self.system_bytes = shape.unknowns * self.row_bytes
+        constants, start, source, target, _ = shape.places
+        values = round_up((len(_CONSTANTS) + 2) * _BYTES, RANGE_BYTES)
+        product = values + round_up(self.row_bytes, RANGE_BYTES)
+        other = product + round_up(self.row_bytes, RANGE_BYTES)
+        found = other + round_up(self.row_bytes, RANGE_BYTES)
+        slot = round_up(self.system_bytes, RANGE_BYTES)
+        first = found + round_up(self.row_bytes, RANGE_BYTES)
+        assert first + 2 * slot <= DEFAULT_SCRATCHPAD
+        self.writer = w = KernelWriter(
+            f"Gaussian elimination: {shape.systems} systems of {shape.unknowns} unknowns.",
+            f"Generated by {__name__}, which explains it.",
+            "",
+            "Scratchpad",
+            f"  {0:>4} the line's two numbers, 2 and 0; a reciprocal, and a product",
+            f"  {values:>4} negated unknowns, and 1",
+            f"  {product:>4} products of two rows",
+            f"  {found:>4} unknowns",
+            f"  {first:>4} two systems",
+            width=Width.W32,
+        )
+        self.one = w.constant("one", 1, "1")
+        self.row = w.constant("row", shape.row, "elements of a row")
+        self.size = w.constant("size", shape.unknowns * shape.row, "elements of a system")
+        self.unknowns = w.constant("unknowns", shape.unknowns, "unknowns of a system")
+        places = [number * _BYTES for number in range(len(_CONSTANTS) + 2)]
+        names = ("slope", "two", "nothing", "inverse", "term")
+        self.slope, self.two, self.nothing, self.inverse, self.term = (
+            w.constant(name, place, "address of a number")
+            for name, place in zip(names, places[1:], strict=True)
+        )
+        self.values = w.constant("values", values, "negated unknowns")
+        self.product = w.variable("product", product, "a row's product")
+        self.other = w.variable("other", other, "the next row's")
+        self.found = w.constant("found", found, "unknowns")
+        self.constants = w.variable("constants", constants, "address of the constants")
+        self.start = w.constant("start", start, "what the negated unknowns begin with")
+        self.ahead = w.variable("ahead", source, "address of the next system")
+        self.out = w.variable("out", target, "where the unknowns go")
+        self.left = w.variable("left", shape.systems, "systems left")
+        self.use = w.variable("use", first, "system in use")
+        self.fill = w.variable("fill", first + slot, "system on its way")
+        self.pivot_row = w.register("pivot_row", "row of the pivot")
+        self.pivot = w.register("pivot", "address of the pivot")
+        self.below = w.register("below", "row below it")
+        self.next_row = w.register("next_row", "the row below that")
+        self.element = w.register("element", "its element below the pivot; for the moment")
+        self.end = w.register("end", "end of the system in use")
+
+    def text(self) -> str:
+        """The whole program."""
+        w = self.writer
+        w.set_constants()
+        w.op("li", self.element, FRACTION)
+        w.op("set.fx", self.element)
+        w.op("li", self.element, len(_CONSTANTS))
+        w.load(w.zero, self.constants, self.element)
+        w.load(self.use, self.ahead, self.size)
+        w.label("system")
+        w.load(self.values, self.start, self.row)
+        w.op("beq", self.left, self.one, "no_other")
+        w.offset(self.ahead, self.ahead, self.system_bytes)
+        w.load(self.fill, self.ahead, self.size)
+        w.label("no_other")
+        w.op("mov", self.pivot_row, self.use)
+        w.op("mov", self.pivot, self.use)
+        w.op("add", self.end, self.use, self.system_bytes)
+        w.label("pivot_loop")
+        self._reciprocal()
+        self._eliminate()
+        w.op("add", self.pivot_row, self.pivot_row, self.row_bytes)
+        w.op("add", self.pivot, self.pivot, self.row_bytes + _BYTES)
+        w.op("v.drain")
+        w.op("bne", self.pivot_row, self.end, "pivot_loop")
+        self._substitute()
+        w.store(self.out, self.found, self.unknowns)
+        w.op("add", self.out, self.out, self.shape.unknowns * _BYTES)
+        w.swap(self.use, self.fill, self.element)
+        w.op("sub", self.left, self.left, 1)
+        w.op("bne", self.left, w.zero, "system")
+        w.op("halt")
+        return w.text()
+
+    def _reciprocal(self) -> None:
+        w = self.writer
+        w.note("The reciprocal of the pivot.")
+        w.op("set.vl", self.one)
+        self._alone("v.v.mul", self.term, self.pivot, self.slope)
+        self._alone("v.v.sub", self.inverse, w.zero, self.term)
+        for _ in range(_STEPS):
+            self._alone("v.v.mul", self.term, self.pivot, self.inverse)
+            self._alone("v.v.sub", self.term, self.two, self.term)
+            self._alone("v.v.mul", self.inverse, self.inverse, self.term)
+
+    def _alone(self, mnemonic: str, result: str, *operands: str) -> None:
+        """An instruction whose result the next one needs."""
+        self.writer.vector(mnemonic, result, *operands)
+        self.writer.op("v.drain")
+
+    def _eliminate(self) -> None:
+        w = self.writer
+        w.note("The row times that, and less of it from each row below.")
+        w.op("set.vl", self.row)
+        self._alone("v.s.mul", self.pivot_row, self.pivot_row, self.inverse)
+        w.op("add", self.below, self.pivot_row, self.row_bytes)
+        w.op("beq", self.below, self.end, "eliminated")
+        w.op("add", self.element, self.pivot, self.row_bytes)
+        w.vector("v.s.mul", self.product, self.pivot_row, self.element)
+        w.op("add", self.next_row, self.below, self.row_bytes)
+        w.op("beq", self.next_row, self.end, "last_row")
+        w.label("row_loop")
+        w.op("add", self.element, self.element, self.row_bytes)
+        w.vector("v.s.mul", self.other, self.pivot_row, self.element)
+        if self._early():
+            w.op("v.drain")
+        w.vector("v.v.sub", self.below, self.below, self.product)
+        w.swap(self.product, self.other, self.below)
+        w.op("mov", self.below, self.next_row)
+        w.op("add", self.next_row, self.next_row, self.row_bytes)
+        w.op("bne", self.next_row, self.end, "row_loop")
+        w.label("last_row")
+        w.op("v.drain")
+        w.vector("v.v.sub", self.below, self.below, self.product)
+        w.label("eliminated")
+
+    def _early(self) -> bool:
+        """Whether a product can be wanted before it is there, with the next one between."""
+        spacing, mul = Spacing(), BY_KEY["v.s.mul[32]"]
+        product, other, row = (Span(n * self.row_bytes, self.row_bytes) for n in range(3))
+        for result in (product, other):
+            spacing.needs_drain([], result, row=mul)
+        return spacing.needs_drain([product], row)
+
+    def _substitute(self) -> None:
+        w, last = self.writer, (self.shape.unknowns - 1) * _BYTES
+        w.note("The unknowns, from the last on.")
+        w.op("mov", self.below, self.end)
+        w.op("add", self.pivot, self.values, last)
+        w.op("add", self.element, self.found, last)
+        w.op("set.mr", self.one)
+        w.label("unknown_loop")
+        w.op("sub", self.below, self.below, self.row_bytes)
+        w.op("set.vl", self.row)
+        self._alone("m.v.mul.add", self.element, self.below, self.values)
+        w.op("set.vl", self.one)
+        self._alone("v.v.sub", self.pivot, self.nothing, self.element)
+        w.op("sub", self.pivot, self.pivot, _BYTES)
+        w.op("sub", self.element, self.element, _BYTES)
+        w.op("bne", self.below, self.use, "unknown_loop")
+
+
+@with_saturation
+def gauss_job(systems: Elements) -> NnJob:
+    """The solutions of systems; parameters and errors as of :func:`solve`."""
+    expected = solve(systems)
+    shape = _shape_of(systems)
+    constants, start, source, target, _ = shape.places
+    first_values = np.array([0] * shape.unknowns + [_ONE], _NUMBER)
+    # Multiplications and subtractions below the diagonal and right of it, and back.
+    elimination = sum(2 * k * (k + 2) for k in range(shape.unknowns))
+    return array_job(
+        "Gaussian elimination",
+        _program(shape),
+        {constants: _CONSTANTS, start: first_values, source: systems.astype(_NUMBER)},
+        target,
+        expected,
+        shape.systems * (elimination + 2 * shape.unknowns * shape.unknowns),
+    )

@@ -1,0 +1,331 @@
+"""Assignment of points to the nearest of some centres (k-means), on one processing engine.
+
+The host moves the centres between launches (:func:`moved_centres`). Half the square of a point's
+distance from centre k is, but for what is the same for all centres,
+``|centre[k]|**2 / 2 - point . centre[k]``. With one coordinate more, one ``m.v.mul.add`` makes all
+of a point's costs, as elements of 16 bits: the matrix has a row ``(-centre, |centre|**2 / 2)``
+for each centre, the vector is ``(point, 1)``.
+
+For the points of a group at once, ``m.v.nop.min`` finds the least cost, which is then subtracted,
+times the number of centres. What is 0 belongs to a nearest centre, all else is that number or
+more, so that the least sum with (0, 1, 2, ...) is the number of the first nearest centre.
+
+A group of points is on its way while another is assigned. The last group ends with the points;
+where there is no whole number of groups, it repeats some of those before.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from isa.assembly.assembler import assemble
+from isa.program import Program
+from isa.table import MAX_VL
+from isa.timing import RANGE_BYTES
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import round_up
+from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements, dot
+from microkernels.common.saturation import with_saturation
+from microkernels.common.writer import KernelWriter
+from microkernels.nn.conv_plan import DEFAULT_SCRATCHPAD
+from microkernels.nn.job import NnJob
+
+from .array_job import addresses, array_job, check_range
+
+__all__ = [
+    "FRACTION",
+    "KmeansShape",
+    "assign",
+    "kmeans_job",
+    "kmeans_source",
+    "matrix_of",
+    "moved_centres",
+]
+
+#: Fraction bits of the centres, and of the last coordinate of a point.
+FRACTION = 4
+_MOST_POINTS = 1 << 16
+_MOST_CENTRES = 32
+_MOST_GROUP = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class KmeansShape:
+    """Sizes of an assignment.
+
+    Attributes:
+        points: 1..65536. coordinates: of each, 1..255. centres: 1..32.
+
+    Raises:
+        KernelError: a value outside its range, or centres that do not fit the scratchpad.
+    """
+
+    points: int
+    coordinates: int
+    centres: int
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        check_range("points", self.points, 1, _MOST_POINTS)
+        check_range("coordinates", self.coordinates, 1, MAX_VL - 1)
+        check_range("centres", self.centres, 1, _MOST_CENTRES)
+        if self.group < 1:
+            raise KernelError(
+                f"{self.centres} centres of {self.coordinates} coordinates do not fit the "
+                f"scratchpad of {DEFAULT_SCRATCHPAD} bytes"
+            )
+
+    @property
+    def length(self) -> int:
+        """Elements of a point, with the coordinate that is added."""
+        return self.coordinates + 1
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of such a point, or of a centre."""
+        return self.length * ELEMENT_BYTES
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Addresses of the centres' matrix, of the numbers 0, 1 ..., and behind them that of
+        centres, of the points, of the assignment, and behind it."""
+        elements = (
+            self.centres * self.length,
+            self.centres + 1,
+            self.points * self.length,
+            self.points,
+        )
+        return addresses(*(count * ELEMENT_BYTES for count in elements))
+
+    @property
+    def group(self) -> int:
+        """Points of a group."""
+        most = min(self.points, _MOST_GROUP, MAX_VL // self.centres)
+        fitting = (n for n in range(1, most + 1) if _Held(self, n).end <= DEFAULT_SCRATCHPAD)
+        return max(fitting, default=0)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Where things lie in the scratchpad: the matrix at its start."""
+
+    shape: KmeansShape
+    group: int
+
+    @property
+    def numbers(self) -> int:
+        return round_up(self.shape.centres * self.shape.row_bytes, RANGE_BYTES)
+
+    @property
+    def factor(self) -> int:
+        return self.numbers + self.shape.centres * ELEMENT_BYTES
+
+    @property
+    def points(self) -> int:
+        return round_up(self.factor + ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of a group of points."""
+        return round_up(self.group * self.shape.row_bytes, RANGE_BYTES)
+
+    @property
+    def costs(self) -> int:
+        return self.points + 2 * self.group_bytes
+
+    @property
+    def least(self) -> int:
+        return self.costs + self.group * self.shape.centres * ELEMENT_BYTES
+
+    @property
+    def results(self) -> int:
+        return round_up(self.least + self.group * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of a group's results."""
+        return round_up(self.group * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def end(self) -> int:
+        return self.results + 2 * self.result_bytes
+
+
+def matrix_of(centres: Elements) -> Elements:
+    """The matrix that costs are made with.
+
+    Parameters:
+        centres: centres x coordinates elements with :data:`FRACTION` fraction bits.
+
+    Raises:
+        KernelError: values beyond 16 bits, or centres too far from the origin.
+    """
+    centres = check_elements("centres", centres, centres.shape).astype(np.int64)
+    squares = (centres**2).sum(axis=1) + (1 << 2 * FRACTION) >> 2 * FRACTION + 1
+    matrix = np.column_stack([-centres, squares])
+    return check_elements("centres and halves of their squares", matrix, matrix.shape)
+
+
+def assign(points: Elements, centres: Elements) -> Elements:
+    """Golden model, bit-exact.
+
+    Parameters:
+        points: points x coordinates elements. centres: see :func:`matrix_of`.
+
+    Returns:
+        The number of the nearest centre for each point, the first of equally near ones; costs are
+        rounded to whole numbers.
+    """
+    return dot(_extended(points), matrix_of(centres).T, FRACTION).argmin(axis=1).astype(ELEMENT)
+
+
+def _extended(points: Elements) -> Elements:
+    points = check_elements("points", points, points.shape)
+    return np.pad(points, ((0, 0), (0, 1)), constant_values=1 << FRACTION)
+
+
+def moved_centres(points: Elements, assignment: Elements, centres: Elements) -> Elements:
+    """The host's part: each centre at the mean of its points, or where it is if it has none."""
+    moved = centres.copy()
+    for number in np.unique(assignment):
+        mean = points[assignment == number].mean(axis=0)
+        moved[number] = np.floor(mean * (1 << FRACTION) + 0.5)
+    return moved
+
+
+@lru_cache(maxsize=64)
+def _program(shape: KmeansShape) -> Program:
+    name = f"kmeans_{shape.points}x{shape.coordinates}x{shape.centres}.s"
+    return assemble(kmeans_source(shape), name=name)
+
+
+def kmeans_source(shape: KmeansShape) -> str:
+    """Assembly of the assignment of points that lie at :attr:`KmeansShape.places`."""
+    held = _Held(shape, shape.group)
+    group, centres = shape.group, shape.centres
+    matrix, numbers, points, target, _ = shape.places
+    w = KernelWriter(
+        f"k-means: {shape.points} points of {shape.coordinates} coordinates, {centres} centres.",
+        f"Generated by {__name__}, which explains it.",
+        f"Groups of {group} points.",
+        "",
+        f"Scratchpad ({held.end} bytes)",
+        f"  {0:>4} matrix of the centres",
+        f"  {held.numbers:>4} numbers of the centres, and how many they are",
+        f"  {held.points:>4} two groups of points",
+        f"  {held.costs:>4} costs, and the least of each point",
+        f"  {held.results:>4} two groups of results",
+    )
+    length = w.constant("length", shape.length, "elements of a point")
+    rows = w.constant("rows", centres, "centres")
+    count = w.constant("count", group, "points of a group")
+    every = w.constant("every", group * centres, "costs of a group")
+    group_size = w.constant("group_size", group * shape.length, "elements of a group")
+    fraction = w.constant("fraction", FRACTION, "fraction bits")
+    last = w.constant("last", points + (shape.points - group) * shape.row_bytes, "last group")
+    rest = (shape.points - group) * ELEMENT_BYTES
+    last_out = w.constant("last_out", target + rest, "its results")
+    number = w.constant("numbers", held.numbers, "numbers of the centres")
+    factor = w.constant("factor", held.factor, "how many they are")
+    costs = w.constant("costs", held.costs, "costs")
+    least = w.constant("least", held.least, "least costs")
+    at = w.variable("at", points, "address of the group on its way")
+    out = w.variable("out", target, "where the results go")
+    use = w.variable("use", held.points, "group in use")
+    fill = w.variable("fill", held.points + held.group_bytes, "group on its way")
+    made = w.variable("made", held.results, "results being made")
+    kept = w.variable("kept", held.results + held.result_bytes, "the other ones")
+    point = w.register("point", "point of the group; its least cost")
+    cost = w.register("cost", "its costs; for the moment")
+    final = w.variable("final", 0, "1 if the group in use is the last")
+
+    w.set_constants()
+    w.op("li", point, matrix)
+    w.op("li", cost, centres * shape.length)
+    w.load(w.zero, point, cost)
+    w.op("li", point, numbers)
+    w.op("add", cost, rows, 1)
+    w.load(number, point, cost)
+    w.load(use, at, group_size)
+    w.label("group")
+    w.op("beq", at, last, "no_other")
+    w.offset(at, at, group * shape.row_bytes)
+    w.op("blt", at, last, "chosen")
+    w.op("mov", at, last)
+    w.label("chosen")
+    w.load(fill, at, group_size)
+    w.op("jmp", "loaded")
+    w.label("no_other")
+    w.op("mov", final, 1)
+    w.label("loaded")
+    w.note("Costs of all centres for each point.")
+    w.op("set.vl", length)
+    w.op("set.mr", rows)
+    w.op("set.fx", fraction)
+    w.op("mov", point, use)
+    w.op("mov", cost, costs)
+    for index in range(group):
+        if index:
+            w.op("add", point, point, shape.row_bytes)
+            w.op("add", cost, cost, centres * ELEMENT_BYTES)
+        w.vector("m.v.mul.add", cost, w.zero, point)
+    w.note("What each is above the least, times the number of centres.")
+    w.op("set.vl", rows)
+    w.op("set.mr", count)
+    w.op("set.fx", w.zero)
+    w.op("v.drain")
+    w.vector("m.v.nop.min", least, costs, costs)
+    w.op("v.drain")
+    w.op("mov", point, least)
+    w.op("mov", cost, costs)
+    for index in range(group):
+        if index:
+            w.op("add", point, point, ELEMENT_BYTES)
+            w.op("add", cost, cost, centres * ELEMENT_BYTES)
+        w.vector("v.s.sub", cost, cost, point)
+    w.op("set.vl", every)
+    w.op("v.drain")
+    w.vector("v.s.mul", costs, costs, factor)
+    w.op("set.vl", rows)
+    w.op("v.drain")
+    w.vector("m.v.add.min", made, costs, number, note="the first with the least")
+    w.op("v.drain")
+    w.store(out, made, count)
+    w.swap(use, fill, cost)
+    w.swap(made, kept, cost)
+    w.op("bne", final, w.zero, "finish")
+    w.op("add", out, out, group * ELEMENT_BYTES)
+    w.op("blt", out, last_out, "group")
+    w.op("mov", out, last_out)
+    w.op("jmp", "group")
+    w.label("finish")
+    w.op("halt")
+    return w.text()
+
+
+@with_saturation
+def kmeans_job(points: Elements, centres: Elements) -> NnJob:
+    """The assignment of points to centres; parameters as of :func:`assign`.
+
+    Raises:
+        KernelError: arrays that do not fit each other or the kernel, or values beyond 16 bits.
+    """
+    if points.ndim != 2 or centres.ndim != 2 or points.shape[1] != centres.shape[1]:
+        raise KernelError(f"points {points.shape} and centres {centres.shape} do not fit")
+    shape = KmeansShape(
+        points=points.shape[0], coordinates=points.shape[1], centres=centres.shape[0]
+    )
+    matrix, numbers, source, target, _ = shape.places
+    return array_job(
+        "k-means",
+        _program(shape),
+        {
+            matrix: matrix_of(centres),
+            numbers: np.array([*range(shape.centres), shape.centres], ELEMENT),
+            source: _extended(points),
+        },
+        target,
+        assign(points, centres),
+        shape.points * shape.centres * (2 * shape.coordinates + 2),
+    )

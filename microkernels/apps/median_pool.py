@@ -1,0 +1,166 @@
+"""Median of windows of 3 x 3 pixels of 8 bits, on one processing engine.
+
+A network of minima and maxima finds the medians of a row of windows at once. Each column of three
+pixels is sorted first; the median of a window is that of three: the largest of its columns' lowest
+pixels, the median of their middle ones, and the smallest of their highest. Columns shared by
+windows are sorted once. Where windows are more than a pixel apart, medians are made for every pixel
+of the row, and the largest of the minima of each so many of them and a vector with the highest
+number in front, the lowest behind it, picks those that count.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from isa.assembly.assembler import assemble
+from isa.program import Program
+from isa.table import Width
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import Elements
+from microkernels.common.saturation import with_saturation
+from microkernels.nn.job import NnJob
+
+from .array_job import array_job, check_array, check_range
+from .row_window import RowWindow, WindowShape
+
+__all__ = ["median_pool", "median_pool_job", "median_pool_source"]
+
+_SIDE = 3
+_PIXEL = np.dtype(np.int8)
+_MOST_STRIDE = 8
+#: Minima and maxima for a median, with three columns of its own.
+_OPERATIONS = 30
+_BUFFERS = 6
+
+
+def _shape(image: tuple[int, ...], stride: int) -> WindowShape:
+    if len(image) != 2:
+        raise KernelError(f"an image has two dimensions, not {len(image)}")
+    check_range("stride", stride, 1, _MOST_STRIDE)
+    return WindowShape(height=image[0], width=image[1], down=_SIDE, across=_SIDE, stride=stride)
+
+
+def median_pool(image: Elements, stride: int = 1) -> Elements:
+    """Golden model.
+
+    Parameters:
+        image: height x width elements of 8 bits, signed.
+        stride: pixels from window to window, 1..8.
+
+    Raises:
+        KernelError: no image, one without a window, values beyond 8 bits, or another stride.
+    """
+    _shape(image.shape, stride)
+    image = check_array("image", image, image.shape, _PIXEL)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (_SIDE, _SIDE))[::stride, ::stride]
+    flat = windows.reshape(*windows.shape[:2], -1)
+    return np.sort(flat, axis=-1)[..., _SIDE * _SIDE // 2]
+
+
+def median_pool_source(height: int, width: int, stride: int) -> str:
+    """Assembly for an image of this size.
+
+    Raises:
+        KernelError: an image without a window or larger than 4096 x 4096, or another stride.
+    """
+    return _MedianPool(_shape((height, width), stride)).text()
+
+
+@lru_cache(maxsize=64)
+def _program(height: int, width: int, stride: int) -> Program:
+    source = median_pool_source(height, width, stride)
+    return assemble(source, name=f"median_pool_{height}x{width}_{stride}.s")
+
+
+def _picker(stride: int) -> Elements:
+    """The vector that picks the first of ``stride`` elements."""
+    limits = np.iinfo(_PIXEL)
+    return np.array([limits.max] + [limits.min] * (stride - 1), _PIXEL)
+
+
+class _MedianPool:
+    """Code that makes a row of medians."""
+
+    def __init__(self, shape: WindowShape) -> None:
+        self.stride = shape.stride
+        self.rows = RowWindow(
+            (
+                f"Medians of 3 x 3 pixels of an image of {shape.height} x {shape.width}, stride "
+                f"{shape.stride}.",
+                __name__,
+            ),
+            shape,
+            Width.W8,
+            (shape.stride, "vector that picks the first element"),
+            buffers=_BUFFERS,
+        )
+        w = self.rows.writer
+        self.views = (w.register("second", "second columns"), w.register("third", "third ones"))
+        self.positions = self.rows.outputs
+        if self.stride > 1:
+            positions = self.rows.span - _SIDE + 1
+            self.positions = w.constant("positions", positions, "medians of a strip")
+            self.between = w.constant("between", self.stride, "pixels from window to window")
+
+    def text(self) -> str:
+        """The whole program."""
+        return self.rows.text(self._medians)
+
+    def _medians(self) -> None:
+        rows, step = self.rows, self.rows.step
+        top, middle, bottom = rows.rows
+        spare, high, low, mid, most, least = rows.buffers
+        rows.take(rows.pixels, rows.span)
+        step("v.v.min", spare, top, middle, note="sort each column")
+        step("v.v.max", high, top, middle)
+        step("v.v.min", low, spare, bottom)
+        step("v.v.max", spare, spare, bottom)
+        step("v.v.min", mid, high, spare)
+        step("v.v.max", high, high, spare)
+        rows.take(self.positions, rows.span - _SIDE + 1)
+        second, third = self._shifted(low)
+        step("v.v.max", most, low, second, note="the largest of the lowest")
+        step("v.v.max", most, most, third)
+        second, third = self._shifted(high)
+        step("v.v.min", least, high, second, note="the smallest of the highest")
+        step("v.v.min", least, least, third)
+        second, third = self._shifted(mid)
+        step("v.v.min", spare, mid, second, note="the median of the middle ones")
+        step("v.v.max", low, mid, second)
+        step("v.v.min", low, low, third)
+        step("v.v.max", low, low, spare)
+        step("v.v.min", spare, most, low, note="the median of the three")
+        step("v.v.max", most, most, low)
+        step("v.v.min", most, most, least)
+        if self.stride == 1:
+            step("v.v.max", rows.made, most, spare)
+            return
+        step("v.v.max", spare, most, spare)
+        w = rows.writer
+        w.op("set.vl", self.between)
+        w.op("set.mr", rows.outputs)
+        w.op("v.drain")
+        w.vector("m.v.min.max", rows.made, spare, w.zero, note="those that count")
+
+    def _shifted(self, base: str) -> tuple[str, str]:
+        """Registers with the addresses of the second and the third columns of a buffer."""
+        second, third = self.views
+        return self.rows.shifted(second, base, 1), self.rows.shifted(third, base, 2)
+
+
+@CHECK.arguments
+@with_saturation
+def median_pool_job(image: Elements, stride: int = 1) -> NnJob:
+    """Medians of the windows of an image; parameters and errors as of :func:`median_pool`."""
+    expected = median_pool(image, stride)
+    shape = _shape(image.shape, stride)
+    picker = _picker(stride)
+    places = shape.places(picker.size, Width.W8)
+    return array_job(
+        "median pooling",
+        _program(shape.height, shape.width, stride),
+        {places[0]: picker, places[1]: image.astype(_PIXEL)},
+        places[2],
+        expected,
+        _OPERATIONS * expected.size,
+    )

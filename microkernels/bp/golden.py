@@ -1,0 +1,124 @@
+"""Golden model of BP-M: equations 2.10 and 2.11 of the thesis, bit for bit as the machine computes.
+
+One update makes the message that pixel ``v`` sends to its neighbour ``w`` in the direction of the
+sweep. Every addition and subtraction saturates at the element width (design.md, decision 3), so its
+order matters and is part of the contract:
+
+1. ``t = ((a + b) + c) + m``, with ``m`` the message that arrived at ``v`` in the direction of the
+   sweep, and
+
+   - moving right or left: ``a``, ``b``, ``c`` = message moving up, message moving down, data cost,
+   - moving down or up: ``a``, ``b``, ``c`` = data cost, message moving left, message moving right,
+
+   all of them at ``v``; the order in which they lie in memory (:mod:`microkernels.bp.layout`), so
+   that one body of code serves all directions. Only the last addition waits for a fresh message.
+2. ``r[o] = min over i of (S[o, i] + t[i])``, with ``S`` the smoothness costs, transposed when the
+   sweep moves left or up.
+3. The message is ``r - r[0]`` (thesis 6.1), element by element.
+
+A sweep goes through each line (row or column) from one end to the other; each update uses the
+message that the one before it made. Lines do not depend on each other. Messages that arrive at the
+first pixel of a line are read like any other and never written.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.errors import KernelError
+from microkernels.common.saturation import clip
+
+from .problem import BpProblem, Direction, Messages, check_messages
+
+__all__ = ["beliefs", "energy", "iterate", "labels", "saturating_add", "sweep"]
+
+
+def saturating_add(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -> Messages:
+    """``a + b``, of the same type, saturated at its range."""
+    limits = np.iinfo(a.dtype)
+    wide = a.astype(np.int64) + b.astype(np.int64)
+    return clip(wide, limits.min, limits.max).astype(a.dtype)
+
+
+def _saturating_sub(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -> Messages:
+    limits = np.iinfo(a.dtype)
+    wide = a.astype(np.int64) - b.astype(np.int64)
+    return clip(wide, limits.min, limits.max).astype(a.dtype)
+
+
+def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
+    """Update in place every message of ``messages`` (see :data:`Messages`) that moves so."""
+    up, down = messages[Direction.UP], messages[Direction.DOWN]
+    left, right = messages[Direction.LEFT], messages[Direction.RIGHT]
+    moving = messages[direction]
+    parts: tuple[Messages, ...] = (
+        (up, down, problem.data_costs)
+        if direction.horizontal
+        else (problem.data_costs, left, right)
+    )
+    if direction.horizontal:
+        parts = tuple(np.moveaxis(part, 1, 0) for part in parts)
+        moving = np.moveaxis(moving, 1, 0)
+    matrix = problem.smoothness
+    if direction.reverse:
+        matrix = matrix.T
+        parts = tuple(part[::-1] for part in parts)
+        moving = moving[::-1]
+    # Axis 0 now goes along the lines, axis 1 across them. Nothing is sent from the last place.
+    first, second, third = (part[: len(moving) - 1] for part in parts)
+    lines = saturating_add(saturating_add(first, second), third)
+    for step in range(len(lines)):
+        total = saturating_add(lines[step], moving[step])
+        raw = saturating_add(matrix[None, :, :], total[:, None, :]).min(axis=2)
+        moving[step + 1] = _saturating_sub(raw, raw[:, :1])
+
+
+def iterate(
+    problem: BpProblem, iterations: int, messages: NDArray[np.integer] | None = None
+) -> Messages:
+    """Messages after ``iterations`` (0 or more) iterations of sweeps right, left, down and up.
+
+    Parameters:
+        messages: where to begin; None: all 0. Not changed.
+
+    Raises:
+        KernelError: a negative number of iterations, messages of a wrong shape or range.
+    """
+    if iterations < 0:
+        raise KernelError(f"iterations must be 0 or more, not {iterations}")
+    result = problem.no_messages() if messages is None else check_messages(problem, messages)
+    for _ in range(iterations):
+        for direction in Direction:
+            sweep(problem, result, direction)
+    return result
+
+
+def beliefs(problem: BpProblem, messages: Messages) -> NDArray[np.int64]:
+    """``[y, x, label]``: data cost plus the four messages, as exact integers (equation 2.11)."""
+    checked = check_messages(problem, messages)
+    total: NDArray[np.int64] = problem.data_costs + checked.sum(axis=0, dtype=np.int64)
+    return total
+
+
+def labels(problem: BpProblem, messages: Messages) -> NDArray[np.int64]:
+    """``[y, x]``: the most favourable label of each pixel (equation 2.11); ties: the lowest."""
+    result: NDArray[np.int64] = beliefs(problem, messages).argmin(axis=2)
+    return result
+
+
+def energy(problem: BpProblem, chosen: NDArray[np.integer]) -> int:
+    """Total cost of a labelling ``[y, x]``: data costs plus smoothness costs of all edges.
+
+    Raises:
+        KernelError: a wrong shape, or labels outside the problem's.
+    """
+    grid = np.asarray(chosen)
+    if grid.shape != (problem.height, problem.width):
+        raise KernelError(
+            f"a labelling must have the shape {(problem.height, problem.width)}, not {grid.shape}"
+        )
+    if grid.min() < 0 or grid.max() >= problem.labels:
+        raise KernelError(f"labels must be from 0 to {problem.labels - 1}")
+    data = np.take_along_axis(problem.data_costs, grid[:, :, None], axis=2).sum(dtype=np.int64)
+    rows = problem.smoothness[grid[:, 1:], grid[:, :-1]].sum(dtype=np.int64)
+    columns = problem.smoothness[grid[1:], grid[:-1]].sum(dtype=np.int64)
+    return int(data + rows + columns)

@@ -1,0 +1,274 @@
+"""Where belief propagation lies in DRAM: the tiles of each vault, and what its program needs.
+
+From ``base`` on, in each vault alike: the parameter block (:mod:`microkernels.bp.parameters`),
+the flags (:mod:`microkernels.runtime.barrier`), the smoothness costs and their transpose, and the
+tiles, the one of column ``c`` (:mod:`microkernels.bp.tiles`) in place ``c``. All tiles have the
+pitch and the room of the largest. One vault has one tile, the whole image.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.runtime.barrier import FlagTable
+from microkernels.runtime.ring import VaultRing
+
+from .parameters import Run, block_bytes, most_words
+from .partition import NOTHING, share_sweep
+from .problem import BpProblem, Direction, element_type
+from .record import (
+    BANKS,
+    COLUMN_BYTES,
+    COST_PLACE,
+    PLACE,
+    ROW_BYTES,
+    record_stride,
+    round_up,
+    row_stride,
+    vector_stride,
+)
+from .steps import MOST_RUNS, Neighbours, SweepPlace, step_runs, sweep_team
+from .tiles import Tile, TileGrid
+
+__all__ = [
+    "BpLayout",
+]
+
+_ALIGNMENT = BANKS * ROW_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class BpLayout:
+    """Addresses of a problem; see the module's text.
+
+    Those called offsets are within each vault, all others are chip addresses; without other vaults
+    they are the same.
+
+    Attributes:
+        width, height: pixels, at least 1 each.
+        labels: at least 1.
+        bits: element width (:data:`microkernels.bp.problem.BP_WIDTHS`).
+        base: first offset; a multiple of 4096 (all banks' rows).
+        sharers: PEs of a vault that share its tiles; at least 1.
+        ring: of the vaults.
+        block: tiles are cut between blocks of so many pixels a side; pixels that fill up the last
+            block of a row or column have records too.
+        symmetric: the smoothness costs are their own transpose, so PEs load them once.
+
+    Raises:
+        KernelError: a value outside its range, or tiles that don't fit their vault.
+    """
+
+    width: int
+    height: int
+    labels: int
+    bits: int = 16
+    base: int = 0
+    sharers: int = 1
+    ring: VaultRing = field(default_factory=VaultRing)
+    block: int = 1
+    symmetric: bool = False
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        element_type(self.bits)
+        for name in ("width", "height", "labels", "sharers"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        if self.base < 0 or self.base % _ALIGNMENT:
+            raise KernelError(f"base must be a multiple of {_ALIGNMENT}, not {self.base}")
+        if self.end > 1 << self.ring.address_bits:
+            raise KernelError(
+                f"the tiles of a vault end at byte {self.end}, the vault has "
+                f"{1 << self.ring.address_bits} bytes"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        problem: BpProblem,
+        *,
+        base: int = 0,
+        sharers: int = 1,
+        ring: VaultRing | None = None,
+        block: int = 1,
+    ) -> "BpLayout":
+        """The layout of ``problem``."""
+        return cls(
+            width=problem.width,
+            height=problem.height,
+            labels=problem.labels,
+            bits=problem.bits,
+            base=base,
+            sharers=sharers,
+            ring=ring or VaultRing(),
+            block=block,
+            symmetric=problem.symmetric,
+        )
+
+    @cached_property
+    def grid(self) -> TileGrid:
+        """The tiles."""
+        return TileGrid(width=self.width, height=self.height, ring=self.ring, block=self.block)
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes from one vector of a record to the next."""
+        return vector_stride(self.labels, self.bits)
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes from a pixel to its right neighbour in the tile."""
+        return record_stride(self.labels, self.bits)
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from a pixel to the one below it in the tile."""
+        return row_stride(self.grid.tile_width * self.record_bytes)
+
+    @property
+    def flags(self) -> FlagTable:
+        """The flags of a vault, at their offset."""
+        # Behind the parameter block, hence never at address 0, which stands for no flag.
+        steps = sum(self.grid.steps(direction) for direction in Direction)
+        block = 8 * most_words(self.sharers, MOST_RUNS * steps)
+        base = self.base + round_up(block, COLUMN_BYTES)
+        team = len(sweep_team(Direction.RIGHT, self.sharers))
+        return FlagTable(base, self.sharers, ring=self.ring.vaults > 1, team=team)
+
+    @property
+    def matrix(self) -> int:
+        """Offset of the smoothness costs, rows contiguous."""
+        return self.flags.end
+
+    @property
+    def transposed(self) -> int:
+        """Offset of the transposed smoothness costs."""
+        return self.matrix + round_up(self.labels**2 * self.bits // 8, COLUMN_BYTES)
+
+    @property
+    def parameters(self) -> int:
+        """Offset of the parameter block, for the launch."""
+        return self.base
+
+    @cached_property
+    def tile(self) -> int:
+        """Offset of the first record of the first tile."""
+        return round_up(2 * self.transposed - self.matrix, _ALIGNMENT)
+
+    @cached_property
+    def tile_bytes(self) -> int:
+        """Bytes from a vault's tile to its next."""
+        return round_up(self.grid.tile_height * self.pitch, _ALIGNMENT)
+
+    @property
+    def end(self) -> int:
+        """First offset behind everything."""
+        return (
+            self.tile
+            + (self.grid.columns - 1) * self.tile_bytes
+            + self.grid.tile_height * (self.pitch)
+        )
+
+    def message(self, direction: Direction, x: int, y: int) -> int:
+        """Address of the message that arrives at pixel (x, y), moving in ``direction``."""
+        return self._vector(PLACE[direction], x, y)
+
+    def data_cost(self, x: int, y: int) -> int:
+        """Address of the data costs of pixel (x, y)."""
+        return self._vector(COST_PLACE, x, y)
+
+    def _vector(self, place: int, x: int, y: int) -> int:
+        tile = self.grid.tile_of(x, y)
+        return self.record(tile, x - tile.x, y - tile.y) + place * self.vector_bytes
+
+    def record(self, tile: Tile, x: int, y: int) -> int:
+        """Address of the record of pixel (x, y) of ``tile``."""
+        offset = self.tile + tile.column * self.tile_bytes + y * self.pitch + x * self.record_bytes
+        return self.ring.address(tile.vault, offset)
+
+    def sweep(self, direction: Direction, tile: Tile) -> SweepPlace:
+        """Where the sweep of ``tile`` begins and how it moves."""
+        along, across = self.record_bytes, self.pitch
+        pixels, loaded = tile.width, PLACE[Direction.UP]
+        if not direction.horizontal:
+            along, across = across, along
+            pixels, loaded = tile.height, COST_PLACE
+        step = -along if direction.reverse else along
+        first = self._border(tile, direction, leaving=False)
+        following = self.grid.following(direction, tile)
+        leaves = step
+        if following is not None:
+            last = self._border(tile, direction, leaving=True)
+            leaves = self._border(following, direction, leaving=False) - last
+        costs = self.transposed if direction.reverse and not self.symmetric else self.matrix
+        return SweepPlace(
+            load=first + loaded * self.vector_bytes,
+            edge=first + PLACE[direction] * self.vector_bytes,
+            step=step,
+            exit=leaves,
+            line_step=across,
+            updates=pixels - (following is None),
+            costs=self.ring.address(tile.vault, costs),
+        )
+
+    def _border(self, tile: Tile, direction: Direction, *, leaving: bool) -> int:
+        """The record of the first pixel of line 0, or of its last."""
+        far = direction.reverse != leaving
+        if direction.horizontal:
+            return self.record(tile, tile.width - 1 if far else 0, 0)
+        return self.record(tile, 0, tile.height - 1 if far else 0)
+
+    def runs(self, member: int, vault: int = 0) -> list[Run]:
+        """What the PE in slot ``member`` (0..sharers - 1) of ``vault`` does in an iteration."""
+        flags = self._flags_of(vault)
+        neighbours = Neighbours(own=flags)
+        if flags.ring:
+            before, behind = self.ring.next(vault, -1), self.ring.next(vault)
+            neighbours = Neighbours(
+                own=flags, before=self._flags_of(before), behind=self._flags_of(behind)
+            )
+        found = []
+        costs = 0
+        for direction in Direction:
+            team = sweep_team(direction, self.sharers)
+            if member not in team:
+                continue
+            for run in self._sweep_runs(direction, vault, member, team, neighbours):
+                # Those of the run before stay in the scratchpad.
+                found.append(replace(run, costs=0) if run.costs == costs else run)
+                costs = run.costs or costs
+        return found
+
+    def _flags_of(self, vault: int) -> FlagTable:
+        flags = self.flags
+        return replace(flags, base=self.ring.address(vault, flags.base))
+
+    def _sweep_runs(
+        self, direction: Direction, vault: int, member: int, team: range, neighbours: Neighbours
+    ) -> Iterator[Run]:
+        steps = self.grid.steps(direction)
+        for step in range(steps):
+            tile = self.grid.step(direction, vault, step)
+            place, share = None, NOTHING
+            if tile is not None:
+                place = self.sweep(direction, tile)
+                lines = tile.height if direction.horizontal else tile.width
+                share = share_sweep(lines, place.updates, len(team))[team.index(member)]
+            end = neighbours.end_of_step(member, team, direction, step == steps - 1)
+            yield from step_runs(place, share, neighbours.own, member, end)
+
+    def parameter_block(self, iterations: int, vault: int = 0) -> bytes:
+        """The parameter block of ``vault`` for ``iterations`` (0 or more) iterations.
+
+        Raises:
+            KernelError: a negative number of iterations.
+        """
+        members = range(self.sharers)
+        flags = self._flags_of(vault)
+        return block_bytes(
+            self.ring.address(vault, self.parameters),
+            iterations,
+            [flags.arrival(member) for member in members],
+            [self.runs(member, vault) for member in members],
+        )

@@ -1,0 +1,100 @@
+"""Golden model of hierarchical BP-M (thesis 7.2.1, and 3.1 after Felzenszwalb and Huttenlocher).
+
+Two levels. A pixel of the *coarse* problem stands for a block of 2 x 2 pixels of the *fine* one:
+
+1. *construct*: its data costs are the sums of theirs, ``(top left + top right) + (bottom left +
+   bottom right)``, each addition saturating (design.md, decision 3); pixels of a block beyond the
+   image's edge cost nothing;
+2. BP-M on the coarse problem, messages 0 at the begin;
+3. *copy*: each message of the fine problem begins as the one of the same direction at the pixel's
+   block;
+4. BP-M on the fine problem from there on.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.errors import KernelError
+
+from .golden import iterate, saturating_add
+from .problem import BpProblem, Messages, check_messages
+
+__all__ = ["BLOCK", "coarse_problem", "coarse_smoothness", "copied", "iterate_levels"]
+
+#: Pixels of a side of a block (epsilon in equation 3.1b).
+BLOCK = 2
+
+
+def coarse_smoothness(smoothness: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Smoothness costs of the coarse problem: ``2 V(d / 2)`` for labels ``d`` apart (3.1b).
+
+    Between whole differences ``V`` goes straight: for odd ``d`` it is
+    ``V((d - 1) / 2) + V((d + 1) / 2)``.
+
+    Parameters:
+        smoothness: ``[a, b]``, a function of ``a - b`` alone.
+
+    Raises:
+        KernelError: it is not.
+    """
+    matrix = np.asarray(smoothness, np.int64)
+    labels = len(matrix)
+    difference = np.subtract.outer(np.arange(labels), np.arange(labels))
+    by_difference = np.concatenate([matrix[0, :0:-1], matrix[:, 0]])
+    if (by_difference[difference + labels - 1] != matrix).any():
+        raise KernelError(
+            "the smoothness costs are no function of the difference of labels: give those of the "
+            "coarse problem too"
+        )
+    low, high = difference // BLOCK, -(-difference // BLOCK)
+    result: NDArray[np.int64] = by_difference[low + labels - 1] + by_difference[high + labels - 1]
+    return result
+
+
+def coarse_problem(problem: BpProblem, smoothness: NDArray[np.integer] | None = None) -> BpProblem:
+    """The coarse problem of ``problem``; an odd row or column at the end makes a block too.
+
+    Parameters:
+        smoothness: of the coarse problem; None: :func:`coarse_smoothness` of the problem's.
+
+    Raises:
+        KernelError: smoothness costs that can't be used, or don't fit the element width.
+    """
+    height, width, labels = problem.data_costs.shape
+    rows, columns = -(-height // BLOCK), -(-width // BLOCK)
+    costs = np.zeros((rows * BLOCK, columns * BLOCK, labels), problem.data_costs.dtype)
+    costs[:height, :width] = problem.data_costs
+    top = saturating_add(costs[::2, ::2], costs[::2, 1::2])
+    bottom = saturating_add(costs[1::2, ::2], costs[1::2, 1::2])
+    given: Any = coarse_smoothness(problem.smoothness) if smoothness is None else smoothness
+    return BpProblem(saturating_add(top, bottom), given, problem.bits)
+
+
+def copied(problem: BpProblem, coarse: Messages) -> Messages:
+    """Messages of the fine ``problem``, begun from those of its coarse one.
+
+    Raises:
+        KernelError: messages of a wrong shape or range.
+    """
+    fine = coarse.repeat(BLOCK, axis=1).repeat(BLOCK, axis=2)
+    return check_messages(problem, fine[:, : problem.height, : problem.width])
+
+
+def iterate_levels(
+    problem: BpProblem,
+    coarse_iterations: int,
+    iterations: int,
+    smoothness: NDArray[np.integer] | None = None,
+) -> Messages:
+    """Messages after so many iterations (0 or more) on the coarse problem and then on ``problem``.
+
+    Parameters:
+        smoothness: of the coarse problem; see :func:`coarse_problem`.
+
+    Raises:
+        KernelError: as :func:`coarse_problem`, or negative iterations.
+    """
+    coarse = iterate(coarse_problem(problem, smoothness), coarse_iterations)
+    return iterate(problem, iterations, copied(problem, coarse))

@@ -1,0 +1,377 @@
+"""Programs between the levels of hierarchical BP-M (:mod:`microkernels.bp.levels`): construct and
+copy.
+
+Both go over blocks of 2 x 2 pixels. What a block is made from is loaded into a ring of *batches* of
+a few blocks each: while the loads of some are on their way, one is worked on. Both programs are
+limited by the memory.
+
+Two streams go along the rows of blocks of *runs*, one after the other, as the parameter block says
+(:mod:`microkernels.bp.levels_layout`): one over what is loaded, one over what is stored. They do
+not stop between runs, the words of the next having been read long before.
+
+*construct*: four data costs are added, one vector is stored. The four pixels' costs of a batch lie
+apart, so that each addition is one instruction for all of its blocks; ``v.drain`` stands before the
+stores, behind the next loads, and between the additions of batches that are too short.
+
+*copy*: two pairs of messages are loaded (``up down`` and ``left right``, between which the data
+costs lie), and stored to each of four pixels. The vector unit has nothing to do.
+
+A batch is loaded while stores of it may wait in the load-store unit, which works in order and reads
+a store's source before it asks for what is loaded behind it. Its vector instructions have ended: a
+drain stands before its stores.
+"""
+
+from collections.abc import Callable
+
+from isa.assembly.assembler import assemble
+from isa.launch import START_REGISTERS
+from isa.program import Program
+from isa.table import MAX_VL
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from microkernels.common.assembly import AssemblyWriter
+from microkernels.common.errors import CHECK, KernelError
+
+from .levels import BLOCK
+from .levels_layout import COLUMNS_BITS, LEVEL_RUN_WORDS, MOST_COLUMNS
+from .problem import Direction, element_type
+from .record import PLACE, record_stride, vector_stride
+
+__all__ = ["construct_program", "copy_program"]
+
+_WORD = 8
+_LOG_WORD = 3
+#: Vectors of a block.
+_BLOCK_VECTORS = 4
+#: Blocks of a batch and batches, fewer where they don't fit. Construct has as many loads on their
+#: way as the array range check takes; copy lets the memory change seldom from reading to writing.
+_CONSTRUCT_RING = 2, 6
+_COPY_RING = 16, 2
+_FEWEST_BATCHES = 2
+#: Vector of a record at which its second pair of messages begins.
+_SECOND_PAIR = PLACE[Direction.LEFT]
+_START = {what: number for number, what in START_REGISTERS.items()}
+#: Streams, and what each reads of a run, in order. The store stream passes over the source.
+_LOADED, _STORED = "source", "target"
+_READ = {_LOADED: ("place", "size"), _STORED: ("size", "place")}
+
+
+@CHECK.arguments
+def construct_program(
+    labels: int, bits: int = 16, *, scratchpad_bytes: int = 4096, vault_bits: int | None = None
+) -> Program:
+    """The program that sums data costs.
+
+    Parameters:
+        labels, bits: of the problem.
+        scratchpad_bytes: of a PE.
+        vault_bits: as for :func:`microkernels.bp.kernel.bp_source`.
+
+    Raises:
+        KernelError: vectors that don't fit the scratchpad, an element width that is not allowed.
+    """
+    kernel = _LevelKernel(
+        "construct", labels, bits, scratchpad_bytes, ring=_CONSTRUCT_RING, summed=True
+    )
+    return kernel.program(
+        load=kernel.load_costs,
+        work=kernel.add_costs,
+        store=kernel.store_costs,
+        vault_bits=vault_bits,
+    )
+
+
+@CHECK.arguments
+def copy_program(
+    labels: int, bits: int = 16, *, scratchpad_bytes: int = 4096, vault_bits: int | None = None
+) -> Program:
+    """The program that copies messages to the fine problem; as :func:`construct_program`."""
+    kernel = _LevelKernel("copy", labels, bits, scratchpad_bytes, ring=_COPY_RING, summed=False)
+    return kernel.program(
+        load=kernel.load_messages, store=kernel.store_messages, vault_bits=vault_bits
+    )
+
+
+class _LevelKernel:
+    """Frame of both programs, and what each does with a batch and with a block of it.
+
+    Parameters:
+        ring: most blocks of a batch, and batches.
+        summed: the first vectors of all blocks of a batch lie together, then the second ones and so
+            on, to be added; otherwise the vectors of a block do.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        labels: int,
+        bits: int,
+        scratchpad_bytes: int,
+        *,
+        ring: tuple[int, int],
+        summed: bool,
+    ) -> None:
+        size = element_type(bits).itemsize
+        self._name = f"{name}_{labels}x{bits}.s"
+        self._bits = bits
+        self._vector = vector_stride(labels, bits)
+        self._record = record_stride(labels, bits)
+        block = _BLOCK_VECTORS * self._vector
+        fitting = scratchpad_bytes // block
+        if not 1 <= labels <= MAX_VL or fitting < _FEWEST_BATCHES:
+            vectors = _FEWEST_BATCHES * _BLOCK_VECTORS
+            most = [
+                count
+                for count in range(1, MAX_VL + 1)
+                if vectors * vector_stride(count, bits) <= scratchpad_bytes
+            ]
+            raise KernelError(
+                f"{labels} labels of {bits} bits do not fit {vectors} vectors in a "
+                f"scratchpad of {scratchpad_bytes} bytes; "
+                + (f"1 to {most[-1]} do" if most else "none do")
+            )
+        most_blocks, most_batches = ring
+        batches = min(most_batches, fitting)
+        # One vector instruction takes no more.
+        widest = MAX_VL * size // self._vector
+        blocks = min(most_blocks, fitting // batches, widest)
+        self._blocks = blocks
+        self._batch = blocks * block
+        self._last = (batches - 1) * self._batch
+        # From a block to the next, and from one of its vectors or pairs to the next.
+        self._step = self._vector if summed else block
+        self._apart = blocks * self._vector if summed else 2 * self._vector
+        steps = [BLOCK * self._record, self._record]
+        self._steps = dict(zip((_LOADED, _STORED), steps if summed else steps[::-1], strict=True))
+        self._transfer = labels if summed else self._vector // size + labels
+        self._vl = self._apart // size if summed else None
+        self._detours: list[tuple[str, str, str]] = []
+        self._writer = w = AssemblyWriter(
+            f"Hierarchical BP-M, {name}: {labels} labels of {bits} bits, thesis section 7.2.1.",
+            "Generated by microkernels.bp.levels_kernel, which explains it.",
+            f"Scratchpad: ring of {batches} batches of {blocks} blocks, {self._batch} bytes each.",
+        )
+        w.fixed_register("zero", 0, "0, as the launch leaves it")
+        w.fixed_register("vault", _START["vault"], "this PE's vault")
+        w.fixed_register("slot_number", _START["slot"], "this PE's place in its vault")
+        w.fixed_register("parameters", _START["parameters"], "address of the parameter block")
+        for stream in (_LOADED, _STORED):
+            for register, purpose in (
+                ("at", "address of the block"),
+                ("left", "blocks left in its row"),
+                ("row", "address of the first block of the row"),
+                ("columns", "blocks of a row"),
+                ("rows", "rows left of the run"),
+                ("place", "address of the next run's first block"),
+                ("size", "size of the next run"),
+                ("described", "address of the words of the run after that"),
+                ("across", "constant: bytes from a row to the next"),
+                ("step", "constant: bytes from a block to the next"),
+            ):
+                w.register(f"{stream}_{register}", f"{stream}: {purpose}")
+        for register, purpose in (
+            ("scratch", "for the moment"),
+            ("pitch", "bytes from a row of the fine problem to the next"),
+            ("batch", "the batch worked on"),
+            ("spare", "the batch that is loaded"),
+            ("here", "a block of one of them"),
+            ("batch_end", "end of its blocks"),
+            ("other", "another of its vectors, or of the batch"),
+            ("elements", "constant: elements of a transfer"),
+            ("last", "constant: the last batch of the ring"),
+        ):
+            w.register(register, purpose)
+
+    def program(
+        self,
+        *,
+        load: Callable[[], None],
+        store: Callable[[], None],
+        work: Callable[[], None] | None = None,
+        vault_bits: int | None,
+    ) -> Program:
+        """The assembled program.
+
+        Parameters:
+            load: writes code that loads the block at the load stream's place to ``here``.
+            store: writes code that stores the results at ``here`` to the store stream's place.
+            work: writes code that makes the results of a batch.
+        """
+        w = self._writer
+        self._start(vault_bits)
+        w.note("Fill all batches but one.")
+        w.label("fill")
+        self._load_batch(load)
+        w.op("add", "spare", "spare", self._batch)
+        w.op("bne", "spare", "last", "fill")
+        w.label("work")
+        if work is not None:
+            w.note("Make the results of the batch.")
+            work()
+        w.note("Load what comes behind the loads on their way.")
+        self._load_batch(load)
+        w.note("Store the results.")
+        if work is not None:
+            w.op("v.drain")
+        self._each_block(_STORED, "batch", store, behind="finish")
+        w.op("mov", "spare", "batch")
+        w.op("add", "batch", "batch", self._batch)
+        w.op("bge", "last", "batch", "work")
+        w.op("mov", "batch", "zero")
+        w.op("jmp", "work")
+        self._emit_detours()
+        w.label("finish")
+        w.op("halt")
+        return assemble(w.text(), name=self._name)
+
+    def _load_batch(self, load: Callable[[], None]) -> None:
+        """Load blocks into ``spare``, as many as there are."""
+        loaded = self._writer.new_label("loaded")
+        self._each_block(_LOADED, "spare", load, behind=loaded)
+        self._writer.label(loaded)
+
+    def _start(self, vault_bits: int | None) -> None:
+        w = self._writer
+        w.note("Parameter block.")
+        described = f"{_LOADED}_described"
+        if vault_bits is None:
+            w.op("mov", described, "parameters")
+        else:
+            w.op("sll", described, "vault", vault_bits)
+            w.op("add", described, described, "parameters")
+        self._read("scratch", described)
+        w.op("bge", "slot_number", "scratch", "finish")
+        for register in ("pitch", f"{_LOADED}_across", f"{_STORED}_across"):
+            self._read(register, described)
+        w.op("sll", "scratch", "slot_number", _LOG_WORD)
+        w.op("add", described, described, "scratch")
+        self._read("scratch", described)
+        w.op("mov", described, "scratch")
+        w.op("add", f"{_STORED}_described", described, _WORD)
+        for stream in (_LOADED, _STORED):
+            self._describe(stream)
+            w.op("li", f"{stream}_step", self._steps[stream])
+        for stream in (_LOADED, _STORED):
+            self._enter(stream)
+        w.op("mov", "elements", self._transfer)
+        w.op("mov", "last", self._last)
+        w.op("mov", "batch", "zero")
+        w.op("mov", "spare", "zero")
+        if self._vl is not None:
+            w.op("mov", "scratch", self._vl)
+            w.op("set.vl", "scratch")
+
+    def _read(self, register: str, described: str) -> None:
+        """Read a 64-bit word at ``described``, and move on to the next."""
+        self._writer.op("ld.reg [64-bit]", register, described)
+        self._writer.op("add", described, described, _WORD)
+
+    def _describe(self, stream: str) -> None:
+        """Read a stream's words of the next run."""
+        described = f"{stream}_described"
+        for word in _READ[stream]:
+            self._read(f"{stream}_{word}", described)
+        rest = LEVEL_RUN_WORDS - len(_READ[stream])
+        self._writer.op("add", described, described, _WORD * rest)
+
+    def _enter(self, stream: str) -> None:
+        """Begin the next run, and read about the one after it unless the stream is over."""
+        w = self._writer
+        w.op("srl", f"{stream}_rows", f"{stream}_size", COLUMNS_BITS)
+        w.op("and", f"{stream}_columns", f"{stream}_size", MOST_COLUMNS)
+        w.op("mov", f"{stream}_left", f"{stream}_columns")
+        w.op("mov", f"{stream}_row", f"{stream}_place")
+        w.op("mov", f"{stream}_at", f"{stream}_place")
+        over = w.new_label("over")
+        w.op("beq", f"{stream}_rows", "zero", over)
+        self._describe(stream)
+        w.label(over)
+
+    def _each_block(
+        self, stream: str, batch: str, write: Callable[[], None], *, behind: str
+    ) -> None:
+        """Code for each block of ``batch`` at the stream's place; goes to ``behind`` when the
+        stream is over."""
+        w = self._writer
+        again, turn, on = (w.new_label(f"{stream}_{name}") for name in ("block", "turn", "on"))
+        self._detours.append((stream, turn, on))
+        w.op("mov", "here", batch)
+        w.op("add", "batch_end", batch, self._blocks * self._step)
+        w.label(again)
+        w.op("beq", f"{stream}_rows", "zero", behind)
+        write()
+        w.op("add", f"{stream}_at", f"{stream}_at", f"{stream}_step")
+        w.op("sub", f"{stream}_left", f"{stream}_left", 1)
+        w.op("beq", f"{stream}_left", "zero", turn)
+        w.label(on)
+        w.op("add", "here", "here", self._step)
+        w.op("bne", "here", "batch_end", again)
+
+    def _emit_detours(self) -> None:
+        """What is needed at the ends of rows: a branch taken costs three cycles."""
+        w = self._writer
+        for stream, turn, on in self._detours:
+            w.label(turn)
+            w.op("mov", f"{stream}_left", f"{stream}_columns")
+            w.op("add", f"{stream}_row", f"{stream}_row", f"{stream}_across")
+            w.op("mov", f"{stream}_at", f"{stream}_row")
+            w.op("sub", f"{stream}_rows", f"{stream}_rows", 1)
+            w.op("bne", f"{stream}_rows", "zero", on)
+            self._enter(stream)
+            w.op("jmp", on)
+
+    def _sized(self, mnemonic: str) -> str:
+        return f"{mnemonic} [{self._bits}-bit]"
+
+    def load_costs(self) -> None:
+        """The data costs of four pixels."""
+        w, load = self._writer, self._sized("ld.sram")
+        place = f"{_LOADED}_at"
+        w.op(load, "here", place, "elements", note="top left")
+        w.op("add", "scratch", place, self._record)
+        w.op("add", "other", "here", self._apart)
+        w.op(load, "other", "scratch", "elements", note="top right")
+        w.op("add", "scratch", place, "pitch")
+        w.op("add", "other", "other", self._apart)
+        w.op(load, "other", "scratch", "elements", note="bottom left")
+        w.op("add", "scratch", "scratch", self._record)
+        w.op("add", "other", "other", self._apart)
+        w.op(load, "other", "scratch", "elements", note="bottom right")
+
+    def add_costs(self) -> None:
+        """The sums of four pixels' data costs."""
+        w, add = self._writer, self._sized("v.v.add")
+        w.op("add", "other", "batch", self._apart)
+        w.op(add, "batch", "batch", "other", note="top")
+        w.op("add", "other", "other", self._apart)
+        w.op("add", "here", "other", self._apart)
+        w.op(add, "other", "other", "here", note="bottom")
+        if self._apart // WORD_BYTES < VECTOR_LATENCY:
+            w.op("v.drain")
+        w.op(add, "batch", "batch", "other")
+
+    def store_costs(self) -> None:
+        """The sum of four pixels' data costs."""
+        self._writer.op(self._sized("st.sram"), f"{_STORED}_at", "here", "elements")
+
+    def load_messages(self) -> None:
+        """The messages of a coarse pixel."""
+        w, load = self._writer, self._sized("ld.sram")
+        place = f"{_LOADED}_at"
+        w.op(load, "here", place, "elements", note="up, down")
+        w.op("add", "scratch", place, _SECOND_PAIR * self._vector)
+        w.op("add", "other", "here", self._apart)
+        w.op(load, "other", "scratch", "elements", note="left, right")
+
+    def store_messages(self) -> None:
+        """The messages of four pixels."""
+        w, store = self._writer, self._sized("st.sram")
+        places = (("top left", None), ("top right", self._record), ("bottom right", "pitch"))
+        w.op("add", "other", "here", self._apart)
+        w.op("mov", "scratch", f"{_STORED}_at")
+        for place, move in (*places, ("bottom left", -self._record)):
+            if move is not None:
+                w.op("add", "scratch", "scratch", move)
+            w.op(store, "scratch", "here", "elements", note=f"{place}: up, down")
+            w.op("add", "scratch", "scratch", _SECOND_PAIR * self._vector)
+            w.op(store, "scratch", "other", "elements", note=f"{place}: left, right")
+            w.op("sub", "scratch", "scratch", _SECOND_PAIR * self._vector)

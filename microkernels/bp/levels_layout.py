@@ -1,0 +1,192 @@
+"""Where both levels of hierarchical BP-M lie in DRAM, and what each PE does between them.
+
+Each vault holds the coarse pixels of the blocks that it holds: the coarse image is cut like the
+fine one, whose tiles are cut between blocks only (:mod:`microkernels.bp.tiles`). So construct and
+copy touch the own vault only, and PEs need not wait for each other. Behind the fine level (from
+offset 0 on) come the coarse one and the parameter blocks of construct and copy, 64-bit
+little-endian words::
+
+    0  PEs that work
+    1  bytes from a row of the fine problem to the next
+    2  bytes from a PE's row of blocks to its next, where it loads
+    3  the same where it stores
+    4  for each slot, the address of its PE's part
+
+    part: the words of each run (LevelRun), then 0, which ends the list, as its second word
+
+In construct the PEs of a vault take the rows of blocks of its tiles in turns. So those that are
+worked on at the same time are neighbours, whose pixels lie in different banks
+(:mod:`microkernels.bp.record`). In copy one PE takes all: it keeps the memory busy, and several
+that meet in a bank close each other's rows between the four columns of a pixel.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.runtime.ring import VaultRing
+
+from .layout import BpLayout
+from .levels import BLOCK
+from .problem import BpProblem
+from .record import COST_PLACE, round_up
+from .tiles import Tile
+
+__all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
+
+#: A run's second word is its columns in so many bits, and its rows above.
+COLUMNS_BITS = 13
+MOST_COLUMNS = (1 << COLUMNS_BITS) - 1
+LEVEL_RUN_WORDS = 3
+_HEADER_WORDS = 4
+#: PEs of a vault that copy.
+_COPY_SHARERS = 1
+_ALIGNMENT = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelRun:
+    """Rows of blocks of a tile that a PE works on.
+
+    Attributes:
+        source: address of the first input of the first block.
+        columns: blocks of a row, 1..:data:`MOST_COLUMNS`.
+        rows: of blocks, at least 1.
+        target: address of the first result.
+    """
+
+    source: int
+    columns: int
+    rows: int
+    target: int
+
+    def words(self) -> list[int]:
+        """The words in the parameter block."""
+        return [self.source, self.rows << COLUMNS_BITS | self.columns, self.target]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelsLayout:
+    """Addresses of both levels; see the module's text.
+
+    Attributes:
+        problem: the fine problem.
+        sharers: PEs of a vault that work; at least 1.
+        ring: of the vaults.
+        coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
+
+    Raises:
+        KernelError: a value outside its range, or levels that don't fit their vault.
+    """
+
+    problem: BpProblem
+    sharers: int = 1
+    ring: VaultRing = field(default_factory=VaultRing)
+    coarse_symmetric: bool = False
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        columns = self.fine.grid.tile_width // BLOCK
+        if columns > MOST_COLUMNS:
+            raise KernelError(
+                f"tiles of {columns} blocks in a row; construct and copy take up to {MOST_COLUMNS}"
+            )
+        # Refuses what does not fit.
+        _ = self.coarse
+
+    @cached_property
+    def fine(self) -> BpLayout:
+        """The fine level."""
+        return BpLayout.of(self.problem, sharers=self.sharers, ring=self.ring, block=BLOCK)
+
+    @property
+    def construct_parameters(self) -> int:
+        """Offset of construct's parameter block."""
+        return round_up(self.fine.end, _ALIGNMENT)
+
+    @property
+    def copy_parameters(self) -> int:
+        """Offset of copy's parameter block."""
+        # A PE has one run in a tile at most, and one that ends its list.
+        runs = (self.fine.grid.columns + 1) * self.sharers
+        words = _HEADER_WORDS + self.sharers + runs * LEVEL_RUN_WORDS
+        return self.construct_parameters + round_up(8 * words, _ALIGNMENT)
+
+    @cached_property
+    def coarse(self) -> BpLayout:
+        """The coarse level."""
+        return BpLayout(
+            width=self.fine.grid.blocks(self.problem.width),
+            height=self.fine.grid.blocks(self.problem.height),
+            labels=self.problem.labels,
+            bits=self.problem.bits,
+            base=2 * self.copy_parameters - self.construct_parameters,
+            sharers=self.sharers,
+            ring=self.ring,
+            symmetric=self.coarse_symmetric,
+        )
+
+    def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:
+        """Chip addresses and contents of the parameter blocks of construct and copy."""
+        costs = COST_PLACE * self.fine.vector_bytes
+        for offset, source, target, place, sharers in (
+            (self.construct_parameters, self.fine, self.coarse, costs, self.sharers),
+            (self.copy_parameters, self.coarse, self.fine, 0, _COPY_SHARERS),
+        ):
+            shares = [self._rows(vault, member, sharers) for member in range(sharers)]
+            base = self.ring.address(vault, offset)
+            across = [level.block * level.pitch * sharers for level in (source, target)]
+            plans = [
+                [
+                    LevelRun(
+                        source=rows.begin(source) + place,
+                        columns=rows.coarse.width,
+                        rows=rows.count,
+                        target=rows.begin(target) + place,
+                    )
+                    for rows in share
+                ]
+                for share in shares
+            ]
+            yield base, _block(base, self.fine.pitch, across, plans)
+
+    def _rows(self, vault: int, member: int, sharers: int) -> list["_Rows"]:
+        """The rows of blocks of ``member``'s share, tile by tile: every ``sharers``-th of all."""
+        before = 0
+        found = []
+        for pair in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
+            rows = range((member - before) % sharers, pair[1].height, sharers)
+            if rows:
+                found.append(_Rows(*pair, rows.start, len(rows)))
+            before += pair[1].height
+        return found
+
+
+def _block(base: int, pitch: int, across: list[int], plans: list[list[LevelRun]]) -> bytes:
+    """The parameter block at address ``base``."""
+    words = [len(plans), pitch, *across]
+    parts: list[int] = []
+    for plan in plans:
+        words.append(base + 8 * (_HEADER_WORDS + len(plans) + len(parts)))
+        for run in plan:
+            parts += run.words()
+        parts += [0] * LEVEL_RUN_WORDS
+    return np.array(words + parts, "<i8").tobytes()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """``count`` rows of blocks of one tile, from ``first`` on."""
+
+    fine: Tile
+    coarse: Tile
+    first: int
+    count: int
+
+    def begin(self, level: BpLayout) -> int:
+        """Address of the record of their first pixel at a level."""
+        tile = self.fine if level.block == BLOCK else self.coarse
+        return level.record(tile, 0, level.block * self.first)

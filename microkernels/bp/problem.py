@@ -1,0 +1,170 @@
+"""Belief propagation on a grid (thesis 2.1.2): the problem, and the names of its directions."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.table import Width
+from microkernels.common.errors import CHECK, KernelError
+
+__all__ = [
+    "BP_WIDTHS",
+    "BpProblem",
+    "Direction",
+    "Messages",
+    "check_messages",
+    "element_type",
+    "message_updates",
+]
+
+#: Element widths (bits) that the kernel and its golden model support.
+BP_WIDTHS = (8, 16, 32)
+
+#: Messages of all directions: ``messages[direction, y, x, label]``; see :class:`Direction`.
+Messages = NDArray[np.signedinteger]
+
+
+class Direction(IntEnum):
+    """Direction in which a message moves, in the order of BP-M's sweeps.
+
+    ``messages[direction, y, x]`` is the message that *arrives* at pixel (x, y), moving so.
+    """
+
+    RIGHT = 0
+    LEFT = 1
+    DOWN = 2
+    UP = 3
+
+    @property
+    def horizontal(self) -> bool:
+        """Whether it moves along a row of pixels."""
+        return self in (Direction.RIGHT, Direction.LEFT)
+
+    @property
+    def reverse(self) -> bool:
+        """Whether it moves against the order of pixels in memory."""
+        return self in (Direction.LEFT, Direction.UP)
+
+
+def element_type(bits: int) -> np.dtype[np.signedinteger]:
+    """NumPy type of an element of ``bits`` bits, little endian.
+
+    Raises:
+        KernelError: ``bits`` is not in :data:`BP_WIDTHS`.
+    """
+    if bits not in BP_WIDTHS:
+        widths = ", ".join(map(str, BP_WIDTHS))
+        raise KernelError(f"element width must be one of {widths} bits, not {bits!r}")
+    return np.dtype(f"<i{bits // 8}")
+
+
+def message_updates(width: int, height: int) -> int:
+    """Message updates in one iteration over all four directions on ``width`` x ``height`` pixels:
+    one for each pixel and direction, but for the pixels at the border that a direction begins at.
+    """
+    return 2 * (height * (width - 1) + width * (height - 1))
+
+
+def _elements(name: str, values: NDArray[np.integer], bits: int) -> NDArray[np.signedinteger]:
+    dtype = element_type(bits)
+    array = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise KernelError(f"{name} must be whole numbers, not {array.dtype}")
+    limits = np.iinfo(dtype)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        raise KernelError(
+            f"{name} reach from {array.min()} to {array.max()}; "
+            f"{bits} bits hold {limits.min} to {limits.max}"
+        )
+    result = np.array(array, dtype=dtype)
+    result.setflags(write=False)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class BpProblem:
+    """A Markov random field on a grid of pixels.
+
+    Attributes:
+        data_costs: ``[y, x, label]``, the cost of giving pixel (x, y) that label.
+        smoothness: ``[a, b]``, the cost of label ``a`` at a pixel whose left or upper neighbour has
+            label ``b`` (theta_{v,w} of equation 2.10; any matrix, symmetric or not).
+        bits: element width, one of :data:`BP_WIDTHS`.
+
+    The arrays are copied, converted to :func:`element_type` and made read-only.
+
+    Raises:
+        KernelError: wrong dimensions, an empty grid, more than 256 labels, values that ``bits``
+            bits can't hold.
+    """
+
+    data_costs: NDArray[np.signedinteger]
+    smoothness: NDArray[np.signedinteger]
+    bits: int = 16
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        costs = _elements("data costs", self.data_costs, self.bits)
+        matrix = _elements("smoothness costs", self.smoothness, self.bits)
+        if costs.ndim != 3 or 0 in costs.shape:
+            raise KernelError(
+                f"data costs must have the shape (height, width, labels), not {costs.shape}"
+            )
+        labels = costs.shape[2]
+        if labels > 256:
+            raise KernelError(f"{labels} labels: a vector holds at most 256")
+        if matrix.shape != (labels, labels):
+            raise KernelError(
+                f"the smoothness costs of {labels} labels must have the shape "
+                f"{(labels, labels)}, not {matrix.shape}"
+            )
+        object.__setattr__(self, "data_costs", costs)
+        object.__setattr__(self, "smoothness", matrix)
+
+    @property
+    def height(self) -> int:
+        """Rows of pixels."""
+        return self.data_costs.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Columns of pixels."""
+        return self.data_costs.shape[1]
+
+    @property
+    def labels(self) -> int:
+        """Labels that a pixel may have."""
+        return self.data_costs.shape[2]
+
+    @property
+    def element(self) -> Width:
+        """Element width as instructions name it."""
+        return Width((self.bits // 8).bit_length() - 1)
+
+    @property
+    def symmetric(self) -> bool:
+        """The smoothness costs are their own transpose."""
+        return bool(np.array_equal(self.smoothness, self.smoothness.T))
+
+    @property
+    def updates(self) -> int:
+        """Message updates in one iteration over all four directions."""
+        return message_updates(self.width, self.height)
+
+    def no_messages(self) -> Messages:
+        """Messages before the first iteration: all 0."""
+        return np.zeros((len(Direction), *self.data_costs.shape), element_type(self.bits))
+
+
+def check_messages(problem: BpProblem, messages: NDArray[np.integer]) -> Messages:
+    """A fresh copy of ``messages`` in the problem's element type.
+
+    Raises:
+        KernelError: their shape is not that of the problem's messages, or a value does not fit.
+    """
+    expected = (len(Direction), *problem.data_costs.shape)
+    if np.shape(messages) != expected:
+        raise KernelError(f"messages must have the shape {expected}, not {np.shape(messages)}")
+    return _elements("messages", messages, problem.bits).copy()

@@ -1,0 +1,170 @@
+"""What a PE does in one step of a sweep: the runs over its share of a tile, and how the step ends.
+
+A vault sweeps its tiles one after the other (:mod:`microkernels.bp.tiles`), each a *step*; all
+vaults go through the same steps. Sweeps to the right and left read messages that move down and up,
+and the other way round, and write none that the other one of the two uses. So half of the PEs of a
+vault sweep to the right while the others sweep to the left, then down and up: *teams*. That gives a
+PE fewer and longer pieces of a sweep. An odd number of PEs is one team: it sweeps to the right,
+then to the left.
+
+Between two steps of a sweep a team waits for the messages that arrive at its next tile: each PE
+writes those that leave its tile into the tile behind, then a flag there, and the team of that vault
+gathers these flags. Steps are counted, so a flag serves all of them.
+
+There is one barrier behind each two sweeps, among the PEs of a vault and those of its neighbours in
+the ring: behind it, all messages of both sweeps are in memory, and nobody reads any more those that
+the next two will make anew. Vaults two links apart never touch the same messages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from microkernels.runtime.barrier import FlagTable
+
+from .parameters import Run
+from .partition import PAIR, Piece, Share
+from .problem import Direction
+
+__all__ = ["MOST_RUNS", "Neighbours", "SweepPlace", "step_runs", "sweep_team"]
+
+#: A step's runs: head, pairs, a line alone, tail.
+MOST_RUNS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepPlace:
+    """Where the tile of a step lies in memory.
+
+    Attributes:
+        load: address of the three vectors to load at the first pixel of line 0.
+        edge: address of the sweep's own message there.
+        step: bytes from a pixel to the next one of its line.
+        exit: bytes from the last message but one of a line to the last.
+        line_step: bytes from a line to the next.
+        updates: in a line; 0 or more.
+        costs: address of the smoothness costs.
+    """
+
+    load: int
+    edge: int
+    step: int
+    exit: int
+    line_step: int
+    updates: int
+    costs: int
+
+
+def sweep_team(direction: Direction, sharers: int) -> range:
+    """Slots of the PEs, of ``sharers`` in a vault, that sweep in ``direction``."""
+    if sharers % 2:
+        return range(sharers)
+    half = sharers // 2
+    return range(half, sharers) if direction.reverse else range(half)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Flags of a vault and of those beside it in the ring.
+
+    Attributes:
+        own: of the vault itself.
+        before, behind: of the one before and the one behind it; None: there are no others.
+    """
+
+    own: FlagTable
+    before: FlagTable | None = None
+    behind: FlagTable | None = None
+
+    def end_of_step(
+        self, member: int, team: range, direction: Direction, last: bool
+    ) -> dict[str, int]:
+        """The words of the step's last run that say how it ends.
+
+        Parameters:
+            member: slot of the PE.
+            team: slots of its team.
+            direction: of the sweep.
+            last: it is the sweep's last step.
+        """
+        own, nothing = self.own, (self.own.base, self.own.base)
+        # Who sweeps one way only is through with it; others come here once more.
+        if last and (direction.reverse or len(team) < own.members):
+            flags = [own.arrival(member)]
+            if self.before is not None and self.behind is not None:
+                flags += [self.before.from_behind(member), self.behind.from_before(member)]
+            return _words(flags, own.everyone)
+        if last or self.before is None or self.behind is None:
+            return _words([], nothing)
+        number = team.index(member)
+        if direction.reverse:
+            return _words([self.before.step_from_behind(number)], own.steps_behind)
+        return _words([self.behind.step_from_before(number)], own.steps_before)
+
+
+def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
+    words = {f"signal_{number}": flag for number, flag in enumerate(signals, 1)}
+    return words | {"gather": gather[0], "gather_end": gather[1]}
+
+
+def step_runs(
+    place: SweepPlace | None, share: Share, flags: FlagTable, member: int, end: dict[str, int]
+) -> list[Run]:
+    """The runs of one PE in one step.
+
+    Parameters:
+        place: of the tile; None: the vault has none in this step.
+        share: what the PE does of it.
+        flags: of its vault.
+        member: its slot.
+        end: words of the last run, from :meth:`Neighbours.end_of_step`.
+    """
+    found = [] if place is None else _work(place, share, flags, member)
+    found = found or [Run()]
+    found[-1] = replace(found[-1], **end)
+    return found
+
+
+def _work(place: SweepPlace, share: Share, flags: FlagTable, member: int) -> list[Run]:
+    first_step = place.step if place.updates > 1 else place.exit
+    last_message = (place.updates - 1) * place.step + place.exit
+
+    def lines(first: int, lanes: int, stride: int = 1, groups: int = 1) -> Run:
+        """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on."""
+        along = lanes * stride * place.line_step
+        return Run(
+            lanes=lanes,
+            load=place.load + first * place.line_step,
+            edge=place.edge + first * place.line_step,
+            across=place.line_step,
+            costs=place.costs,
+            step=place.step,
+            exit=place.exit,
+            turn=along - last_message + first_step,
+            next=along,
+            groups=groups,
+            updates=place.updates,
+        )
+
+    def piece(part: Piece, **words: int) -> Run:
+        run = lines(PAIR * part.pair, PAIR)
+        skipped = part.first * place.step
+        return replace(
+            run,
+            load=run.load + skipped,
+            edge=run.edge + skipped,
+            updates=part.updates,
+            **words,
+        )
+
+    found = []
+    if share.head is not None:
+        signal = flags.handover(member)
+        found.append(piece(share.head, exit=place.step, signal_1=signal))
+    if share.pairs:
+        pairs = share.pairs
+        found.append(lines(PAIR * pairs.start, PAIR, pairs.step, len(pairs)))
+    if share.line is not None:
+        found.append(lines(share.line, 1))
+    if share.tail is not None:
+        found.append(piece(share.tail, wait=flags.handover(member - 1)))
+    return found

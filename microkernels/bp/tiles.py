@@ -1,0 +1,154 @@
+"""Which vault holds which part of the image: thesis section 6.1 and Figure 6.2.
+
+The image is cut into a square of tiles, as many in a row and in a column as there are vaults (fewer
+where it has fewer pixels). Tile (column, row) belongs to the vault at position ``column + row`` of
+the ring (:mod:`microkernels.runtime.ring`). So
+
+- each row and each column of tiles lies on different vaults: a sweep in any direction goes from one
+  column (or row) of tiles to the next, and each vault always has one tile of it;
+- tiles that touch each other lie one link apart: what moves right or down goes to the next vault of
+  the ring, what moves left or up to the one before.
+
+A vault's tiles have a *place* each in its memory: the number of their column.
+
+Tiles may be cut between *blocks* of pixels only, so that the pixels of a block, which are one pixel
+of a coarser image (:mod:`microkernels.bp.levels`), are never apart.
+"""
+
+from dataclasses import dataclass
+
+from microkernels.common.errors import CHECK
+from microkernels.runtime.ring import VaultRing
+
+from .problem import Direction
+
+__all__ = ["Tile", "TileGrid"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """One tile.
+
+    Attributes:
+        column, row: its place in the square of tiles.
+        vault: index of the vault that holds it.
+        x, y: its first pixel.
+        width, height: pixels, at least 1 each.
+    """
+
+    column: int
+    row: int
+    vault: int
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileGrid:
+    """How an image is cut.
+
+    Attributes:
+        width, height: of the image, in pixels; at least 1 each.
+        ring: of the vaults.
+        block: pixels of a side of a block, at least 1.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    width: int
+    height: int
+    ring: VaultRing
+    block: int = 1
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("width", "height", "block"):
+            CHECK.at_least(name, getattr(self, name), 1)
+
+    @property
+    def columns(self) -> int:
+        """Columns of tiles, which are the steps of a sweep to the right or left."""
+        return min(self.ring.vaults, self.blocks(self.width))
+
+    @property
+    def rows(self) -> int:
+        """Rows of tiles, which are the steps of a sweep down or up."""
+        return min(self.ring.vaults, self.blocks(self.height))
+
+    @property
+    def tile_width(self) -> int:
+        """Pixels across the widest tile, the last block filled up; others have a block less."""
+        return self.block * -(-self.blocks(self.width) // self.columns)
+
+    @property
+    def tile_height(self) -> int:
+        """Pixels down the highest tile, the last block filled up; others have a block less."""
+        return self.block * -(-self.blocks(self.height) // self.rows)
+
+    def blocks(self, pixels: int) -> int:
+        """Blocks that so many pixels need."""
+        return -(-pixels // self.block)
+
+    def tile(self, column: int, row: int) -> Tile:
+        """The tile in ``column`` (0..columns - 1) and ``row`` (0..rows - 1)."""
+        x, width = self._part(self.width, self.columns, column)
+        y, height = self._part(self.height, self.rows, row)
+        vault = self.ring.vault(column + row)
+        return Tile(column=column, row=row, vault=vault, x=x, y=y, width=width, height=height)
+
+    def tile_of(self, x: int, y: int) -> Tile:
+        """The tile that holds pixel (x, y) of the image."""
+        return self.tile(
+            _holder(self.blocks(self.width), self.columns, x // self.block),
+            _holder(self.blocks(self.height), self.rows, y // self.block),
+        )
+
+    def tiles(self, vault: int) -> list[Tile]:
+        """The tiles of ``vault``, by column."""
+        position = self.ring.position(vault)
+        rows = [(position - column) % self.ring.vaults for column in range(self.columns)]
+        return [self.tile(column, row) for column, row in enumerate(rows) if row < self.rows]
+
+    def step(self, direction: Direction, vault: int, step: int) -> Tile | None:
+        """The tile that ``vault`` sweeps in step ``step`` of a sweep; None: it has none then."""
+        along, across = self.columns, self.rows
+        if not direction.horizontal:
+            along, across = across, along
+        first = along - 1 - step if direction.reverse else step
+        other = (self.ring.position(vault) - first) % self.ring.vaults
+        if other >= across:
+            return None
+        return self.tile(first, other) if direction.horizontal else self.tile(other, first)
+
+    def steps(self, direction: Direction) -> int:
+        """Steps of a sweep."""
+        return self.columns if direction.horizontal else self.rows
+
+    def following(self, direction: Direction, tile: Tile) -> Tile | None:
+        """The tile into which messages that move so go from ``tile``; None: the image ends."""
+        change = -1 if direction.reverse else 1
+        column = tile.column + (change if direction.horizontal else 0)
+        row = tile.row + (0 if direction.horizontal else change)
+        inside = 0 <= column < self.columns and 0 <= row < self.rows
+        return self.tile(column, row) if inside else None
+
+    def _part(self, pixels: int, parts: int, number: int) -> tuple[int, int]:
+        """First pixel and length of one of ``parts`` parts of a side."""
+        first, length = _part(self.blocks(pixels), parts, number)
+        return first * self.block, min(length * self.block, pixels - first * self.block)
+
+
+def _part(whole: int, parts: int, number: int) -> tuple[int, int]:
+    """First block and length of one of ``parts`` parts, the longer ones first."""
+    length, over = divmod(whole, parts)
+    return number * length + min(number, over), length + (number < over)
+
+
+def _holder(whole: int, parts: int, block: int) -> int:
+    """The part that holds ``block``; see :func:`_part`."""
+    length, over = divmod(whole, parts)
+    longer = over * (length + 1)
+    return block // (length + 1) if block < longer else over + (block - longer) // length

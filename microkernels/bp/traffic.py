@@ -1,0 +1,45 @@
+"""How much of belief propagation's traffic goes to another vault, from the layout alone."""
+
+from dataclasses import dataclass
+
+from .layout import BpLayout
+from .problem import Direction, element_type
+from .record import LOADED_VECTORS
+
+__all__ = ["Traffic", "sweep_traffic"]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that the PEs read and write.
+
+    Attributes:
+        total: all. remote: those in another vault, one link away.
+    """
+
+    total: int
+    remote: int
+
+    @property
+    def share(self) -> float:
+        """Part of the bytes that is remote; 0 without any."""
+        return self.remote / self.total if self.total else 0.0
+
+
+def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
+    """Traffic of one sweep: data costs and messages, without flags, parameters, smoothness costs.
+
+    Each update reads three vectors and writes one; a line begins with one more, and ends with one
+    that goes to the tile behind, if there is one (thesis 6.1).
+    """
+    vector = layout.labels * element_type(layout.bits).itemsize
+    total = remote = 0
+    for vault in range(layout.ring.vaults):
+        for tile in layout.grid.tiles(vault):
+            lines = tile.height if direction.horizontal else tile.width
+            updates = layout.sweep(direction, tile).updates
+            if updates:
+                total += lines * vector * ((LOADED_VECTORS + 1) * updates + 1)
+            if layout.grid.following(direction, tile) is not None:
+                remote += lines * vector
+    return Traffic(total, remote)

@@ -1,0 +1,1 @@
+"""What kernels of all workloads share: assembly writers, fixed point, schedules, feature maps."""

@@ -1,0 +1,250 @@
+"""Where the feature maps of a convolutional network lie in DRAM.
+
+The channels of a map are cut into *slices* of ``depth`` channels. A slice is a plane of its own,
+column by column of pixels: the rows of a column follow each other, the channels of a pixel too. A
+column of a convolution's window, all channels of a slice, is then one contiguous piece of memory.
+Pixels around the map (``padding``) lie in the plane, too, so that a kernel needs no case for edges.
+Channels that only fill up the last slice hold zeros.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isa.image import DramImage
+
+from .errors import CHECK, KernelError
+from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
+
+__all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "StripMap", "round_up"]
+
+#: Bytes of a DRAM column, the unit of a request, and of a DRAM row (design.md, section 1).
+COLUMN_BYTES = 32
+ROW_BYTES = 256
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The first multiple of ``multiple`` from ``value`` on."""
+    return -(-value // multiple) * multiple
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureMap:
+    """Addresses of a feature map; see the module's text.
+
+    Attributes:
+        base: address of the first byte; a multiple of 32.
+        width, height, channels: at least 1 each.
+        depth: channels of a slice, at least 1.
+        padding: pixels around the map, 0 or more.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    base: int
+    width: int
+    height: int
+    channels: int
+    depth: int
+    padding: int = 0
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        if self.base < 0 or self.base % COLUMN_BYTES:
+            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
+        for name in ("width", "height", "channels", "depth"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        if self.padding < 0:
+            raise KernelError(f"padding must be 0 or more, not {self.padding}")
+
+    def check_size(self, name: str, width: int, height: int, channels: int) -> None:
+        """Make sure that the map, which the caller knows as ``name``, has this size.
+
+        Raises:
+            KernelError: it has another.
+        """
+        found, wanted = (self.width, self.height, self.channels), (width, height, channels)
+        if found != wanted:
+            raise KernelError(
+                f"{name} must be {' x '.join(map(str, wanted))} (width, height, channels), "
+                f"not {' x '.join(map(str, found))}"
+            )
+
+    @property
+    def slices(self) -> int:
+        """Slices of the channels."""
+        return -(-self.channels // self.depth)
+
+    @property
+    def y_step(self) -> int:
+        """Bytes from a pixel to the one below."""
+        return self.depth * ELEMENT_BYTES
+
+    @property
+    def x_step(self) -> int:
+        """Bytes from a pixel to the one on its right."""
+        return (self.height + 2 * self.padding) * self.y_step
+
+    @property
+    def slice_step(self) -> int:
+        """Bytes from a slice to the next."""
+        return round_up((self.width + 2 * self.padding) * self.x_step, COLUMN_BYTES)
+
+    def down_step(self, stride: int) -> int:
+        """Bytes from a row of windows to the next one, ``stride`` pixels below."""
+        return stride * self.y_step
+
+    @property
+    def end(self) -> int:
+        """First byte behind the map."""
+        return self.base + self.slices * self.slice_step
+
+    def address(self, x: int, y: int, channel: int = 0) -> int:
+        """Address of a channel of a pixel; pixels around the map have negative coordinates, or
+        those beyond its size."""
+        piece, inside = divmod(channel, self.depth)
+        return (
+            self.base
+            + piece * self.slice_step
+            + (x + self.padding) * self.x_step
+            + (y + self.padding) * self.y_step
+            + inside * ELEMENT_BYTES
+        )
+
+    def store(self, memory: DramImage, values: Elements, *, around: int = 0) -> None:
+        """Put height x width x channels elements into ``memory``.
+
+        Parameters:
+            around: value of the pixels around the map: 0, or
+                :data:`microkernels.common.fixed_point.LOWEST` for a maximum over windows.
+
+        Raises:
+            KernelError: values of another shape or beyond 16 bits, or another ``around``.
+            isa.image.ImageError: the map lies outside the memory.
+        """
+        if around not in (0, LOWEST):
+            raise KernelError(f"around must be 0 or {LOWEST}, not {around}")
+        shape = (self.height, self.width, self.channels)
+        values = check_elements("feature map", values, shape)
+        filled = self.slices * self.depth - self.channels
+        values = np.pad(values, ((0, 0), (0, 0), (0, filled)))
+        edge = (self.padding, self.padding)
+        values = np.pad(values, (edge, edge, (0, 0)), constant_values=around)
+        for number in range(self.slices):
+            part = values[:, :, number * self.depth : (number + 1) * self.depth]
+            self._store_plane(memory, self.base + number * self.slice_step, part)
+
+    def _store_plane(self, memory: DramImage, base: int, plane: Elements) -> None:
+        """Put a slice, down x across x channels with the pixels around, at ``base``."""
+        columns = np.ascontiguousarray(plane.transpose(1, 0, 2))
+        memory.write(base, columns.astype(ELEMENT).tobytes())
+
+    def load(self, memory: DramImage) -> Elements:
+        """The height x width x channels elements in ``memory``, without the pixels around.
+
+        Raises:
+            isa.image.ImageError: the map lies outside the memory.
+        """
+        across, down = self.width + 2 * self.padding, self.height + 2 * self.padding
+        planes = [
+            np.frombuffer(
+                memory.read(self.base + number * self.slice_step, across * self.x_step), ELEMENT
+            ).reshape(across, down, self.depth)
+            for number in range(self.slices)
+        ]
+        inside = slice(self.padding, self.padding + self.height)
+        values = np.concatenate(planes, axis=2).transpose(1, 0, 2)[inside]
+        return values[:, self.padding : self.padding + self.width, : self.channels]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StripMap(FeatureMap):
+    """A map in which each row of windows has a strip of ``rows`` rows of pixels for itself.
+
+    Within a strip, pixels lie as in a :class:`FeatureMap` of its height. A whole window of a slice
+    is then one contiguous piece of memory, at the price of rows that are stored more than once. It
+    suits a network's first image, which has few channels and comes from the host.
+
+    Attributes:
+        rows: pixels down of a window, at least 1.
+        stride: pixels from a row of windows to the next one, at least 1.
+
+    Raises:
+        KernelError: a value outside its range, or windows higher than the padded map.
+    """
+
+    rows: int
+    stride: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stride < 1:
+            raise KernelError(f"stride must be at least 1, not {self.stride}")
+        if not 1 <= self.rows <= self.height + 2 * self.padding:
+            raise KernelError(
+                f"rows must be from 1 to {self.height + 2 * self.padding}, not {self.rows}"
+            )
+
+    @property
+    def strips(self) -> int:
+        """Rows of windows."""
+        return (self.height + 2 * self.padding - self.rows) // self.stride + 1
+
+    @property
+    def x_step(self) -> int:
+        return self.rows * self.y_step
+
+    @property
+    def strip_step(self) -> int:
+        """Bytes from a strip to the next."""
+        return round_up((self.width + 2 * self.padding) * self.x_step, COLUMN_BYTES)
+
+    @property
+    def slice_step(self) -> int:
+        return self.strips * self.strip_step
+
+    def down_step(self, stride: int) -> int:
+        if stride != self.stride:
+            raise KernelError(f"the strips are {self.stride} rows apart, not {stride}")
+        return self.strip_step
+
+    def address(self, x: int, y: int, channel: int = 0) -> int:
+        """Address of a channel of a pixel in the uppermost row of a strip.
+
+        Raises:
+            KernelError: no strip begins at ``y``.
+        """
+        strip, inside = divmod(y + self.padding, self.stride)
+        if inside or not 0 <= strip < self.strips:
+            raise KernelError(f"no strip begins at row {y}")
+        piece, rest = divmod(channel, self.depth)
+        return (
+            self.base
+            + piece * self.slice_step
+            + strip * self.strip_step
+            + (x + self.padding) * self.x_step
+            + rest * ELEMENT_BYTES
+        )
+
+    def load(self, memory: DramImage) -> Elements:
+        """The height x width x channels elements in ``memory``; rows in no strip are 0."""
+        across = self.width + 2 * self.padding
+        shape = (self.height + 2 * self.padding, across, self.slices * self.depth)
+        values = np.zeros(shape, ELEMENT)
+        for number in range(self.slices):
+            for strip in range(self.strips):
+                where = self.base + number * self.slice_step + strip * self.strip_step
+                data = np.frombuffer(memory.read(where, across * self.x_step), ELEMENT)
+                columns = data.reshape(across, self.rows, self.depth)
+                top, first = strip * self.stride, number * self.depth
+                values[top : top + self.rows, :, first : first + self.depth] = columns.transpose(
+                    1, 0, 2
+                )
+        inside = slice(self.padding, self.padding + self.height)
+        return values[inside, self.padding : self.padding + self.width, : self.channels]
+
+    def _store_plane(self, memory: DramImage, base: int, plane: Elements) -> None:
+        for strip in range(self.strips):
+            rows = plane[strip * self.stride : strip * self.stride + self.rows]
+            super()._store_plane(memory, base + strip * self.strip_step, rows)

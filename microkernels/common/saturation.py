@@ -1,0 +1,68 @@
+"""Counting of values that saturate in golden models.
+
+A value counts once each time that it is limited to the width of an element: a sum or difference
+of elements (also one that is only reduced further), the sum of a row, a scaled product. The
+instruction set simulator counts the same (:attr:`isa.iss.simulator.Simulator.saturated`), and the
+two agree where a program computes nothing but what its golden model does. It may compute more: the
+end of a last vector that nobody reads, or a sum that only takes time.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from microkernels.nn.job import NnJob
+
+__all__ = ["SaturationCount", "clip", "count_saturation", "with_saturation"]
+
+_P = ParamSpec("_P")
+
+
+@dataclass(eq=False)
+class SaturationCount:
+    """How many values saturated."""
+
+    values: int = 0
+
+
+_active: list[SaturationCount] = []
+
+
+@contextmanager
+def count_saturation() -> Iterator[SaturationCount]:
+    """Counts values that golden models limit while the context is open."""
+    count = SaturationCount()
+    _active.append(count)
+    try:
+        yield count
+    finally:
+        _active.remove(count)
+
+
+def clip(values: NDArray[np.integer], low: int, high: int) -> NDArray[np.integer]:
+    """``values`` limited to ``low``..``high``, and counted if they are beyond."""
+    limited = np.clip(values, low, high)
+    if _active:
+        clipped = int(np.count_nonzero(limited != values))
+        for count in _active:
+            count.values += clipped
+    return limited
+
+
+def with_saturation(make: Callable[_P, "NnJob"]) -> Callable[_P, "NnJob"]:
+    """A function that makes a job and runs the job's golden model, and nothing else that saturates:
+    the job says how many values did."""
+
+    @wraps(make)
+    def counted(*args: _P.args, **kwargs: _P.kwargs) -> "NnJob":
+        with count_saturation() as count:
+            job = make(*args, **kwargs)
+        return replace(job, saturated=count.values)
+
+    return counted

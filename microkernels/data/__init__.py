@@ -1,0 +1,1 @@
+"""Real inputs: photographs and stereo pairs."""

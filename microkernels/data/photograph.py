@@ -1,0 +1,36 @@
+"""A photograph for kernels that work on images: scikit-image's cameraman."""
+
+from importlib.resources import as_file, files
+
+import numpy as np
+
+from isa.support.extras import need
+from microkernels.apps.array_job import check_range
+from microkernels.common.fixed_point import Elements
+
+__all__ = ["SIDE", "photograph"]
+
+#: Pixels across and down of the whole photograph.
+SIDE = 512
+
+
+def photograph(height: int, width: int) -> Elements:
+    """The photograph's middle, shrunk to height x width pixels (1..512 each) from 0 to 255, 16-bit
+    elements.
+
+    Raises:
+        KernelError: a size outside its range.
+        MissingExtraError: scikit-image or Pillow is not installed.
+    """
+    need("skimage", "photographs")
+    from PIL import Image
+
+    check_range("height", height, 1, SIDE)
+    check_range("width", width, 1, SIDE)
+    scale = min(SIDE // height, SIDE // width)
+    with as_file(files("skimage") / "data" / "camera.png") as path, Image.open(path) as image:
+        pixels = np.asarray(image, np.int64)
+    top, left = (SIDE - height * scale) // 2, (SIDE - width * scale) // 2
+    middle = pixels[top : top + height * scale, left : left + width * scale]
+    blocks = middle.reshape(height, scale, width, scale)
+    return blocks.mean(axis=(1, 3)).astype(np.int16)

@@ -1,0 +1,1 @@
+"""Layers of neural networks: convolution, pooling, fully connected, LSTM."""

@@ -1,0 +1,232 @@
+"""Where the data of a convolution lie in DRAM, how PEs share it, and its parameter block.
+
+The PEs of a vault share a tile by rows of pixels and by groups of filters (:class:`ConvShare`):
+PEs that work on the same rows take the groups in turns, so that what they write at a time lies side
+by side. A PE's part of the parameter block::
+
+    0  groups of filters; 0: nothing to do
+    1  rows of pixels
+    2  pixels in all
+    3  address of the input that its first window starts at
+    4  address of its weights, one pass after the other
+    5  address of the thresholds
+    6  address that is written with no meaning while the pipeline fills
+    7  for each group: address of its first output, and of its biases; two words more
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isa.image import DramImage
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
+
+from .conv_plan import ConvPlan
+from .writer import block_bytes, block_size
+
+__all__ = ["ConvLayout", "ConvShare", "share_conv"]
+
+_HEADER_WORDS = 7
+_GROUP_WORDS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvShare:
+    """What one PE does: rows of output pixels, and every how-manieth group of filters."""
+
+    rows: range
+    groups: range
+
+
+def share_conv(plan: ConvPlan, sharers: int) -> list[ConvShare]:
+    """Shares of so many PEs (at least 1), the largest as small as can be.
+
+    Raises:
+        KernelError: no PE.
+    """
+    if sharers < 1:
+        raise KernelError(f"sharers must be at least 1, not {sharers}")
+    rows, groups = plan.shape.out_height, plan.groups
+    by_group = min(
+        (count for count in range(1, sharers + 1) if sharers % count == 0),
+        key=lambda count: (-(-groups // count) * -(-rows // (sharers // count)), -count),
+    )
+    by_row = sharers // by_group
+    return [
+        ConvShare(
+            rows=range(
+                member // by_group * rows // by_row, (member // by_group + 1) * rows // by_row
+            ),
+            groups=range(member % by_group, groups, by_group),
+        )
+        for member in range(sharers)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvLayout:
+    """Addresses of a convolution; see the module's text.
+
+    Attributes:
+        plan: how the layer is cut.
+        source: the image; its padding is that of the layer at least.
+        target: the output.
+        base: where weights, biases and the parameter block begin; a multiple of 32.
+        sharers: PEs that share the layer.
+
+    Raises:
+        KernelError: maps that do not fit the layer, or a value outside its range.
+    """
+
+    plan: ConvPlan
+    source: FeatureMap
+    target: FeatureMap
+    base: int
+    sharers: int = 1
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        shape = self.plan.shape
+        if self.base < 0 or self.base % COLUMN_BYTES:
+            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
+        self.source.check_size("source", shape.width, shape.height, shape.channels)
+        self.target.check_size("target", shape.out_width, shape.out_height, shape.filters)
+        if self.source.depth != self.plan.depth:
+            raise KernelError(
+                f"source has slices of {self.source.depth} channels, the plan of {self.plan.depth}"
+            )
+        strips = isinstance(self.source, StripMap)
+        if strips != self.plan.strips:
+            raise KernelError(
+                f"the plan is for a map {'of' if self.plan.strips else 'without'} strips, source "
+                f"is one {'of' if strips else 'without'} them"
+            )
+        if isinstance(self.source, StripMap) and (
+            (self.source.rows, self.source.stride, self.source.padding)
+            != (shape.kernel, shape.stride, shape.padding)
+        ):
+            raise KernelError(
+                f"source must have strips of {shape.kernel} rows, {shape.stride} apart, and "
+                f"{shape.padding} pixels around"
+            )
+        if self.source.padding < shape.padding:
+            raise KernelError(
+                f"source has {self.source.padding} pixels around it, the layer {shape.padding}"
+            )
+        if self.target.depth % self.plan.filters:
+            raise KernelError(
+                f"{self.plan.filters} filters at once do not divide the target's slices of "
+                f"{self.target.depth} channels"
+            )
+
+    @property
+    def shares(self) -> list[ConvShare]:
+        """What each PE does."""
+        return share_conv(self.plan, self.sharers)
+
+    @property
+    def parameters(self) -> int:
+        """Address of the parameter block."""
+        return self.base
+
+    @property
+    def _parts(self) -> list[int]:
+        """Words of each PE's part of the block."""
+        return [_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) for share in self.shares]
+
+    @property
+    def thresholds(self) -> int:
+        """Address of the thresholds."""
+        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+
+    @property
+    def spare(self) -> int:
+        """Address of what is written with no meaning, a piece for each PE."""
+        return self.thresholds + COLUMN_BYTES
+
+    @property
+    def _spare_step(self) -> int:
+        return round_up(self.plan.group_bytes, COLUMN_BYTES)
+
+    @property
+    def bias(self) -> int:
+        """Address of the biases, those of a group in a piece of their own."""
+        return self.spare + self.sharers * self._spare_step
+
+    @property
+    def weights(self) -> int:
+        """Address of the weights."""
+        return self.bias + self.plan.groups * self._spare_step
+
+    @property
+    def end(self) -> int:
+        """First byte behind all that this layout adds to the maps."""
+        # The last pass prefetches one that is not there.
+        passes = self.plan.groups * self.plan.slices + 1
+        return round_up(self.weights + passes * self.plan.pass_bytes, COLUMN_BYTES)
+
+    def _weights_of(self, share: ConvShare) -> int:
+        """Address of the first pass of the PEs that take these groups."""
+        before = sum(
+            len(range(first, self.plan.groups, share.groups.step))
+            for first in range(share.groups.start)
+        )
+        return self.weights + before * self.plan.slices * self.plan.pass_bytes
+
+    def store(self, memory: DramImage, weights: Elements, bias: Elements, *, relu: bool) -> None:
+        """Put all but the image into ``memory``.
+
+        Parameters:
+            weights: filters x kernel (down) x kernel (across) x channels elements.
+            bias: an element for each filter.
+            relu: negative outputs become 0.
+
+        Raises:
+            KernelError: arrays of another shape, or values beyond 16 bits.
+            isa.image.ImageError: the layout lies outside the memory.
+        """
+        plan, shape = self.plan, self.plan.shape
+        size = (shape.filters, shape.kernel, shape.kernel, shape.channels)
+        weights = check_elements("weights", weights, size)
+        bias = check_elements("bias", bias, (shape.filters,))
+        more = plan.groups * plan.filters - shape.filters
+        deeper = plan.slices * plan.depth - shape.channels
+        weights = np.pad(weights, ((0, more), (0, 0), (0, 0), (0, deeper)))
+        # group, filter, down, across, slice, channel -> group, slice, across, filter, down, channel
+        split = weights.reshape(
+            plan.groups, plan.filters, shape.kernel, shape.kernel, plan.slices, plan.depth
+        )
+        order = (0, 4, 1, 3, 2, 5) if plan.joined else (0, 4, 3, 1, 2, 5)
+        passes = split.transpose(order).reshape(plan.groups, -1)
+        shares = self.shares
+        for share in shares:
+            block = np.ascontiguousarray(passes[share.groups.start :: share.groups.step])
+            memory.write(self._weights_of(share), block.astype(ELEMENT).tobytes())
+        biases = np.zeros((plan.groups, self._spare_step // ELEMENT.itemsize), ELEMENT)
+        biases[:, : plan.filters] = np.pad(bias, (0, more)).reshape(plan.groups, plan.filters)
+        memory.write(self.bias, biases.tobytes())
+        thresholds = np.array([LOWEST, 0 if relu else LOWEST], ELEMENT)
+        memory.write(self.thresholds, thresholds.tobytes())
+        words = [self._words(member, share) for member, share in enumerate(shares)]
+        memory.write(self.parameters, block_bytes(self.parameters, words))
+
+    def _words(self, member: int, share: ConvShare) -> list[int]:
+        shape = self.plan.shape
+        rows = len(share.rows)
+        groups = share.groups if rows else range(0)
+        top = share.rows.start * shape.stride - shape.padding
+        words = [
+            len(groups),
+            rows,
+            rows * shape.out_width,
+            self.source.address(-shape.padding, top) if rows else 0,
+            self._weights_of(share),
+            self.thresholds,
+            self.spare + member * self._spare_step,
+        ]
+        for group in groups:
+            words.append(self.target.address(0, share.rows.start, group * self.plan.filters))
+            words.append(self.bias + group * self._spare_step)
+        return words + [0] * (_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) - len(words))

@@ -1,0 +1,144 @@
+"""The inner loop of a convolution (thesis Figure 6.5), alone: what an engine does most of the time.
+
+One filter of three columns slides over a row of input columns of 192 elements of 16 bits (64
+features, three rows high). For each position the three columns are multiplied and reduced, the
+column that comes into the window next is loaded meanwhile, and the three sums are added up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from isa.assembly.assembler import assemble
+from isa.program import Program
+from microkernels.common.assembly import AssemblyWriter
+from microkernels.common.errors import CHECK, KernelError
+
+__all__ = ["COLUMN", "FRACTION", "TAPS", "ConvLoop", "conv_loop_program"]
+
+#: Elements of a column, columns of the filter, fraction bits of elements.
+COLUMN, TAPS, FRACTION = 192, 3, 8
+_BYTES = 2 * COLUMN
+#: Columns in the scratchpad: the window's and the one on its way.
+_RING = TAPS + 1
+_SUMS = (TAPS + _RING) * _BYTES
+_RESULTS = _SUMS + 16
+_MOST_POSITIONS = 512
+
+_Words = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class ConvLoop:
+    """Data of the loop.
+
+    Attributes:
+        weights: columns of the filter, ``TAPS x COLUMN``.
+        inputs: columns, ``(positions + TAPS) x COLUMN``; the last is loaded but not used.
+    """
+
+    weights: _Words
+    inputs: _Words
+
+    @classmethod
+    def random(cls, positions: int, seed: int = 1) -> "ConvLoop":
+        """Data as in a network: weights around 0 and inputs that a rectifier has cut, half of them
+        0. The seed decides them."""
+        random = np.random.default_rng(seed)
+        weights = random.normal(0, 12, (TAPS, COLUMN))
+        inputs = np.maximum(0, random.normal(0, 200, (positions + TAPS, COLUMN)))
+        return cls(weights.astype(np.int16), inputs.astype(np.int16))
+
+    @property
+    def positions(self) -> int:
+        """Results of the loop."""
+        return len(self.inputs) - TAPS
+
+    @property
+    def products(self) -> int:
+        """Products that are added up."""
+        return self.positions * TAPS * COLUMN
+
+    def memory(self) -> bytes:
+        """What the memory holds from the parameter block's address on: weights, then inputs; room
+        for the results follows."""
+        return self.weights.astype("<i2").tobytes() + self.inputs.astype("<i2").tobytes()
+
+    def expected(self) -> _Words:
+        """The results, to the bit."""
+        wide = self.inputs.astype(np.int64)
+        sums = [
+            sum_of_products(wide[tap : tap + self.positions], weights)
+            for tap, weights in enumerate(self.weights.astype(np.int64))
+        ]
+        return np.clip(sum(sums), -32768, 32767).astype(np.int16)
+
+
+def sum_of_products(
+    columns: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """``m.v.mul.add`` of 16 bits of each column with ``weights``."""
+    rounded = (columns @ weights + (1 << (FRACTION - 1))) >> FRACTION
+    return np.clip(rounded, -32768, 32767)
+
+
+@CHECK.arguments
+def conv_loop_program(positions: int) -> Program:
+    """The loop for ``positions`` results, a multiple of 4 from 4 to 512.
+
+    The parameter block's address is that of the data (:meth:`ConvLoop.memory`).
+
+    Raises:
+        KernelError: another number of positions.
+    """
+    if positions % _RING or not _RING <= positions <= _MOST_POSITIONS:
+        raise KernelError(
+            f"positions must be a multiple of {_RING} from {_RING} to {_MOST_POSITIONS},"
+            f" not {positions}"
+        )
+    w = AssemblyWriter(f"Convolution: {TAPS} columns of {COLUMN} elements, {positions} positions.")
+    source = w.fixed_register("source", 5, "address of weights and inputs")
+    taps = [w.register(f"weights{n}", "column of the filter") for n in range(TAPS)]
+    ring = [w.register(f"input{n}", "column of inputs") for n in range(_RING)]
+    sums = [w.register(f"sum{n}", "sum of one column") for n in range(TAPS)]
+    length = w.register("length", "elements of a column")
+    three = w.register("three", "sums of a position")
+    result = w.register("result", "scratchpad address of the next result")
+    end = w.register("end", "scratchpad address after the last")
+    held = w.register("held", "value on its way to a setting")
+    for number, name in enumerate((*taps, *ring)):
+        w.op("mov", name, number * _BYTES)
+    for number, name in enumerate(sums):
+        w.op("mov", name, _SUMS + 2 * number)
+    for name, value in ((length, COLUMN), (three, TAPS), (result, _RESULTS)):
+        w.op("mov", name, value)
+    w.op("mov", end, _RESULTS + 2 * positions)
+    for register, setting in ((1, "set.mr"), (FRACTION, "set.fx")):
+        w.op("mov", held, register)
+        w.op(setting, held)
+    for name in (*taps, *ring[:TAPS]):
+        w.op("ld.sram [16-bit]", name, source, length)
+        w.op("add", source, source, _BYTES)
+    w.op("set.vl", length)
+    w.label("next")
+    for position in range(_RING):
+        w.note(f"window of columns {position} to {position + TAPS - 1} of the ring")
+        for tap in range(TAPS):
+            w.op("m.v.mul.add [16-bit]", sums[tap], taps[tap], ring[(position + tap) % _RING])
+            if tap == 0:
+                w.op("ld.sram [16-bit]", ring[(position + TAPS) % _RING], source, length)
+                w.op("add", source, source, _BYTES)
+        w.op("set.vl", three)
+        w.op("v.drain")
+        w.op("m.v.nop.add [16-bit]", result, sums[0], sums[0])
+        w.op("set.vl", length)
+        w.op("add", result, result, 2)
+    w.op("bne", result, end, "next")
+    w.op("v.drain")
+    w.op("mov", held, _RESULTS)
+    w.op("sub", end, end, held)
+    w.op("srl", end, end, 1)
+    w.op("st.sram [16-bit]", source, held, end)
+    w.op("halt")
+    return assemble(w.text(), name="conv_loop.s")

@@ -1,0 +1,330 @@
+"""How a convolution is cut to fit the scratchpad of a processing engine (PE).
+
+A PE holds *filters at once* (``filters``) of one *slice* of the channels, and lets the windows of
+its tile pass by: one *pass*. Filters at once for all slices are a *group*. The scratchpad holds::
+
+    weights      for each part of the window, the filters' weights of that part
+    threshold    the lowest element and 0: what outputs are raised to without and with ReLU
+    results      a ring of RESULTS slots, one for a pixel: the sums of each part, and what the
+                 slices before came to
+    input        a ring of slots: columns of the window, or whole windows
+
+What is loaded begins at multiples of :data:`isa.timing.RANGE_BYTES`: what shares a unit of the
+array range check with a load in flight would wait for it.
+
+The window of a slice has one *part* if it fits a vector register's length (256 elements), otherwise
+one a column. Columns are shared by neighbouring windows (``sliding``) when there is more than one
+part and windows overlap; otherwise a slot holds a whole window.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from isa.table import BY_KEY, MAX_MR, MAX_VL
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.fixed_point import ELEMENT_BYTES
+
+from .conv_shape import ConvOrder, ConvShape
+
+__all__ = ["DEFAULT_SCRATCHPAD", "RESULTS", "ConvPlan", "best_depth", "plan_conv"]
+
+#: Bytes of the scratchpad (thesis 5.1).
+DEFAULT_SCRATCHPAD = 4096
+#: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
+#: stored.
+RESULTS = 5
+#: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
+#: weights, earlier sums and stores.
+_MOST_LOADS = 12
+#: PEs of a vault, and clocks that a DRAM column takes on its bus: for estimates alone.
+_SHARERS = 4
+_BUS_CLOCKS = 4
+_BUS_EFFICIENCY = 0.8
+#: Clocks by which the vector unit loses when it takes a short instruction; likewise.
+_SHORT_COST = 1
+_PRODUCT = BY_KEY["m.v.mul.add[16]"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvPlan:
+    """How a convolution is cut; see the module's text.
+
+    Attributes:
+        shape: of the layer.
+        depth: channels in a slice of the input.
+        filters: at once, 1..256.
+        joined: the window has one part.
+        sliding: slots of the input ring are columns, shared by windows.
+        strips: windows lie in memory in one piece
+            (:class:`microkernels.common.feature_map.StripMap`).
+        slots: in the input ring.
+    """
+
+    shape: ConvShape
+    depth: int
+    filters: int
+    joined: bool
+    sliding: bool
+    strips: bool
+    slots: int
+
+    @property
+    def order(self) -> ConvOrder:
+        """Order of the additions, for the golden model."""
+        return ConvOrder(depth=self.depth, joined=self.joined)
+
+    @property
+    def slices(self) -> int:
+        """Slices of the input's channels."""
+        return -(-self.shape.channels // self.depth)
+
+    @property
+    def groups(self) -> int:
+        """Groups of filters."""
+        return -(-self.shape.filters // self.filters)
+
+    @property
+    def parts(self) -> int:
+        """Parts of a window."""
+        return 1 if self.joined else self.shape.kernel
+
+    @property
+    def column(self) -> int:
+        """Elements of a column of the window."""
+        return self.shape.kernel * self.depth
+
+    @property
+    def length(self) -> int:
+        """Elements of a part of the window; the vector length of products."""
+        return self.column * (self.shape.kernel if self.joined else 1)
+
+    @property
+    def slot_columns(self) -> int:
+        """Columns in a slot of the input ring."""
+        return 1 if self.sliding else self.shape.kernel
+
+    @property
+    def window_slots(self) -> int:
+        """Slots that a window takes."""
+        return self.shape.kernel if self.sliding else 1
+
+    @property
+    def advance(self) -> int:
+        """Slots from a window to the next one of its row."""
+        return self.shape.stride if self.sliding else 1
+
+    @property
+    def row_slots(self) -> int:
+        """Slots that a row of windows takes."""
+        return self.window_slots + (self.shape.out_width - 1) * self.advance
+
+    @property
+    def slot_loads(self) -> int:
+        """Loads that fill a slot: one a column, or one for a window that lies in one piece."""
+        return 1 if self.joined and self.strips else self.slot_columns
+
+    @property
+    def load_elements(self) -> int:
+        """Elements of such a load."""
+        return self.column * self.slot_columns // self.slot_loads
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of a column of the window."""
+        return self.column * ELEMENT_BYTES
+
+    @property
+    def column_pitch(self) -> int:
+        """Bytes from a column to the next one within a slot; those of a joined window touch."""
+        return self.column_bytes if self.joined else round_up(self.column_bytes, RANGE_BYTES)
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot of the input ring."""
+        return round_up(self.slot_columns * self.column_pitch, RANGE_BYTES)
+
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of an element for each of the filters at once."""
+        return self.filters * ELEMENT_BYTES
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of the weights of a part."""
+        return self.filters * self.length * ELEMENT_BYTES
+
+    @property
+    def part_pitch(self) -> int:
+        """Bytes from a part's weights to the next part's in the scratchpad."""
+        return round_up(self.part_bytes, RANGE_BYTES)
+
+    @property
+    def pass_bytes(self) -> int:
+        """Bytes of the weights of a pass in memory."""
+        return self.parts * self.part_bytes
+
+    @property
+    def earlier(self) -> int:
+        """Bytes from a slot of the result ring, where the sums of the parts lie one after the
+        other, to what the slices before came to."""
+        return round_up(self.parts * self.group_bytes, RANGE_BYTES)
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of a slot of the result ring."""
+        return self.earlier + round_up(self.group_bytes, RANGE_BYTES)
+
+    @property
+    def thresholds(self) -> int:
+        """Scratchpad address of the thresholds: the lowest element, then 0."""
+        return self.parts * self.part_pitch
+
+    @property
+    def results(self) -> int:
+        """Scratchpad address of the result ring."""
+        return self.thresholds + RANGE_BYTES
+
+    @property
+    def ring(self) -> int:
+        """Scratchpad address of the input ring."""
+        return self.results + RESULTS * self.result_bytes
+
+    @property
+    def ring_end(self) -> int:
+        """First byte behind the input ring, and behind all."""
+        return self.ring + self.slots * self.slot_bytes
+
+    @property
+    def product_beats(self) -> int:
+        """Cycles of the vector unit for a part."""
+        return self.filters * row_beats(_PRODUCT, self.length)
+
+    @property
+    def spaced(self) -> bool:
+        """A product keeps what stands before it and behind it apart as far as hazards demand."""
+        return self.product_beats >= VECTOR_LATENCY
+
+    @property
+    def cycles(self) -> float:
+        """Estimate of the cycles of four PEs on a vault for the whole layer, for choosing."""
+        short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
+        vector = self.parts * self.product_beats + (self.parts + 1) * short
+        size = self.load_elements * ELEMENT_BYTES
+        # A piece that does not fill its columns may begin anywhere in one.
+        columns_of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
+        columns = self.advance * self.slot_loads * columns_of_load
+        columns += 2 * -(-self.group_bytes // COLUMN_BYTES)
+        bus = _SHARERS * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
+        pixels = self.shape.out_width * self.shape.out_height
+        return max(vector, bus) * pixels * self.slices * self.groups / _SHARERS
+
+
+@CHECK.arguments
+@lru_cache(maxsize=1024)
+def plan_conv(
+    shape: ConvShape,
+    *,
+    depth: int,
+    out_depth: int,
+    filters: int | None = None,
+    strips: bool = False,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> ConvPlan:
+    """The fastest plan for an input map with slices of ``depth`` channels.
+
+    Parameters:
+        depth: at least 1.
+        out_depth: channels in a slice of the output map; filters at once divide it.
+        filters: at once; None: choose.
+        strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: no plan fits; says what would.
+    """
+    for name, value in (("depth", depth), ("out_depth", out_depth)):
+        if value < 1:
+            raise KernelError(f"{name} must be at least 1, not {value}")
+    column = shape.kernel * depth
+    if column > MAX_VL:
+        raise KernelError(
+            f"a column of {shape.kernel} pixels of {depth} channels has {column} elements, a "
+            f"vector at most {MAX_VL}: give slices of at most {MAX_VL // shape.kernel} channels"
+        )
+    joined = column * shape.kernel <= MAX_VL
+    most = min(MAX_MR, out_depth)
+    if filters is None:
+        candidates = [count for count in range(1, most + 1) if out_depth % count == 0]
+    elif 1 <= filters <= most and out_depth % filters == 0:
+        candidates = [filters]
+    else:
+        raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
+    found = []
+    for count in candidates:
+        bare = ConvPlan(
+            shape=shape,
+            depth=depth,
+            filters=count,
+            joined=joined,
+            sliding=not joined and shape.stride < shape.kernel,
+            strips=strips,
+            slots=0,
+        )
+        slots = (scratchpad_bytes - bare.ring) // bare.slot_bytes
+        slots = min(slots, max(bare.window_slots + 1, _MOST_LOADS // bare.slot_loads))
+        if slots > bare.window_slots:
+            found.append(replace(bare, slots=slots))
+    if not found:
+        raise KernelError(
+            f"{candidates[0]} filter(s) of {shape.kernel} x {shape.kernel} pixels of {depth} "
+            f"channels do not fit a scratchpad of {scratchpad_bytes} bytes with the window before "
+            f"them: give slices of fewer channels"
+        )
+    return min(found, key=lambda plan: (plan.cycles, -plan.slots))
+
+
+@CHECK.arguments
+@lru_cache(maxsize=64)
+def best_depth(
+    shape: ConvShape, *, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+) -> int:
+    """Channels in a slice of the input for which the layer is fastest, by estimate.
+
+    Parameters: as for :func:`plan_conv`.
+
+    Raises:
+        KernelError: no slice fits.
+    """
+    most = min(MAX_VL // shape.kernel, shape.channels)
+    plans = []
+    for depth in range(1, most + 1):
+        try:
+            plans.append(
+                plan_conv(
+                    shape, depth=depth, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes
+                )
+            )
+        except KernelError:
+            continue
+    if not plans:
+        most = _largest_kernel(shape, scratchpad_bytes)
+        raise KernelError(
+            f"a filter of {shape.kernel} x {shape.kernel} pixels does not fit a scratchpad of "
+            f"{scratchpad_bytes} bytes, even one channel at a time: "
+            + (f"at most {most} x {most} pixels do" if most else "none does")
+        )
+    return min(plans, key=lambda plan: plan.cycles).depth
+
+
+def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
+    """Pixels of a side of the largest filter below the shape's that fits; 0: none does."""
+    for kernel in range(min(shape.kernel - 1, MAX_VL), 0, -1):
+        try:
+            smaller = replace(shape, kernel=kernel, channels=1, padding=0)
+            plan_conv(smaller, depth=1, out_depth=1, scratchpad_bytes=scratchpad_bytes)
+        except KernelError:
+            continue
+        return kernel
+    return 0

@@ -1,0 +1,227 @@
+"""How a fully connected layer is cut to fit the scratchpad of a processing engine (PE).
+
+A PE works on *row groups* of so many outputs; for each it goes through all chunks of its inputs,
+and for each chunk through *blocks* of ``block`` outputs. The scratchpad holds in this phase::
+
+    sums         of the row group, for each vector of the batch
+    products     two sets of the last block's sums of products, for each vector
+    inputs       two chunks of each vector
+    weights      a ring of blocks
+
+and in the last phase, from its beginning on, the thresholds, the bias and then the sums of all
+segments for a piece of the outputs. What is loaded begins at multiples of
+:data:`isa.timing.RANGE_BYTES`.
+"""
+
+from dataclasses import dataclass, replace
+
+from isa.table import BY_KEY, MAX_MR, MAX_VL
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, beats
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
+from microkernels.common.fixed_point import ELEMENT_BYTES
+
+from .conv_plan import DEFAULT_SCRATCHPAD
+from .dense_shape import DenseShape
+
+__all__ = ["DensePlan", "plan_dense"]
+
+#: Blocks of weights in the ring: at least, enough to hide the memory's latency, and at most (each
+#: is a load in flight).
+_FEWEST_BLOCKS = 3
+_GOOD_BLOCKS = 6
+_MOST_BLOCKS = 12
+#: Loads in flight in the last phase at most.
+_MOST_SEGMENTS = 64
+#: Share of the scratchpad for the inputs of all vectors, and for the sums.
+_INPUT_SHARE = 4
+_SUM_SHARE = 4
+_PRODUCT = BY_KEY["m.v.mul.add[16]"]
+#: Elements in a word.
+_LANES = WORD_BYTES // ELEMENT_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensePlan:
+    """How a fully connected layer is cut; see the module's text.
+
+    Attributes:
+        shape: of the vault's part of the layer.
+        segments: partial sums that make an output, at least 1.
+        sharers: PEs of the vault, at least 1.
+        chunk: inputs in a chunk, at most 256.
+        block: outputs in a block, at most 256.
+        blocks: in a row group.
+        slots: blocks in the ring of weights.
+        piece: outputs at once in the last phase.
+    """
+
+    shape: DenseShape
+    segments: int
+    sharers: int
+    chunk: int
+    block: int
+    blocks: int
+    slots: int
+    piece: int
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the inputs."""
+        return -(-self.shape.inputs // self.chunk)
+
+    @property
+    def group(self) -> int:
+        """Outputs in a row group."""
+        return self.block * self.blocks
+
+    @property
+    def groups(self) -> int:
+        """Row groups of each PE."""
+        return -(-self.shape.outputs // (self.sharers * self.group))
+
+    @property
+    def pe_outputs(self) -> int:
+        """Outputs of each PE, with those that only fill up its last row group."""
+        return self.groups * self.group
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk of a vector in the scratchpad."""
+        return round_up(self.chunk * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of a vector's sums of a row group."""
+        return self.group * ELEMENT_BYTES
+
+    @property
+    def product_bytes(self) -> int:
+        """Bytes of a vector's sums of products of a block."""
+        return self.block * ELEMENT_BYTES
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the weights of a block in memory."""
+        return self.block * self.chunk * ELEMENT_BYTES
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot of the ring of weights."""
+        return round_up(self.block_bytes, RANGE_BYTES)
+
+    @property
+    def products(self) -> int:
+        """Scratchpad address of the two sets of products."""
+        return round_up(self.shape.batch * self.group_bytes, RANGE_BYTES)
+
+    @property
+    def inputs(self) -> int:
+        """Scratchpad address of the two chunks of inputs."""
+        return round_up(self.products + 2 * self.shape.batch * self.product_bytes, RANGE_BYTES)
+
+    @property
+    def ring(self) -> int:
+        """Scratchpad address of the ring of weights."""
+        return self.inputs + 2 * self.shape.batch * self.chunk_bytes
+
+    @property
+    def ring_end(self) -> int:
+        """First byte behind the ring."""
+        return self.ring + self.slots * self.slot_bytes
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of a piece of the outputs."""
+        return round_up(self.piece * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def spaced(self) -> bool:
+        """A product keeps what stands before it and behind it apart as far as hazards demand."""
+        return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
+
+
+@CHECK.arguments
+def plan_dense(
+    shape: DenseShape,
+    *,
+    segments: int = 1,
+    sharers: int = 1,
+    chunk: int | None = None,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> DensePlan:
+    """A plan for a vault's part of a fully connected layer.
+
+    Parameters:
+        segments: partial sums that make an output, 1..64.
+        sharers: PEs of the vault, at least 1.
+        chunk: inputs in a chunk, 1..256; None: choose.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: a value outside its range, or a batch that does not fit; says what would.
+    """
+    if not 1 <= segments <= _MOST_SEGMENTS:
+        raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
+    if sharers < 1:
+        raise KernelError(f"sharers must be at least 1, not {sharers}")
+    share = scratchpad_bytes // _INPUT_SHARE // (2 * shape.batch * ELEMENT_BYTES)
+    if chunk is None:
+        most = min(MAX_VL, share // _LANES * _LANES)
+        if most < 1:
+            fitting = scratchpad_bytes // _INPUT_SHARE // (2 * _LANES * ELEMENT_BYTES)
+            raise KernelError(
+                f"a batch of {shape.batch} vectors does not fit a scratchpad of "
+                f"{scratchpad_bytes} bytes: at most {fitting} at a time"
+            )
+        chunk = _best_chunk(shape.inputs, most)
+    elif not 1 <= chunk <= MAX_VL:
+        raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
+    each = -(-shape.outputs // sharers)
+    room = max(1, scratchpad_bytes // _SUM_SHARE // (shape.batch * ELEMENT_BYTES))
+    # Row groups of equal size.
+    group = -(-each // -(-each // room))
+    pieces = (scratchpad_bytes - RANGE_BYTES) // (segments + 1) // RANGE_BYTES
+    if pieces < 1:
+        raise KernelError(
+            f"{segments} segments do not fit a scratchpad of {scratchpad_bytes} bytes: at most "
+            f"{scratchpad_bytes // RANGE_BYTES - 2}"
+        )
+    bare = DensePlan(
+        shape=shape,
+        segments=segments,
+        sharers=sharers,
+        chunk=chunk,
+        block=1,
+        blocks=group,
+        slots=0,
+        piece=min(MAX_VL, pieces * RANGE_BYTES // ELEMENT_BYTES, each),
+    )
+    plans = []
+    for block in range(1, min(group, MAX_MR) + 1):
+        plan = replace(bare, block=block, blocks=-(-group // block))
+        slots = min(_MOST_BLOCKS, (scratchpad_bytes - plan.ring) // plan.slot_bytes)
+        if slots >= _FEWEST_BLOCKS:
+            plans.append(replace(plan, slots=slots))
+    if not plans:
+        raise KernelError(
+            f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
+            f"bytes with chunks of {chunk} inputs: give fewer vectors, or shorter chunks"
+        )
+    # Few outputs that only fill up; enough blocks on their way; and then as long ones as can be.
+    return min(plans, key=lambda p: (p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block))
+
+
+def _best_chunk(inputs: int, most: int) -> int:
+    """Inputs in a chunk, at most ``most``, for which a row of weights takes the fewest columns;
+    the longest of those. A row of a chunk that does not fill its columns shares one with the next
+    row, and both load it."""
+
+    def columns(chunk: int) -> int:
+        size = chunk * ELEMENT_BYTES
+        each = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
+        return -(-inputs // chunk) * each
+
+    longest = min(most, round_up(inputs, _LANES))
+    candidates = [longest, *range(_LANES, longest, _LANES)]
+    return min(candidates, key=lambda chunk: (columns(chunk), -chunk))

@@ -1,0 +1,225 @@
+"""Where pooling keeps its data, in the scratchpad and in DRAM, and its parameter block.
+
+The scratchpad holds the threshold and the reciprocal, the bias, two outputs, and a ring of *slots*:
+the windows of one output in all segments, column by column. All begin at multiples of
+:data:`isa.timing.RANGE_BYTES`.
+
+The work is cut into *lines*: a row of outputs of one slice of the channels. The PEs take the lines
+in turns. A PE's part of the parameter block::
+
+    0  lines; 0: nothing to do
+    1  address of the threshold and the reciprocal
+    2  for each line: address of its first window in the first segment, of its first output and of
+       its biases; three words more
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isa.image import DramImage
+from isa.table import MAX_VL
+from isa.timing import RANGE_BYTES
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
+
+from .conv_plan import DEFAULT_SCRATCHPAD
+from .pool_shape import PoolShape
+from .writer import block_bytes, block_size
+
+__all__ = ["PoolLayout"]
+
+_HEADER_WORDS = 2
+_LINE_WORDS = 3
+#: Loads in flight at most; the array range check has 20 entries.
+_MOST_LOADS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolLayout:
+    """Addresses of a pooling layer; see the module's text.
+
+    Attributes:
+        shape: of the layer.
+        source: the first segment's map; the others follow each other at ``segment_step`` bytes.
+        target: the output, in slices of as many channels as the source.
+        base: where all else begins; a multiple of 32.
+        segment_step: bytes from segment to segment, a multiple of 2; 0 with one segment.
+        biased: there is a bias.
+        sharers: PEs that share the layer, at least 1.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: maps that do not fit the layer, windows that do not fit the scratchpad, or a
+            value outside its range.
+    """
+
+    shape: PoolShape
+    source: FeatureMap
+    target: FeatureMap
+    base: int
+    segment_step: int = 0
+    biased: bool = False
+    sharers: int = 1
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        shape = self.shape
+        if self.base < 0 or self.base % COLUMN_BYTES:
+            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
+        if self.sharers < 1:
+            raise KernelError(f"sharers must be at least 1, not {self.sharers}")
+        self.source.check_size("source", shape.width, shape.height, shape.channels)
+        self.target.check_size("target", shape.out_width, shape.out_height, shape.channels)
+        if isinstance(self.source, StripMap) or isinstance(self.target, StripMap):
+            raise KernelError("pooling needs maps without strips")
+        if self.source.depth != self.target.depth:
+            raise KernelError(
+                f"source has slices of {self.source.depth} channels, target of {self.target.depth}"
+            )
+        if self.source.padding < shape.padding:
+            raise KernelError(
+                f"source has {self.source.padding} pixels around it, the layer {shape.padding}"
+            )
+        if self.segment_step % ELEMENT_BYTES or self.segment_step < 0:
+            raise KernelError(f"segment_step must be even and positive, not {self.segment_step}")
+        if self.column > MAX_VL:
+            raise KernelError(
+                f"a column of {shape.window} pixels of {self.source.depth} channels has "
+                f"{self.column} elements, a vector at most {MAX_VL}: give slices of at most "
+                f"{MAX_VL // shape.window} channels"
+            )
+        if self.slots < 1:
+            raise KernelError(
+                f"a window of {shape.window} x {shape.window} pixels of {self.source.depth} "
+                f"channels and {shape.segments} segment(s) does not fit a scratchpad of "
+                f"{self.scratchpad_bytes} bytes: {self._fitting}"
+            )
+
+    @property
+    def _fitting(self) -> str:
+        """What would fit in place of too large a window."""
+        for depth in range(self.source.depth - 1, 0, -1):
+            column = round_up(self.shape.window * depth * ELEMENT_BYTES, RANGE_BYTES)
+            pixel = round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
+            slot = self.shape.window * self.shape.segments * column
+            if self.bias_place + (2 + self.biased) * pixel + slot <= self.scratchpad_bytes:
+                return f"give slices of at most {depth} channels"
+        return "no slice does"
+
+    @property
+    def column(self) -> int:
+        """Elements of a column of a window."""
+        return self.shape.window * self.source.depth
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of a column in the scratchpad."""
+        return round_up(self.column * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def depth_bytes(self) -> int:
+        """Bytes of a pixel in the scratchpad."""
+        return round_up(self.source.depth * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot: for each column of the window, that of each segment."""
+        return self.shape.window * self.shape.segments * self.column_bytes
+
+    @property
+    def bias_place(self) -> int:
+        """Scratchpad address of the bias, behind threshold and reciprocal."""
+        return RANGE_BYTES
+
+    @property
+    def outputs(self) -> int:
+        """Scratchpad address of the two outputs."""
+        return self.bias_place + (self.depth_bytes if self.biased else 0)
+
+    @property
+    def ring(self) -> int:
+        """Scratchpad address of the ring."""
+        return self.outputs + 2 * self.depth_bytes
+
+    @property
+    def slots(self) -> int:
+        """Slots of the ring."""
+        loads = self.shape.window * self.shape.segments
+        fitting = (self.scratchpad_bytes - self.ring) // self.slot_bytes
+        return min(fitting, max(2, _MOST_LOADS // loads))
+
+    @property
+    def ring_end(self) -> int:
+        """First byte behind the ring."""
+        return self.ring + self.slots * self.slot_bytes
+
+    @property
+    def _lines(self) -> list[tuple[int, int]]:
+        """Slice and row of each line."""
+        rows = range(self.shape.out_height)
+        return [(piece, row) for piece in range(self.source.slices) for row in rows]
+
+    @property
+    def _parts(self) -> list[int]:
+        count = len(self._lines)
+        return [
+            _HEADER_WORDS + _LINE_WORDS * (len(range(member, count, self.sharers)) + 1)
+            for member in range(self.sharers)
+        ]
+
+    @property
+    def parameters(self) -> int:
+        """Address of the parameter block."""
+        return self.base
+
+    @property
+    def constants(self) -> int:
+        """Address of threshold and reciprocal."""
+        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+
+    @property
+    def bias(self) -> int:
+        """Address of the biases, slice after slice."""
+        return self.constants + COLUMN_BYTES
+
+    @property
+    def end(self) -> int:
+        """First byte behind all that this layout adds to the maps."""
+        size = self.source.slices * self.source.depth * ELEMENT_BYTES
+        return round_up(self.bias + size, COLUMN_BYTES)
+
+    def store(self, memory: DramImage, bias: Elements | None = None, *, relu: bool = False) -> None:
+        """Put all but the maps into ``memory``.
+
+        Parameters:
+            bias: an element for each channel if the layer is biased, else None.
+            relu: negative outputs become 0.
+
+        Raises:
+            KernelError: a bias of another shape, or none where one is needed or the reverse.
+            isa.image.ImageError: the layout lies outside the memory.
+        """
+        shape, source = self.shape, self.source
+        if (bias is not None) != self.biased:
+            raise KernelError(f"bias must be {'given' if self.biased else 'None'} for this layout")
+        if bias is not None:
+            bias = check_elements("bias", bias, (shape.channels,))
+            filled = np.pad(bias, (0, source.slices * source.depth - shape.channels))
+            memory.write(self.bias, filled.astype(ELEMENT).tobytes())
+        constants = np.array([0 if relu else LOWEST, shape.reciprocal if shape.scaled else 0])
+        memory.write(self.constants, constants.astype(ELEMENT).tobytes())
+        words = []
+        for member, size in enumerate(self._parts):
+            lines = self._lines[member :: self.sharers]
+            part = [len(lines), self.constants]
+            for piece, row in lines:
+                channel = piece * source.depth
+                top = row * shape.stride - shape.padding
+                part.append(source.address(-shape.padding, top, channel))
+                part.append(self.target.address(0, row, channel))
+                part.append(self.bias + channel * ELEMENT_BYTES)
+            words.append(part + [0] * (size - len(part)))
+        memory.write(self.parameters, block_bytes(self.parameters, words))

@@ -1,0 +1,127 @@
+"""What pooling and the completion of partial sums compute: sizes, and the golden model.
+
+An output is made of the maps of all *segments* (partial sums of a convolution; one for plain
+pooling): they are added element by element, combined over a window by maximum or mean, then the
+bias is added, and negative values become 0 if so wished (thesis section 6.2). Without a bias, with
+one segment, this is a pooling layer; with a window of one pixel it completes a convolution.
+
+A mean is the saturating sum of the window times :meth:`PoolShape.reciprocal`, which has
+:data:`MEAN_FRACTION` fraction bits: exact to half a unit of the last place plus 2**-16 of the sum,
+as long as the sum stays within 16 bits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import LOWEST, Elements, add, check_elements, multiply
+
+__all__ = ["MEAN_FRACTION", "PoolShape", "pool"]
+
+#: Fraction bits of the reciprocal of a window's pixels.
+MEAN_FRACTION = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolShape:
+    """Sizes of a pooling layer.
+
+    Attributes:
+        width, height, channels: of a map, at least 1 each.
+        window: pixels across and down, at least 1.
+        stride: pixels from window to window, at least 1.
+        padding: pixels around the map, less than ``window``: of the lowest element for a maximum,
+            of 0 for a mean, which they count in.
+        mean: combine by mean instead of maximum.
+        segments: maps to add, at least 1.
+
+    Raises:
+        KernelError: a value outside its range, or a window larger than the padded map.
+    """
+
+    width: int
+    height: int
+    channels: int
+    window: int = 2
+    stride: int = 2
+    padding: int = 0
+    mean: bool = False
+    segments: int = 1
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("width", "height", "channels", "window", "stride", "segments"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        if not 0 <= self.padding < self.window:
+            raise KernelError(f"padding must be from 0 to {self.window - 1}, not {self.padding}")
+        if self.segments > 1 and self.padding:
+            raise KernelError("maps of several segments can't be padded: padding would be added")
+        if self.window > min(self.width, self.height) + 2 * self.padding:
+            raise KernelError(
+                f"a window of {self.window} does not fit a map of {self.width} x {self.height} "
+                f"pixels with {self.padding} pixels around it"
+            )
+
+    @property
+    def out_width(self) -> int:
+        """Pixels across of the output."""
+        return (self.width + 2 * self.padding - self.window) // self.stride + 1
+
+    @property
+    def out_height(self) -> int:
+        """Pixels down of the output."""
+        return (self.height + 2 * self.padding - self.window) // self.stride + 1
+
+    @property
+    def scaled(self) -> bool:
+        """Sums of windows are multiplied with :attr:`reciprocal`."""
+        return self.mean and self.window > 1
+
+    @property
+    def reciprocal(self) -> int:
+        """One pixel's share of a window, with :data:`MEAN_FRACTION` fraction bits."""
+        pixels = self.window * self.window
+        return ((1 << MEAN_FRACTION) + pixels // 2) // pixels
+
+    @property
+    def around(self) -> int:
+        """Value of the pixels around the map."""
+        return 0 if self.mean else LOWEST
+
+
+def pool(
+    shape: PoolShape, maps: Elements, bias: Elements | None = None, *, relu: bool = False
+) -> Elements:
+    """Golden model of the pooling kernel, bit-exact.
+
+    Parameters:
+        maps: segments x height x width x channels elements.
+        bias: an element for each channel; None: none is added.
+        relu: negative outputs become 0.
+
+    Returns:
+        out_height x out_width x channels elements.
+
+    Raises:
+        KernelError: an array of another shape, or values beyond 16 bits.
+    """
+    size = (shape.segments, shape.height, shape.width, shape.channels)
+    maps = check_elements("maps", maps, size)
+    total = maps[0]
+    for segment in maps[1:]:
+        total = add(total, segment)
+    edge = (shape.padding, shape.padding)
+    total = np.pad(total, (edge, edge, (0, 0)), constant_values=shape.around)
+    combine = add if shape.mean else np.maximum
+    for axis, count in ((1, shape.out_width), (0, shape.out_height)):
+        starts = np.arange(count) * shape.stride
+        combined = total.take(starts, axis)
+        for step in range(1, shape.window):
+            combined = combine(combined, total.take(starts + step, axis))
+        total = combined
+    if shape.scaled:
+        total = multiply(total, np.array(shape.reciprocal), MEAN_FRACTION)
+    if bias is not None:
+        total = add(total, check_elements("bias", bias, (shape.channels,)))
+    return np.maximum(total, 0) if relu else total

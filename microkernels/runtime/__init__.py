@@ -1,0 +1,1 @@
+"""Synchronisation of engines in software: barriers, the ring over vaults, interleavings."""

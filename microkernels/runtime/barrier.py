@@ -1,0 +1,243 @@
+"""Synchronisation in software: full-empty words in DRAM, and a barrier made of them.
+
+A *flag* is a 64-bit word at the start of a 32-byte DRAM column that holds nothing else. One PE
+writes it, any number read it. It counts: *full* for event ``n`` means that it holds ``n`` or more,
+so it needs no emptying and serves any number of events. Whoever writes ``n`` has completed a
+``memfence``, so all that it wrote before is in memory when the flag is seen.
+
+A *barrier* is one such flag for each PE. The ``n``-th time, a PE writes ``n`` to its own flag
+(:meth:`FlagCode.signal`), then reads all until they hold ``n`` (:meth:`FlagCode.gather`). A PE that
+is ahead may write ``n + 1`` while others still look for ``n``; it gets no further before they have
+signalled ``n + 1`` too. Hence no timing of the PEs can make it fail.
+
+Between vaults. A PE reads flags of its own vault only. For those who wait in the vault before and
+in the one behind it in the ring (:mod:`microkernels.runtime.ring`), it has flags there, one link
+away. *Point to point* is a write to one of them by each PE of a *team*, which the same team there
+gathers (:attr:`FlagTable.steps_before`, :attr:`FlagTable.steps_behind`). The *distributed barrier*
+of all PEs writes one in each of the three vaults and gathers all three: nobody passes before its
+neighbours have come. That does not hold up the whole chip at once: a vault may be ahead of another
+by as many barriers as they are links apart, so it orders accesses to the own and neighbouring
+vaults, and there are no others.
+
+Cost. Flags are read four at a time, in the shadow of one another; one that is not full yet is read
+again alone after :data:`PAUSE` turns of an empty loop, so a waiting PE takes one column of the
+memory about every 100 cycles (4 of some 100 bus clocks). A PE that arrives last leaves after one
+``memfence`` and one round trip to memory. One that has the memory for itself reads nothing.
+
+The flags' addresses come from registers, that is from whatever parameter block the program has, so
+they may lie in any vault; :class:`FlagTable` lays them out. The host clears them before the first
+launch (:meth:`FlagTable.words`). Later launches go on counting from the PE's own flag
+(:meth:`FlagCode.resume`) and need no clearing, if the one before came to its end on all PEs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from microkernels.common.assembly import AssemblyWriter
+from microkernels.common.errors import CHECK, KernelError
+
+__all__ = ["FLAG_BYTES", "PAUSE", "FlagCode", "FlagTable"]
+
+#: A flag has a DRAM column for itself, so that accesses to it are ordered with nothing else.
+FLAG_BYTES = 32
+#: Turns of an empty loop (4 cycles each) before a flag is read again.
+PAUSE = 2
+#: Flags read at a time.
+_GROUP = 4
+_ALWAYS_FULL = np.iinfo(np.int64).max
+_WIDE = "[64-bit]"
+
+
+@dataclass(frozen=True)
+class FlagTable:
+    """Flags that the PEs of a vault read, one after the other in DRAM.
+
+    Attributes:
+        base: address of the first; a multiple of 32.
+        members: PEs of the vault that take part in the barrier; at least 1.
+        ring: the vault has neighbours in a ring, with as many PEs each, which take part too.
+        team: PEs of a team, 1..members; used in a ring alone.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    base: int
+    members: int
+    ring: bool = False
+    team: int = 1
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        if self.base < 0 or self.base % FLAG_BYTES:
+            raise KernelError(f"base must be a multiple of {FLAG_BYTES}, not {self.base}")
+        if self.members < 1:
+            raise KernelError(f"members must be at least 1, not {self.members}")
+        if not 1 <= self.team <= self.members:
+            raise KernelError(f"team must be from 1 to {self.members}, not {self.team}")
+
+    @property
+    def _groups(self) -> list[int]:
+        """Flags in use of each range but the last, from ``base`` on: what the vaults before and
+        behind write at the barrier, what the own vault does, and what teams of the two write."""
+        return [self.members] * 3 + [self.team] * 2 if self.ring else [self.members]
+
+    def _range(self, number: int) -> tuple[int, int]:
+        """First and end address of range ``number``: whole groups, as :meth:`FlagCode.gather`
+        reads."""
+        sizes = [-(-count // _GROUP) * _GROUP * FLAG_BYTES for count in self._groups]
+        first = self.base + sum(sizes[:number])
+        return first, first + sizes[number]
+
+    @property
+    def _own(self) -> tuple[int, int]:
+        return self._range(2 if self.ring else 0)
+
+    @property
+    def everyone(self) -> tuple[int, int]:
+        """First and end address of the flags that the barrier reads; a PE does not read its own
+        if no other is in its vault."""
+        return self.base, self._own[self.members > 1]
+
+    @property
+    def steps_before(self) -> tuple[int, int]:
+        """First and end address of the flags that a team of the vault before writes (``ring``)."""
+        return self._range(3)
+
+    @property
+    def steps_behind(self) -> tuple[int, int]:
+        """First and end address of the flags that a team of the vault behind writes (``ring``)."""
+        return self._range(4)
+
+    @property
+    def end(self) -> int:
+        """First byte behind all flags."""
+        return self.handover(self.members)
+
+    def arrival(self, member: int) -> int:
+        """Address of the flag that ``member`` (0..members - 1) writes when it is at the barrier."""
+        return self._own[0] + member * FLAG_BYTES
+
+    def handover(self, member: int) -> int:
+        """Address of the flag by which ``member`` hands work to one other PE of the vault."""
+        return self._range(len(self._groups) - 1)[1] + member * FLAG_BYTES
+
+    def from_before(self, member: int) -> int:
+        """Address of the flag that ``member`` of the vault before this one writes at the
+        barrier."""
+        return self._range(0)[0] + member * FLAG_BYTES
+
+    def from_behind(self, member: int) -> int:
+        """Address of the flag that ``member`` of the vault behind this one writes at the
+        barrier."""
+        return self._range(1)[0] + member * FLAG_BYTES
+
+    def step_from_before(self, number: int) -> int:
+        """Address of the flag that PE ``number`` (0..team - 1) of a team of the vault before this
+        one writes."""
+        return self.steps_before[0] + number * FLAG_BYTES
+
+    def step_from_behind(self, number: int) -> int:
+        """The same of the vault behind."""
+        return self.steps_behind[0] + number * FLAG_BYTES
+
+    def words(self) -> bytes:
+        """What the host writes at :attr:`base` before the first launch: no event has happened.
+
+        Flags that only fill up a group are full for ever.
+        """
+        words = np.zeros((self.end - self.base) // 8, "<i8")
+        for number, count in enumerate(self._groups):
+            first, end = ((address - self.base) // 8 for address in self._range(number))
+            words[first:end].reshape(-1, FLAG_BYTES // 8)[count:, 0] = _ALWAYS_FULL
+        return words.tobytes()
+
+
+class FlagCode:
+    """Code that signals and waits. All operands are names of registers.
+
+    Parameters:
+        writer: takes the text.
+        event: holds the number of the next event; a register of the program's own.
+        scratch: six registers that hold nothing where :meth:`wait_for` and :meth:`gather` stand.
+        zero, one: hold 0 and 1 there.
+    """
+
+    def __init__(
+        self,
+        writer: AssemblyWriter,
+        *,
+        event: str,
+        scratch: tuple[str, str, str, str, str, str],
+        zero: str,
+        one: str,
+    ) -> None:
+        self._writer = writer
+        self._event = event
+        self._values = scratch[:_GROUP]
+        self._pointer, self._count = scratch[_GROUP:]
+        self._zero = zero
+        self._one = one
+
+    def resume(self, own: str) -> None:
+        """Set the event's number: one more than the flag at ``own``, this PE's, has seen."""
+        w = self._writer
+        w.op(f"ld.reg {_WIDE}", self._event, own)
+        w.op("add", self._event, self._event, self._one)
+
+    def signal(self, flag: str, *others: str) -> None:
+        """Complete all earlier accesses, then mark the event in the flag at address ``flag``.
+
+        Parameters:
+            others: addresses of more flags; the first that is 0 ends the list.
+        """
+        w = self._writer
+        w.op("memfence")
+        w.op(f"st.reg {_WIDE}", flag, self._event, note="full for this event")
+        if others:
+            told = w.new_label("told")
+            for other in others:
+                w.op("beq", other, self._zero, told)
+                w.op(f"st.reg {_WIDE}", other, self._event)
+            w.label(told)
+
+    def wait_for(self, flag: str) -> None:
+        """Wait until the flag at address ``flag`` is full for the event."""
+        value = self._values[0]
+        self._writer.op(f"ld.reg {_WIDE}", value, flag)
+        self._until_full(value, flag, 0)
+
+    def gather(self, first: str, end: str) -> None:
+        """Wait until all flags from address ``first`` to before ``end`` are; then count the event.
+
+        The flags come in groups of four; ``first`` = ``end``: none.
+        """
+        w = self._writer
+        group, done = w.new_label("gather"), w.new_label("gathered")
+        w.op("mov", self._pointer, first)
+        w.op("beq", first, end, done, note="alone")
+        w.label(group)
+        for value in self._values:
+            w.op(f"ld.reg {_WIDE}", value, self._pointer)
+            w.op("add", self._pointer, self._pointer, FLAG_BYTES)
+        for number, value in enumerate(self._values):
+            self._until_full(value, self._pointer, (number - _GROUP) * FLAG_BYTES)
+        w.op("bne", self._pointer, end, group)
+        w.label(done)
+        w.op("add", self._event, self._event, self._one)
+
+    def _until_full(self, value: str, base: str, offset: int) -> None:
+        """Read ``value`` anew from ``base + offset``, a pause between, until it is full."""
+        w = self._writer
+        check, full, pause = w.new_label("check"), w.new_label("full"), w.new_label("pause")
+        w.label(check)
+        w.op("bge", value, self._event, full)
+        w.op("mov", self._count, PAUSE)
+        w.label(pause)
+        w.op("sub", self._count, self._count, self._one)
+        w.op("bne", self._count, self._zero, pause)
+        w.op("add", self._count, base, offset)
+        w.op(f"ld.reg {_WIDE}", value, self._count)
+        w.op("jmp", check)
+        w.label(full)

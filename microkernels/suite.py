@@ -1,0 +1,245 @@
+"""The launches of each application of the suite that trimming is measured on: sizes and data.
+
+Data are real where they come to hand: a photograph of scikit-image, its stereo pair, scikit-learn's
+digits; otherwise random numbers from a fixed seed. Sizes are such that an engine ends within some
+ten thousand cycles.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from microkernels.apps.bitonic_sort import bitonic_sort_job
+from microkernels.apps.convolve_image import ImageFilter, convolve_image_job
+from microkernels.apps.diffusion import diffusion_system
+from microkernels.apps.digits import ACTIVATION_FRACTION, CLASSES, SIDE, load_digits
+from microkernels.apps.digits_nin import fit_nin, nin_fixed_scores
+from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.apps.gauss import gauss_job
+from microkernels.apps.kmeans import FRACTION as KMEANS_FRACTION
+from microkernels.apps.kmeans import kmeans_job, moved_centres
+from microkernels.apps.matrix_add import matrix_add_job
+from microkernels.apps.matrix_multiply import matrix_multiply_job
+from microkernels.apps.matrix_transpose import matrix_transpose_job
+from microkernels.apps.median_pool import median_pool_job
+from microkernels.bp.jobs import bp_construct_job, bp_copy_job, bp_job
+from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.data.photograph import photograph
+from microkernels.data.stereo import motorcycle
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
+from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.lstm_shape import LstmShape, usual_weights
+from microkernels.nn.pool_shape import PoolShape
+
+__all__ = [
+    "average_pooling",
+    "belief_propagation",
+    "bitonic_sort",
+    "bp_construct",
+    "bp_copy",
+    "conv_mid",
+    "conv_short",
+    "convolutional_network",
+    "fully_connected",
+    "gaussian_elimination",
+    "image_convolution",
+    "kmeans",
+    "lstm",
+    "matrix_addition",
+    "matrix_multiplication",
+    "matrix_transposition",
+    "max_pooling",
+    "median_pooling",
+    "network_in_network",
+    "vgg_pooling",
+]
+
+_SEED = 1
+_FRACTION = 10
+_LSTM_FRACTION = 11
+_LABELS = 16
+#: Of the photograph, and of a digit.
+_WHITE = 255
+_HIGHEST_PIXEL = 16
+#: Share of pixels that are black or white by mistake.
+_NOISE = 0.05
+#: Enough for four of five digits; the full training takes longer than all else here.
+_EPOCHS = 2
+
+
+def _values(*shape: int, limit: int = 1000) -> Elements:
+    """Random elements from -``limit`` to ``limit``."""
+    rng = np.random.default_rng([_SEED, *shape])
+    return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
+
+
+def matrix_addition() -> tuple[NnJob, ...]:
+    """Two random matrices of 60 x 300 elements."""
+    return (matrix_add_job(_values(60, 300, limit=30000), _values(300, 60, limit=30000).T),)
+
+
+def matrix_multiplication() -> tuple[NnJob, ...]:
+    """Random matrices of 32 x 64 and 64 x 40 elements."""
+    product = matrix_multiply_job(_values(32, 64), _values(64, 40), fraction=_FRACTION)
+    return (product,)
+
+
+def matrix_transposition() -> tuple[NnJob, ...]:
+    """The photograph at 100 x 60 pixels, rows and columns exchanged."""
+    return (matrix_transpose_job(photograph(100, 60)),)
+
+
+def image_convolution() -> tuple[NnJob, ...]:
+    """The photograph at 40 x 96 pixels, smoothed by a binomial filter of 3 x 3."""
+    binomial = ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4)
+    return (convolve_image_job(binomial, photograph(40, 96)),)
+
+
+def bitonic_sort() -> tuple[NnJob, ...]:
+    """Two of the photograph's rows, of 256 pixels."""
+    return (bitonic_sort_job(photograph(2, 256)),)
+
+
+def _maps() -> Elements:
+    """32 digits, as channels of a map."""
+    digits = load_digits().test_images[:32]
+    return to_fixed(digits.transpose(3, 1, 2, 0), ACTIVATION_FRACTION)
+
+
+def max_pooling() -> tuple[NnJob, ...]:
+    """Maxima of 2 x 2 pixels of 32 digits."""
+    return (pool_job(PoolShape(width=SIDE, height=SIDE, channels=32), _maps()),)
+
+
+def average_pooling() -> tuple[NnJob, ...]:
+    """Means of 2 x 2 pixels of 32 digits."""
+    return (pool_job(PoolShape(width=SIDE, height=SIDE, channels=32, mean=True), _maps()),)
+
+
+def median_pooling() -> tuple[NnJob, ...]:
+    """Medians of 3 x 3 pixels, two apart, of the photograph at 41 x 151 pixels with noise."""
+    image = photograph(41, 151) - 128
+    rng = np.random.default_rng(_SEED)
+    noisy = np.where(rng.random(image.shape) < _NOISE, rng.choice([-128, 127], image.shape), image)
+    return (median_pool_job(noisy, stride=2),)
+
+
+def kmeans() -> tuple[NnJob, ...]:
+    """Two rounds of k-means on 48 digits: assignment, then the host moves the ten centres."""
+    digits = load_digits()
+    points = (digits.train_images[: 48 + CLASSES] * _HIGHEST_PIXEL).astype(np.int16)
+    points = points.reshape(len(points), -1)
+    points, centres = points[CLASSES:], points[:CLASSES] << KMEANS_FRACTION
+    first = kmeans_job(points, centres)
+    return first, kmeans_job(points, moved_centres(points, first.expected, centres))
+
+
+def gaussian_elimination() -> tuple[NnJob, ...]:
+    """A step of diffusion, implicit, that spares edges, on four blocks of 4 x 4 pixels of the
+    photograph: each four by four a system of 16 equations."""
+    image = photograph(8, 8) / _WHITE
+    systems = [diffusion_system(image[y : y + 4, x : x + 4]) for y in (0, 4) for x in (0, 4)]
+    return (gauss_job(np.stack(systems)),)
+
+
+def convolutional_network() -> tuple[NnJob, ...]:
+    """A digit through a network of three layers: two convolutions with pooling, one fully
+    connected."""
+    digits = load_digits()
+    network = train(digits, **NETWORKS["CNN"], epochs=_EPOCHS)
+    jobs: list[NnJob] = []
+    network.fixed_scores(digits.test_images[:1], _collect(jobs))
+    return tuple(jobs)
+
+
+def network_in_network() -> tuple[NnJob, ...]:
+    """A digit through a network in network."""
+    digits = load_digits()
+    jobs: list[NnJob] = []
+    nin_fixed_scores(fit_nin(digits), digits.test_images[0], _collect(jobs))
+    return tuple(jobs)
+
+
+def _collect(jobs: list[NnJob]) -> Callable[[NnJob], Elements]:
+    """Gives what each job demands, and puts it into the list."""
+
+    def run(job: NnJob) -> Elements:
+        jobs.append(job)
+        return job.expected
+
+    return run
+
+
+def belief_propagation() -> tuple[NnJob, ...]:
+    """An iteration of BP-M on the Motorcycle pair at 12 x 9 pixels, 16 labels."""
+    return (bp_job(motorcycle(12, 9, _LABELS).problem),)
+
+
+def bp_construct() -> tuple[NnJob, ...]:
+    """The coarse data costs of the Motorcycle pair at 16 x 12 pixels, 16 labels."""
+    return (bp_construct_job(motorcycle(16, 12, _LABELS).problem),)
+
+
+def bp_copy() -> tuple[NnJob, ...]:
+    """The messages that such a pair's coarse problem gives its fine one."""
+    return (bp_copy_job(motorcycle(16, 12, _LABELS).problem),)
+
+
+def _conv(shape: ConvShape, *, strips: bool) -> NnJob:
+    size = (shape.filters, shape.kernel, shape.kernel, shape.channels)
+    return conv_job(
+        shape,
+        _values(shape.height, shape.width, shape.channels),
+        _values(*size, limit=100),
+        _values(shape.filters),
+        fraction=_FRACTION,
+        strips=strips,
+    )
+
+
+def conv_short() -> tuple[NnJob, ...]:
+    """A piece of VGG-16's conv1_1: 3 channels, short vectors."""
+    shape = ConvShape(width=12, height=8, channels=3, filters=32, padding=1)
+    return (_conv(shape, strips=True),)
+
+
+def conv_mid() -> tuple[NnJob, ...]:
+    """A piece of a layer in VGG-16's middle: 64 of its channels, 8 filters."""
+    return (_conv(ConvShape(width=8, height=5, channels=64, filters=8), strips=False),)
+
+
+def vgg_pooling() -> tuple[NnJob, ...]:
+    """Maximum of 2 x 2 pixels of the sums of two segments, with bias and ReLU."""
+    shape = PoolShape(width=14, height=8, channels=32, segments=2)
+    maps = _values(shape.segments, shape.height, shape.width, shape.channels)
+    return (pool_job(shape, maps, _values(shape.channels), relu=True),)
+
+
+def fully_connected() -> tuple[NnJob, ...]:
+    """A fully connected layer of 256 inputs and 48 outputs, with the sums of another vault."""
+    shape = DenseShape(inputs=256, outputs=48)
+    return (
+        dense_job(
+            shape,
+            _values(shape.batch, shape.inputs),
+            _values(shape.outputs, shape.inputs, limit=100),
+            _values(shape.outputs),
+            fraction=_FRACTION,
+            others=_values(1, shape.batch, shape.outputs),
+        ),
+    )
+
+
+def lstm() -> tuple[NnJob, ...]:
+    """A time step of a layer of LSTM with 24 cells, 16 outputs and 12 inputs, batch 4."""
+    shape = LstmShape(inputs=12, cells=24, outputs=16, batch=4)
+    rng = np.random.default_rng(_SEED)
+
+    def values(scale: float, *size: int) -> Elements:
+        return to_fixed(rng.normal(0, scale, size), _LSTM_FRACTION)
+
+    weights = usual_weights(shape, values)
+    inputs = values(1.0, shape.batch, shape.inputs)
+    return (lstm_job(shape, weights, inputs, fraction=_LSTM_FRACTION),)

@@ -1,0 +1,79 @@
+"""Traffic counters of a node."""
+
+from enum import IntEnum
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.counter_bank import CounterBank
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from noc.config import NetworkConfig
+
+__all__ = ["INDEX_BITS", "LAG_CYCLES", "NetworkCounter", "NetworkCounters"]
+
+
+class NetworkCounter(IntEnum):
+    """Index of each counter. They run from reset on; a reader takes differences."""
+
+    CYCLES = 0
+    #: Flits sent to each neighbour; 0 where there is no link.
+    EAST_FLITS = 1
+    WEST_FLITS = 2
+    NORTH_FLITS = 3
+    SOUTH_FLITS = 4
+    #: Flits that the node's own packets brought into the network and that were delivered to it.
+    SENT_FLITS = 5
+    RECEIVED_FLITS = 6
+    #: Requests of the node's requesters to its own vault and to others.
+    NEAR_REQUESTS = 7
+    FAR_REQUESTS = 8
+    #: Requests of other nodes to the node's vault.
+    SERVED_REQUESTS = 9
+
+
+_COUNT = 16
+INDEX_BITS = (_COUNT - 1).bit_length()
+#: Cycles after an event until its counter tells.
+LAG_CYCLES = _COUNT + 2
+
+
+class NetworkCounters(Component):
+    """The counters of :class:`NetworkCounter` (:class:`hdl.counter_bank.CounterBank`).
+
+    Parameters:
+        config: of the network.
+        most: by counter, its largest step; 0 for one that stays 0.
+
+    Members:
+        step_N: in, for each counter with steps; what it counts in this cycle.
+        index: in. value: out, the cycle after; :data:`LAG_CYCLES` behind. Always 0 without
+            ``config.counters``.
+    """
+
+    def __init__(self, config: NetworkConfig, *, most: tuple[int, ...]) -> None:
+        self.config = config
+        self.most = most
+        super().__init__(
+            {
+                **{f"step_{n}": In(range(step + 1)) for n, step in enumerate(most) if step},
+                "index": In(INDEX_BITS),
+                "value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        if not self.config.counters:
+            return m
+        most = self.most + (0,) * (_COUNT - len(self.most))
+        bank = CounterBank(most=most, kind=self.config.sram)
+        m.submodules.bank = once(bank, platform)
+        m.d.comb += [bank.index.eq(self.index), self.value.eq(bank.value)]
+        m.d.comb += [
+            getattr(bank, f"step_{n}").eq(getattr(self, f"step_{n}"))
+            for n, step in enumerate(most)
+            if step
+        ]
+        return m

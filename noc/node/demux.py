@@ -1,0 +1,113 @@
+"""The parting of a requester's accesses: to its own vault, to others, and to none."""
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import MemoryPort
+from hdl.round_robin import RoundRobin
+from noc.config import NetworkConfig
+
+__all__ = ["Fork"]
+
+
+class Fork(Component):
+    """Passes each request in the same cycle to where its address lies, and brings back the answers.
+
+    Answers of both sides pass in the same cycle, whole ones in turns. A request to a vault that
+    does not exist is taken and answered with as many beats as any other, with ``error``.
+
+    Parameters:
+        config: of the network, of at least two vaults.
+
+    Members:
+        vault: in; number of the own vault.
+        port: :class:`hdl.ports.MemoryPort` of the requester, in, with ``chip_address_bits``.
+        near: to the own vault, out, with ``address_bits``.
+        far: to the others, out, with ``chip_address_bits``.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self.config = config
+        chip = MemoryPort(address_bits=config.chip_address_bits, tag_bits=config.tag_bits)
+        near = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
+        super().__init__(
+            {"vault": In(config.vault_bits), "port": In(chip), "near": Out(near), "far": Out(chip)}
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        request = self.port.request
+        vault = request.payload.address[config.address_bits :]
+        to_near = Signal()
+        exists = Signal()
+        m.d.comb += [
+            to_near.eq(vault == self.vault),
+            exists.eq(vault < config.vaults if config.vaults & (config.vaults - 1) else 1),
+            self.near.request.valid.eq(request.valid & to_near),
+            self.far.request.valid.eq(request.valid & ~to_near & exists),
+            *_copy(self.near.request.payload, request.payload),
+            *_copy(self.far.request.payload, request.payload),
+            request.ready.eq(Mux(to_near, self.near.request.ready, self.far.request.ready)),
+        ]
+        answers = (self.near.response, self.far.response)
+        sources = [(stream.valid, stream.payload, stream.ready) for stream in answers]
+        if config.vaults & (config.vaults - 1):
+            sources.append(self._refusal(m, exists))
+        self._merge(m, sources, platform)
+        return m
+
+    def _refusal(self, m: Module, exists: Value) -> tuple[Value, Any, Value]:
+        """``valid``, ``payload`` and ``ready`` of the answers to requests to no vault."""
+        request = self.port.request
+        pending = Signal()
+        answer: Any = Signal(self.port.response.payload.shape())
+        taken = Signal()
+        tag = Signal(self.config.tag_bits)
+        beats_behind = Signal.like(request.payload.words)
+        m.d.comb += [answer.tag.eq(tag), answer.last.eq(beats_behind == 0), answer.error.eq(1)]
+        with m.If(~exists):
+            m.d.comb += request.ready.eq(~pending)
+            with m.If(request.valid & request.payload.last & ~pending):
+                # At the last beat of a write no words are left.
+                m.d.sync += [
+                    pending.eq(1),
+                    tag.eq(request.payload.tag),
+                    beats_behind.eq(request.payload.words),
+                ]
+        with m.If(taken):
+            m.d.sync += [beats_behind.eq(beats_behind - 1), pending.eq(~answer.last)]
+        return pending, answer, taken
+
+    def _merge(self, m: Module, sources: list[tuple[Value, Any, Value]], platform: object) -> None:
+        """Pass whole answers of ``sources`` on, in turns."""
+        response = self.port.response
+        chooser = RoundRobin(count=len(sources))
+        m.submodules.chooser = once(chooser, platform)
+        within = Signal()
+        owner = Signal(len(sources))
+        chosen = Signal(len(sources))
+        m.d.comb += chosen.eq(Mux(within, owner, chooser.grant))
+        for number, (valid, payload, ready) in enumerate(sources):
+            m.d.comb += [
+                chooser.requests[number].eq(valid),
+                ready.eq(chosen[number] & response.ready),
+            ]
+            with m.If(chosen[number]):
+                m.d.comb += [response.valid.eq(valid), response.payload.eq(payload)]
+        # A beat that is offered stays, whoever else comes.
+        with m.If(response.valid):
+            m.d.sync += [
+                within.eq(~(response.ready & response.payload.last)),
+                owner.eq(chosen),
+            ]
+        m.d.comb += chooser.advance.eq(response.valid & ~within)
+
+
+def _copy(target: Any, source: Any) -> list[Any]:
+    """Assignments of all members; a narrower address loses its upper bits."""
+    return [target[name].eq(source[name]) for name, _ in source.shape()]

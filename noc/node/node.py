@@ -1,0 +1,198 @@
+"""A vault's place in the network: everything between its requesters, its memory and the links."""
+
+from typing import Any
+
+from amaranth.hdl import Const, Elaboratable, Module, Signal, Value
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.config import ConfigurationError
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from hdl.ports import MemoryPort
+from noc.config import NetworkConfig
+from noc.crossbar import MAX_REQUESTERS, Star
+from noc.deadlock import check_deadlock_free
+from noc.ports import link_members
+from noc.router.router import Router
+from noc.topology import directions
+
+from .client import Client
+from .counters import INDEX_BITS, NetworkCounter, NetworkCounters
+from .demux import Fork
+from .local_link import Ejector, Injector
+from .server import Server
+
+__all__ = ["REQUEST_CYCLES", "RESPONSE_CYCLES", "Node"]
+
+#: Cycles beside those on links: see :class:`Node`.
+REQUEST_CYCLES = 6
+RESPONSE_CYCLES = 6
+
+
+class Node(Component):
+    """Takes the accesses of a vault's requesters to the vault that they name.
+
+    An access to the own vault passes to ``near`` in the same cycle, changed in nothing but the
+    width of its address. One to another vault becomes a packet, reaches ``served`` of that vault's
+    node, and its answer comes back. One to a vault that does not exist is answered with ``error``.
+
+    **Order.** All packets of one node to another take the same way on the same virtual channels, so
+    accesses of one requester to one column reach the memory in the order of the requests; what the
+    memory promises of one port (:class:`hdl.ports.MemoryPort`), the node promises of each.
+
+    **Progress.** Requests of a requester pass in order, so one to a busy vault holds up those
+    behind it. Responses pass whatever requests wait for. Every packet arrives in finite time,
+    provided that requesters take responses in finite time whether or not their requests are taken,
+    that a requester which has offered the first beat of a write offers the others without waiting
+    for anything but ``ready``, and that ``near`` and ``served`` are taken and answered in finite
+    time. A write is offered at ``served`` only when all its beats have arrived.
+
+    **Time.** Without other traffic, from the last beat of a read at ``ports`` to its beat at
+    ``served``: :data:`REQUEST_CYCLES`, and :data:`noc.router.router.HOP_CYCLES` a link. A write
+    takes a cycle more for its header, one for each word, and two for a mask. From the first beat of
+    a write's answer at ``served`` to that at ``ports``: :data:`RESPONSE_CYCLES`, and again
+    :data:`noc.router.router.HOP_CYCLES` a link; a read's takes a cycle more.
+
+    Parameters:
+        config: of the network; the same for all nodes.
+        requesters: 1..16.
+
+    Members:
+        x, y: in; column and row of the vault. They don't change.
+        ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in, with
+            ``config.chip_address_bits`` and ``config.tag_bits``.
+        near: array of as many, out, with ``config.address_bits`` and ``config.tag_bits``, in the
+            same order: to the own vault.
+        served: :class:`hdl.ports.MemoryPort`, out, with ``config.address_bits`` and
+            ``config.tag_bits``: accesses of other vaults to the own vault.
+        east_out, east_in and so on: links to the neighbours (:func:`noc.ports.link_members`), for
+            :func:`noc.topology.join_nodes`.
+        counter_index: in, a :class:`noc.node.counters.NetworkCounter`. counter_value: out, the
+            cycle after; :data:`noc.node.counters.LAG_CYCLES` behind.
+
+    Raises:
+        hdl.config.ConfigurationError: ``requesters`` outside its range.
+        noc.deadlock.DeadlockError: packets could wait for each other for ever. No configuration
+            that is accepted leads there; it is checked for every one nevertheless.
+    """
+
+    def __init__(self, config: NetworkConfig, *, requesters: int) -> None:
+        if not 1 <= requesters <= MAX_REQUESTERS:
+            raise ConfigurationError(
+                f"a node has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
+            )
+        check_deadlock_free(config)
+        self.config = config
+        self.requesters = requesters
+        chip = MemoryPort(address_bits=config.chip_address_bits, tag_bits=config.tag_bits)
+        vault = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
+        super().__init__(
+            {
+                **link_members(config),
+                "ports": In(chip).array(requesters),
+                "near": Out(vault).array(requesters),
+                "served": Out(vault),
+                "counter_index": In(INDEX_BITS),
+                "counter_value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        steps: dict[NetworkCounter, Value] = {NetworkCounter.CYCLES: Const(1, 1)}
+        if config.vaults == 1:
+            for port, near in zip(self.ports, self.near, strict=True):
+                connect(m, flipped(port), flipped(near))
+        else:
+            star = Star(
+                requesters=self.requesters,
+                address_bits=config.chip_address_bits,
+                tag_bits=config.tag_bits,
+            )
+            m.submodules.star = once(star, platform)
+            self._forks(m, star, platform)
+            steps |= self._packets(m, star, platform)
+            steps[NetworkCounter.FAR_REQUESTS] = _ends(star.memory.request)
+            steps[NetworkCounter.SERVED_REQUESTS] = _ends(self.served.request)
+        near_requests = Signal(range(self.requesters + 1))
+        m.d.comb += near_requests.eq(sum(_ends(near.request) for near in self.near))
+        steps[NetworkCounter.NEAR_REQUESTS] = near_requests
+        self._counters(m, steps, platform)
+        return m
+
+    def _forks(self, m: Module, star: Star, platform: object) -> None:
+        """Part the accesses of each requester: to the own vault, or to ``star``."""
+        vault = Signal(self.config.vault_bits)
+        m.d.comb += vault.eq(self.y * self.config.columns + self.x)
+        for number in range(self.requesters):
+            fork = Fork(self.config)
+            m.submodules[f"fork_{number}"] = once(fork, platform)
+            m.d.comb += fork.vault.eq(vault)
+            connect(m, flipped(self.ports[number]), fork.port)
+            connect(m, fork.near, flipped(self.near[number]))
+            connect(m, fork.far, star.ports[number])
+
+    def _packets(self, m: Module, star: Star, platform: object) -> dict[NetworkCounter, Value]:
+        """Turn accesses into packets and packets into accesses; returns what flits to count."""
+        config = self.config
+        client = Client(config, tag_bits=star.memory_tag_bits)
+        server = Server(config, tag_bits=star.memory_tag_bits)
+        injector = Injector(config)
+        ejector = Ejector(config)
+        router = Router(config)
+        for name, part in (
+            ("client", client),
+            ("server", server),
+            ("injector", injector),
+            ("ejector", ejector),
+            ("router", router),
+        ):
+            m.submodules[name] = once(part, platform)
+        connect(m, star.memory, client.port)
+        connect(m, server.port, flipped(self.served))
+        for kind, (sends, takes) in enumerate(
+            ((client.requests, server.packets), (server.responses, client.responses))
+        ):
+            connect(m, sends, injector.packets[kind])
+            connect(m, ejector.packets[kind], takes)
+        connect(m, injector.link, router.local_in)
+        connect(m, router.local_out, ejector.link)
+        m.d.comb += [
+            server.whole.eq(ejector.whole[0]),
+            client.x.eq(self.x),
+            client.y.eq(self.y),
+            router.x.eq(self.x),
+            router.y.eq(self.y),
+        ]
+        steps: dict[NetworkCounter, Value] = {
+            NetworkCounter.SENT_FLITS: injector.link.valid,
+            NetworkCounter.RECEIVED_FLITS: router.local_out.valid,
+        }
+        for direction in directions(config):
+            link_in, link_out = f"{direction}_in", f"{direction}_out"
+            connect(m, flipped(getattr(self, link_in)), getattr(router, link_in))
+            connect(m, getattr(router, link_out), flipped(getattr(self, link_out)))
+            steps[NetworkCounter[f"{direction.name}_FLITS"]] = getattr(router, link_out).valid
+        return steps
+
+    def _counters(self, m: Module, steps: dict[NetworkCounter, Value], platform: object) -> None:
+        """Count ``steps``."""
+        most = tuple(
+            (1 << len(steps[counter])) - 1 if counter in steps else 0 for counter in NetworkCounter
+        )
+        counters = NetworkCounters(self.config, most=most)
+        m.submodules.counters = once(counters, platform)
+        m.d.comb += [
+            getattr(counters, f"step_{counter.value}").eq(step) for counter, step in steps.items()
+        ]
+        m.d.comb += [
+            counters.index.eq(self.counter_index),
+            self.counter_value.eq(counters.value),
+        ]
+
+
+def _ends(request: Any) -> Value:
+    """Whether the last beat of a request is taken."""
+    return request.valid & request.ready & request.payload.last

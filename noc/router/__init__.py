@@ -1,0 +1,1 @@
+"""The router of a vault: buffers, route computation, arbiters, output channels."""

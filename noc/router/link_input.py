@@ -1,0 +1,110 @@
+"""The end of a link at a router."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Elaboratable, Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import once
+from noc.config import NetworkConfig
+from noc.packet import destination
+from noc.ports import LinkPort, flit
+
+from .channel_buffer import ChannelBuffer
+from .route_computation import Steering, targets
+
+__all__ = ["LinkInput", "waiting_flit"]
+
+
+def waiting_flit(config: NetworkConfig) -> data.StructLayout:
+    """A flit in a router.
+
+    Members:
+        flit: :func:`noc.ports.flit`.
+        begins: whether it is the header of its packet.
+        target: where its packet leaves: place in :func:`noc.router.route_computation.targets`.
+    """
+    return data.StructLayout(
+        {"flit": flit(), "begins": 1, "target": (len(targets(config)) - 1).bit_length()}
+    )
+
+
+class LinkInput(Component):
+    """Keeps the flits of each channel in order, and tells where each is to go.
+
+    Parameters:
+        config: of the network.
+        channels: of the link.
+
+    Members:
+        x, y: in; column and row of the router.
+        link: :class:`noc.ports.LinkPort`, in.
+        valid: out; a bit for each channel: it holds a flit, from the cycle after that in which it
+            was on the link.
+        heads: out; array of ``channels``: the first, :func:`waiting_flit`.
+        pop: in; at most one bit, of a channel that holds a flit: the first leaves. Its credit is on
+            the link in the next cycle.
+    """
+
+    def __init__(self, config: NetworkConfig, *, channels: int) -> None:
+        self.config = config
+        self.channels = channels
+        super().__init__(
+            {
+                "x": In(config.x_bits),
+                "y": In(config.y_bits),
+                "link": In(LinkPort(channels)),
+                "valid": Out(channels),
+                "heads": Out(waiting_flit(config)).array(channels),
+                "pop": In(channels),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        layout = waiting_flit(config)
+        buffer = ChannelBuffer(
+            channels=self.channels, depth=config.buffer_flits, shape=layout, kind=config.sram
+        )
+        steering = Steering(config)
+        m.submodules.buffer = once(buffer, platform)
+        m.submodules.steering = once(steering, platform)
+
+        header: Any = data.View(
+            destination(config), self.link.flit.data[: destination(config).size]
+        )
+        m.d.comb += [
+            steering.x.eq(self.x),
+            steering.y.eq(self.y),
+            steering.to_x.eq(header.to_x),
+            steering.to_y.eq(header.to_y),
+        ]
+        # Of each channel, whether the flit to come belongs to a packet that has begun, and where
+        # that goes.
+        inside = Signal(self.channels)
+        kept = [Signal(layout.members["target"], name=f"kept_{n}") for n in range(self.channels)]
+        continues = Signal()
+        word: Any = Signal(layout)
+        m.d.comb += [
+            continues.eq(Array(inside)[self.link.channel]),
+            word.flit.eq(self.link.flit),
+            word.begins.eq(~continues),
+            word.target.eq(Mux(continues, Array(kept)[self.link.channel], steering.target)),
+            buffer.write.eq(self.link.valid),
+            buffer.channel.eq(self.link.channel),
+            buffer.word.eq(word),
+            self.valid.eq(buffer.valid),
+            buffer.pop.eq(self.pop),
+        ]
+        m.d.comb += [mine.eq(head) for mine, head in zip(self.heads, buffer.heads, strict=True)]
+        for number in range(self.channels):
+            with m.If(self.link.valid & (self.link.channel == number)):
+                m.d.sync += [
+                    inside[number].eq(~self.link.flit.last),
+                    kept[number].eq(word.target),
+                ]
+        m.d.sync += self.link.credit.eq(self.pop)
+        return m

@@ -1,0 +1,80 @@
+"""Where a router sends a packet."""
+
+from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from noc.config import NetworkConfig
+from noc.routing import LOCAL, PortLane, passages, ring_step
+from noc.topology import Direction
+
+__all__ = ["Steering", "targets"]
+
+
+def targets(config: NetworkConfig) -> tuple[PortLane, ...]:
+    """Where packets leave a router, in the order of their codes."""
+    return tuple(sorted({passage.target for passage in passages(config)}))
+
+
+class Steering(Component):
+    """The next step of a packet, by the tables that :func:`noc.routing.ring_step` gives.
+
+    Parameters:
+        config: of the network.
+
+    Members:
+        x, y: in; column and row of the router.
+        to_x, to_y: in; those of the packet's destination.
+        target: out; in the same cycle, the place in :func:`targets` of where it leaves.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "x": In(config.x_bits),
+                "y": In(config.y_bits),
+                "to_x": In(config.x_bits),
+                "to_y": In(config.y_bits),
+                "target": Out(range(len(targets(config)))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        along_row = self._ring(
+            m, "row", config.columns, self.x, self.to_x, (Direction.EAST, Direction.WEST)
+        )
+        along_column = self._ring(
+            m, "column", config.rows, self.y, self.to_y, (Direction.SOUTH, Direction.NORTH)
+        )
+        m.d.comb += self.target.eq(targets(config).index(PortLane(LOCAL, 0)))
+        with m.If(self.x != self.to_x):
+            m.d.comb += self.target.eq(along_row)
+        with m.Elif(self.y != self.to_y):
+            m.d.comb += self.target.eq(along_column)
+        return m
+
+    def _ring(
+        self,
+        m: Module,
+        name: str,
+        size: int,
+        here: Value,
+        there: Value,
+        ways: tuple[Direction, Direction],
+    ) -> Signal:
+        """Code of the step from ``here`` to ``there``; ``ways`` are forward and back."""
+        codes = targets(self.config)
+        code = Signal(range(len(codes)), name=f"along_{name}")
+        bits = (size - 1).bit_length()
+        with m.Switch(Cat(there, here)):
+            for start in range(size):
+                for end in range(size):
+                    if start != end:
+                        forward, lane = ring_step(size, start, end, self.config.lanes)
+                        step = PortLane(ways[0] if forward else ways[1], lane)
+                        with m.Case(start << bits | end):
+                            m.d.comb += code.eq(codes.index(step))
+        return code

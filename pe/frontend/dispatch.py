@@ -1,0 +1,237 @@
+"""Dispatch: behind issue, where vector and load-store instructions wait for their turn."""
+
+from typing import Any
+
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.counters import PeCounter
+from isa.faults import FaultCause
+from isa.table import Unit
+from pe.lsu.ports import COLUMN_BITS, load_store_command, register_encodings
+from pe.ports import vector_command
+
+from .arc import RANGES, column_count_bits, end_unit_bits, entry_bits, scratchpad_range
+from .encodings import Encodings
+from .features import Features
+from .range_check import CAUSE_BITS, byte_bits, cause_of, value_faults
+
+__all__ = ["EVENT_BITS", "Dispatch", "dispatched"]
+
+#: Bits of a counter's index.
+EVENT_BITS = max(PeCounter).bit_length()
+
+
+def dispatched(config: PeConfig) -> data.StructLayout:
+    """A vector or load-store instruction with its operands' values and what it touches.
+
+    Members:
+        vector: it goes to the vector unit. kind, vertical, reduction, width: as decoded.
+        used: which of the operands A, B and C are scratchpad ranges.
+        operands: ``places``, where those start and end (as in
+            :func:`pe.frontend.arc.scratchpad_range`), or ``value``, of a register to store.
+        settings: ``vector``, vector settings, or ``dram``, the address of a load or store.
+        bytes: of a load or store; without counters only the bits that a place in a column has.
+        columns: of a load or store. nothing: it has no bytes. index: register to load.
+        faults: :func:`pe.frontend.range_check.value_faults` of its operands. pc: its address.
+
+    What no instruction of ``config`` needs has no bits.
+    """
+    features = Features.of(config)
+    fields = Encodings.of(config)
+    command = vector_command(config)
+    place = data.StructLayout({"start": config.scratchpad_bits, "end": end_unit_bits(config)})
+    settings = data.StructLayout({name: command[name].shape for name in ("vl", "mr", "fx")})
+    return data.StructLayout(
+        {
+            "vector": int(features.vector and features.memory),
+            "kind": fields.kind.shape,
+            "vertical": fields.vertical.shape,
+            "reduction": fields.reduction.shape,
+            "width": fields.width.shape,
+            "used": RANGES,
+            "operands": data.UnionLayout(
+                {
+                    "places": data.ArrayLayout(place, RANGES),
+                    "value": config.register_width if features.store_register else 0,
+                }
+            ),
+            "settings": data.UnionLayout(
+                {"vector": settings, "dram": config.address_bits if features.memory else 0}
+            ),
+            "bytes": (byte_bits(config) if config.counters else COLUMN_BITS) * features.memory,
+            "columns": column_count_bits(config) if features.transfers else 0,
+            "nothing": int(features.transfers),
+            "index": config.register_bits if features.load_register else 0,
+            "faults": value_faults(config),
+            "pc": config.pc_bits,
+        }
+    )
+
+
+class Dispatch(Component):
+    """Holds one instruction until no range of it is in transfer and its unit takes it.
+
+    Its ranges are compared in its first cycle here; it goes in the second one at the earliest.
+
+    What is held has its fault beside it, so the issue stage may go on behind it whatever it waits
+    for: only a further vector or load-store instruction waits. An instruction with a fault stays
+    until ``run`` falls.
+
+    Members:
+        offer: stream of :func:`dispatched`, in. run: in. drop: in; what is held is not to be done:
+            it waited for data that could not be loaded.
+        empty: out; nothing is held. cause, pc: out; fault of what is held, or ``NONE``, and its
+            address.
+        ranges: out, and conflict, full, entry: in; allocate, allocated, start, end, columns, store:
+            out; see :class:`pe.frontend.arc.Arc`.
+        vector: stream of :func:`pe.ports.vector_command`, out.
+        load_store: stream of :func:`pe.lsu.ports.load_store_command`, out.
+        stall: out; :class:`hdl.counters.PeCounter` for which what is held waits. loaded, stored:
+            out; bytes that the load or store dispatched in this cycle moves. Only with counters.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "offer": In(stream.Signature(dispatched(config))),
+                "run": In(1),
+                "drop": In(1),
+                "empty": Out(1),
+                "cause": Out(CAUSE_BITS),
+                "pc": Out(config.pc_bits),
+                "ranges": Out(scratchpad_range(config)).array(RANGES),
+                "conflict": In(1),
+                "full": In(1),
+                "entry": In(entry_bits(config)),
+                "allocate": Out(1),
+                "allocated": Out(entry_bits(config)),
+                "start": Out(config.scratchpad_bits),
+                "end": Out(end_unit_bits(config)),
+                "columns": Out(column_count_bits(config)),
+                "store": Out(1),
+                "vector": Out(stream.Signature(vector_command(config))),
+                "load_store": Out(stream.Signature(load_store_command(config))),
+                "stall": Out(EVENT_BITS),
+                "loaded": Out(byte_bits(config)),
+                "stored": Out(byte_bits(config)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        features = Features.of(config)
+        fields = Encodings.of(config)
+        held = Signal()
+        now: Any = Signal(dispatched(config), reset_less=True)
+        faulty = Signal()
+        # Decided a cycle ahead: until this instruction goes, nothing new is in transfer, and a unit
+        # that is ready stays so.
+        leaves = Signal()
+        conflict = Signal()
+        full = Signal()
+        entry = Signal.like(self.entry, name="free_entry", reset_less=True)
+        m.d.sync += entry.eq(self.entry)
+        given: Any = self.offer.payload
+        is_vector: Value = now.vector if features.memory else Const(1, 1)
+        if not features.vector:
+            is_vector = Const(0, 1)
+        store, register = fields.is_store(now.kind), fields.is_register(now.kind)
+        # Nothing to transfer: done without the unit.
+        nothing: Value = now.nothing if features.transfers else Const(0, 1)
+        with m.If(leaves | self.drop | (faulty & ~self.run)):
+            m.d.sync += held.eq(0)
+        with m.If(self.offer.ready):
+            m.d.sync += now.eq(given)
+            with m.If(self.offer.valid):
+                m.d.sync += held.eq(1)
+        m.d.comb += [
+            self.offer.ready.eq(~held | leaves),
+            self.empty.eq(~held),
+            faulty.eq(now.faults.as_value().any()),
+            self.cause.eq(Mux(held, cause_of(now.faults), FaultCause.NONE)),
+            self.pc.eq(now.pc),
+        ]
+        for number, r in enumerate(self.ranges):
+            place = now.operands.places[number]
+            m.d.comb += [r.used.eq(now.used[number]), r.start.eq(place.start), r.end.eq(place.end)]
+        m.d.comb += self.ranges[0].writes.eq(is_vector)
+
+        waits = Signal()
+        goes = Signal()
+        done = Signal()
+        target, source, second = (now.operands.places[number] for number in range(RANGES))
+        vector, transfer = self.vector.payload, self.load_store.payload
+        of_vector = Encodings.of_rows(config.rows_of(Unit.VECTOR))
+        of_register = register_encodings(config)
+        width = fields.width.unpack(now.width)
+        m.d.comb += [
+            waits.eq(held & ~leaves),
+            goes.eq(leaves & ~self.drop),
+            self.vector.valid.eq(goes & is_vector),
+            vector.kind.eq(of_vector.kind.pack(fields.kind.unpack(now.kind))),
+            vector.vertical.eq(now.vertical),
+            vector.reduction.eq(now.reduction),
+            vector.width.eq(of_vector.width.pack(width)),
+            vector.result.eq(target.start),
+            vector.first.eq(source.start),
+            vector.second.eq(second.start),
+            vector.vl.eq(now.settings.vector.vl),
+            vector.mr.eq(now.settings.vector.mr),
+            vector.fx.eq(now.settings.vector.fx),
+            done.eq(goes & ~is_vector),
+            self.load_store.valid.eq(done & ~nothing),
+            transfer.store.eq(store),
+            transfer.register.eq(register),
+            transfer.width.eq(of_register.width.pack(width)),
+            transfer.dram.eq(now.settings.dram),
+            transfer.columns.eq(now.columns),
+            transfer.last.eq(now.settings.dram + now.bytes - 1),
+            transfer.scratchpad.eq(Mux(store, source.start, target.start)),
+            transfer.entry.eq(entry),
+            transfer.index.eq(now.index),
+            transfer.value.eq(now.operands.value),
+            self.allocated.eq(entry),
+            self.allocate.eq(self.load_store.valid & ~register),
+            self.start.eq(Mux(store, source.start, target.start)),
+            self.end.eq(Mux(store, source.end, target.end)),
+            self.columns.eq(Mux(store, 1, now.columns)),
+            self.store.eq(store),
+        ]
+        m.d.sync += [
+            conflict.eq(waits & self.conflict),
+            full.eq(waits & self.full),
+            leaves.eq(
+                waits
+                & ~faulty
+                & ~self.drop
+                & Mux(
+                    is_vector,
+                    self.vector.ready & ~self.conflict,
+                    (register | ~(self.conflict | self.full)) & (nothing | self.load_store.ready),
+                )
+            ),
+        ]
+        if not config.counters:
+            return m
+        with m.If(done):
+            with m.If(store):
+                m.d.comb += self.stored.eq(now.bytes)
+            with m.Else():
+                m.d.comb += self.loaded.eq(now.bytes)
+
+        ranged = is_vector | ~register
+        with m.If(ranged & conflict):
+            m.d.comb += self.stall.eq(PeCounter.STALL_ARC_CONFLICT)
+        with m.Elif(is_vector):
+            m.d.comb += self.stall.eq(PeCounter.STALL_VECTOR)
+        with m.Elif(~register & full):
+            m.d.comb += self.stall.eq(PeCounter.STALL_ARC_FULL)
+        with m.Else():
+            m.d.comb += self.stall.eq(PeCounter.STALL_LOAD_STORE)
+        return m

@@ -1,0 +1,308 @@
+"""Issue: one instruction a cycle, in order, executed here or passed on to its unit."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.counters import PeCounter
+from hdl.emission import once
+from hdl.ports import pc_shape
+from isa.faults import FaultCause
+from isa.table import Opcode, Unit
+from pe.vector.settings import VectorSettings
+
+from .decode import issued
+from .dispatch import EVENT_BITS, dispatched
+from .encodings import ControlOp, Encodings, IssueClass
+from .features import Features
+from .operands import with_operands
+from .range_check import CAUSE_BITS, RangeCheck, cause_bits
+
+__all__ = ["Issue"]
+
+
+class Issue(Component):
+    """The instruction at issue, its faults, and where it goes (thesis 5.1).
+
+    Scalar and control instructions execute here; all others go on to
+    :class:`pe.frontend.dispatch.Dispatch` with their operands' values, and wait there for what they
+    touch and for their unit. A branch that is taken leaves no instruction here in the next cycle,
+    and discards what is behind it in that cycle.
+
+    Members:
+        run: in; 0 discards the instruction at issue and what comes, as ``redirect`` does with what
+            comes.
+        reset: in; vector settings back to those of a launch.
+        next: stream of :func:`pe.frontend.operands.with_operands`, in. next_waits, next_pc: in; an
+            instruction waits there for a register, and its address.
+        writes: out; the instruction at issue is a scalar one that writes its register A when it
+            executes. loads: out; it is a load that will write it.
+        invalidate: out; that load goes on to dispatch.
+        decoded, first, second: out; instruction at issue and its operands.
+        write: out; a scalar instruction executes and writes. taken: in; its branch is taken.
+            unfit: in; registers can't hold its result.
+        redirect, target: out; in the cycle after a taken branch: continue at ``target``. After
+            ``halt``, ``redirect`` too.
+        offer: stream of :func:`pe.frontend.dispatch.dispatched`, out. dispatch_empty,
+            dispatch_cause, dispatch_pc, dispatch_stall: in, of the dispatch stage.
+        vector_busy, load_store_idle: in.
+        halt: out; ``halt`` executes. cause: out; fault of the instruction at dispatch, or else of
+            that at issue, or ``NONE``. fault_pc: out; its address, without one that at issue.
+            waiting_pc: out; address of the oldest instruction that waits, else of the last one.
+        event: out; :class:`hdl.counters.PeCounter` of this cycle, not knowing the fault of what
+            moves on to dispatch; only with counters.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "run": In(1),
+                "reset": In(1),
+                "next": In(stream.Signature(with_operands(config))),
+                "next_waits": In(1),
+                "next_pc": In(pc_shape(config)),
+                "writes": Out(1),
+                "loads": Out(1),
+                "invalidate": Out(1),
+                "decoded": Out(issued(config)),
+                "first": Out(config.register_width),
+                "second": Out(config.register_width),
+                "write": Out(1),
+                "taken": In(1),
+                "unfit": In(1),
+                "redirect": Out(1),
+                "target": Out(pc_shape(config)),
+                "offer": Out(stream.Signature(dispatched(config))),
+                "dispatch_empty": In(1),
+                "dispatch_cause": In(CAUSE_BITS),
+                "dispatch_pc": In(config.pc_bits),
+                "dispatch_stall": In(EVENT_BITS),
+                "vector_busy": In(1),
+                "load_store_idle": In(1),
+                "halt": Out(1),
+                "cause": Out(cause_bits(config)),
+                "fault_pc": Out(pc_shape(config)),
+                "waiting_pc": Out(pc_shape(config)),
+                "event": Out(EVENT_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        d = self.decoded
+        fields = Encodings.of(config)
+        held = Signal()
+        # The instruction here leaves, if it has no fault; with one the engine stops.
+        fire = Signal()
+        scalar = Signal()
+
+        # The instruction at issue.
+        now: Any = Signal(with_operands(config), reset_less=True)
+        leads_away = Signal()
+        m.d.comb += [
+            self.next.ready.eq(~held | fire),
+            d.eq(now.decoded),
+            self.first.eq(now.first),
+            self.second.eq(now.second),
+        ]
+        m.d.sync += [self.redirect.eq(leads_away), self.target.eq(now.target)]
+        last_pc = Signal(pc_shape(config), reset_less=True)
+        with m.If(held):
+            m.d.sync += last_pc.eq(now.pc)
+        with m.If(self.next.ready):
+            m.d.sync += [
+                # Whether it is an instruction is known too late to stop all these registers.
+                now.eq(self.next.payload),
+                held.eq(self.next.valid & ~leads_away & ~self.redirect),
+            ]
+        with m.If(~self.run):
+            m.d.sync += held.eq(0)
+
+        settings = VectorSettings(config)
+        check = RangeCheck(config)
+        m.submodules.settings = once(settings, platform)
+        m.submodules.check = once(check, platform)
+        m.d.comb += [
+            check.decoded.eq(d),
+            check.a.eq(now.a),
+            check.b.eq(now.first),
+            check.c.eq(now.second),
+            check.vl.eq(settings.vl),
+            check.mr.eq(settings.mr),
+            check.elements.eq(settings.elements),
+            settings.value.eq(now.a),
+            settings.reset.eq(self.reset),
+        ]
+        present = Signal()
+        sound = Signal()
+        own_cause = Signal(cause_bits(config))
+        dispatch_fault = Signal()
+        m.d.comb += [
+            present.eq(self.run & held),
+            dispatch_fault.eq(self.dispatch_cause != FaultCause.NONE),
+            # What executes beside a fault at dispatch does so unseen: the engine stops.
+            sound.eq(present & ~now.outside & d.legal),
+            self.cause.eq(Mux(dispatch_fault, self.dispatch_cause, own_cause)),
+            self.fault_pc.eq(Mux(dispatch_fault, self.dispatch_pc, now.pc)),
+            self.waiting_pc.eq(
+                Mux(
+                    self.dispatch_empty,
+                    Mux(held, now.pc, Mux(self.next_waits, self.next_pc, last_pc)),
+                    self.dispatch_pc,
+                )
+            ),
+        ]
+        with m.If(present & now.outside):
+            m.d.comb += own_cause.eq(FaultCause.PC_OUT_OF_PROGRAM)
+        with m.Elif(present & ~d.legal):
+            m.d.comb += own_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
+        with m.Elif(present & check.bad_setting):
+            m.d.comb += own_cause.eq(FaultCause.VECTOR_SETTING)
+        is_scalar = fields.is_unit(d.unit, IssueClass.SCALAR)
+        unfit: Value = Const(0, 1)
+        if config.narrow:
+            unfit = is_scalar & d.writes & self.unfit
+            with m.Elif(present & unfit):
+                m.d.comb += own_cause.eq(FaultCause.REGISTER_RANGE)
+
+        moves = self._offer(m, settings, check, now, sound)
+        # A bad setting is taken too: nothing comes behind its fault that could see it.
+        ends = self._control(m, settings, sound)
+        m.d.comb += [
+            scalar.eq(sound & is_scalar),
+            fire.eq(is_scalar | moves | ends),
+            self.write.eq(scalar & d.writes & ~unfit),
+            self.writes.eq(held & is_scalar & d.writes),
+            self.loads.eq(held & fields.is_unit(d.unit, IssueClass.LOAD_STORE) & d.writes),
+            leads_away.eq((scalar & d.branch & self.taken) | self.halt),
+        ]
+        if config.counters:
+            self._count(m, present, fire)
+        return m
+
+    def _offer(
+        self, m: Module, settings: VectorSettings, check: RangeCheck, now: Any, sound: Signal
+    ) -> Value:
+        """Pass on to dispatch; the result says that it happens now, if there is an instruction and
+        no fault."""
+        d = self.decoded
+        config = self.config
+        fields = Encodings.of(config)
+        features = Features.of(config)
+        offer: Any = self.offer.payload
+        vector = fields.is_unit(d.unit, IssueClass.VECTOR)
+        transfer = fields.is_unit(d.unit, IssueClass.LOAD_STORE)
+        moves = Signal()
+        sized = Signal()
+        wanted = Signal()
+        m.d.comb += [
+            # The size of a matrix follows its settings late; until then its range is wrong.
+            sized.eq(~settings.settling | ~fields.is_form(d.kind, Opcode.MATRIX_VECTOR)),
+            wanted.eq((vector & sized) | transfer),
+            self.offer.valid.eq(sound & wanted),
+            offer.vector.eq(vector),
+            offer.kind.eq(d.kind),
+            offer.vertical.eq(d.vertical),
+            offer.reduction.eq(d.reduction),
+            offer.width.eq(d.width),
+            offer.bytes.eq(check.bytes),
+            offer.columns.eq(check.columns),
+            offer.nothing.eq(check.nothing),
+            offer.index.eq(d.a),
+            offer.faults.eq(check.faults),
+            offer.pc.eq(now.pc),
+            moves.eq(wanted & self.offer.ready),
+            self.invalidate.eq(sound & self.offer.ready & transfer & d.writes),
+        ]
+        places = offer.operands.places
+        m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
+        ranges = [
+            each
+            for number, r in enumerate(check.ranges)
+            for each in (places[number].start.eq(r.start), places[number].end.eq(r.end))
+        ]
+        # No choice is written where there is only one: Yosys makes faulty Verilog of those.
+        if features.store_register:
+            with m.If(transfer & fields.is_register(d.kind)):
+                m.d.comb += offer.operands.value.eq(now.first)
+            with m.Else():
+                m.d.comb += ranges
+        else:
+            m.d.comb += ranges
+        vector_settings = [
+            offer.settings.vector.vl.eq(settings.vl),
+            offer.settings.vector.mr.eq(settings.mr),
+            offer.settings.vector.fx.eq(settings.fx),
+        ]
+        dram = offer.settings.dram.eq(check.dram)
+        if not config.rows_of(Unit.VECTOR):
+            m.d.comb += dram
+        elif not config.rows_of(Unit.LOAD_STORE):
+            m.d.comb += vector_settings
+        else:
+            with m.If(vector):
+                m.d.comb += vector_settings
+            with m.Else():
+                m.d.comb += dram
+        return moves
+
+    def _control(self, m: Module, settings: VectorSettings, sound: Value) -> Signal:
+        """Instructions of the issue stage itself; the result says that one executes now, if there
+        is one and no fault."""
+        d = self.decoded
+        fields = Encodings.of(self.config)
+        done = Signal()
+        # As it was in the cycle before; what has gone to dispatch since is still there.
+        quiet = Signal()
+        m.d.sync += quiet.eq(self.dispatch_empty & self.load_store_idle)
+        ready: dict[ControlOp, tuple[Value | int, list[Any]]] = {
+            ControlOp.SET_VL: (1, [settings.set_vl.eq(1)]),
+            ControlOp.SET_MR: (1, [settings.set_mr.eq(1)]),
+            ControlOp.SET_FX: (1, [settings.set_fx.eq(1)]),
+            ControlOp.DRAIN: (self.dispatch_empty & ~self.vector_busy, []),
+            ControlOp.MEMFENCE: (self.dispatch_empty & quiet, []),
+            ControlOp.HALT: (1, [self.halt.eq(1)]),
+        }
+        here = fields.is_unit(d.unit, IssueClass.CONTROL)
+        for op, (ends, effects) in ready.items():
+            with m.If(here & fields.control.is_one_of(d.control, [op.value])):
+                m.d.comb += done.eq(ends)
+                with m.If(sound):
+                    m.d.comb += effects
+        return done
+
+    def _count(self, m: Module, present: Signal, fire: Signal) -> None:
+        """What this cycle counts as; of what moves on to dispatch, if it does not stop there."""
+        d = self.decoded
+        fields = Encodings.of(self.config)
+        event = self.event
+        issued = {
+            IssueClass.SCALAR: PeCounter.ISSUED_SCALAR,
+            IssueClass.VECTOR: PeCounter.ISSUED_VECTOR,
+            IssueClass.LOAD_STORE: PeCounter.ISSUED_LOAD_STORE,
+            IssueClass.CONTROL: PeCounter.ISSUED_CONTROL,
+        }
+        vector = fields.is_unit(d.unit, IssueClass.VECTOR)
+        passed_on = vector | fields.is_unit(d.unit, IssueClass.LOAD_STORE)
+        with m.If(~present):
+            m.d.comb += event.eq(PeCounter.STALL_FETCH)
+        with m.Elif(self.cause != FaultCause.NONE):
+            m.d.comb += event.eq(PeCounter.STALL_FENCE)
+        with m.Elif(fire):
+            for unit, counter in issued.items():
+                with m.If(fields.is_unit(d.unit, unit)):
+                    m.d.comb += event.eq(counter)
+        with m.Elif(passed_on & ~self.offer.ready):
+            m.d.comb += event.eq(self.dispatch_stall)
+        with m.Elif(vector):
+            m.d.comb += event.eq(PeCounter.STALL_VECTOR)
+        with m.Elif(fields.control.is_one_of(d.control, [ControlOp.DRAIN.value])):
+            m.d.comb += event.eq(PeCounter.STALL_DRAIN)
+        with m.Else():
+            m.d.comb += event.eq(PeCounter.STALL_FENCE)

@@ -1,0 +1,191 @@
+"""Operand fetch: between fetch and issue, where registers are read and waited for."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.ports import PC_BITS, pc_shape
+
+from .decode import decoded, issued, register_operands
+from .features import Features
+from .instruction_word import whole_word, word_bits
+from .register_file import READ_PORTS
+
+__all__ = ["Operands", "with_operands"]
+
+
+def with_operands(config: PeConfig) -> data.StructLayout:
+    """An instruction with the values of its operands.
+
+    Members:
+        decoded: :func:`pe.frontend.decode.issued`. pc: its address. outside: that is not in the
+            program.
+        target: where it branches to.
+        a: register A. first, second: what a scalar instruction works on, ``second`` inverted where
+            ``decoded`` says so; registers B and C of an instruction that is not scalar.
+    """
+    width = config.register_width
+    return data.StructLayout(
+        {
+            "decoded": issued(config),
+            "pc": pc_shape(config),
+            "outside": 1,
+            "target": pc_shape(config),
+            "a": width,
+            "first": width,
+            "second": width,
+        }
+    )
+
+
+class Operands(Component):
+    """Holds one instruction while its registers are read, until all of them hold their values.
+
+    The registers are addressed by the fetched word itself; the word is decoded while they are
+    read. The result of the scalar instruction ahead is passed on as it is made; what a load brings
+    is there two cycles after it is written.
+
+    Members:
+        run: in; 0 discards the instruction. redirect: in; so does 1, and it is not offered.
+        next_valid, next_pc, next_outside, next_word: in; instruction behind this one. ready: out;
+            it moves here at the end of this cycle, unless it is to be discarded.
+        word: out; instruction here. decoded: in; the same, decoded
+            (:func:`pe.frontend.decode.decoded`).
+        index, read: out, and value: in; see :class:`pe.frontend.register_file.RegisterFile`. valid:
+            in; its valid bits.
+        ahead: in, register A of the instruction ahead, at issue. writes: in; a scalar instruction
+            that writes it, with ``result``, in, when it executes. loads: in; a load that writes it
+            later.
+        offer: stream of :func:`with_operands`, out.
+        waits: out; the instruction here waits for a register. pc: out, its address.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "run": In(1),
+                "redirect": In(1),
+                "next_valid": In(1),
+                "next_pc": In(pc_shape(config)),
+                "next_outside": In(1),
+                "next_word": In(word_bits(config)),
+                "ready": Out(1),
+                "word": Out(word_bits(config)),
+                "decoded": In(decoded(config)),
+                "index": Out(config.register_bits).array(READ_PORTS),
+                "read": Out(1),
+                "value": In(config.register_width).array(READ_PORTS),
+                "valid": In(config.registers),
+                "ahead": In(config.register_bits),
+                "writes": In(1),
+                "loads": In(1),
+                "result": In(config.register_width),
+                "offer": Out(stream.Signature(with_operands(config))),
+                "waits": Out(1),
+                "pc": Out(pc_shape(config)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        d = self.decoded
+        held = Signal()
+        word = Signal(word_bits(self.config), name="held_word", reset_less=True)
+        pc = Signal(pc_shape(self.config), name="held_pc", reset_less=True)
+        outside = Signal(reset_less=True)
+        leaves = Signal()
+        take = Signal()
+        m.d.comb += [
+            leaves.eq(self.offer.valid & self.offer.ready),
+            self.word.eq(word),
+            self.pc.eq(pc),
+            self.ready.eq(~held | leaves),
+            take.eq(self.run & self.next_valid & ~self.redirect & self.ready),
+        ]
+        with m.If(~self.run | self.redirect | leaves):
+            m.d.sync += held.eq(0)
+        with m.If(take):
+            m.d.sync += [
+                held.eq(1),
+                word.eq(self.next_word),
+                pc.eq(self.next_pc),
+                outside.eq(self.next_outside),
+            ]
+
+        numbers, following = (
+            register_operands(self.config, whole_word(self.config, kept)[0])
+            for kept in (word, self.next_word)
+        )
+        same = [Signal(name=f"same_{name}") for name in "abc"]
+        m.d.comb += [s.eq(number == self.ahead) for s, number in zip(same, numbers, strict=True)]
+        missing: list[Value] = [Const(0, 1)] * len(numbers)
+        if Features.of(self.config).load_register:
+            missing = [
+                ~self.valid.bit_select(number, 1) | (s & self.loads)
+                for s, number in zip(same, numbers, strict=True)
+            ]
+        # Whether there is such an instruction is known here already.
+        waits = Signal()
+        again = Signal()
+        m.d.comb += [
+            # A word that is no instruction may wait too, for what it seems to read.
+            waits.eq(
+                ((d.reads_a | d.writes) & missing[0])
+                | (d.reads_b & missing[1])
+                | (d.reads_c & missing[2])
+            ),
+            self.waits.eq(held & (waits | again) & ~self.redirect),
+        ]
+        # Registers are read again in the cycle after one of them lacked its value, and only then:
+        # nothing else changes them meanwhile. So the choice of an address depends on a register.
+        m.d.sync += again.eq(held & waits & self.run & ~self.redirect)
+        # Also where nothing comes, or what is here has to wait: it reads again, so no harm is done,
+        # and to know better would take longer.
+        m.d.comb += self.read.eq(again | ~held | self.offer.ready)
+        for index, number, later in zip(self.index, numbers, following, strict=True):
+            m.d.comb += index.eq(Mux(again, number, later))
+
+        def passed(flag: Value, otherwise: Value) -> Value:
+            # If the instruction ahead stays where it is, so does this one.
+            return Mux(self.writes & flag, self.result, otherwise)
+
+        a, b, c = self.value
+        width = self.config.register_width
+        immediate = Signal(width)
+        target = Signal(signed(PC_BITS))
+        m.d.comb += [immediate.eq(d.value), target.eq(pc + d.value)]
+        offer: Any = self.offer.payload
+        m.d.comb += [
+            self.offer.valid.eq(held & ~waits & ~again),
+            *(offer.decoded[name].eq(d[name]) for name, _ in issued(self.config)),
+            offer.pc.eq(pc),
+            offer.outside.eq(outside),
+            offer.target.eq(self._kept(target)),
+            offer.a.eq(passed(same[0], a)),
+            offer.first.eq(
+                passed(
+                    Mux(d.branch, same[0], same[1] & ~d.zero),
+                    Mux(d.branch, a, Mux(d.zero, 0, b)),
+                )
+            ),
+            offer.second.eq(
+                passed(
+                    Mux(d.branch, same[1], same[2] & ~d.immediate),
+                    Mux(d.branch, b, Mux(d.immediate, immediate, c)),
+                )
+                ^ d.inverted.replicate(width)
+            ),
+        ]
+        return m
+
+    def _kept(self, target: Signal) -> Value:
+        """What :func:`hdl.ports.pc_shape` keeps of the place where a branch goes."""
+        bits = self.config.pc_bits
+        if len(target) == pc_shape(self.config).width:
+            return target
+        return Cat(target[:bits], target[bits:].any())

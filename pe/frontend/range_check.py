@@ -1,0 +1,218 @@
+"""Range check: the scratchpad ranges and DRAM bytes of an instruction, and its faults."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.ports import COLUMN_BYTES
+from isa.faults import FaultCause
+from isa.table import MAX_FX, Opcode, Width
+from pe.vector.settings import element_bits
+
+from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
+from .decode import issued
+from .encodings import ControlOp, Encodings, IssueClass
+from .features import Features
+
+__all__ = [
+    "CAUSE_BITS",
+    "RangeCheck",
+    "byte_bits",
+    "cause_bits",
+    "cause_of",
+    "value_faults",
+]
+
+#: Bits of the causes that an instruction and its operands' values can have on a full engine.
+CAUSE_BITS = FaultCause.DRAM_RANGE.bit_length()
+
+
+def cause_bits(config: PeConfig) -> int:
+    """Bits of the causes that an instruction can have on an engine of ``config``."""
+    return FaultCause.REGISTER_RANGE.bit_length() if config.narrow else CAUSE_BITS
+
+
+def byte_bits(config: PeConfig) -> int:
+    """Bits of a number of bytes in the scratchpad, up to all of it."""
+    return config.scratchpad_bits + 1
+
+
+def value_faults(config: PeConfig) -> data.StructLayout:
+    """What is wrong with the values of a vector or load-store instruction's operands.
+
+    Members:
+        outside: a bit for each range: it leaves the scratchpad or is not aligned as it must be.
+        misaligned: the DRAM address is not aligned. dram: the DRAM bytes leave the memory.
+
+    What no instruction of ``config`` needs has no bits.
+    """
+    memory = int(Features.of(config).memory)
+    return data.StructLayout({"outside": RANGES, "misaligned": memory, "dram": memory})
+
+
+def cause_of(faults: Any) -> Value:
+    """:class:`isa.faults.FaultCause` of :func:`value_faults`; the lowest if there are several."""
+    return Mux(
+        faults.outside.any(),
+        FaultCause.SCRATCHPAD_RANGE,
+        Mux(
+            faults.misaligned.any(),
+            FaultCause.MISALIGNED,
+            Mux(faults.dram.any(), FaultCause.DRAM_RANGE, FaultCause.NONE),
+        ),
+    )
+
+
+class RangeCheck(Component):
+    """Combinational: what an instruction touches, from its operands' values.
+
+    Members:
+        decoded: :func:`pe.frontend.decode.issued`, in. a, b, c: in, values of the registers.
+        vl, mr, elements: in, vector settings.
+        ranges: array of :func:`pe.frontend.arc.scratchpad_range`, out: where A, B and C point.
+        bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
+        nothing: out; it is a load or store of no bytes. dram: out; its DRAM address.
+        faults: out; :func:`value_faults` of a vector or load-store instruction.
+        bad_setting: out; the instruction sets VL, MR or FX to what they can't be.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        width = config.register_width
+        super().__init__(
+            {
+                "decoded": In(issued(config)),
+                "a": In(width),
+                "b": In(width),
+                "c": In(width),
+                "vl": In(config.vl_bits),
+                "mr": In(config.mr_bits),
+                "elements": In(element_bits(config)),
+                "ranges": Out(scratchpad_range(config)).array(RANGES),
+                "bytes": Out(byte_bits(config)),
+                "columns": Out(column_count_bits(config)),
+                "nothing": Out(1),
+                "dram": Out(config.address_bits),
+                "faults": Out(value_faults(config)),
+                "bad_setting": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        d = self.decoded
+        fields = Encodings.of(config)
+        features = Features.of(config)
+        kind, width = d.kind, fields.width.unpack(d.width)
+        values = (self.a, self.b, self.c)
+        vector = Signal()
+        transfer = Signal()
+        memory = fields.is_unit(d.unit, IssueClass.LOAD_STORE)
+        store, register = fields.is_store(kind), fields.is_register(kind)
+        m.d.comb += [
+            vector.eq(fields.is_unit(d.unit, IssueClass.VECTOR)),
+            transfer.eq(memory & ~register),
+        ]
+        matrix = Signal()
+        element = Signal()
+        m.d.comb += [
+            matrix.eq(fields.is_form(kind, Opcode.MATRIX_VECTOR)),
+            element.eq(fields.is_form(kind, Opcode.VECTOR_SCALAR)),
+        ]
+
+        # Lengths in elements, as wide as the largest that is not refused by its upper bits.
+        length = self.c[: byte_bits(config)]
+        long = self.c[byte_bits(config) :].any() & transfer
+        counts: list[Value] = [self.vl, self.vl, Mux(element, 1, self.vl)]
+        if features.matrices:
+            counts[0] = Mux(matrix, self.mr, self.vl)
+            counts[1] = Mux(matrix, self.elements, self.vl)
+        used = (
+            vector | (transfer & ~store),
+            vector | (transfer & store),
+            (vector & d.reads_c) if features.second else Const(0, 1),
+        )
+        outside = Signal(RANGES)
+
+        def unaligned(place: Value) -> Value:
+            return place[: config.scratchpad_alignment.bit_length() - 1].any()
+
+        unit_shift = (UNIT_BYTES - 1).bit_length()
+        for number, (r, value) in enumerate(zip(self.ranges, values, strict=True)):
+            count: Value = counts[number]
+            if number < 2 and features.transfers:
+                count = Mux(transfer, length, count) if features.vector else length
+            size = Signal(len(count) + max(Width), name=f"size_{number}")
+            end = Signal(max(len(size), byte_bits(config)) + 1, name=f"range_end_{number}")
+            # The scratchpad ends with a unit: what is rounded up leaves it if the range does.
+            end_unit = end[unit_shift:]
+            m.d.comb += [
+                size.eq(count << width),
+                end.eq(value[: byte_bits(config)] + size + (UNIT_BYTES - 1)),
+                r.used.eq(used[number] & (size != 0)),
+                r.start.eq(value),
+                r.end.eq(end_unit),
+                r.writes.eq(vector if number == 0 else 0),
+                outside[number].eq(
+                    used[number]
+                    & (
+                        value[byte_bits(config) :].any()
+                        | (end_unit > config.scratchpad_bytes // UNIT_BYTES)
+                        | unaligned(value)
+                    )
+                ),
+            ]
+
+        address = Mux(store, self.a, self.b)
+        size = Signal(byte_bits(config))
+        low = config.address_bits + 1
+        end = Signal(low + 1)
+        misaligned = Signal()
+        ones = (Const(1, max(Width) + 1) << width) - 1
+        column_bits = (COLUMN_BYTES - 1).bit_length()
+        m.d.comb += [
+            size.eq(Mux(register, 1, length) << width),
+            end.eq(address[:low] + size),
+            misaligned.eq((address[: max(Width)] & ones[: max(Width)]).any()),
+            self.bytes.eq(size),
+            self.nothing.eq(transfer & (size == 0)),
+            self.dram.eq(address),
+            self.columns.eq((address[:column_bits] + size + COLUMN_BYTES - 1) >> column_bits),
+        ]
+        faults = self.faults
+        m.d.comb += faults.outside.eq(outside | Cat(long))
+        if features.memory:
+            # The sign is among the upper bits even where it is the only one.
+            upper = address[min(low, len(address) - 1) :]
+            m.d.comb += [
+                faults.dram.eq(memory & (upper.any() | (end > 1 << config.address_bits))),
+                faults.misaligned.eq(memory & Mux(register, misaligned, unaligned(address))),
+            ]
+        m.d.comb += self.bad_setting.eq(self._bad_setting())
+        return m
+
+    def _bad_setting(self) -> Value:
+        """Whether the instruction sets VL, MR or FX to what they can't be."""
+        fields = Encodings.of(self.config)
+        control = self.decoded.control
+        limits = {
+            ControlOp.SET_VL: self.config.max_vl,
+            ControlOp.SET_MR: self.config.max_mr,
+        }
+        is_length = {
+            most: fields.control.is_one_of(
+                control, [op.value for op, limit in limits.items() if limit == most]
+            )
+            for most in sorted(set(limits.values()))
+        }
+        bad: Value = Const(0, 1)
+        for most, wanted in is_length.items():
+            bad = bad | (wanted & ((self.a == 0) | (self.a > most)))
+        is_fraction = fields.control.is_one_of(control, [ControlOp.SET_FX.value])
+        bad = bad | (is_fraction & (self.a > MAX_FX))
+        return fields.is_unit(self.decoded.unit, IssueClass.CONTROL) & bad

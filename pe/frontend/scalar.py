@@ -1,0 +1,108 @@
+"""Scalar unit: arithmetic, shifts, logic and branch conditions in one cycle."""
+
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.simd import one_of
+from isa.table import BranchOp, ScalarOp, Unit
+
+from .decode import issued
+from .encodings import Encodings
+from .shifter import narrow_shift, wide_shift
+
+__all__ = ["Scalar"]
+
+_SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
+
+
+class Scalar(Component):
+    """Combinational scalar unit with the operations of ``config`` (thesis Table 4.1).
+
+    One adder serves addition, subtraction and the ordered branches, one shifter all shifts.
+
+    Members:
+        decoded: :func:`pe.frontend.decode.issued`, in.
+        first, second: in, operands; the first two registers of a branch. ``second`` comes inverted
+            where ``decoded.inverted`` is 1.
+        result: out; value for register A of a scalar instruction that writes.
+        unfit: out; the registers can't hold its result
+            (:meth:`isa.table.ScalarOp.evaluate_narrow`); always 0 at full width.
+        taken: out; a branch instruction branches.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        rows = config.rows_of(Unit.SCALAR)
+        self.operations = frozenset(ScalarOp(value) for value in Encodings.of(config).scalar.values)
+        self.conditions = frozenset(row.branch for row in rows if row.branch is not None)
+        super().__init__(
+            {
+                "decoded": In(issued(config)),
+                "first": In(config.register_width),
+                "second": In(config.register_width),
+                "result": Out(config.register_width),
+                "unfit": Out(1),
+                "taken": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        width = config.register_width
+        fields = Encodings.of(config)
+        first, second = self.first, self.second
+        results: dict[ScalarOp, Value] = {}
+        unfit: dict[ScalarOp, Value] = {}
+        ordered = bool(self.conditions & {BranchOp.BLT, BranchOp.BGE})
+        total = Signal(width)
+        if ordered or self.operations & {ScalarOp.ADD, ScalarOp.SUB}:
+            m.d.comb += total.eq(first + second + self.decoded.inverted)
+            results[ScalarOp.ADD] = results[ScalarOp.SUB] = total
+            overflow = (first[-1] == second[-1]) & (first[-1] != total[-1])
+            unfit[ScalarOp.ADD] = unfit[ScalarOp.SUB] = overflow
+        results[ScalarOp.AND] = first & second
+        results[ScalarOp.OR] = first | second
+        difference = Signal(width)
+        m.d.comb += difference.eq(first ^ second)
+        results[ScalarOp.XOR] = difference
+        shifts = self.operations & set(_SHIFTS)
+        if shifts:
+            code = fields.scalar.unpack(self.decoded.scalar)
+            if config.narrow:
+                left = one_of(code, [ScalarOp.SLL], shifts)
+                shifted, lost = narrow_shift(m, first, second, left=left)
+                unfit[ScalarOp.SLL] = lost
+                unfit[ScalarOp.SRL] = first[-1]
+            else:
+                fill = one_of(code, [ScalarOp.SRA], shifts) & first[-1]
+                # Of shifts, those to the left alone come inverted.
+                left = self.decoded.inverted if ScalarOp.SLL in shifts else Const(0, 1)
+                shifted = wide_shift(m, first, second, left=left, fill=fill)
+            results.update(dict.fromkeys(_SHIFTS, shifted))
+        with m.Switch(self.decoded.scalar):
+            for op in sorted(self.operations):
+                with m.Case(fields.scalar.code(op)):
+                    m.d.comb += self.result.eq(results[op])
+                    if config.narrow and op in unfit:
+                        m.d.comb += self.unfit.eq(unfit[op])
+
+        less = Signal()
+        # The second operand of a branch is inverted.
+        signs_differ = ~difference[-1]
+        m.d.comb += less.eq(Mux(signs_differ, first[-1], total[-1]))
+        equal = difference.all()
+        outcomes: dict[BranchOp, Value | int] = {
+            BranchOp.BLT: less,
+            BranchOp.BGE: ~less,
+            BranchOp.BEQ: equal,
+            BranchOp.BNE: ~equal,
+            BranchOp.JMP: 1,
+        }
+        with m.Switch(self.decoded.condition):
+            for condition in sorted(self.conditions):
+                with m.Case(fields.condition.code(condition)):
+                    m.d.comb += self.taken.eq(outcomes[condition])
+        return m

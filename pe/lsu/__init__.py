@@ -1,0 +1,1 @@
+"""Load-store unit: requests to memory and their responses."""

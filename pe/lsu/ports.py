@@ -1,0 +1,133 @@
+"""Layouts inside the load-store unit and between it and the issue stage."""
+
+from functools import cache
+from typing import Any
+
+from amaranth.hdl import Const, Value
+from amaranth.lib import data
+
+from hdl.config import PeConfig
+from hdl.ports import COLUMN_BYTES, WORD_BITS
+from isa.table import Opcode, Width
+from pe.frontend.arc import column_count_bits, entry_bits
+from pe.frontend.encodings import Encodings
+from pe.frontend.features import Features
+
+__all__ = [
+    "BYTE_BITS",
+    "COLUMN_BITS",
+    "is_register",
+    "is_store",
+    "load_store_command",
+    "load_table_entry",
+    "register_encodings",
+    "register_widths",
+    "transfer_layout",
+]
+
+#: Bits of a byte's place in a 64-bit word.
+BYTE_BITS = (WORD_BITS // 8 - 1).bit_length()
+#: Bits of a byte's place in a DRAM column.
+COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
+
+
+def load_store_command(config: PeConfig) -> data.StructLayout:
+    """A load or store with its operands, checked to lie in scratchpad and memory.
+
+    Members:
+        store, register: direction, and whether a register rather than the scratchpad is meant.
+        width: encoding of the element width (used with ``register``).
+        dram: first byte in memory. columns: DRAM columns touched, at least 1. last: place of the
+            last byte within its column.
+        scratchpad: first byte in the scratchpad. entry: the transfer's entry in the ARC.
+        index: register to load. value: value to store from a register.
+
+    What no instruction of ``config`` needs has no bits.
+    """
+    value = config.register_width if Features.of(config).store_register else 0
+    return data.StructLayout({**_transfer(config), "value": value})
+
+
+def transfer_layout(config: PeConfig) -> data.StructLayout:
+    """:func:`load_store_command` without its ``value``."""
+    return data.StructLayout(_transfer(config))
+
+
+def _transfer(config: PeConfig) -> dict[str, Any]:
+    features = Features.of(config)
+    memory, transfers = int(features.memory), int(features.transfers)
+    return {
+        "store": int(features.loads and features.stores),
+        "register": int(features.transfers and features.registers),
+        "width": register_encodings(config).width.shape,
+        "dram": config.address_bits * memory,
+        "columns": column_count_bits(config) * transfers,
+        "last": COLUMN_BITS * memory,
+        "scratchpad": config.scratchpad_bits * transfers,
+        "entry": entry_bits(config) * transfers,
+        "index": config.register_bits if features.load_register else 0,
+    }
+
+
+def load_table_entry(config: PeConfig) -> data.StructLayout:
+    """What to do with the response to a tag.
+
+    Members:
+        store: nothing but to free the tag.
+        register: load register ``index`` with an element of ``width``.
+        scratchpad: where byte 0 of the first word belongs, even if that byte was not asked for.
+        first: place of the first byte wanted within the first word.
+        last: place of the last byte wanted within the last word.
+        entry: the transfer's entry in the ARC.
+
+    What no instruction of ``config`` needs has no bits.
+    """
+    features = Features.of(config)
+    scratchpad = data.StructLayout(
+        {"address": config.scratchpad_bits, "last": BYTE_BITS, "entry": entry_bits(config)}
+    )
+    register = data.StructLayout(
+        {"index": config.register_bits, "width": register_encodings(config).width.shape}
+    )
+    return data.StructLayout(
+        {
+            "store": int(features.loads and features.stores),
+            "register": int(features.load_scratchpad and features.load_register),
+            "first": BYTE_BITS * features.loads,
+            "target": data.UnionLayout(
+                {
+                    "scratchpad": scratchpad if features.load_scratchpad else 0,
+                    "register": register if features.load_register else 0,
+                }
+            ),
+        }
+    )
+
+
+def is_store(config: PeConfig, what: Any) -> Value:
+    """Whether ``what``, of one of these layouts, is a store; constant if there is no choice."""
+    features = Features.of(config)
+    if features.loads and features.stores:
+        return Value.cast(what.store)
+    return Const(int(features.stores), 1)
+
+
+def is_register(config: PeConfig, what: Any) -> Value:
+    """Whether ``what``, of the first two of these layouts, moves a register; likewise."""
+    features = Features.of(config)
+    if features.transfers and features.registers:
+        return Value.cast(what.register)
+    return Const(int(features.registers), 1)
+
+
+@cache
+def register_encodings(config: PeConfig) -> Encodings:
+    """For ``ld.reg`` and ``st.reg`` in the widths that ``config`` has."""
+    opcodes = (Opcode.LD_REG, Opcode.ST_REG)
+    return Encodings.of_rows(tuple(row for row in config.rows if row.opcode in opcodes))
+
+
+def register_widths(config: PeConfig, opcode: Opcode) -> tuple[Width, ...]:
+    """Widths in which ``config`` has ``ld.reg`` or ``st.reg``, whichever ``opcode`` says."""
+    rows = (row for row in config.rows if row.opcode == opcode)
+    return tuple(row.width for row in rows if row.width is not None)

@@ -1,0 +1,170 @@
+"""Response side of the load-store unit: puts loaded words where their tags say."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.ports import WORD_BITS, memory_response
+from isa.table import Opcode
+from pe.frontend.arc import entry_bits
+from pe.frontend.features import Features
+from pe.ports import ScratchpadWritePort
+
+from .ports import is_store, load_table_entry, register_encodings, register_widths
+
+__all__ = ["LoadStoreResponse"]
+
+_WORD_BYTES = WORD_BITS // 8
+
+
+class LoadStoreResponse(Component):
+    """Takes one beat a cycle; a beat is written to the scratchpad in the cycle after it is taken.
+
+    A value for a register is offered in the cycle after that until it is accepted; meanwhile a
+    second one makes the memory wait.
+
+    Members:
+        response: stream of :func:`hdl.ports.memory_response`, in.
+        lookup, lookup_tag: out; read the table. entry: in, the cycle after: its entry, held while
+            ``lookup`` is 0.
+        write: scratchpad write port, out.
+        arrived, arrived_entry: out; a column of a load is in the scratchpad at the end of this
+            cycle.
+        freed, freed_tag: out; the request is complete.
+        result_valid, result_index, result: out; value for a register. result_ready: in.
+        error: out; the memory answered with an error. unfit: out; a value is too large for its
+            register, which does not get it.
+        idle: out; no beat and no value is left here.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "response": In(stream.Signature(memory_response(config.tag_bits))),
+                "lookup": Out(1),
+                "lookup_tag": Out(config.tag_bits),
+                "entry": In(load_table_entry(config)),
+                "write": Out(ScratchpadWritePort(config)),
+                "arrived": Out(1),
+                "arrived_entry": Out(entry_bits(config)),
+                "freed": Out(1),
+                "freed_tag": Out(config.tag_bits),
+                "result_valid": Out(1),
+                "result_index": Out(config.register_bits),
+                "result": Out(config.register_width),
+                "result_ready": In(1),
+                "error": Out(1),
+                "unfit": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        beat: Any = Signal(memory_response(config.tag_bits), reset_less=True)
+        valid = Signal()
+        go = Signal()
+        entry = self.entry
+        features = Features.of(config)
+        store = is_store(config, entry)
+        loads_register = Signal()
+        loads = Signal()
+        register: Value = Const(int(features.load_register), 1)
+        if features.load_register and features.load_scratchpad:
+            register = entry.register
+        m.d.comb += [
+            loads_register.eq(valid & register & ~store),
+            loads.eq(valid & ~register & ~store),
+        ]
+        m.d.comb += [
+            go.eq(~loads_register | ~self.result_valid | self.result_ready),
+            self.response.ready.eq(~valid | go),
+            self.lookup.eq(self.response.valid & self.response.ready),
+            self.lookup_tag.eq(self.response.payload.tag),
+        ]
+        with m.If(self.response.ready):
+            m.d.sync += valid.eq(self.response.valid)
+        with m.If(self.lookup):
+            m.d.sync += beat.eq(self.response.payload)
+
+        if features.load_scratchpad:
+            self._to_scratchpad(m, beat, loads, valid & go)
+        if features.load_register:
+            self._to_register(m, beat, loads_register, go)
+        m.d.comb += [
+            self.freed.eq(valid & go & beat.last),
+            self.freed_tag.eq(beat.tag),
+            self.error.eq(valid & beat.last & beat.error),
+            self.idle.eq(~valid & ~self.result_valid),
+        ]
+        return m
+
+    def _to_scratchpad(self, m: Module, beat: Any, loads: Value, moves: Value) -> None:
+        """Write what ``loads`` for the scratchpad; ``moves`` tells that the beat is done with."""
+        config = self.config
+        entry = self.entry
+        # Words of one response follow each other in the scratchpad.
+        following = Signal()
+        address = Signal(config.scratchpad_bits)
+        behind = Signal(config.scratchpad_bits, reset_less=True)
+        place = entry.target.scratchpad
+        first_byte = Mux(following, 0, entry.first)
+        last_byte = Mux(beat.last, place.last, _WORD_BYTES - 1)
+        m.d.comb += [
+            address.eq(Mux(following, behind, place.address)),
+            self.write.address.eq(address),
+            self.write.data.eq(beat.data),
+            self.write.strobe.eq(
+                Cat(
+                    loads & (byte >= first_byte) & (byte <= last_byte)
+                    for byte in range(_WORD_BYTES)
+                )
+            ),
+            self.arrived.eq(loads & beat.last),
+            self.arrived_entry.eq(place.entry),
+        ]
+        with m.If(moves):
+            m.d.sync += [following.eq(~beat.last), behind.eq(address + _WORD_BYTES)]
+
+    def _to_register(self, m: Module, beat: Any, loads: Value, go: Value) -> None:
+        """Hold what ``loads`` for a register; ``go`` tells that there is room."""
+        config = self.config
+        bits = config.register_width
+        entry = self.entry
+        fields = register_encodings(config)
+        target = entry.target.register
+        index = Signal(config.register_bits, reset_less=True)
+        result = Signal(bits, name="held_result", reset_less=True)
+        widths = register_widths(config, Opcode.LD_REG)
+        # An element lies at a multiple of its bytes.
+        aligned = min(widths).value
+        shifted = beat.data >> Cat(Const(0, 3 + aligned), entry.first[aligned:])
+        extended = Signal(bits)
+        unfit = Signal()
+        with m.Switch(target.width):
+            for width in widths:
+                with m.Case(fields.width.code(width)):
+                    value = shifted[: width.bits]
+                    m.d.comb += extended.eq(value.as_signed())
+                    if width.bits > bits:
+                        upper = value[bits - 1 :]
+                        m.d.comb += unfit.eq(upper.any() & ~upper.all())
+        with m.If(self.result_ready):
+            m.d.sync += self.result_valid.eq(0)
+        with m.If(loads & go):
+            m.d.sync += [
+                self.result_valid.eq(~unfit),
+                index.eq(target.index),
+                result.eq(extended),
+            ]
+        m.d.comb += [
+            self.unfit.eq(loads & unfit),
+            self.result_index.eq(index),
+            self.result.eq(result),
+        ]

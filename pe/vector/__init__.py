@@ -1,0 +1,1 @@
+"""Vector unit: control, vertical stage, horizontal stage, writeback."""

@@ -1,0 +1,159 @@
+"""Element-wise operations other than products."""
+
+from collections.abc import Callable
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.emission import once
+from hdl.ports import WORD_BITS
+from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
+from isa.table import VerticalOp, Width
+
+from .beat import WIDTH_BITS, is_width, lanes_of
+from .capabilities import VectorNeeds
+
+__all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "adder_joins", "subtracts"]
+
+#: Bits of the flags of a word: one for each of its narrowest elements.
+GRANULES = WORD_BITS // min(Width).bits
+
+
+def subtracts(vertical: Value, needs: VectorNeeds) -> Value:
+    """Whether the operation of ``needs`` with the code ``vertical`` takes a difference."""
+    wanted = (VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)
+    return one_of(vertical, wanted, needs.verticals)
+
+
+def adder_joins(width: Value, needs: VectorNeeds) -> Value:
+    """``joins`` of the adder in :class:`VectorAlu` for elements of this width."""
+    granule = min(needs.plain.widths).bits
+    lanes = [(lane.bits, is_width(width, [lane], needs)) for lane in sorted(needs.plain.widths)]
+    return lane_joins(lanes, granule, WORD_BITS)
+
+
+class VectorAlu(Component):
+    """Add, subtract, minimum, maximum and pass on lanes of any width, combinational.
+
+    Sums still wrap; :class:`VectorSaturate` replaces those that are out of range.
+
+    Minimum and maximum go by the sign of the difference.
+    Builds only what the configuration needs, of which at least one row does not multiply.
+
+    Members:
+        a, b: in; the operands' words, ``b`` with all bits inverted when ``subtract`` is 1.
+        subtract, joins: in; :func:`subtracts` and :func:`adder_joins`, made a cycle ahead, as the
+            carries wait for them.
+        vertical: in; code of :class:`isa.table.VerticalOp`. width: in; of :class:`isa.table.Width`.
+        value: out. overflows, negative: out, a bit for each of the configuration's narrowest
+            elements, valid at the last one of a lane: the sum is out of range, the exact one is
+            negative.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        self.needs = VectorNeeds.of(config)
+        super().__init__(
+            {
+                "a": In(WORD_BITS),
+                "b": In(WORD_BITS),
+                "subtract": In(1),
+                "joins": In(GRANULES - 1),
+                "vertical": In(max(VerticalOp).bit_length()),
+                "width": In(WIDTH_BITS),
+                "value": Out(WORD_BITS),
+                "overflows": Out(GRANULES),
+                "negative": Out(GRANULES),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        needs = self.needs.plain
+        if needs.verticals == {VerticalOp.NOP}:
+            m.d.comb += self.value.eq(self.a)
+            return m
+        granule = min(needs.widths).bits
+        count = WORD_BITS // granule
+        lanes = lanes_of(m, self.width, needs)
+
+        def is_(*operations: VerticalOp) -> Value:
+            return one_of(self.vertical, operations, needs.verticals)
+
+        adder = LaneAdder(granule, count)
+        m.submodules.adder = once(adder, platform)
+        m.d.comb += [
+            adder.a.eq(self.a),
+            adder.b.eq(self.b),
+            adder.subtract.eq(self.subtract),
+        ]
+        if count > 1:
+            m.d.comb += adder.joins.eq(self.joins)
+
+        def spread(flag: Callable[[int], Value]) -> list[Value]:
+            return lane_tops([flag(index) for index in range(count)], lanes, granule)
+
+        maximum, select, keep = Signal(), Signal(), Signal()
+        m.d.comb += [
+            maximum.eq(is_(VerticalOp.MAX)),
+            select.eq(is_(VerticalOp.MIN, VerticalOp.MAX)),
+            keep.eq(is_(VerticalOp.NOP)),
+        ]
+        picks_b = spread(lambda index: select & ~keep & ~(adder.negative[index] ^ maximum))
+        for index in range(count):
+            part = slice(index * granule, (index + 1) * granule)
+            m.d.comb += self.value[part].eq(
+                Mux(
+                    picks_b[index],
+                    # Only a comparison picks it, and that subtracts.
+                    ~self.b[part],
+                    Mux(select | keep, self.a[part], adder.sum[part]),
+                )
+            )
+        m.d.comb += [
+            self.overflows.eq(adder.overflow & (~select & ~keep).replicate(count)),
+            self.negative.eq(adder.negative),
+        ]
+        return m
+
+
+class VectorSaturate(Component):
+    """Replaces sums of :class:`VectorAlu` that are out of range by their bounds, combinational.
+
+    Members:
+        value, overflows, negative: in; of the unit above. width: in.
+        saturated: out.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        self.needs = VectorNeeds.of(config)
+        super().__init__(
+            {
+                "value": In(WORD_BITS),
+                "overflows": In(GRANULES),
+                "negative": In(GRANULES),
+                "width": In(WIDTH_BITS),
+                "saturated": Out(WORD_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        needs = self.needs.plain
+        if not needs.verticals & {VerticalOp.ADD, VerticalOp.SUB}:
+            m.d.comb += self.saturated.eq(self.value)
+            return m
+        granule = min(needs.widths).bits
+        count = WORD_BITS // granule
+        lanes = lanes_of(m, self.width, needs)
+        saturates = lane_tops([self.overflows[index] for index in range(count)], lanes, granule)
+        bounds = lane_bounds([self.negative[index] for index in range(count)], lanes, granule)
+        for index in range(count):
+            part = slice(index * granule, (index + 1) * granule)
+            m.d.comb += self.saturated[part].eq(
+                Mux(saturates[index], bounds[index], self.value[part])
+            )
+        return m

@@ -1,0 +1,229 @@
+"""What travels beside the data of a beat through the stages of the vector unit.
+
+Two bits travel apart from these layouts, as only they need a reset: ``complete``, the value of the
+beat is whole (not an earlier pass of a product, not an empty cycle), and ``write``, the value of
+the row is whole too and is to be written.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Module, ShapeLike, Signal, Value, signed
+from amaranth.lib import data
+
+from hdl.config import PeConfig
+from hdl.packing import Packing
+from hdl.simd import one_of
+from isa.logistic import MOST_FRACTION
+from isa.table import MAX_FX, LogisticOp, Opcode, ReductionOp, Unit, VerticalOp, Width
+from isa.timing import WORD_BYTES
+from pe.frontend.encodings import Encodings
+
+from .capabilities import VectorNeeds
+
+__all__ = [
+    "BELOW_BITS",
+    "LIMB_BITS",
+    "PASS_BITS",
+    "REDUCTION_BITS",
+    "TAIL_BITS",
+    "WIDTH_BITS",
+    "ResultFields",
+    "broadcast_of",
+    "is_product",
+    "is_reduced",
+    "is_width",
+    "lanes_of",
+    "logistic_beat",
+    "operand_beat",
+    "pass_bits",
+    "result_beat",
+    "value_beat",
+    "value_pair",
+    "vertical_of",
+]
+
+#: Bits of the number of the last byte used in a word.
+TAIL_BITS = (WORD_BYTES - 1).bit_length()
+#: Bits of the second operand's lanes that a pass multiplies with.
+LIMB_BITS = 16
+#: Bits of a 64-bit product that a half of it has beyond 64.
+BELOW_BITS = 2 * LIMB_BITS
+#: Bits of the number of a pass.
+PASS_BITS = 2
+#: Bits of the codes of :class:`isa.table.Width` and :class:`isa.table.ReductionOp`.
+WIDTH_BITS = max(Width).bit_length()
+REDUCTION_BITS = max(ReductionOp).bit_length()
+
+
+def _packings(config: PeConfig) -> tuple[Encodings, Packing, Packing]:
+    """Of the vector instructions: their fields, ``product`` and ``broadcast``."""
+    rows = config.rows_of(Unit.VECTOR)
+    products = frozenset(int(row.vertical is VerticalOp.MUL) for row in rows)
+    broadcasts = frozenset(int(row.opcode == Opcode.VECTOR_SCALAR) for row in rows)
+    return Encodings.of_rows(rows), Packing(products, 1), Packing(broadcasts, 1)
+
+
+def result_beat(config: PeConfig) -> data.StructLayout:
+    """Beside a finished value; to be read by :class:`ResultFields`, as what the instructions do not
+    need has no bits.
+
+    Members:
+        width: code of :class:`isa.table.Width`.
+        product: the value is a product, to be shifted.
+        reduction: code of :class:`isa.table.ReductionOp`; 0: element-wise.
+        tail: number of the last byte used in the word; 7 for a whole one.
+        address: scratchpad byte address of the result.
+        fx: fraction bits of a product; 0 otherwise.
+    """
+    fields, product, _ = _packings(config)
+    return data.StructLayout(
+        {
+            "width": fields.width.shape,
+            "product": product.shape,
+            "reduction": fields.reduction.shape,
+            "tail": TAIL_BITS,
+            "address": config.scratchpad_bits,
+            "fx": MAX_FX.bit_length() if VectorNeeds.of(config).products.rows else 0,
+        }
+    )
+
+
+@dataclass(frozen=True)
+class ResultFields:
+    """The members of a :func:`result_beat` at their full width."""
+
+    width: Value
+    product: Value
+    reduction: Value
+    tail: Value
+    address: Value
+    fx: Value
+
+    @staticmethod
+    def of(config: PeConfig, beat: Any) -> "ResultFields":
+        """Those of ``beat``."""
+        fields, product, _ = _packings(config)
+        return ResultFields(
+            width=fields.width.unpack(beat.width),
+            product=product.unpack(beat.product),
+            reduction=fields.reduction.unpack(beat.reduction),
+            tail=beat.tail,
+            address=beat.address,
+            fx=beat.fx,
+        )
+
+
+def value_beat(config: PeConfig) -> data.StructLayout:
+    """Beside the value of a beat.
+
+    Members:
+        result: :func:`result_beat`.
+        first: it starts a row (1 element-wise; without reductions no bit).
+    """
+    reduces = bool(VectorNeeds.of(config).reductions)
+    return data.StructLayout({"result": result_beat(config), "first": int(reduces)})
+
+
+def operand_beat(config: PeConfig) -> data.StructLayout:
+    """Beside the operands of a beat.
+
+    Members:
+        value: :func:`value_beat`.
+        vertical: code of :class:`isa.table.VerticalOp`.
+        broadcast: the second operand is the first element of its word.
+        pass_index: which 16 bits of the second operand's lanes to multiply with.
+
+    The last three are to be read by :func:`vertical_of`, :func:`broadcast_of`, and as they are.
+    """
+    fields, _, broadcast = _packings(config)
+    return data.StructLayout(
+        {
+            "value": value_beat(config),
+            "vertical": fields.vertical.shape,
+            "broadcast": broadcast.shape,
+            "pass_index": pass_bits(config),
+        }
+    )
+
+
+def pass_bits(config: PeConfig) -> int:
+    """Bits of the number of a pass."""
+    return (VectorNeeds.of(config).most_passes - 1).bit_length()
+
+
+def vertical_of(config: PeConfig, operands: Any) -> Value:
+    """The code of :class:`isa.table.VerticalOp` of an :func:`operand_beat`."""
+    return _packings(config)[0].vertical.unpack(operands.vertical)
+
+
+def broadcast_of(config: PeConfig, operands: Any) -> Value:
+    """Whether the second operand of an :func:`operand_beat` is one element."""
+    return _packings(config)[2].unpack(operands.broadcast)
+
+
+def logistic_beat() -> data.StructLayout:
+    """A beat of a logistic function, which works on one element.
+
+    Members:
+        active: this is such a beat.
+        function: code of :class:`isa.table.LogisticOp`.
+        missing: how many fraction bits elements have less than
+            :data:`isa.logistic.MOST_FRACTION`.
+        lane: which element of the word.
+    """
+    return data.StructLayout(
+        {
+            "active": 1,
+            "function": max(LogisticOp).bit_length(),
+            "missing": MOST_FRACTION.bit_length(),
+            "lane": PASS_BITS,
+        }
+    )
+
+
+def is_width(code: Value, widths: Iterable[Width], needs: VectorNeeds) -> Value:
+    """1 when the width of an instruction of ``needs`` is one of ``widths``."""
+    return one_of(code, widths, needs.widths)
+
+
+def lanes_of(m: Module, code: Value, needs: VectorNeeds) -> list[tuple[int, Value]]:
+    """Each lane width of ``needs`` in bits, ascending, and a signal: 1 while lanes have it."""
+    lanes: list[tuple[int, Value]] = []
+    for width in sorted(needs.widths):
+        active = Signal(name=f"lanes_of_{width.bits}")
+        m.d.comb += active.eq(is_width(code, [width], needs))
+        lanes.append((width.bits, active))
+    return lanes
+
+
+def is_reduced(code: Value, needs: VectorNeeds) -> Value:
+    """1 when the instruction of ``needs`` with this code of the reduction has one."""
+    possible = {int(reduction) for reduction in needs.reductions}
+    if needs.elementwise.rows:
+        possible.add(0)
+    return one_of(code, ReductionOp, possible)
+
+
+def is_product(code: Value, needs: VectorNeeds) -> Value:
+    """1 when the instruction of ``needs`` with this bit ``product`` multiplies."""
+    possible = {int(row.vertical is VerticalOp.MUL) for row in needs.rows}
+    return one_of(code, [1], possible)
+
+
+def value_pair(needs: VectorNeeds) -> data.StructLayout:
+    """What the vertical stage hands to the horizontal one; members that nothing needs are absent.
+
+    Members:
+        lower, upper: signed. Element-wise: the lanes; products have twice the elements' width and
+            fill both. Of a row to be reduced: elements of 64 bits, or two values to be combined.
+        below_lower, below_upper: products of 64-bit elements are
+            ``lower:below_lower + (upper:below_upper << 32)``, 96-bit numbers both.
+    """
+    members: dict[str, ShapeLike] = {"lower": signed(needs.lower_bits)}
+    if needs.upper_bits:
+        members["upper"] = signed(needs.upper_bits)
+    if needs.has_long_products:
+        members |= {"below_lower": BELOW_BITS, "below_upper": BELOW_BITS}
+    return data.StructLayout(members)

@@ -1,0 +1,75 @@
+"""Stages of the vector unit that only some memories or some instructions need.
+
+Block RAMs of an FPGA are slow and their gates are far from each other; macros are fast and every
+flip-flop counts. Programs see neither: they rely on :data:`isa.timing.VECTOR_LATENCY`, and the
+vector unit is busy for as long, whatever is built. Behavioural memories get the stages of an FPGA,
+which are all that there are. A stage in which no instruction does anything is left out.
+"""
+
+from hdl.config import PeConfig
+from hdl.sram_fpga import DISTRIBUTED_DEPTH
+from isa.timing import WORD_BYTES
+
+from .capabilities import FOLDED, LONG, VectorNeeds
+
+__all__ = [
+    "fold_cycles",
+    "horizontal_cycles",
+    "read_cycles",
+    "result_cycles",
+    "shift_cycles",
+    "word_cycles",
+]
+
+#: Operands are latched and worked on.
+_OPERAND_CYCLES = 2
+
+
+def _slow(config: PeConfig) -> bool:
+    return config.sram != "macro"
+
+
+def read_cycles(config: PeConfig) -> int:
+    """Cycles from the address of a vector operand to its data: 1, or 2 with a register between the
+    block RAMs and the rotation."""
+    block = config.scratchpad_bytes // WORD_BYTES > DISTRIBUTED_DEPTH
+    rotates = config.scratchpad_alignment < WORD_BYTES
+    return 2 if _slow(config) and block and rotates else 1
+
+
+def word_cycles(config: PeConfig) -> int:
+    """Cycles in which what was made of the operands becomes words: 1, or 0 where all that is left
+    to be done is to saturate the elements."""
+    needs = VectorNeeds.of(config)
+    return int(bool(needs.reductions or needs.products.rows or needs.logistic.rows))
+
+
+def fold_cycles(config: PeConfig) -> int:
+    """Cycles in which narrow elements are folded or long products added up: 0 or 1."""
+    needs = VectorNeeds.of(config)
+    folds = needs.reduced.of_widths(FOLDED).rows or needs.products.widths & LONG
+    return int(bool(folds or needs.logistic.rows))
+
+
+def horizontal_cycles(config: PeConfig) -> int:
+    """Cycles of the horizontal stage: 2, or 1 where nothing is reduced but halves of long products
+    are put together, or 0."""
+    needs = VectorNeeds.of(config)
+    if needs.reductions or needs.logistic.rows:
+        return 2
+    return int(needs.has_long_products)
+
+
+def shift_cycles(config: PeConfig) -> int:
+    """Cycles in which products are shifted: 2, by multiples of eight bits and by the rest, or 1.
+    Without products, sums that may have to saturate take 1, all else 0."""
+    needs = VectorNeeds.of(config)
+    if needs.products.rows:
+        return 2 if _slow(config) else 1
+    return int(bool(needs.summed.rows or needs.logistic.rows))
+
+
+def result_cycles(config: PeConfig) -> int:
+    """Cycles from the last beat of an element to the one in which its result is written."""
+    vertical = _OPERAND_CYCLES + word_cycles(config) + fold_cycles(config)
+    return read_cycles(config) + vertical + horizontal_cycles(config) + shift_cycles(config)

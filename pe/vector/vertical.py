@@ -1,0 +1,284 @@
+"""Vertical stage: element-wise operations on the two operands."""
+
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.emission import once
+from hdl.ports import WORD_BITS
+from isa.table import Width
+from isa.timing import WORD_BYTES
+
+from .alu import GRANULES, VectorAlu, VectorSaturate, adder_joins, subtracts
+from .beat import (
+    BELOW_BITS,
+    ResultFields,
+    broadcast_of,
+    is_product,
+    is_reduced,
+    is_width,
+    operand_beat,
+    value_beat,
+    value_pair,
+    vertical_of,
+)
+from .capabilities import FOLDED, LONG, VectorNeeds
+from .fold import VectorFold
+from .products import PRODUCTS_BITS, LimbProducts, LimbSelect, LimbSums, PassSum
+from .stages import fold_cycles, word_cycles
+from .words import VectorWords
+
+__all__ = ["VectorVertical"]
+
+
+class VectorVertical(Component):
+    """Four cycles: latch the operands; operate, or multiply limbs; saturate, or complete the
+    products; add up long products, or fold narrow elements. The last two are only there if an
+    instruction needs them (:func:`pe.vector.stages.word_cycles`,
+    :func:`pe.vector.stages.fold_cycles`).
+
+    Needs a configuration with at least one vector instruction.
+
+    Members:
+        operands, complete, write: in, as in :mod:`pe.vector.beat`.
+        first, second: in; the words read, in the same cycle as ``operands``.
+        pair: :func:`pe.vector.beat.value_pair`, out, those cycles later.
+        pair_beat: :func:`pe.vector.beat.value_beat`, out, with ``pair``.
+        pair_complete, pair_write: out, with ``pair``.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        self.needs = VectorNeeds.of(config)
+        self.cycles = fold_cycles(config)
+        super().__init__(
+            {
+                "operands": In(operand_beat(config)),
+                "complete": In(1),
+                "write": In(1),
+                "first": In(WORD_BITS),
+                "second": In(WORD_BITS),
+                "pair": Out(value_pair(self.needs)),
+                "pair_beat": Out(value_beat(config)),
+                "pair_complete": Out(1),
+                "pair_write": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        words_kept = word_cycles(self.config)
+        # Cycles behind the latch of the operands.
+        cycles = 1 + words_kept + self.cycles
+        beat_1: Any = Signal(operand_beat(self.config), reset_less=True)
+        beats: Any = [
+            Signal(value_beat(self.config), name=f"beat_{number}", reset_less=True)
+            for number in range(2, 2 + cycles)
+        ]
+        first_pass = Signal(2, reset_less=True)
+        complete = Signal(cycles)
+        write = Signal(cycles)
+        m.d.sync += [
+            beat_1.eq(self.operands),
+            beats[0].eq(beat_1.value),
+            *(later.eq(beat) for beat, later in pairwise(beats)),
+            first_pass.eq(Cat(beat_1.pass_index == 0, first_pass)),
+            Cat(complete, self.pair_complete).eq(Cat(self.complete, complete)),
+            Cat(write, self.pair_write).eq(Cat(self.write, write)),
+        ]
+        m.d.comb += self.pair_beat.eq(beats[-1])
+
+        a = Signal(WORD_BITS, reset_less=True)
+        b = Signal(WORD_BITS, reset_less=True)
+        carry = Signal(2, reset_less=True)
+        self._latch(m, platform, a, b, carry)
+        words = Signal(PRODUCTS_BITS, reset_less=True)
+        arrange = VectorWords(self.config)
+        m.submodules.arrange = once(arrange, platform)
+        result = ResultFields.of(self.config, beats[0].result)
+        m.d.comb += [
+            arrange.width.eq(result.width),
+            arrange.reduction.eq(result.reduction),
+            arrange.product.eq(result.product),
+        ]
+        make = m.d.sync if words_kept else m.d.comb
+        make += words.eq(arrange.words)
+        if self.needs.plain.rows:
+            self._operate(m, platform, beat_1, result.width, a, b, arrange.plain)
+        if self.needs.products.rows:
+            self._multiply(m, platform, beat_1, result.width, a, b, carry, arrange.products)
+        self._pair(m, platform, beats[words_kept], first_pass[words_kept], words)
+        return m
+
+    def _latch(self, m: Module, platform: object, a: Signal, b: Signal, carry: Signal) -> None:
+        """First cycle: the words read become operands."""
+        needs = self.needs
+        operands = self.operands
+        result = ResultFields.of(self.config, operands.value.result)
+        second: Value = self.second
+        if needs.broadcast.rows or needs.products.widths & LONG:
+            select = LimbSelect(self.config)
+            m.submodules.select = once(select, platform)
+            m.d.comb += [
+                select.word.eq(self.second),
+                select.width.eq(result.width),
+                select.product.eq(result.product),
+                select.broadcast.eq(broadcast_of(self.config, operands)),
+                select.pass_index.eq(operands.pass_index),
+            ]
+            second = select.value
+            m.d.sync += carry.eq(select.carry)
+
+        def mask(summed: VectorNeeds) -> Value:
+            """Zeros in place of the elements behind a row's tail leave its sum as it is."""
+            if not summed.widths - {Width.W64}:
+                return Const(-1, WORD_BITS)
+            return Cat((result.tail >= byte).replicate(8) for byte in range(WORD_BYTES))
+
+        taken = second & mask(needs.summed.plain)
+        if needs.plain.rows:
+            # What is to be subtracted is inverted here already.
+            taken ^= subtracts(vertical_of(self.config, operands), needs).replicate(WORD_BITS)
+        m.d.sync += [a.eq(self.first & mask(needs.summed)), b.eq(taken)]
+
+    def _operate(
+        self,
+        m: Module,
+        platform: object,
+        beat: Any,
+        later_width: Value,
+        a: Signal,
+        b: Signal,
+        plain: Signal,
+    ) -> None:
+        """Second and third cycle: operate on the elements; saturate."""
+        alu = VectorAlu(self.config)
+        saturate = VectorSaturate(self.config)
+        m.submodules.alu = once(alu, platform)
+        m.submodules.saturate = once(saturate, platform)
+        value = Signal(WORD_BITS, reset_less=True)
+        overflows = Signal(GRANULES, reset_less=True)
+        negative = Signal(GRANULES, reset_less=True)
+        subtract = Signal(reset_less=True)
+        joins = Signal(GRANULES - 1, reset_less=True)
+        coming = ResultFields.of(self.config, self.operands.value.result)
+        m.d.sync += [
+            subtract.eq(subtracts(vertical_of(self.config, self.operands), self.needs)),
+            joins.eq(adder_joins(coming.width, self.needs)),
+        ]
+        m.d.comb += [alu.a.eq(a), alu.b.eq(b), alu.subtract.eq(subtract), alu.joins.eq(joins)]
+        m.d.comb += [
+            alu.vertical.eq(vertical_of(self.config, beat)),
+            alu.width.eq(ResultFields.of(self.config, beat.value.result).width),
+        ]
+        m.d.sync += [value.eq(alu.value), overflows.eq(alu.overflows), negative.eq(alu.negative)]
+        m.d.comb += [
+            saturate.value.eq(value),
+            saturate.overflows.eq(overflows),
+            saturate.negative.eq(negative),
+            saturate.width.eq(later_width),
+            plain.eq(saturate.saturated),
+        ]
+
+    def _multiply(
+        self,
+        m: Module,
+        platform: object,
+        beat: Any,
+        later_width: Value,
+        a: Signal,
+        b: Signal,
+        carry: Signal,
+        products: Signal,
+    ) -> None:
+        """Second and third cycle: multiply limbs; add what their carries were saved in."""
+        multiply = LimbProducts(self.config)
+        sums = LimbSums(self.config)
+        m.submodules.multiply = once(multiply, platform)
+        m.submodules.sums = once(sums, platform)
+        partial = Signal(PRODUCTS_BITS, reset_less=True)
+        carries = Signal(PRODUCTS_BITS, reset_less=True)
+        m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
+        m.d.comb += [
+            multiply.width.eq(ResultFields.of(self.config, beat.value.result).width),
+            multiply.carry.eq(carry),
+        ]
+        m.d.sync += [partial.eq(multiply.partial), carries.eq(multiply.carries)]
+        m.d.comb += [
+            sums.partial.eq(partial),
+            sums.carries.eq(carries),
+            sums.width.eq(later_width),
+            products.eq(sums.products),
+        ]
+
+    def _pair(
+        self,
+        m: Module,
+        platform: object,
+        beat: Any,
+        first_pass: Value,
+        words: Signal,
+    ) -> None:
+        """Fourth cycle: add up long products, fold narrow lanes, pass on all else."""
+        needs = self.needs
+        pair: Any = Signal(value_pair(needs), reset_less=True)
+        m.d.comb += self.pair.eq(pair)
+        result = ResultFields.of(self.config, beat.result)
+        width = result.width
+        product = is_product(result.product, needs)
+        reduced = is_reduced(result.reduction, needs)
+        # At most one of these is 1, so the last choice is an OR of what they let through.
+        folded: Value = Const(0, 1)
+        long: Value = Const(0, 1)
+        lower: list[Value] = []
+        upper: list[Value] = []
+        if needs.reduced.of_widths(FOLDED).rows:
+            folded = reduced & is_width(width, FOLDED, needs)
+            fold = VectorFold(self.config)
+            m.submodules.fold = once(fold, platform)
+            m.d.comb += [
+                fold.words.eq(words),
+                fold.width.eq(width),
+                fold.reduction.eq(result.reduction),
+                fold.tail.eq(result.tail),
+                fold.active.eq(folded),
+            ]
+            lower.append(fold.lower)
+            upper.append(fold.upper)
+        if needs.products.widths & LONG:
+            total = PassSum(self.config)
+            m.submodules.total = once(total, platform)
+            state_lower, state_upper = pair.lower.as_unsigned(), pair.upper.as_unsigned()
+            if needs.has_long_products:
+                state_lower = Cat(pair.below_lower, state_lower)
+                state_upper = Cat(pair.below_upper, state_upper)
+                m.d.sync += [
+                    pair.below_lower.eq(total.lower[:BELOW_BITS]),
+                    pair.below_upper.eq(total.upper[:BELOW_BITS]),
+                ]
+            m.d.comb += [
+                total.products.eq(words),
+                total.first_pass.eq(first_pass),
+                total.state_lower.eq(state_lower),
+                total.state_upper.eq(state_upper),
+            ]
+            long = product & is_width(width, LONG, needs)
+            lower.append(
+                total.lower[-WORD_BITS:].as_signed() & long.replicate(WORD_BITS).as_signed()
+            )
+            upper.append(
+                total.upper[-WORD_BITS:].as_signed() & long.replicate(WORD_BITS).as_signed()
+            )
+        unchanged = (~folded & ~long).replicate(WORD_BITS).as_signed()
+        lower.append(words[:WORD_BITS].as_signed() & unchanged)
+        upper.append(words[WORD_BITS:].as_signed() & unchanged)
+        last = m.d.sync if self.cycles else m.d.comb
+        last += pair.lower.eq(reduce(or_, lower))
+        if needs.upper_bits:
+            last += pair.upper.eq(reduce(or_, upper))

@@ -1,0 +1,325 @@
+"""The last two cycles of a result: scale, round, saturate, place and write."""
+
+from typing import Any, NamedTuple
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.emission import once
+from hdl.ports import WORD_BITS
+from hdl.simd import LaneAdder, LaneShifter, lane_bounds, lane_joins, lane_tops, one_of
+from isa.table import MAX_FX, ReductionOp, Width
+from isa.timing import WORD_BYTES
+from pe.ports import ScratchpadWritePort
+
+from .beat import ResultFields, is_product, is_reduced, is_width, lanes_of, result_beat
+from .capabilities import VectorNeeds
+from .stages import shift_cycles
+
+__all__ = ["VectorFinish"]
+
+#: Width of the shifter's lane when there is only one.
+_WHOLE_BITS = 2 * WORD_BITS
+#: Low bits of FX that the second cycle shifts by, where there are two.
+_FINE_STEPS = 3
+
+
+class _Scaled(NamedTuple):
+    """A shifted result.
+
+    Attributes:
+        kept, write: beside it; beat: members of the former. split, whole: its lanes. granule: bits
+            of the narrowest of them.
+        shifted, dropped, signs: as of :class:`hdl.simd.LaneShifter`.
+    """
+
+    kept: Any
+    beat: ResultFields
+    write: Value
+    split: list[tuple[Width, Value]]
+    whole: Value
+    granule: int
+    shifted: Value
+    dropped: Value
+    signs: list[Value]
+
+
+def _registered(m: Module, signal: Signal) -> Signal:
+    """``signal`` a cycle later."""
+    later = Signal(len(signal), name=f"{signal.name}_later", reset_less=True)
+    m.d.sync += later.eq(signal)
+    return later
+
+
+class VectorFinish(Component):
+    """Shifts products right by FX, rounds half up, saturates sums and products, and writes.
+
+    Two cycles: shift, and see whether the result is out of range; round, saturate and write. What
+    is out of range before rounding is so after it, and rounding alone can only turn the largest
+    number into a negative one. With two of :func:`pe.vector.stages.shift_cycles` the first is in
+    two, and its comparison with the range ends in the last cycle; with none, nothing but the place
+    is left to be found, in no cycle of its own.
+
+    Members:
+        total: in, signed, and total_beat, total_write: in; of
+            :class:`pe.vector.horizontal.VectorHorizontal`.
+        logistic, logistic_valid: in, with ``total``; this word is the value instead, of a unit of
+            its own; only if the configuration has a logistic instruction.
+        port: :class:`pe.ports.ScratchpadWritePort`, out, :func:`pe.vector.stages.shift_cycles`
+            later.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        self.needs = VectorNeeds.of(config)
+        self.cycles = shift_cycles(config)
+        self.granule = min(self.needs.widths).bits
+        members: dict[str, Any] = {
+            "total": In(signed(self.needs.total_bits)),
+            "total_beat": In(result_beat(config)),
+            "total_write": In(1),
+            "port": Out(ScratchpadWritePort(config)),
+        }
+        if self.needs.logistic.rows:
+            members |= {"logistic": In(WORD_BITS), "logistic_valid": In(1)}
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        needs = self.needs
+        if not self.cycles:
+            self._write(m, ResultFields.of(self.config, self.total_beat), self.total_write)
+            m.d.comb += self.port.data.eq(self.total)
+            return m
+        count = WORD_BITS // self.granule
+        register = Signal(result_beat(self.config), name="beat", reset_less=True)
+        beat = ResultFields.of(self.config, register)
+        write = Signal()
+        value = Signal(WORD_BITS, reset_less=True)
+        round_up = Signal(count, reset_less=True)
+        scaled = self._scale(m, platform)
+        m.d.sync += [register.eq(scaled.kept), write.eq(scaled.write)]
+        self._narrow(m, scaled, value, round_up)
+        out_of_range, negative = self._compare(m, scaled, beat)
+
+        lanes = lanes_of(m, beat.width, needs)
+        rounded: Value = value
+        if needs.products.rows:
+            adder = LaneAdder(self.granule, count)
+            m.submodules.round = once(adder, platform)
+            m.d.comb += [
+                adder.a.eq(value),
+                adder.b.eq(Cat(Cat(bit, Const(0, self.granule - 1)) for bit in round_up)),
+            ]
+            if count > 1:
+                m.d.comb += adder.joins.eq(lane_joins(lanes, self.granule, WORD_BITS))
+            rounded = adder.sum
+        if needs.products.rows or needs.summed.rows:
+            m.d.comb += self.port.data.eq(self._saturate(rounded, out_of_range, negative, lanes))
+        else:
+            m.d.comb += self.port.data.eq(rounded)
+
+        self._write(m, beat, write)
+        return m
+
+    def _write(self, m: Module, beat: ResultFields, write: Value) -> None:
+        """Where the result goes, and which of its bytes."""
+        needs = self.needs
+        strobe = Signal(WORD_BYTES)
+        for width in needs.widths:
+            with m.If(is_width(beat.width, [width], needs)):
+                m.d.comb += strobe.eq((1 << width.bytes) - 1)
+        with m.If(~is_reduced(beat.reduction, needs)):
+            m.d.comb += strobe.eq(Cat(beat.tail >= byte for byte in range(WORD_BYTES)))
+        m.d.comb += [
+            self.port.address.eq(beat.address),
+            self.port.strobe.eq(strobe & write.replicate(WORD_BYTES)),
+        ]
+
+    def _split(self, m: Module, beat: ResultFields) -> tuple[list[tuple[Width, Value]], Value]:
+        """Width of an element and 1 while there are several lanes of twice as many bits, for each
+        that occurs; 1 while there are no such lanes."""
+        needs = self.needs
+        split: list[tuple[Width, Value]] = []
+        lanes = is_product(beat.product, needs) & ~is_reduced(beat.reduction, needs)
+        for width in sorted(needs.elementwise.products.widths - {Width.W64}):
+            active = Signal(name=f"split_{width.bits}")
+            m.d.comb += active.eq(lanes & is_width(beat.width, [width], needs))
+            split.append((width, active))
+        whole = Signal()
+        m.d.comb += whole.eq(~Cat(active for _, active in split).any())
+        return split, whole
+
+    def _scale(self, m: Module, platform: object) -> "_Scaled":
+        """First cycle, or first two: shift."""
+        needs = self.needs
+        bits = needs.total_bits
+        kept: Any = self.total_beat
+        beat = ResultFields.of(self.config, kept)
+        write: Value = self.total_write
+        split, whole = self._split(m, beat)
+        if not needs.products.rows:
+            return _Scaled(
+                kept,
+                beat,
+                write,
+                split,
+                whole,
+                _WHOLE_BITS,
+                self.total,
+                Const(0, 1),
+                [self.total[-1]],
+            )
+        widths = [2 * width.bits for width, _ in split] + [_WHOLE_BITS]
+        steps = [1 << level for level in range(MAX_FX.bit_length())]
+        coarse = LaneShifter(bits, widths[0], widths, steps[_FINE_STEPS:])
+        fine = LaneShifter(bits, widths[0], widths, steps[:_FINE_STEPS])
+        m.submodules.coarse = once(coarse, platform)
+        m.submodules.fine = once(fine, platform)
+        m.d.comb += [
+            coarse.data.eq(self.total),
+            coarse.amount.eq(beat.fx[_FINE_STEPS:]),
+            coarse.lanes.eq(Cat(*(active for _, active in split), whole)),
+        ]
+        shifted, dropped = coarse.shifted, coarse.dropped
+        if self.cycles > 1:
+            kept = Signal(result_beat(self.config), name="coarse_beat", reset_less=True)
+            beat = ResultFields.of(self.config, kept)
+            write = Signal(name="coarse_write")
+            shifted = Signal(bits, name="coarse_shifted", reset_less=True)
+            dropped = Signal.like(coarse.dropped, name="coarse_dropped", reset_less=True)
+            m.d.sync += [
+                kept.eq(self.total_beat),
+                write.eq(self.total_write),
+                shifted.eq(coarse.shifted),
+                dropped.eq(coarse.dropped),
+            ]
+            self._insert_logistic(m, shifted)
+            split, whole = self._split(m, beat)
+        m.d.comb += [
+            fine.data.eq(shifted),
+            fine.earlier.eq(dropped),
+            fine.amount.eq(beat.fx[:_FINE_STEPS]),
+            fine.lanes.eq(Cat(*(active for _, active in split), whole)),
+        ]
+        return _Scaled(
+            kept, beat, write, split, whole, widths[0], fine.shifted, fine.dropped, list(fine.sign)
+        )
+
+    def _insert_logistic(self, m: Module, register: Signal) -> None:
+        """Such a value is no product and no sum, so nothing behind this changes it."""
+        if self.needs.logistic.rows:
+            with m.If(self.logistic_valid):
+                m.d.sync += register[:WORD_BITS].eq(self.logistic)
+
+    def _narrow(self, m: Module, scaled: "_Scaled", value: Signal, round_up: Signal) -> None:
+        """The low half of each lane, and the bit below it."""
+        size = self.granule
+        shifted, dropped = scaled.shifted, scaled.dropped
+        padded = Cat(shifted, Const(0, max(0, WORD_BITS - len(shifted))))
+        for index in range(WORD_BITS // size):
+            place = index * size
+            part = padded[place : place + size]
+            ups = [dropped[0]] if index == 0 else []
+            for width, active in scaled.split:
+                base = place // width.bits * 2 * width.bits
+                if base:
+                    start = base + place % width.bits
+                    part = Mux(active, padded[start : start + size], part)
+                    if place % width.bits == 0:
+                        ups.append(active & dropped[base // scaled.granule])
+            m.d.sync += [
+                value[place : place + size].eq(part),
+                round_up[index].eq(Cat(ups).any()),
+            ]
+        if self.cycles == 1:
+            self._insert_logistic(m, value)
+
+    def _compare(
+        self, m: Module, scaled: "_Scaled", later_beat: ResultFields
+    ) -> tuple[Signal, Signal]:
+        """For the last granule of each lane of the result, in the last cycle: whether it
+        saturates, and its sign (otherwise 1)."""
+        needs = self.needs
+        beat, split, whole = scaled.beat, scaled.split, scaled.whole
+        bits = needs.total_bits
+        # Bits that differ from the sign of their lane, and bytes with such.
+        differ = Signal(bits)
+        bytes_ = Signal(-(-bits // 8))
+        signs = Signal(len(scaled.signs))
+        m.d.comb += [
+            signs.eq(Cat(scaled.signs)),
+            differ.eq(
+                Cat(
+                    bit ^ signs[min(place // scaled.granule, len(signs) - 1)]
+                    for place, bit in enumerate(scaled.shifted)
+                )
+            ),
+            bytes_.eq(Cat(differ[at : at + 8].any() for at in range(0, bits, 8))),
+        ]
+        if self.cycles > 1:
+            differ, bytes_, signs = (_registered(m, signal) for signal in (differ, bytes_, signs))
+            beat = later_beat
+            split, whole = self._split(m, beat)
+        sums = Signal()
+        m.d.comb += sums.eq(
+            is_product(beat.product, needs)
+            | one_of(beat.reduction, [ReductionOp.ADD], self._reduction_codes())
+        )
+
+        def exceeds(base: int, width: int, end: int) -> Value:
+            return Cat(differ[base + width - 1], bytes_[(base + width) // 8 : end // 8]).any()
+
+        bad: dict[int, list[Value]] = {}
+        sign: dict[int, list[Value]] = {}
+        for width, active in split:
+            for lane in range(WORD_BITS // width.bits):
+                base = 2 * lane * width.bits
+                top = (lane + 1) * width.bits // self.granule - 1
+                over = exceeds(base, width.bits, base + 2 * width.bits)
+                bad.setdefault(top, []).append(active & over)
+                sign.setdefault(top, []).append(active & signs[base // scaled.granule])
+        for width in needs.widths:
+            top = width.bits // self.granule - 1
+            here = whole & is_width(beat.width, [width], needs)
+            if width.bits <= bits:
+                bad.setdefault(top, []).append(here & exceeds(0, width.bits, bits))
+            sign.setdefault(top, []).append(here & signs[0])
+        count = WORD_BITS // self.granule
+        out_of_range = Signal(count)
+        negative = Signal(count)
+        for top in range(count):
+            m.d.comb += [
+                out_of_range[top].eq(sums & Cat(bad.get(top, [])).any()),
+                # So marked, a value that is in range as it is can't seem to wrap.
+                negative[top].eq(~sums | Cat(sign.get(top, [])).any()),
+            ]
+        if self.cycles > 1:
+            return out_of_range, negative
+        return _registered(m, out_of_range), _registered(m, negative)
+
+    def _reduction_codes(self) -> set[int]:
+        codes = {int(reduction) for reduction in self.needs.reductions}
+        return codes | ({0} if self.needs.elementwise.rows else set())
+
+    def _saturate(
+        self,
+        rounded: Value,
+        out_of_range: Signal,
+        negative: Signal,
+        lanes: list[tuple[int, Value]],
+    ) -> Value:
+        """``rounded`` with each lane that is out of range replaced by its bound."""
+        size = self.granule
+        count = WORD_BITS // size
+        parts = [rounded[index * size : (index + 1) * size] for index in range(count)]
+        saturates = lane_tops(
+            [out_of_range[i] | (~negative[i] & parts[i][-1]) for i in range(count)], lanes, size
+        )
+        bounds = lane_bounds(list(negative), lanes, size)
+        return Cat(
+            Mux(saturate, bound, part)
+            for saturate, bound, part in zip(saturates, bounds, parts, strict=True)
+        )

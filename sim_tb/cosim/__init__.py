@@ -1,0 +1,1 @@
+"""Runs of programs and kernels on Verilog, held against golden models."""

@@ -1,0 +1,113 @@
+"""Copies of one engine's work on all engines of a chip, each in a window of its own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from isa.image import DramImage
+from isa.iss.simulator import Simulator
+from soc.chip.config import ChipConfig
+
+from .chip import run_program
+from .chip_session import ChipSimulation
+from .engine import CosimError
+from .trim_check import Workload
+
+__all__ = ["Copies", "run_copies"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """What came of copies of some launches.
+
+    Attributes:
+        engines: that worked, each on data of its own.
+        cycles: from launch to end as the host sees them, all launches together.
+        differing: engines that left their memory otherwise than the instruction set simulator does.
+    """
+
+    engines: int
+    cycles: int
+    differing: tuple[int, ...]
+
+    @property
+    def throughput(self) -> float:
+        """Times that the work of one engine is done in a million cycles."""
+        return self.engines * 1e6 / self.cycles
+
+
+def run_copies(
+    config: ChipConfig, works: Sequence[Workload], progress: Callable[[int], None] | None = None
+) -> Copies:
+    """Run every launch of ``works`` on all engines of a chip at once.
+
+    The data are put into the windows, and the results taken from them, without the chip's host
+    port; the launch and the wait for the end go through it.
+
+    Parameters:
+        config: of the chip, whose engines have windows. It must have the program in its ROM, or an
+            instruction buffer.
+        works: launches in order; each brings the memory that it needs.
+        progress: called now and then with the cycles of the simulation at hand.
+
+    Raises:
+        CosimError: the engines have no windows or too small ones; a program faults, or takes too
+            long.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    if not config.tile.windows:
+        raise CosimError("copies need engines with windows: pe.address_bits below the vault's")
+    size = 1 << config.pe.address_bits
+    windows = [
+        (vault << config.network.address_bits) + slot * size
+        for vault in range(config.vaults)
+        for slot in range(config.tile.pes)
+    ]
+    cycles = 0
+    differing: set[int] = set()
+    for work in works:
+        if len(work.contents) > size:
+            raise CosimError(f"{len(work.contents)} bytes of data for windows of {size} bytes")
+        expected = _expected(config, work)
+        with (
+            DramImage(config.memory_bytes) as image,
+            ChipSimulation(config, image, progress=progress) as chip,
+        ):
+            for window in windows:
+                image.write(window, work.contents)
+            result = run_program(
+                chip,
+                work.program,
+                max_cycles=work.max_cycles,
+                parameters=work.parameters,
+                counters=False,
+            )
+            if result.faults:
+                raise CosimError("; ".join(map(str, result.faults)))
+            chip.settle()
+            cycles += result.cycles
+            differing.update(
+                pe for pe, window in enumerate(windows) if image.read(window, size) != expected
+            )
+    return Copies(engines=config.pes, cycles=cycles, differing=tuple(sorted(differing)))
+
+
+def _expected(config: ChipConfig, work: Workload) -> bytes:
+    """What a window must hold in the end."""
+    bits = config.pe.address_bits
+    with DramImage(1 << bits) as memory:
+        memory.write(0, work.contents)
+        simulator = Simulator(
+            work.program,
+            memory,
+            parameters=work.parameters,
+            address_bits=bits,
+            scratchpad_bytes=max(config.pe.scratchpad_bytes, 4096),
+            instruction_words=max(config.pe.instruction_words, 1024),
+        )
+        outcome = simulator.run(work.max_cycles)
+        if outcome.state != "halted":
+            raise CosimError(
+                f"the program does not halt: {outcome.state} at word {outcome.pc}"
+                f" ({outcome.cause.name})"
+            )
+        return memory.read(0, 1 << bits)

@@ -1,0 +1,199 @@
+"""A simulated chip, driven through its AXI ports alone."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+
+from hdl.axi import AxiResponse
+from isa.image import DramImage
+from memory.axi.layout import AxiConfig
+from memory.model.device_model import DeviceSetup, device_setup
+from sim_tb.dut.chip import TOP, build_chip
+from sim_tb.harness.chip_models import Kind, Operation, Outcome, Result
+from sim_tb.runner.session import Session
+from soc.chip.config import ChipConfig
+from soc.host.register_types import WORD_BYTES
+from soc.host.transport import BusError
+
+from .engine import CosimError
+
+__all__ = ["ChipSimulation"]
+
+_RESET_CYCLES = 8
+#: Cycles after which a write that was acknowledged is in the DRAM and every counter tells of it.
+_SETTLE = 256
+#: Cycles after which an access that has not been answered never will be.
+_PATIENCE = 1_000_000
+#: Bytes of DRAM that one operation moves at most.
+_BLOCK_BYTES = 1 << 16
+#: Cycles in which a memory on an AXI bus answers: some 250 ns, as through the controller of a
+#: board's DDR3, at the clock of an FPGA.
+_AXI_LATENCY = 25
+_AXI_PERIOD_NS = 10.0
+
+
+class ChipSimulation:
+    """A chip in Verilator, to be used in a ``with`` statement; a
+    :class:`soc.host.transport.BlockingTransport` for :class:`soc.host.driver.Host`.
+
+    The chip's time passes only while one of the methods is at work. The first use of a
+    configuration builds its simulator (some minutes).
+
+    Parameters:
+        config: of the chip. Vaults with an AXI back end have a memory on their bus that answers
+            after 25 cycles and moves a beat a cycle, in or out.
+        image: the DRAM, ``config.memory_bytes``; the chip changes it. It holds a write some time
+            after the write was acknowledged (:meth:`settle`).
+        outer: accesses are made by cocotbext-axi's managers, which are slow, not by a model in C++.
+        trace: waveform file, ``.vcd`` or ``.fst``.
+        progress: called now and then with the cycles so far.
+
+    Attributes:
+        cycles: since reset. seconds: that the simulation took on this machine.
+
+    Raises:
+        CosimError: the image is not of the chip's size, or cocotbext-axi is wanted and missing; by
+            each method, when an access is not answered, or a controller breaks a rule of the DRAM.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.session.SessionError: the simulator ended by itself.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        image: DramImage,
+        *,
+        outer: bool = False,
+        trace: Path | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        if image.size != config.memory_bytes:
+            raise CosimError(
+                f"the image has {image.size} bytes, the chip's DRAM {config.memory_bytes}"
+            )
+        if outer and find_spec("cocotbext") is None:
+            raise CosimError("cocotbext-axi is not installed; it comes with the extra 'dev'")
+        self.config = config
+        self.image = image
+        self.outer = outer
+        self.cycles = 0
+        self.seconds = 0.0
+        self._progress = progress
+        folder = build_chip(config, trace.suffix.lstrip(".") or "?" if trace else "")
+        self._session = Session(folder, TOP, trace=trace, bench="sim_tb.harness.chip_serve")
+
+    def __enter__(self) -> "ChipSimulation":
+        self._session.__enter__()
+        try:
+            self._open()
+        except BaseException as error:
+            self._session.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._session.__exit__(kind, error, traceback)
+
+    @property
+    def period_ns(self) -> float:
+        """Clock period in ns: that of the DRAM, or 10 where boards have theirs on AXI buses."""
+        vault = self.config.tile.vault
+        return _AXI_PERIOD_NS if isinstance(vault, AxiConfig) else vault.timing.tck_ns
+
+    def reset(self) -> None:
+        """Reset the chip, but not its DRAM."""
+        self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES))
+
+    def run(self, cycles: int, *, until_interrupt: bool = False) -> Result:
+        """Let time pass: ``cycles``, at least 1, or less if an interrupt comes."""
+        return self._do(Operation(kind=Kind.RUN, count=max(1, cycles), stop=until_interrupt))
+
+    def settle(self) -> None:
+        """Let time pass until what was acknowledged is in the DRAM and has been counted."""
+        self.run(_SETTLE)
+
+    # The transport.
+
+    def read32(self, address: int) -> int:
+        """See :class:`soc.host.transport.Transport`, also for the other methods."""
+        operation = Operation(kind=Kind.READ_REGISTER, address=address, count=WORD_BYTES)
+        return int.from_bytes(self._access("read of register", operation).data, "little")
+
+    def write32(self, address: int, value: int) -> None:
+        self.write_block(address, [value])
+
+    def write_block(self, address: int, words: Sequence[int]) -> None:
+        content = b"".join(word.to_bytes(WORD_BYTES, "little") for word in words)
+        self._access(
+            "write to register",
+            Operation(kind=Kind.WRITE_REGISTERS, address=address, count=len(content), data=content),
+        )
+
+    def read_memory(self, address: int, length: int) -> bytes:
+        found = []
+        for start in range(address, address + length, _BLOCK_BYTES):
+            count = min(_BLOCK_BYTES, address + length - start)
+            operation = Operation(kind=Kind.READ_MEMORY, address=start, count=count)
+            found.append(self._access("read of the DRAM at", operation).data)
+        return b"".join(found)
+
+    def write_memory(self, address: int, content: bytes) -> None:
+        for start in range(0, len(content), _BLOCK_BYTES):
+            block = content[start : start + _BLOCK_BYTES]
+            operation = Operation(
+                kind=Kind.WRITE_MEMORY, address=address + start, count=len(block), data=block
+            )
+            self._access("write to the DRAM at", operation)
+
+    def wait_interrupt(self, seconds: float) -> None:
+        self.run(round(seconds / (self.period_ns * 1e-9)), until_interrupt=True)
+
+    # The session.
+
+    def _open(self) -> None:
+        config = self.config
+        size = 1 << config.network.address_bits
+        bases = [vault * size for vault in range(config.vaults)]
+        message: dict[str, object] = {"path": str(self.image.path.absolute())}
+        if isinstance(config.tile.vault, AxiConfig):
+            message["memories"] = [
+                {"base": base, "size": size, "latency": _AXI_LATENCY} for base in bases
+            ]
+        else:
+            setups = [
+                device_setup(config.tile.vault, base=base, noise=vault + 1)
+                for vault, base in enumerate(bases)
+            ]
+            message["setups"] = [
+                {name: getattr(setup, name) for name, *_ in DeviceSetup._fields_}
+                for setup in setups
+            ]
+        list(self._session.serve([json.dumps(message).encode()]))
+        self.reset()
+
+    def _do(self, operation: Operation) -> Result:
+        operation = replace(operation, outer=self.outer)
+        (raw,) = self._session.serve([operation.to_json()], self._progress)
+        result = Result.from_mapping(raw)
+        self.cycles = result.cycles
+        self.seconds += result.seconds
+        for vault, rule in result.violations.items():
+            raise CosimError(f"DRAM rule broken in vault {vault}: {rule}")
+        return result
+
+    def _access(self, what: str, operation: Operation) -> Result:
+        result = self._do(replace(operation, limit=_PATIENCE))
+        if result.outcome is Outcome.LATE:
+            raise CosimError(f"{what} {operation.address:#x}: no answer within {_PATIENCE} cycles")
+        if result.response:
+            response = AxiResponse(result.response).name
+            raise BusError(what, operation.address, response)
+        return result

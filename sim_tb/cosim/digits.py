@@ -1,0 +1,90 @@
+"""Handwritten digits on the Verilog of one engine, held against golden model and floating point."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hdl.config import PeConfig
+from microkernels.apps.digits import Digits, Network
+from microkernels.apps.digits_train import accuracy
+from microkernels.common.fixed_point import Elements
+from microkernels.nn.job import NnJob
+
+from .engine import MemoryBehaviour, PeSimulation
+from .nn import cosim_nn
+
+__all__ = ["DigitsOutcome", "cosim_digits"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitsOutcome:
+    """What a network makes of digits.
+
+    Attributes:
+        images: digits of the test that ran on the engine, from the first on.
+        match: every score on the engine equals the golden model's.
+        real, golden, engine: share of these digits that floating point, the golden model and the
+            engine know.
+        all_real, all_golden: the same of all digits of the test.
+        cycles: of the engine for a digit.
+    """
+
+    images: int
+    match: bool
+    real: float
+    golden: float
+    engine: float
+    all_real: float
+    all_golden: float
+    cycles: float
+
+
+def cosim_digits(
+    network: Network,
+    digits: Digits,
+    config: PeConfig,
+    *,
+    images: int,
+    memory: MemoryBehaviour | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> DigitsOutcome:
+    """Run the first ``images`` digits of the test through ``network`` on one engine.
+
+    What a layer leaves in memory is what the next one gets, and nothing else.
+
+    Parameters:
+        images: at least 1; more than there are mean all.
+        memory: how the memory beside the engine answers.
+        progress: called after each layer with how many have run.
+
+    Raises:
+        CosimError: a program faulted or did not end.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    labels = digits.test_labels
+    real = network.scores(digits.test_images)
+    golden = network.fixed_scores(digits.test_images, lambda job: job.expected)
+    cycles: list[int] = []
+
+    with PeSimulation(config) as simulation:
+
+        def run(job: NnJob) -> Elements:
+            outcome = cosim_nn(job, simulation, memory=memory)
+            cycles.append(outcome.cycles)
+            if progress is not None:
+                progress(len(cycles))
+            return outcome.outputs
+
+        engine = network.fixed_scores(digits.test_images[:images], run)
+    images = len(engine)
+    return DigitsOutcome(
+        images=images,
+        match=bool(np.array_equal(engine, golden[:images])),
+        real=accuracy(real[:images], labels[:images]),
+        golden=accuracy(golden[:images], labels[:images]),
+        engine=accuracy(engine, labels[:images]),
+        all_real=accuracy(real, labels),
+        all_golden=accuracy(golden, labels),
+        cycles=sum(cycles) / images,
+    )

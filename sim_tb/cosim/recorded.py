@@ -1,0 +1,159 @@
+"""Programs run on the Verilog of one engine with the values at its ports recorded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hdl.config import PeConfig
+from hdl.ports import PeState
+from isa.image import DramImage
+from isa.program import Program
+from isa.support.scratch import scratch_folder
+from microkernels.bp.problem import BpProblem
+from microkernels.nn.conv_loop import ConvLoop, conv_loop_program
+from sim_tb.dut.engine import TOP
+from sim_tb.runner.port_trace import read_signals
+
+from .bp import BpJob, cosim_bp
+from .engine import CosimError, Job, MemoryBehaviour, PeSimulation
+from .trim_check import Workload
+
+__all__ = ["RecordedRun", "record_bp", "record_convolution", "record_program", "record_workload"]
+
+#: Address of the data of a convolution.
+_DATA = 4096
+_CYCLES_PER_POSITION = 10_000
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run, every cycle of it.
+
+    Attributes:
+        signals: name -> values just before each clock edge from the first cycle of the simulation.
+        running: first cycle in which the engine ran, and the one after the last.
+        work: what was done -> how often.
+    """
+
+    signals: Mapping[str, list[int]]
+    running: tuple[int, int]
+    work: Mapping[str, float]
+
+    def port(self, name: str) -> list[int]:
+        """Values at a port of the engine, by its name in Verilog, e.g. ``control__stop``.
+
+        Raises:
+            CosimError: there is none.
+        """
+        # The simulation's top module calls them after the port within its bundle.
+        signal = name.partition("__")[2].replace("__", "_") or name
+        if signal not in self.signals:
+            raise CosimError(f"the simulation has no signal {signal} for port {name}")
+        return self.signals[signal]
+
+
+def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
+    """One BP-M iteration, held against the golden model; parameters and errors as of
+    :func:`sim_tb.cosim.bp.cosim_bp`."""
+    with scratch_folder("trace") as folder:
+        trace = folder / "ports.vcd"
+        job = BpJob(problem=problem, iterations=1)
+        outcome = cosim_bp(job, config, trace=trace, ports_only=True)
+        if not outcome.match:
+            raise CosimError("the kernel's messages differ from the golden model's")
+        return _recorded(trace, {"message update": outcome.updates})
+
+
+def record_convolution(positions: int, config: PeConfig) -> RecordedRun:
+    """The inner loop of a convolution (:mod:`microkernels.nn.conv_loop`) on random data, its
+    results held against the expected ones.
+
+    Raises:
+        CosimError: they differ, or the program faulted.
+        KernelError: a number of positions that can't be done.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    program = conv_loop_program(positions)
+    data = ConvLoop.random(positions)
+    with DramImage(1 << config.address_bits) as memory:
+        content = data.memory()
+        memory.write(_DATA, content)
+        limit = positions * _CYCLES_PER_POSITION
+        work = {"multiply-accumulate": data.products}
+        run = record_program(program, memory, config, limit, work=work, parameters=_DATA)
+        results = memory.read(_DATA + len(content), 2 * positions)
+    if not np.array_equal(np.frombuffer(results, dtype="<i2"), data.expected()):
+        raise CosimError("the convolution's results differ from the expected ones")
+    return run
+
+
+def record_program(
+    program: Program,
+    memory: DramImage,
+    config: PeConfig,
+    max_cycles: int,
+    *,
+    work: Mapping[str, float] | None = None,
+    parameters: int = 0,
+    behaviour: MemoryBehaviour | None = None,
+) -> RecordedRun:
+    """Any program.
+
+    Parameters:
+        memory, max_cycles, parameters: see :class:`sim_tb.cosim.engine.Job`.
+        work: what it does -> how often.
+        behaviour: how the memory answers.
+
+    Raises:
+        CosimError: it faulted or did not end.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    job = Job(
+        words=program.words,
+        image=memory,
+        max_cycles=max_cycles,
+        memory=behaviour or MemoryBehaviour(),
+        parameters=parameters,
+    )
+    with scratch_folder("trace") as folder:
+        trace = folder / "ports.vcd"
+        with PeSimulation(config, trace=trace, ports_only=True) as simulation:
+            result = simulation.run(job)
+        if result.state is not PeState.HALTED:
+            raise CosimError(f"the program faulted at word {result.pc}: {result.cause.name}")
+        return _recorded(trace, work or {})
+
+
+def record_workload(work: Workload, config: PeConfig, address_bits: int) -> RecordedRun:
+    """A workload, all of its cycles.
+
+    Parameters:
+        address_bits: of its memory; a trimmed engine may have fewer.
+
+    Raises:
+        CosimError: it faulted or did not end.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    with DramImage(1 << address_bits) as memory:
+        memory.write(0, work.contents)
+        return record_program(
+            work.program,
+            memory,
+            config,
+            work.max_cycles,
+            parameters=work.parameters,
+            behaviour=work.memory,
+        )
+
+
+def _recorded(trace: Path, work: Mapping[str, float]) -> RecordedRun:
+    signals = read_signals(trace, TOP)
+    # The state is the low bits of the status.
+    running = [
+        cycle
+        for cycle, status in enumerate(signals["status"])
+        if status & 3 == PeState.RUNNING.value
+    ]
+    return RecordedRun(signals, (running[0], running[-1] + 1), work)

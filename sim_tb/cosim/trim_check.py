@@ -1,0 +1,287 @@
+"""A trimmed engine held against the full one: same results, same cycles, faults for the rest."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from hdl.config import PeConfig
+from hdl.ports import PeState
+from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.program import Program
+from isa.table import BY_KEY, REGISTERS
+from pe.sequencer import overhead_cycles
+
+from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+
+__all__ = [
+    "Measured",
+    "ProgramFaultError",
+    "TrimCheck",
+    "Workload",
+    "check_trimmed",
+    "measure",
+]
+
+_FAULT_CYCLES = 10_000
+#: Runs beyond are not repeated to find the fewest transfers in flight.
+_MOST_CYCLES_TO_REPEAT = 5_000_000
+#: A repeated run that takes so many cycles more is broken off.
+_MORE_CYCLES = 1_000
+#: Fewest requests in flight that an engine can be built for.
+_LEAST_REQUESTS = 2
+
+
+class ProgramFaultError(CosimError):
+    """A program that faults on the full engine, where it was to show what it does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A program with what it works on.
+
+    Attributes:
+        program: what to run. contents: the memory from address 0 on.
+        parameters: DRAM address of the parameter block.
+        memory: behaviour of the memory. max_cycles: a run that takes longer is an error.
+        may_fault: whether a program that faults is compared too, up to its fault.
+    """
+
+    program: Program
+    contents: bytes = b""
+    parameters: int = 0
+    memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
+    max_cycles: int = 200_000_000
+    may_fault: bool = False
+
+    @property
+    def zero_memory(self) -> bool:
+        """Whether the program runs on a memory of zeros."""
+        return self.contents.count(0) == len(self.contents)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A run of a workload on an engine.
+
+    Attributes:
+        config: of the engine. result: how it ended. memory: digest of the memory it left.
+        in_flight: fewest entries of the array range check, and power of two of memory requests in
+            flight, with which it takes the same cycles; None where that was not looked for.
+    """
+
+    config: PeConfig
+    result: CosimResult
+    memory: str
+    in_flight: tuple[int, int] | None = None
+
+    @property
+    def own_cycles(self) -> int:
+        """Cycles of the program itself, as the counter ``CYCLES`` tells them where there is one."""
+        return self.result.cycles - overhead_cycles(self.config)
+
+    @property
+    def registers(self) -> list[int]:
+        """All registers that an engine can have, as 64-bit patterns; one that this engine lacks is
+        never written."""
+        held = self.result.registers
+        return held + [0] * (REGISTERS - len(held))
+
+    @property
+    def end(self) -> tuple[PeState, FaultCause, int | None]:
+        """State, cause and place; a program that halts has no place of a fault."""
+        faulted = self.result.state is PeState.FAULTED
+        return self.result.state, self.result.cause, self.result.pc if faulted else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrimCheck:
+    """What the comparison found.
+
+    Attributes:
+        match: end (with cause and place of a fault), memory, scratchpad, registers, cycles and,
+            where both engines have them, all counters are the same.
+        different: what is not, by name.
+        cycles_full, cycles_trimmed: of the program.
+        removed: number of instructions that the trimmed engine does not have.
+        unfaulted: keys of those that did not stop it as illegal instructions; must be empty.
+        full, trimmed: the runs.
+    """
+
+    match: bool
+    different: tuple[str, ...]
+    cycles_full: int
+    cycles_trimmed: int
+    removed: int
+    unfaulted: tuple[str, ...]
+    full: CosimResult
+    trimmed: CosimResult
+
+
+def _digest(image: DramImage) -> str:
+    """Digest of the places and contents of all blocks of ``image`` that are not all 0."""
+    digest = hashlib.sha256()
+    for place, block in image.blocks():
+        digest.update(place.to_bytes(8, "little") + block)
+    return digest.hexdigest()
+
+
+def _run(
+    simulation: PeSimulation,
+    work: Workload,
+    memory_bytes: int,
+    progress: Callable[[int], None] | None,
+    limits: tuple[int, int] | None = None,
+) -> Measured:
+    with DramImage(memory_bytes) as image:
+        image.write(0, work.contents)
+        job = Job(
+            words=work.program.words,
+            image=image,
+            memory=work.memory,
+            parameters=work.parameters,
+            max_cycles=work.max_cycles,
+            limits=limits,
+        )
+        result = simulation.run(job, progress)
+        return Measured(config=simulation.config, result=result, memory=_digest(image))
+
+
+def measure(
+    work: Workload,
+    config: PeConfig,
+    progress: Callable[[int], None] | None = None,
+    *,
+    watched: bool = True,
+) -> Measured:
+    """Run ``work`` on the full engine.
+
+    Parameters:
+        config: of the engine.
+        watched: find out how many transfers it needs in flight, too; the engine then has loads and
+            stores of the scratchpad.
+        progress: called now and then with the cycles so far.
+
+    Raises:
+        ProgramFaultError: the program faults, and may not.
+        CosimError: a run that does not end.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    with PeSimulation(config, watched=watched) as simulation:
+        measured = _run(simulation, work, 1 << config.address_bits, progress)
+        measured = replace(measured, in_flight=_fewest(simulation, work, measured))
+    result = measured.result
+    if result.state is not PeState.HALTED and not work.may_fault:
+        raise ProgramFaultError(
+            f"the program faults on the full engine: {result.cause.name} at word {result.pc}"
+        )
+    return measured
+
+
+def _fewest(simulation: PeSimulation, work: Workload, full: Measured) -> tuple[int, int] | None:
+    """See :attr:`Measured.in_flight`; of a long run what it had in use at most."""
+    used = full.result.in_flight
+    if used is None:
+        return None
+    entries, requests = max(used[0], 1), max(1 << (used[1] - 1).bit_length(), _LEAST_REQUESTS)
+    config = full.config
+    entries, requests = min(entries, config.arc_entries), min(requests, config.load_store_queue)
+    if full.result.cycles > _MOST_CYCLES_TO_REPEAT:
+        return entries, requests
+
+    def same(limits: tuple[int, int]) -> bool:
+        one = replace(work, max_cycles=full.result.cycles + _MORE_CYCLES)
+        try:
+            other = _run(simulation, one, 1 << config.address_bits, None, limits)
+        except CosimError:
+            # It takes longer.
+            return False
+        return other.own_cycles == full.own_cycles and other.end == full.end
+
+    while requests > _LEAST_REQUESTS and same((entries, requests // 2)):
+        requests //= 2
+    while entries > 1 and same((entries - 1, requests)):
+        entries -= 1
+    return entries, requests
+
+
+def _without_fault(config: PeConfig, keys: list[str], ports_only: bool) -> tuple[str, ...]:
+    """Those of ``keys`` that do not stop the engine as illegal instructions."""
+    halt = BY_KEY["halt"].match
+    # A ROM has no place for them; all else about the engine is the same.
+    loaded = replace(config, program=None)
+    simulator = PeSimulation(loaded, ports_only=ports_only)
+    with simulator as simulation, DramImage(1 << config.address_bits) as image:
+        jobs = [
+            Job(words=(BY_KEY[key].match, halt), image=image, max_cycles=_FAULT_CYCLES)
+            for key in keys
+        ]
+        found = []
+        for key, result in zip(keys, simulation.run_many(jobs), strict=True):
+            if isinstance(result, CosimError):
+                raise result
+            illegal = (PeState.FAULTED, FaultCause.ILLEGAL_INSTRUCTION, 0)
+            if (result.state, result.cause, result.pc) != illegal:
+                found.append(key)
+    return tuple(found)
+
+
+def check_trimmed(
+    work: Workload,
+    full: PeConfig,
+    trimmed: PeConfig,
+    progress: Callable[[int], None] | None = None,
+    *,
+    before: Measured | None = None,
+    try_removed: bool = True,
+    ports_only: bool = False,
+) -> TrimCheck:
+    """Run ``work`` on both engines, and each removed instruction on the trimmed one.
+
+    What the trimmed engine has no place for must be as it was at the start in the full one.
+
+    Parameters:
+        progress: called now and then with the cycles so far, of the full engine first.
+        before: the full engine's run, if it has been done (:func:`measure`).
+        try_removed: False: leave out the removed instructions, which another check has tried.
+        ports_only: use the trimmed engine's simulator of :mod:`sim_tb.cosim.recorded`.
+
+    Raises:
+        ProgramFaultError: the program faults on the full engine, and may not.
+        CosimError: a run that does not end.
+        sim_tb.runner.build.BuildError: a simulator can't be built.
+    """
+    removed = sorted(full.instructions - trimmed.instructions)
+    one = before or measure(work, full, progress, watched=False)
+    begun = one.result.cycles
+
+    def shifted(cycles: int) -> None:
+        if progress is not None:
+            progress(begun + cycles)
+
+    with PeSimulation(trimmed, ports_only=ports_only) as simulation:
+        # The memory is the full engine's: an address that a trimmed one lacks can't be sent.
+        other = _run(simulation, work, 1 << full.address_bits, shifted)
+    pairs: dict[str, tuple[object, object]] = {
+        "end": (one.end, other.end),
+        "memory": (one.memory, other.memory),
+        "scratchpad": (
+            one.result.scratchpad,
+            other.result.scratchpad.ljust(len(one.result.scratchpad), b"\0"),
+        ),
+        "registers": (one.registers, other.registers),
+        "cycles": (one.own_cycles, other.own_cycles),
+    }
+    if full.counters and trimmed.counters:
+        pairs["counters"] = (one.result.counters, other.result.counters)
+    different = tuple(name for name, (was, now) in pairs.items() if was != now)
+    return TrimCheck(
+        match=not different,
+        different=different,
+        cycles_full=one.own_cycles,
+        cycles_trimmed=other.own_cycles,
+        removed=len(removed),
+        unfaulted=_without_fault(trimmed, removed, ports_only) if try_removed else (),
+        full=one.result,
+        trimmed=other.result,
+    )

@@ -1,0 +1,217 @@
+"""Cosimulation of a vault with its engines: one program on all of them.
+
+Engines and the memory that they share are Verilog, the DRAM is a model that checks every command.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.counters import PeCounter
+from hdl.ports import COLUMN_BYTES, PeState
+from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.program import Program
+from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
+from memory.model.device_model import DeviceSetup, device_setup
+from sim_tb.dut.tile import TOP, build_tile
+from sim_tb.harness.models import Outcome
+from sim_tb.harness.tile_models import EngineResult, TileJob, TileResult
+from sim_tb.runner.session import Session
+from soc.tile.config import VaultTileConfig
+
+from .engine import CosimError
+
+__all__ = ["WINDOW_CYCLES", "PeResult", "VaultResult", "run_vault"]
+
+#: Cycles of each interval for which the DRAM's traffic is told.
+WINDOW_CYCLES = 256
+
+#: Cycles after which a write that was acknowledged is in the DRAM.
+_SETTLE = 256
+#: Cycles in which an engine that was told to stop completes what it issued before, whatever it is.
+_STOP = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeResult:
+    """What a program left behind in one engine.
+
+    Attributes:
+        slot: of the engine.
+        state: ``HALTED`` or ``FAULTED``.
+        cause, pc: of a fault; ``pc`` means nothing without one.
+        memory_error: memory answered an access with an error, whatever ``cause`` says.
+        cycles: from launch to end as the host sees it.
+        counters: by name of :class:`hdl.counters.PeCounter`.
+    """
+
+    slot: int
+    state: PeState
+    cause: FaultCause
+    pc: int
+    cycles: int
+    counters: dict[str, int]
+    memory_error: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaultResult:
+    """What a program left behind in a vault.
+
+    Attributes:
+        pes: of the engines launched, by slot.
+        counters: of the vault, by name of :class:`memory.controller.counters.VaultCounter`, from
+            launch to :data:`memory.controller.counters.LAG_CYCLES` after the last engine's end. Two
+            reads of ``CYCLES`` and ``REFRESHES`` tell a time each to within that.
+        latencies: requests by cycles from arrival to column command: those below each of
+            :data:`memory.controller.counters.LATENCY_LIMITS`, and those beyond.
+        commands: given to the DRAM since reset, by name, and ``cycles``.
+        windows: columns read and written in each :data:`WINDOW_CYCLES` from launch on, by the cycle
+            of their command; the last ones lie after the end.
+        tck_ns: clock period.
+        wall_seconds: simulation time on this machine, loading included.
+    """
+
+    pes: tuple[PeResult, ...]
+    counters: dict[str, int]
+    latencies: tuple[int, ...]
+    commands: Mapping[str, int]
+    windows: tuple[tuple[int, int], ...]
+    tck_ns: float
+    wall_seconds: float
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from launch to the end of the last engine."""
+        return max(pe.cycles for pe in self.pes)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the columns read and written; partly used columns count whole."""
+        return COLUMN_BYTES * (self.counters["READS"] + self.counters["WRITES"])
+
+    @property
+    def gbs(self) -> float:
+        """Mean bandwidth of the DRAM from launch to the end of the last engine, in GB/s."""
+        return self.bytes_moved / (self.cycles * self.tck_ns)
+
+    @property
+    def row_hits(self) -> float:
+        """Share of the requests that found their row open; 0 without requests."""
+        served = self.counters["READS"] + self.counters["WRITES"]
+        return self.counters["ROW_HITS"] / served if served else 0.0
+
+    @property
+    def cycles_per_second(self) -> float:
+        """Simulated cycles per second."""
+        return self.commands["cycles"] / self.wall_seconds
+
+
+def run_vault(
+    program: Program,
+    image: DramImage,
+    *,
+    config: VaultTileConfig,
+    max_cycles: int,
+    active: int | None = None,
+    parameters: int = 0,
+    trace: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> VaultResult:
+    """Run one program on engines of a vault, fresh from reset, and return what it left.
+
+    All engines are loaded with it and launched in the same cycle; they tell themselves apart by
+    their start registers (:mod:`isa.launch`): the vault has index 0 and is alone in its chip. The
+    first run of a configuration builds its simulator (about a minute).
+
+    Parameters:
+        program: at most the engines' instruction buffer.
+        image: the memory, of the vault's size; the engines change it.
+        config: of the vault and its engines.
+        max_cycles: an engine that runs longer is an error.
+        active: engines launched, from slot 0 on; None: all. The others stay idle.
+        parameters: DRAM address of the parameter block.
+        trace: waveform file, ``.vcd`` or ``.fst``.
+        progress: called now and then with the cycles so far.
+
+    Raises:
+        CosimError: the program does not fit, an engine does not end within ``max_cycles``, the
+            controller breaks a rule of the DRAM, or there are not so many engines.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.session.SessionError: the simulator ended by itself.
+    """
+    engines = config.pes if active is None else active
+    if not 1 <= engines <= config.pes:
+        raise CosimError(f"{engines} engines can't be launched in a vault of {config.pes}")
+    if len(program.words) > config.pe.instruction_words:
+        raise CosimError(
+            f"a program of {len(program.words)} words does not fit the instruction buffer of "
+            f"{config.pe.instruction_words}"
+        )
+    if not 0 <= parameters < 2**64:
+        raise CosimError(f"parameters must be from 0 to 2**64 - 1, not {parameters}")
+    if not 1 <= max_cycles < 2**63:
+        raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {max_cycles}")
+    setup = device_setup(config.dram)
+    job = TileJob(
+        words=tuple(program.words),
+        memory=str(image.path.absolute()),
+        parameters=parameters,
+        max_cycles=max_cycles,
+        stop_cycles=_STOP,
+        engines=engines,
+        lag=LAG_CYCLES,
+        settle=_SETTLE,
+        window=WINDOW_CYCLES,
+        setup={field[0]: getattr(setup, field[0]) for field in DeviceSetup._fields_},
+    )
+    folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
+    with Session(folder, TOP, trace=trace, bench="sim_tb.harness.tile_serve") as session:
+        (raw,) = session.serve([job.to_json()], progress)
+    return _result(TileResult.from_mapping(raw), config, max_cycles)
+
+
+def _result(found: TileResult, config: VaultTileConfig, max_cycles: int) -> VaultResult:
+    if found.violation:
+        raise CosimError(f"DRAM rule broken: {found.violation}")
+    reasons = {
+        Outcome.TOO_LONG: f"did not end within {max_cycles} cycles",
+        Outcome.HUNG: f"hangs: still running after {max_cycles} cycles and a stop",
+    }
+    late = [
+        f"engine {slot} {reasons[engine.outcome]}"
+        for slot, engine in enumerate(found.engines)
+        if engine.outcome is not Outcome.ENDED
+    ]
+    if late:
+        # One that waits for another which has faulted is not to blame.
+        faults = [
+            f"engine {slot} faulted at word {engine.pc}: {FaultCause(engine.cause).name}"
+            for slot, engine in enumerate(found.engines)
+            if PeState(engine.state) is PeState.FAULTED
+        ]
+        raise CosimError("; ".join([*faults, late[0]]))
+    counters = found.counters
+    first = int(VaultCounter.LATENCY_0)
+    return VaultResult(
+        pes=tuple(_engine(slot, engine) for slot, engine in enumerate(found.engines)),
+        counters={item.name: counters[item] for item in VaultCounter if item < first},
+        latencies=counters[first : first + len(LATENCY_LIMITS) + 1],
+        commands=found.commands,
+        windows=found.windows,
+        tck_ns=config.dram.timing.tck_ns,
+        wall_seconds=found.wall_seconds,
+    )
+
+
+def _engine(slot: int, engine: EngineResult) -> PeResult:
+    return PeResult(
+        slot=slot,
+        state=PeState(engine.state),
+        cause=FaultCause(engine.cause),
+        pc=engine.pc,
+        memory_error=engine.memory_error,
+        cycles=engine.cycles,
+        counters={item.name: engine.counters[item] for item in PeCounter},
+    )

@@ -1,0 +1,1 @@
+"""Cocotb tests that serve runs within a simulator, and the structures shared with C++."""

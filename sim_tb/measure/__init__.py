@@ -1,0 +1,1 @@
+"""Measurements in simulation: cycles of kernels, bandwidths, network traffic."""

@@ -1,0 +1,1 @@
+"""Random programs, and their comparison on Verilog and simulator."""

@@ -1,0 +1,263 @@
+"""What a random program may leave behind that meets memory errors or the host's stop.
+
+When they come depends on timing, which the instruction set simulator does not know. But an engine
+issues in order and completes what it issued. So there is a place in the simulator's run at which
+registers, scratchpad and memory are what the engine left, except that
+
+- columns in which memory fails are never written, and what is loaded from them is unknown;
+- after an error one vector instruction, load or store that waited in dispatch is not done, though
+  scalar instructions after it may be.
+
+The end must fit that place. Without a stop and an error it is the program's own end. An error is
+reported exactly if an access up to there met one. A fault of the program's own is reported at its
+own address, a memory error at that of what waited or was issued last.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdl.config import PeConfig
+from hdl.ports import PeState
+from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.iss.simulator import Outcome, Simulator
+from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, find
+from sim_tb.cosim.engine import CosimResult
+
+from .programs import RandomProgram
+from .reference import is_late, pc_words, simulator_of
+
+__all__ = ["Interruption", "interruption"]
+
+#: Instructions that wait until dispatch holds nothing.
+_FENCES = (Opcode.DRAIN, Opcode.MEMFENCE)
+
+
+@dataclass(frozen=True)
+class Interruption:
+    """How an interrupted run is explained.
+
+    Attributes:
+        lines: what can't be explained, one each; none if all can.
+        early: the engine ended before the program's own end.
+    """
+
+    lines: tuple[str, ...]
+    early: bool = False
+
+
+@dataclass(frozen=True)
+class _Access:
+    """What a load or store touches: bytes of the DRAM, and the place in the scratchpad of those
+    loaded, or the register; None for what is not there."""
+
+    store: bool
+    dram: range
+    scratchpad: int | None
+    register: int | None
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Registers, None where unknown, and bytes of scratchpad and memory; ``unknown`` ones of the
+    scratchpad."""
+
+    registers: list[int | None]
+    scratchpad: NDArray[np.uint8]
+    unknown: NDArray[np.bool_]
+    memory: list[NDArray[np.uint8]]
+
+    def copy(self) -> "_Machine":
+        """One that stays as this one is now."""
+        memory = [each.copy() for each in self.memory]
+        return _Machine(list(self.registers), self.scratchpad.copy(), self.unknown.copy(), memory)
+
+    def allows(
+        self, registers: list[int], scratchpad: NDArray[np.uint8], memory: list[NDArray[np.uint8]]
+    ) -> bool:
+        """Whether these are its contents; what could not be read is empty."""
+        pairs = zip(self.registers, registers, strict=False)
+        if any(mine is not None and mine != other for mine, other in pairs):
+            return False
+        if len(scratchpad) and not ((self.scratchpad == scratchpad) | self.unknown).all():
+            return False
+        return all(map(np.array_equal, self.memory, memory))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A place in the simulator's run, or such a place without the last instruction that waited.
+
+    Attributes:
+        machine: as it is here, until the next place is asked for.
+        before, following: address of the word executed last, of the next one.
+        failing: instructions up to here of which memory fails an access.
+        ended: the program is at its own end.
+        dropped: address of the instruction left out, or None.
+    """
+
+    machine: _Machine
+    before: int
+    following: int
+    failing: int
+    ended: bool = False
+    dropped: int | None = None
+
+
+def interruption(
+    program: RandomProgram,
+    config: PeConfig,
+    found: CosimResult,
+    image: DramImage,
+    memory: DramImage,
+) -> Interruption:
+    """Explain what the engine left.
+
+    Parameters:
+        image: memory that the engine left. memory: as it was at the start; it is changed.
+    """
+    simulator = simulator_of(program, config, memory)
+    scratchpad = np.frombuffer(found.scratchpad, np.uint8)
+    windows = [_bytes(image, w.start, len(w.content)) for w in program.windows]
+    fitting = [
+        place
+        for place in _places(program, simulator, memory)
+        if place.machine.allows(found.registers, scratchpad, windows)
+    ]
+    own = simulator.run()
+    reasons = []
+    for place in fitting:
+        reason = _contradiction(place, program, config, found, own)
+        if not reason:
+            return Interruption((), not place.ended)
+        reasons.append(reason)
+    end = f"{found.state.name} {found.cause.name} at {found.pc}"
+    if found.memory_error:
+        end += " with a memory error"
+    why = reasons[-1] if reasons else "no place in the program leaves these contents"
+    return Interruption((f"end: engine {end}: {why}",))
+
+
+def _contradiction(
+    place: _Place, program: RandomProgram, config: PeConfig, found: CosimResult, own: Outcome
+) -> str:
+    """Why an engine that ended at ``place`` can't report ``found``, or ""."""
+    stopped = program.stop_after is not None and found.cycles >= program.stop_after
+    if found.memory_error != (place.failing > 0):
+        return f"{place.failing} instructions met errors"
+    if place.dropped is not None and not found.memory_error:
+        return "an instruction was dropped without an error"
+    if found.state is PeState.HALTED:
+        if found.memory_error or found.cause is not FaultCause.NONE:
+            return "halted in spite of a fault"
+        if not stopped and not (place.ended and own.state == "halted"):
+            return "halted before its end"
+        return ""
+    if found.state is not PeState.FAULTED:
+        return "it has not ended"
+    if found.cause is FaultCause.MEMORY_ERROR:
+        allowed = {place.before, place.following}
+        if place.dropped is not None:
+            allowed = {place.dropped}
+        if not found.memory_error or found.pc not in allowed:
+            return f"expected at {sorted(allowed)}"
+        return ""
+    if not place.ended or found.cause is not own.cause:
+        return f"its own end is {own.state} {own.cause.name}"
+    if not is_late(program.words, own) and (found.pc - own.pc) % pc_words(config):
+        return f"its own fault is at {own.pc}"
+    return ""
+
+
+def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> Iterator[_Place]:
+    """All places, from the start to the end; their arrays and lists are valid until the next."""
+    errors = range(*program.memory.errors)
+    failed_columns = memory.read(errors.start, len(errors))
+    windows = [_bytes(memory, w.start, len(w.content)) for w in program.windows]
+    unknown = np.zeros(len(simulator.scratchpad), np.bool_)
+    unknown_registers: set[int] = set()
+
+    def machine() -> _Machine:
+        registers: list[int | None] = list(simulator.registers)
+        for number in unknown_registers:
+            registers[number] = None
+        return _Machine(registers, simulator.scratchpad, unknown, windows)
+
+    failing = 0
+    before = simulator.pc
+    # The instruction that may be in dispatch: the place before it, and the register it writes.
+    held: _Place | None = None
+    target: int | None = None
+
+    def here(ended: bool) -> Iterator[_Place]:
+        place = _Place(machine(), before, simulator.pc, failing, ended)
+        yield place
+        if held is not None:
+            registers = list(place.machine.registers)
+            if target is not None:
+                registers[target] = held.machine.registers[target]
+            yield replace(
+                place,
+                machine=replace(held.machine, registers=registers),
+                failing=held.failing,
+                dropped=held.following,
+            )
+
+    yield from here(False)
+    while True:
+        pc = simulator.pc
+        word = program.words[pc] if 0 <= pc < len(program.words) else 0
+        row = find(word)
+        access = None if row is None else _access(row, word, simulator.registers)
+        start = None
+        if row is not None and row.unit in (Unit.VECTOR, Unit.LOAD_STORE):
+            start = _Place(machine().copy(), before, pc, failing)
+        if simulator.step().state != "limit":
+            if row is not None and row.opcode == Opcode.HALT:
+                before = pc
+            yield from here(True)
+            return
+        before = pc
+        if start is not None:
+            held, target = start, None if access is None else access.register
+        elif row is not None and row.opcode in _FENCES:
+            held = None
+        bad = range(0)
+        if access is not None:
+            dram = access.dram
+            bad = range(max(dram.start, errors.start), min(dram.stop, errors.stop))
+        if access is not None and bad:
+            failing += 1
+            if access.store:
+                memory.write(errors.start, failed_columns)
+            elif access.register is not None:
+                unknown_registers.add(access.register)
+            elif access.scratchpad is not None:
+                first = access.scratchpad + bad.start - access.dram.start
+                unknown[first : first + len(bad)] = True
+        yield from here(False)
+
+
+def _access(row: Instruction, word: int, registers: list[int]) -> _Access | None:
+    """What ``row`` touches, if it is a load or store that does not fault."""
+    if row.unit is not Unit.LOAD_STORE or row.width is None:
+        return None
+    fields = [field.extract(word) for field in (FIELD_A, FIELD_B, FIELD_C)]
+    used = fields[: len(row.operands)]
+    if any(number >= len(registers) for number in used):
+        return None
+    values = [registers[number] for number in used]
+    store = row.opcode in (Opcode.ST_SRAM, Opcode.ST_REG)
+    dram = values[0 if store else 1]
+    if row.opcode in (Opcode.LD_REG, Opcode.ST_REG):
+        register = None if store else fields[0]
+        return _Access(store, range(dram, dram + row.width.bytes), None, register)
+    scratchpad = None if store else values[0]
+    return _Access(store, range(dram, dram + values[2] * row.width.bytes), scratchpad, None)
+
+
+def _bytes(image: DramImage, start: int, size: int) -> NDArray[np.uint8]:
+    return image.array(start, size, np.uint8)

@@ -1,0 +1,400 @@
+"""Random programs that obey every rule a program must obey, for comparing hardware and simulator.
+
+They use every instruction that the engine has, with hostile constants, unaligned addresses, loops,
+branches, all hazards that hardware must resolve, and, some of them, one fault at their end. Some
+fill the instruction buffer to its last word.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from hdl.config import PeConfig
+from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
+from isa.vector_operation import Span, VectorOperation
+from sim_tb.harness.models import MemoryBehaviour
+
+from .faults import FAULTS, possible_faults
+from .program_builder import HOSTILE, ProgramBuilder
+from .surroundings import Disturbance, contents, disturbance, memory_behaviour
+
+__all__ = ["RandomProgram", "Window", "random_program"]
+
+#: Bytes of a stretch of memory that a program uses.
+_WINDOW = 4096
+_MEDIUM_BYTES = 256
+_LONGEST = 160
+_NESTING = 2
+_MOST_TRIPS = 4
+_FAULTING = 0.3
+#: How often a program fills the instruction buffer; before its end it then has room for the longest
+#: piece of code.
+_FULL = 0.03
+_ROOM = 100
+#: How often a program for narrow registers does what they may be too narrow for.
+_DARING = 0.01
+_RISKY = (ScalarOp.SLL, ScalarOp.SRL)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of memory that a program may touch, and what it holds at the start."""
+
+    start: int
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomProgram:
+    """A program with all that decides what it does.
+
+    Attributes:
+        seed: that made it. words: the program.
+        windows, scratchpad: initial contents of the memory, of which it touches no more, and of it.
+        parameters, pe_index, vault, slot, pe_count: of the launch.
+        memory: behaviour of the memory. stop_after: cycles after the launch after which the host
+            stops the engine, or None.
+        reset: whether the engine is reset before. fault: name of the fault at its end, or "".
+    """
+
+    seed: int
+    words: tuple[int, ...]
+    windows: tuple[Window, ...]
+    scratchpad: bytes
+    parameters: int
+    pe_index: int
+    vault: int
+    slot: int
+    pe_count: int
+    memory: MemoryBehaviour
+    stop_after: int | None
+    reset: bool
+    fault: str
+
+
+def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> RandomProgram:
+    """The program of ``seed`` for an engine of ``config``; the same each time. Of all programs the
+    share ``disturbed`` (0..1) meets memory errors, a stop, or both.
+
+    Raises:
+        ValueError: ``config`` lacks an instruction that all programs need, or memory.
+    """
+    generator = _Generator(Random(seed), config)
+    what = disturbance(Random(f"disturbance {seed}"), disturbed, generator.windows)
+    return generator.program(seed, what)
+
+
+@dataclass
+class _Generator:
+    random: Random
+    config: PeConfig
+    code: ProgramBuilder = field(init=False)
+    windows: list[Span] = field(init=False)
+
+    def __post_init__(self) -> None:
+        top = 1 << self.config.address_bits
+        size = min(max(_WINDOW, self.config.scratchpad_bytes), top // 4)
+        if size < self.config.scratchpad_bytes:
+            raise ValueError("random programs need a memory four times as large as the scratchpad")
+        middle = top // 2 - size // 2
+        self.windows = [Span(start, size) for start in (0, middle, top - size)]
+        self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
+
+    def program(self, seed: int, what: Disturbance) -> RandomProgram:
+        random, code = self.random, self.code
+        size = self.config.instruction_words
+        full = size > 2 * _ROOM and random.random() < _FULL
+        budget = size - 2 * _ROOM if full else random.randint(1, min(_LONGEST, size // 4))
+        # Memories of the other kinds can't be looked into: start and end state go through DRAM.
+        hidden = self.config.sram != "behavioural"
+        if hidden:
+            code.fill(self.windows[0])
+        self.block(budget, 0)
+        if full:
+            # How long the end will be, only the end itself shows.
+            trial = deepcopy(self)
+            trial.end()
+            code.pad(size - (len(trial.code.words) - len(code.words)))
+        fault = self.end()
+        windows = []
+        for span in self.windows:
+            content = bytearray(contents(random, span.size))
+            for address, value in code.table_values.items():
+                if span.start <= address < span.start + span.size:
+                    offset = address - span.start
+                    content[offset : offset + 8] = (value % (1 << 64)).to_bytes(8, "little")
+            windows.append(Window(span.start, bytes(content)))
+        return RandomProgram(
+            seed=seed,
+            words=tuple(code.words[:size]),
+            windows=tuple(windows),
+            scratchpad=contents(random, self.config.scratchpad_bytes),
+            parameters=self.parameters(),
+            pe_index=random.getrandbits(16),
+            vault=random.getrandbits(16),
+            slot=random.getrandbits(16),
+            pe_count=random.getrandbits(16),
+            memory=replace(memory_behaviour(random), errors=what.errors),
+            stop_after=what.stop_after,
+            reset=random.random() < 0.5,
+            fault=fault,
+        )
+
+    def end(self) -> str:
+        """The end of the program; the fault's name, or ""."""
+        random, code = self.random, self.code
+        fault = random.choice(possible_faults(code)) if random.random() < _FAULTING else ""
+        if fault:
+            FAULTS[fault](code)
+        elif self.config.sram != "behavioural":
+            code.dump(self.windows[0], self.windows[2])
+        if fault != "fell off the end":
+            code.emit("halt")
+            for _ in range(random.randrange(3)):
+                code.word(random.getrandbits(32))
+        return fault
+
+    def parameters(self) -> int:
+        """What the launch gives, most often what registers can hold."""
+        random = self.random
+        if self.config.narrow and random.random() > _DARING:
+            return random.getrandbits(self.config.address_bits)
+        return random.choice(HOSTILE) % (1 << 64)
+
+    def block(self, budget: int, depth: int) -> None:
+        """About ``budget`` instructions, branches and loops among them."""
+        plain: list[tuple[float, Callable[[], None]]] = [
+            (30, self.scalar),
+            (6, self.settings),
+            (28, self.vector),
+            (9, self.load),
+            (9, self.store),
+            (6, self.load_register),
+            (6, self.store_register),
+            (3, self.wait),
+        ]
+        weights = [weight for weight, _ in plain]
+        end = len(self.code.words) + budget
+        while (left := end - len(self.code.words)) > 0:
+            kind = self.random.random()
+            if left > 8 and depth < _NESTING and kind < 0.03:
+                self.loop(self.random.randint(1, left - 6), depth)
+            elif left > 4 and kind < 0.07:
+                self.skip(self.random.randint(1, min(left, 12)), depth)
+            elif left > 4 and kind < 0.09:
+                self.jump_over()
+            else:
+                self.random.choices([make for _, make in plain], weights)[0]()
+
+    # Control flow.
+
+    def loop(self, budget: int, depth: int) -> None:
+        code, random = self.code, self.random
+        counter, limit = code.loop_registers[2 * depth : 2 * depth + 2]
+        trips = random.randint(1, _MOST_TRIPS)
+        up = random.random() < 0.5
+        code.constant(counter, 0 if up else trips)
+        code.constant(limit, trips if up else random.choice((0, 1)))
+        stop_at_zero = code.known.get(limit) == 0
+        top = len(code.words)
+        code.join()
+        self.block(budget, depth + 1)
+        code.emit("add.imm", counter, counter, 1 if up else -1)
+        back = top - len(code.words)
+        down = "bne" if stop_at_zero else "bge"
+        name = random.choice(("blt", "bne")) if up else down
+        code.emit(name, counter, limit, back)
+
+    def skip(self, budget: int, depth: int) -> None:
+        """A branch over a block, taken or not as data have it."""
+        code = self.code
+        names = ("blt", "bge", "beq", "bne")
+        name = self.random.choice([name for name in names if name in self.config.instructions])
+        a, b = code.any_register(), code.any_register()
+        if self.random.random() < 0.2:
+            b = a
+        at = code.emit(name, a, b, 0)
+        self.block(budget, depth)
+        code.patch(at, name, a, b, len(code.words) - at)
+        code.join()
+
+    def jump_over(self) -> None:
+        """A jump over words that must not be executed."""
+        count = self.random.randint(0, 4)
+        self.code.emit("jmp", count + 1)
+        for _ in range(count):
+            self.code.word(self.random.getrandbits(32))
+
+    # Instructions.
+
+    def scalar(self) -> None:
+        code, random = self.code, self.random
+        rows = [row for row in self.config.rows_of(Unit.SCALAR) if row.writes is not None]
+        if self.config.narrow and random.random() > _DARING:
+            rows = [row for row in rows if row.scalar not in _RISKY]
+        row = random.choice(rows)
+        a, b, c = code.data_register(), code.any_register(), code.any_register()
+        if row.key == "mov.imm":
+            code.emit(row.key, a, self.hostile(20))
+        elif row.key == "mov":
+            code.emit(row.key, a, b)
+        elif row.opcode < Opcode.ALU_REG:
+            shifts = row.scalar in (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
+            code.emit(row.key, a, b, random.randrange(64) if shifts else self.hostile(IMM14.bits))
+        else:
+            code.emit(row.key, a, b, c)
+
+    def hostile(self, bits: int) -> int:
+        """A constant of ``bits`` bits, signed: extreme, small or any."""
+        low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+        return self.random.choice((low, high, -1, 0, 1, low + 1, self.random.randint(low, high)))
+
+    def settings(self) -> None:
+        which = self.random.choice(("vl", "vl", "mr", "fx"))
+        if f"set.{which}" in self.config.instructions:
+            self.set_one(which)
+
+    def set_one(self, which: str, most: int | None = None) -> None:
+        random = self.random
+        limits = {"vl": (1, self.config.max_vl), "mr": (1, self.config.max_mr), "fx": (0, MAX_FX)}
+        low, high = limits[which]
+        high = min(high, most or high)
+        small = min(high, 12)
+        value = random.choice(
+            (low, high, random.randint(low, high), *random.choices(range(low, small + 1), k=4))
+        )
+        self.code.set_vector(which, value)
+
+    def vector(self) -> None:
+        code, random = self.code, self.random
+        rows = self.config.rows_of(Unit.VECTOR)
+        if not rows:
+            return
+        row = random.choice(rows)
+        for which in ("vl", "mr", "fx"):
+            if code.settings[which] is None:
+                self.set_one(which)
+        operation = self.place(row)
+        if operation is None:
+            # Too large for the scratchpad.
+            for which, most in (("vl", 8), ("mr", 4)):
+                if f"set.{which}" in self.config.instructions:
+                    self.set_one(which, most)
+            operation = self.place(row)
+        if operation is None:
+            return
+        if code.hazards.before_vector(operation):
+            code.drain()
+        numbers = code.addresses(operation.result, operation.first, operation.second)
+        if len(row.reads) < len(row.operands):
+            numbers[2] = code.any_register()
+        code.emit(row.key, *numbers[: len(row.operands)])
+        code.hazards.issued(operation)
+
+    def place(self, row: Instruction) -> VectorOperation | None:
+        """``row`` with addresses in the scratchpad, or None when that is too small."""
+        code, random = self.code, self.random
+        vl, mr = code.settings["vl"], code.settings["mr"]
+        assert vl is not None
+        assert mr is not None
+        for _ in range(20):
+            shape = VectorOperation(row, 0, 0, 0, vl, mr).spans
+            if any(span.size > self.config.scratchpad_bytes for span in shape):
+                return None
+            places = [code.scratchpad_address(span.size) for span in shape]
+            if random.random() < 0.15:
+                places[0] = random.choice(places[1:])
+            result, first, second = (*places, 0)[:3]
+            operation = VectorOperation(row, result, first, second, vl, mr)
+            inside = all(
+                span.start + span.size <= self.config.scratchpad_bytes for span in operation.spans
+            )
+            if inside and not operation.reads_itself:
+                return operation
+        return None
+
+    def transfer(self, row: Instruction) -> tuple[int, int, int] | None:
+        """DRAM address, scratchpad address and length (elements) of a load or store."""
+        random = self.random
+        assert row.width is not None
+        window = random.choice(self.windows)
+        most = min(self.config.scratchpad_bytes, window.size)
+        size = random.choice((0, *random.choices(range(65), k=6), _MEDIUM_BYTES, most))
+        count = min(size if size < most else random.randint(0, most), most) // row.width.bytes
+        size = count * row.width.bytes
+        start = self.code.dram_address(window, size)
+        scratchpad = self.code.scratchpad_address(size)
+        if row.opcode == Opcode.ST_SRAM and self.code.in_table(Span(start, size)):
+            return None
+        return start, scratchpad, count
+
+    def load(self) -> None:
+        code = self.code
+        row = self.pick(Opcode.LD_SRAM)
+        chosen = self.transfer(row) if row else None
+        if row is None or row.width is None or chosen is None:
+            return
+        dram, scratchpad, count = chosen
+        span = Span(scratchpad, count * row.width.bytes)
+        if code.hazards.before_load(row, span):
+            code.drain()
+        code.emit(row.key, *code.addresses(scratchpad, dram, count))
+
+    def store(self) -> None:
+        code = self.code
+        row = self.pick(Opcode.ST_SRAM)
+        chosen = self.transfer(row) if row else None
+        if row is None or row.width is None or chosen is None:
+            return
+        dram, scratchpad, count = chosen
+        span = Span(scratchpad, count * row.width.bytes)
+        if code.hazards.before_store(row, span):
+            code.drain()
+        code.emit(row.key, *code.addresses(dram, scratchpad, count))
+
+    def element(self, row: Instruction) -> int:
+        """An aligned DRAM address for ``ld.reg`` and ``st.reg``."""
+        assert row.width is not None
+        window = self.random.choice(self.windows)
+        address = self.code.dram_address(window, row.width.bytes)
+        return address - address % row.width.bytes
+
+    def load_register(self) -> None:
+        row = self.pick(Opcode.LD_REG)
+        if row is None or row.width is None:
+            return
+        wide = row.width.bits > self.config.register_width
+        if wide and self.random.random() > _DARING:
+            return
+        pointer = self.code.address(self.element(row))
+        self.code.emit(row.key, self.code.data_register(), pointer)
+        if wide:
+            # Nothing must happen before the engine tells of the fault.
+            self.wait_for_loads()
+
+    def wait_for_loads(self) -> None:
+        """Wait until every register holds its value."""
+        if "memfence" in self.config.instructions:
+            self.code.emit("memfence")
+            return
+        for register in range(self.config.registers):
+            self.code.emit("bne", register, register, 1)
+
+    def store_register(self) -> None:
+        row = self.pick(Opcode.ST_REG)
+        if row is None or row.width is None:
+            return
+        address = self.element(row)
+        if not self.code.in_table(Span(address, row.width.bytes)):
+            self.code.emit(row.key, self.code.address(address), self.code.any_register())
+
+    def wait(self) -> None:
+        if self.random.random() < 0.5 and "memfence" in self.config.instructions:
+            self.code.emit("memfence")
+        else:
+            self.code.drain()
+
+    def pick(self, opcode: Opcode) -> Instruction | None:
+        rows = [row for row in self.config.rows if row.opcode == opcode]
+        return self.random.choice(rows) if rows else None

@@ -1,0 +1,1 @@
+"""Simulators: built with Verilator, kept, and run as processes."""

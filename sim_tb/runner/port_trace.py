@@ -1,0 +1,84 @@
+"""Values at an engine's ports, cycle by cycle, from a waveform file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vcd.reader import TokenKind, VCDParseError, tokenize
+
+from isa.support.errors import VipError
+
+__all__ = ["TraceError", "read_signals"]
+
+
+class TraceError(VipError):
+    """A waveform file that does not hold what is looked for; one line says what."""
+
+
+@dataclass
+class _Signal:
+    """A signal: its value, the one that it has from the time on that is being read, and those
+    before each edge of the clock so far."""
+
+    now: int
+    next: int
+    history: list[int]
+
+
+def read_signals(path: Path, scope: str, clock: str = "clk") -> dict[str, list[int]]:
+    """Values of all signals of one scope just before each rising edge of the clock.
+
+    Parameters:
+        path: a VCD file. scope: the scope that holds the signals, by its own name.
+        clock: the signal whose rising edges divide the cycles.
+
+    Returns:
+        Signal -> its value in each cycle; what is undefined counts as 0.
+
+    Raises:
+        TraceError: the file is no VCD, or has no such scope or clock.
+        OSError: it can't be read.
+    """
+    names: dict[str, str] = {}
+    signals: dict[str, _Signal] = {}
+    scopes: list[str] = []
+
+    def advance() -> None:
+        """All changes of one time have been read."""
+        edge = signals[names[clock]]
+        if edge.next and not edge.now:
+            for signal in signals.values():
+                signal.history.append(signal.now)
+        for signal in signals.values():
+            signal.now = signal.next
+
+    try:
+        with path.open("rb") as file:
+            for token in tokenize(file):
+                if token.kind is TokenKind.CHANGE_SCALAR:
+                    change = token.scalar_change
+                    if change.id_code in signals:
+                        signals[change.id_code].next = int(change.value == "1")
+                elif token.kind is TokenKind.CHANGE_VECTOR:
+                    vector = token.vector_change
+                    if vector.id_code in signals:
+                        # Anything but a number is undefined in part.
+                        value = vector.value if isinstance(vector.value, int) else 0
+                        signals[vector.id_code].next = value
+                elif token.kind is TokenKind.CHANGE_TIME:
+                    advance()
+                elif token.kind is TokenKind.SCOPE:
+                    scopes.append(token.scope.ident)
+                elif token.kind is TokenKind.UPSCOPE:
+                    scopes.pop()
+                elif token.kind is TokenKind.VAR and scopes and scopes[-1] == scope:
+                    names[token.var.reference] = token.var.id_code
+                elif token.kind is TokenKind.ENDDEFINITIONS:
+                    if clock not in names:
+                        raise TraceError(f"{path}: no signal {clock!r} in a scope {scope!r}")
+                    signals = {code: _Signal(0, 0, []) for code in names.values()}
+    except VCDParseError as error:
+        raise TraceError(f"{path}: no VCD file: {error}") from error
+    if not signals:
+        raise TraceError(f"{path}: no VCD file: it ends before its signals")
+    advance()
+    return {name: signals[code].history for name, code in names.items()}

@@ -1,0 +1,77 @@
+"""Runs Verilator, make and simulators so that none outlives the process that asked for it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from cocotb_tools import config
+from cocotb_tools.runner import PathLike, Verilator
+
+from isa.support.processes import end_tool, tool
+
+__all__ = ["Runner"]
+
+#: Free bytes below which a bus error is taken for a full file system.
+_FULL_BYTES = 1 << 20
+
+
+class Runner(Verilator):
+    """cocotb's runner for Verilator, whose commands end with this process.
+
+    Simulators find cocotb's libraries in the environment that runs them, so that they can come
+    from another one that has the same versions.
+
+    Parameters:
+        blocks: the design has blocks (:class:`sim_tb.runner.build.Design`), for which Verilator
+            writes another make file.
+    """
+
+    def __init__(self, *, blocks: bool = False) -> None:
+        super().__init__()
+        self.blocks = blocks
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+
+    def end(self) -> None:
+        """Kill what runs now in another thread, and start nothing any more."""
+        self._ended = True
+        if self._process is not None:
+            end_tool(self._process)
+
+    def _build_command(self) -> list[list[str]]:
+        verilate, make = super()._build_command()
+        if self.blocks:
+            make = ["Vtop_hier.mk" if word == "Vtop.mk" else word for word in make]
+        return [verilate, make]
+
+    def _set_env_test(self) -> None:
+        super()._set_env_test()
+        folders = [str(config.libs_dir), self.env.get("LD_LIBRARY_PATH", "")]
+        self.env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
+
+    def _execute_cmds(
+        self, cmds: Sequence[list[str]], cwd: PathLike, stdout: TextIO | None = None
+    ) -> None:
+        stderr = None if stdout is None else subprocess.STDOUT
+        for command in cmds:
+            with tool(command, cwd=str(cwd), env=self.env, stdout=stdout, stderr=stderr) as process:
+                self._process = process
+                if self._ended:
+                    end_tool(process)
+                code = process.wait()
+            if code == -signal.SIGBUS and _full():
+                raise OSError(
+                    f"no space is left for the simulated memory in {tempfile.gettempdir()}; "
+                    "TMPDIR can name another folder"
+                )
+            if code:
+                raise RuntimeError(f"{Path(command[0]).name} ended with exit code {code}")
+
+
+def _full() -> bool:
+    return shutil.disk_usage(tempfile.gettempdir()).free < _FULL_BYTES

@@ -1,0 +1,92 @@
+"""Access to the registers and the scratchpad of a simulated engine, past its ports."""
+
+from sim_tb.harness.models import HostModel
+
+__all__ = ["CONTROL", "WATCH_CONTROL", "EngineMemories"]
+
+#: Verilator control file that makes the memories, and nothing else, readable.
+CONTROL = """`verilator_config
+public_flat_rd -module "sram_*" -var "words"
+"""
+#: The same for a watched engine (pe_watch.sv), whose places for transfers can be taken away.
+WATCH_CONTROL = f"""{CONTROL}public_flat_rd -module "vip_*_watch" -var "most"
+forceable -module "arc" -var "taken"
+forceable -module "load_store" -var "free"
+"""
+
+_BANKS = 8
+
+
+class EngineMemories:
+    """Registers and scratchpad of the simulated engine, read and written in place.
+
+    An engine whose memories are not found (it keeps none, or not in plain arrays) has none: no
+    registers and an empty scratchpad.
+    """
+
+    def __init__(self, host: HostModel) -> None:
+        arrays = host.arrays()
+        found = {
+            part: [
+                host.array(scope, name, *arrays[scope, name])
+                for scope, name in sorted(arrays)
+                if f".{part}." in scope
+            ]
+            for part in ("registers", "scratchpad")
+        }
+        self._host = host
+        watched = {
+            part: scope.removesuffix(".watch")
+            for scope, _ in arrays
+            for part in ("arc", "load_store")
+            if scope.endswith(f".{part}.watch")
+        }
+        self._watched = watched
+        self._most = {
+            part: host.array(f"{scope}.watch", "most", *arrays[f"{scope}.watch", "most"])
+            for part, scope in watched.items()
+        }
+        self._registers = found["registers"][:1]
+        self._banks = found["scratchpad"] if len(found["scratchpad"]) == _BANKS else []
+
+    @property
+    def registers(self) -> tuple[int, ...]:
+        """All registers, as 64-bit patterns."""
+        return tuple(self._registers[0]) if self._registers else ()
+
+    @property
+    def in_flight(self) -> tuple[int, int] | None:
+        """Entries of the array range check, and memory requests, that were in use at once since the
+        reset (pe_watch.sv); None if the engine is not watched."""
+        if not self._most:
+            return None
+        return int(self._most["arc"][0]), int(self._most["load_store"][0])
+
+    def limit(self, sizes: tuple[int, int], limits: tuple[int, int] | None) -> None:
+        """Let a watched engine behave as one with smaller tables.
+
+        Parameters:
+            sizes: entries of the array range check, and tags, that it has. limits: those that it
+                may use; None: all.
+        """
+        names = (("arc", "taken", True), ("load_store", "free", False))
+        for (part, name, value), size, limit in zip(names, sizes, limits or sizes, strict=True):
+            beyond = (1 << size) - (1 << limit)
+            for suffix, pattern in (("Val", beyond if value else 0), ("En", beyond)):
+                held = self._host.array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
+                held[0] = pattern
+
+    @property
+    def scratchpad(self) -> bytes:
+        """The scratchpad; byte ``i`` lies in bank ``i % 8``."""
+        if not self._banks:
+            return b""
+        content = bytearray(_BANKS * len(self._banks[0]))
+        for number, bank in enumerate(self._banks):
+            content[number::_BANKS] = bytes(bank)
+        return bytes(content)
+
+    @scratchpad.setter
+    def scratchpad(self, content: bytes) -> None:
+        for number, bank in enumerate(self._banks):
+            bank[:] = list(content[number::_BANKS])

@@ -1,0 +1,196 @@
+"""A simulator process that runs one job after the other."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from json import loads
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from isa.support.errors import VipError
+from isa.support.files import copy_atomically
+from isa.support.scratch import scratch_folder
+from sim_tb.harness.engine_serve import ADDRESS_VARIABLE
+from sim_tb.harness.models import HostJob, HostResult
+
+from .jobs import failure_reason
+from .process import Runner
+
+__all__ = ["Session", "SessionError"]
+
+#: Jobs handed over ahead of the one that runs, so that neither side waits for the other.
+_AHEAD = 2
+
+
+class SessionError(VipError):
+    """The simulator could not be started or ended by itself; the message says why."""
+
+
+def _listener(path: Path) -> Listener:
+    try:
+        return Listener(str(path))
+    except OSError as error:
+        raise SessionError(f"no socket {path}: {error}; TMPDIR can name a shorter folder") from None
+
+
+class Session:
+    """A running simulator, to be used in a ``with`` statement.
+
+    Leaving the statement by an exception, or before all results were taken, kills the simulator;
+    its files are temporary.
+
+    Parameters:
+        folder: of the simulator, from :func:`sim_tb.runner.build.build`.
+        top: its top module.
+        trace: file to write the waveforms of all jobs to (the simulator was built for its format);
+            it appears when the session ends and was not killed.
+        bench: module of the cocotb test that serves the session within the simulator.
+
+    Attributes:
+        process: id of the simulator's process.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        top: str,
+        *,
+        trace: Path | None = None,
+        bench: str = "sim_tb.harness.engine_serve",
+    ) -> None:
+        self.folder = folder
+        self.top = top
+        self.trace = trace
+        self.bench = bench
+        self.process = 0
+        self._failure = ""
+        #: Jobs handed over whose results have not been received.
+        self._waiting = 0
+
+    def __enter__(self) -> "Session":
+        self._runner = Runner()
+        with ExitStack() as stack:
+            # A socket's path has room for a hundred characters.
+            self._work = stack.enter_context(scratch_folder("s"))
+            self._listener = stack.enter_context(_listener(self._work / "s"))
+            self._thread = threading.Thread(target=self._simulate, daemon=True)
+            self._thread.start()
+            stack.callback(self._thread.join)
+            # Leaving early ends the simulator before the thread is waited for.
+            ending = stack.enter_context(ExitStack())
+            ending.callback(self._runner.end)
+            self._connection: Connection = stack.enter_context(self._listener.accept())
+            try:
+                self.process = int(loads(self._connection.recv_bytes())["process"])
+            except (EOFError, KeyError):
+                self._thread.join()
+                raise SessionError(f"simulator did not start: {self._failure}") from None
+            ending.pop_all()
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        unfinished = kind is not None or self._waiting
+        with self._resources:
+            if unfinished:
+                self._runner.end()
+            self._connection.close()
+            self._thread.join()
+            if not unfinished:
+                self._keep_trace()
+        if not unfinished and self._failure:
+            raise SessionError(f"simulator failed: {self._failure}")
+
+    def run_many(
+        self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None
+    ) -> Iterator[HostResult]:
+        """Run ``jobs`` of one engine in order and yield their results as they come.
+
+        A few jobs are taken from ``jobs`` ahead of the results.
+
+        Parameters:
+            progress: called now and then with the cycles of the job that runs.
+
+        Raises:
+            SessionError: the simulator ended by itself.
+        """
+        return map(HostResult.from_mapping, self.serve((job.to_json() for job in jobs), progress))
+
+    def serve(
+        self, jobs: Iterable[bytes], progress: Callable[[int], None] | None = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """As :meth:`run_many`, with jobs and results as the bench reads and writes them."""
+        while self._waiting:
+            # Of an earlier call whose results nobody wanted any more.
+            self._receive(None)
+        source = iter(jobs)
+        while True:
+            while self._waiting <= _AHEAD and (job := next(source, None)) is not None:
+                with self._connected():
+                    self._connection.send_bytes(job)
+                self._waiting += 1
+            if not self._waiting:
+                return
+            yield self._receive(progress)
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Say why, when the simulator is gone."""
+        try:
+            yield
+        except (EOFError, OSError):
+            self._thread.join()
+            raise SessionError(f"simulator failed: {self._failure}") from None
+
+    def _receive(self, progress: Callable[[int], None] | None) -> Mapping[str, Any]:
+        while True:
+            with self._connected():
+                message = loads(self._connection.recv_bytes())
+            if "result" in message:
+                self._waiting -= 1
+                result: Mapping[str, Any] = message["result"]
+                return result
+            if progress is not None:
+                progress(message["cycles"])
+
+    def _simulate(self) -> None:
+        log = self._work / "log"
+        wave = self._wave
+        arguments = ["--trace", "--trace-file", str(wave)] if wave else []
+        try:
+            self._runner.test(
+                test_module=self.bench,
+                hdl_toplevel=self.top,
+                hdl_toplevel_lang="verilog",
+                build_dir=self.folder,
+                test_dir=self._work,
+                test_args=arguments,
+                results_xml=str(self._work / "results.xml"),
+                extra_env={ADDRESS_VARIABLE: str(self._listener.address)},
+                log_file=log,
+            )
+        except OSError as error:
+            self._failure = str(error)
+        except (SystemExit, RuntimeError) as error:
+            self._failure = failure_reason(log) or str(error)
+        finally:
+            # The session may still wait for the simulator to call.
+            if not self.process:
+                with suppress(OSError):
+                    Client(str(self._listener.address)).close()
+
+    @property
+    def _wave(self) -> Path | None:
+        return self._work / f"wave{self.trace.suffix}" if self.trace else None
+
+    def _keep_trace(self) -> None:
+        wave = self._wave
+        if wave and self.trace and wave.is_file():
+            copy_atomically(wave, self.trace)

@@ -1,0 +1,1 @@
+"""The chip: tiles in a torus, and the control bus."""

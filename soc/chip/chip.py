@@ -1,0 +1,96 @@
+"""The chip: tiles in a torus, and the host port."""
+
+from itertools import pairwise
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import Axi4, Axi4Lite
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import WORD_BITS
+from noc.topology import join_nodes
+from soc.host.config import HOST_ADDRESS_BITS
+from soc.host.control import HostControl
+from soc.host.data import HostData
+from soc.host.register_map import MAP_ADDRESS_BITS
+from soc.tile.vault_memory import memory_member
+
+from .config import ChipConfig
+from .tile import ChipTile
+
+__all__ = ["Chip"]
+
+
+class Chip(Component):
+    """Vaults with processing engines (PEs) in a torus, driven by a host over AXI (thesis 5.1).
+
+    Vault ``v`` stands in column ``v % columns`` and row ``v // columns`` and serves the addresses
+    with ``v`` above the address within a vault. PE ``p`` is in vault ``p // pes``. The ring of
+    control messages passes the vaults in that order; the host's accesses to DRAM enter at vault 0.
+
+    Parameters:
+        config: what to build.
+
+    Members:
+        control: :class:`hdl.axi.Axi4Lite`, in; the registers of :mod:`soc.host.register_map`.
+        data: :class:`hdl.axi.Axi4`, in; all of the chip's DRAM, from address 0 on.
+        host_interrupt: out; level, see :class:`soc.host.control.HostControl`.
+        dram or axi: array of what :func:`soc.tile.vault_memory.memory_member` says, by vault, out.
+
+    Raises:
+        noc.deadlock.DeadlockError: while it is elaborated; see :class:`noc.node.node.Node`.
+    """
+
+    def __init__(self, config: ChipConfig) -> None:
+        self.config = config
+        memory = memory_member(config.tile.vault)
+        super().__init__(
+            {
+                "control": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS)),
+                "data": In(
+                    Axi4(
+                        address_bits=HOST_ADDRESS_BITS,
+                        data_bits=WORD_BITS,
+                        id_bits=config.axi_id_bits,
+                    )
+                ),
+                "host_interrupt": Out(1),
+                **{name: member.array(config.vaults) for name, member in memory.items()},
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        (name,) = memory_member(config.tile.vault)
+        tiles = []
+        for vault in range(config.vaults):
+            tile = ChipTile(config)
+            m.submodules[f"tile_{vault}"] = once(tile, platform)
+            connect(m, flipped(getattr(self, name)[vault]), getattr(tile, name))
+            m.d.comb += [
+                tile.vault.eq(vault),
+                tile.first_pe.eq(vault * config.tile.pes),
+                tile.pe_count.eq(config.pes),
+            ]
+            tiles.append(tile)
+        if config.remote:
+            join_nodes(m, config.network, tiles)
+        else:
+            for tile, following in pairwise(tiles):
+                connect(m, tile.host_next, following.host)
+
+        control = HostControl(config.host)
+        data = HostData(config.host)
+        m.submodules.host_control = once(control, platform)
+        m.submodules.host_data = once(data, platform)
+        connect(m, flipped(self.control), control.axi)
+        connect(m, flipped(self.data), data.axi)
+        connect(m, data.port, tiles[0].host)
+        m.d.comb += self.host_interrupt.eq(control.host_interrupt)
+        ring = [control.first, *(tile.control_output for tile in tiles)]
+        ends = [*(tile.control_input for tile in tiles), control.last]
+        for start, end in zip(ring, ends, strict=True):
+            connect(m, start, end)
+        return m

@@ -1,0 +1,114 @@
+"""Configuration of a chip: its vaults, the network between them, and the host port."""
+
+from dataclasses import dataclass, field, replace
+
+from hdl.config import ConfigurationError, PeConfig
+from isa.support.checks import Checks
+from noc.config import NetworkConfig
+from noc.node.counters import NetworkCounter
+from soc.host.config import HostConfig
+from soc.tile.config import VaultTileConfig
+
+__all__ = ["CHIP_PORTS", "ChipConfig"]
+
+#: Ports of a vault's memory beside those of the engines: of the host, and of the other vaults. A
+#: chip without ``remote`` has the first alone.
+CHIP_PORTS = 2
+
+_CHECK = Checks(ConfigurationError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipConfig:
+    """A torus of vaults with processing engines (PEs), and a host port. The defaults are the
+    thesis's chip (5.1, 5.2): 8 x 4 vaults of 4 PEs, 8 GiB.
+
+    Attributes:
+        tile: every vault, as it would stand alone: ``tile.pe.address_bits`` are those of the
+            vault, and :attr:`pe` has those of the chip.
+        network: of the torus, whose ``columns`` and ``rows`` say how many vaults there are.
+        remote: whether engines reach other vaults. If not, their addresses are those within their
+            own vault, any other faults, and there is no torus: the host's accesses to DRAM pass
+            from vault to vault (:class:`soc.host.chain.HostChain`), and of ``network`` the numbers
+            of vaults and the widths of addresses and tags alone matter.
+        axi_id_bits: width of the identifiers on the host's AXI4 port; 1..16.
+
+    Raises:
+        ConfigurationError: a value outside its range, or parts that don't fit each other.
+    """
+
+    tile: VaultTileConfig = field(default_factory=VaultTileConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    remote: bool = True
+    axi_id_bits: int = 4
+
+    def __post_init__(self) -> None:
+        _CHECK.kind("tile", self.tile, VaultTileConfig)
+        _CHECK.kind("network", self.network, NetworkConfig)
+        _CHECK.flag("remote", self.remote)
+        ports = CHIP_PORTS if self.remote else CHIP_PORTS - 1
+        if self.tile.extra_ports != ports:
+            users = "the host and the network" if self.remote else "the host"
+            raise ConfigurationError(
+                f"tile.extra_ports must be {ports}, for {users}, not {self.tile.extra_ports}"
+            )
+        if self.remote and self.tile.windows:
+            raise ConfigurationError(
+                f"tile.pe.address_bits must be {self.tile.vault.request_address_bits}, as "
+                f"tile.vault has, not {self.tile.pe.address_bits}: engines with windows reach no "
+                "other vault (remote)"
+            )
+        vault = self.tile.vault
+        if vault.request_address_bits != vault.address_bits:
+            raise ConfigurationError(
+                f"tile.vault.port_address_bits must be 0 or {vault.address_bits}, for the network "
+                f"tells the vaults apart, not {vault.request_address_bits}"
+            )
+        for name, value, needed, source in (
+            ("address_bits", self.network.address_bits, vault.address_bits, "tile.vault has"),
+            ("tag_bits", self.network.tag_bits, self.tile.port_tag_bits, "tile.vault leaves"),
+        ):
+            if value != needed:
+                raise ConfigurationError(
+                    f"network.{name} must be {needed}, as {source}, not {value}"
+                )
+        _CHECK.within("axi_id_bits", self.axi_id_bits, 1, 16)
+        # Refuses what the register map has no room for.
+        _ = self.host
+
+    @property
+    def pe(self) -> PeConfig:
+        """Every PE, with the addresses that it reaches."""
+        if not self.remote:
+            return self.tile.pe
+        return replace(self.tile.pe, address_bits=self.network.chip_address_bits)
+
+    @property
+    def host(self) -> HostConfig:
+        """What the host port has to know."""
+        return HostConfig(
+            pe=self.pe,
+            columns=self.network.columns,
+            rows=self.network.rows,
+            pes=self.tile.pes,
+            vault_address_bits=self.network.address_bits,
+            tag_bits=self.network.tag_bits,
+            id_bits=self.axi_id_bits,
+            vault_counters=self.tile.vault.counters,
+            network_counters=len(NetworkCounter) if self.network.counters and self.remote else 0,
+        )
+
+    @property
+    def vaults(self) -> int:
+        """Vaults of the chip."""
+        return self.network.vaults
+
+    @property
+    def pes(self) -> int:
+        """PEs of the chip."""
+        return self.vaults * self.tile.pes
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the chip's DRAM, from address 0 on."""
+        return self.vaults << self.network.address_bits

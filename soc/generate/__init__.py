@@ -1,0 +1,1 @@
+"""Verilog of presets and configuration files."""

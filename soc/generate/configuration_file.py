@@ -1,0 +1,121 @@
+"""Configurations as JSON files, to be written by one tool and taken by another."""
+
+import json
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from hdl.config import ConfigurationError, PeConfig
+from isa.support.errors import VipError
+from isa.support.files import read_bytes, write_atomically
+from soc.chip.config import ChipConfig
+from soc.tile.config import VaultTileConfig
+
+from .designs import Configuration
+from .generate import configuration_json
+
+__all__ = [
+    "configuration_of",
+    "configuration_text",
+    "read_configuration",
+    "write_configuration",
+]
+
+#: Bytes that a configuration file may have.
+CONFIGURATION_BYTES = 1 << 20
+
+_KINDS = (ChipConfig, VaultTileConfig, PeConfig)
+
+
+def configuration_text(config: Configuration) -> str:
+    """The JSON text that :func:`read_configuration` finds in a file."""
+    return json.dumps(configuration_json(config), indent=2, sort_keys=True) + "\n"
+
+
+def write_configuration(config: Configuration, path: Path) -> None:
+    """Write ``config`` to ``path`` as :func:`read_configuration` reads it.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    write_atomically(path, configuration_text(config).encode())
+
+
+def read_configuration(path: Path) -> Configuration:
+    """The configuration in a JSON file: what :func:`soc.generate.generate.configuration_json` makes
+    of one, or the manifest of a generated directory, which holds one.
+
+    Raises:
+        ConfigurationError: the file holds no JSON, or see :func:`configuration_of`; the message
+            begins with ``path``.
+        OSError: it can't be read.
+    """
+    try:
+        raw = json.loads(read_bytes(path, CONFIGURATION_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: not a JSON file: {error}") from None
+    if isinstance(raw, dict) and raw.get("generator") == "vip":
+        raw = raw.get("configuration")
+    try:
+        return configuration_of(raw)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: nested too deeply") from None
+
+
+def configuration_of(raw: object) -> Configuration:
+    """The configuration that plain JSON data describe.
+
+    It is a chip (:class:`soc.chip.config.ChipConfig`), a vault with engines, or an engine: what has
+    most of the fields, the first of these if several have. Fields left out have their default.
+
+    Raises:
+        ConfigurationError: a field that the kind does not have, or a value that it refuses. The
+            message says where.
+    """
+    return _built(_KINDS, raw, "")
+
+
+def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:
+    """The object of one of ``kinds``, dataclasses, that ``raw`` describes."""
+    if not isinstance(raw, dict):
+        raise ConfigurationError(f"{where or 'a configuration'} must be an object, not {raw!r:.60}")
+    names = {kind: {field.name for field in fields(kind)} for kind in kinds}
+    # Of kinds that share as many fields, the first.
+    kind = max(kinds, key=lambda kind: len(names[kind] & raw.keys()))
+    unknown = sorted(raw.keys() - names[kind])
+    if unknown:
+        raise ConfigurationError(
+            f"{where or 'a configuration'} has no field {unknown[0]!r}; "
+            f"there are: {', '.join(sorted(names[kind]))}"
+        )
+    hints = get_type_hints(kind)
+    values = {
+        name: _value(hints[name], value, f"{where}.{name}" if where else name)
+        for name, value in raw.items()
+    }
+    try:
+        return kind(**values)
+    except VipError as error:
+        raise ConfigurationError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _value(hint: Any, raw: object, where: str) -> object:
+    """``raw`` as a field annotated ``hint`` takes it; whether it may is the field's business."""
+    union = get_origin(hint) in (Union, UnionType)
+    choices = get_args(hint) if union else (hint,)
+    parts: tuple[type, ...] = tuple(filter(is_dataclass, choices))
+    if parts:
+        return _built(parts, raw, where)
+    if isinstance(raw, bool) and bool not in choices:
+        raise ConfigurationError(f"{where} can't be {str(raw).lower()}")
+    origins: list[Any] = [get_origin(choice) for choice in choices]
+    for collection in (frozenset, tuple):
+        if collection in origins and isinstance(raw, list):
+            try:
+                return collection(raw)
+            except TypeError:
+                raise ConfigurationError(f"{where} must be a list of plain values") from None
+    return raw

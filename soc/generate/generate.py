@@ -1,0 +1,232 @@
+"""Generation of a directory of Verilog from a configuration."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+from hdl.emission import Emission, emit
+from hdl.sram_macro import SramGeometry, macro_model, macro_stub
+from isa.support.errors import VipError
+from isa.support.files import read_bytes
+from isa.support.scratch import owned_folder
+from soc.chip.config import ChipConfig
+
+from .c_header import HEADER_NAME, c_header
+from .designs import Configuration, component, description, module_name
+from .lint import waiver_file
+from .port_table import port_table
+
+__all__ = [
+    "MANIFEST",
+    "GenerateError",
+    "GenerateReport",
+    "check_directory",
+    "configuration_json",
+    "generate",
+    "verilog",
+]
+
+#: File by which a directory is known as generated; it holds configuration and list of files.
+MANIFEST = "vip.json"
+#: That it may have: a hundred times the largest one's.
+_MANIFEST_BYTES = 1 << 20
+
+
+class GenerateError(VipError):
+    """A directory that can't be written; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateReport:
+    """What was generated.
+
+    Attributes:
+        directory: where. top: name of the top module.
+        modules: names of the modules, each after those that it instantiates.
+        macros: names of the memory macros that the design instantiates.
+        files: all files written, relative to ``directory``, sorted.
+        lines, bytes: of the Verilog of the modules.
+    """
+
+    directory: Path
+    top: str
+    modules: tuple[str, ...]
+    macros: tuple[str, ...]
+    files: tuple[str, ...]
+    lines: int
+    bytes: int
+
+
+@lru_cache(maxsize=16)
+def verilog(config: Configuration, *, top: str | None = None) -> Emission:
+    """Verilog of what ``config`` describes.
+
+    Parameters:
+        config: what to build.
+        top: name of the top module; by default :func:`soc.generate.designs.module_name`.
+
+    Raises:
+        hdl.emission.EmissionError: ``top`` is not an identifier.
+    """
+    return emit(component(config), module_name(config) if top is None else top)
+
+
+def configuration_json(config: Configuration) -> dict[str, object]:
+    """``config`` as plain JSON data: parts within each other, instructions sorted."""
+    return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return sorted(value) if isinstance(value, frozenset) else value
+
+
+def generate(
+    config: Configuration,
+    directory: Path | str,
+    *,
+    top: str | None = None,
+    beside: Mapping[str, str] | None = None,
+) -> GenerateReport:
+    """Write what ``config`` describes as a directory of Verilog.
+
+    ``rtl/`` holds one file a module, ``filelist.f`` their order (for ``verilator -F``,
+    ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration, and
+    ``README.md`` says so and lists the ports. A chip also has the C header of its registers,
+    :data:`soc.generate.c_header.HEADER_NAME`. With ``sram="macro"`` there are also ``models/`` (for
+    simulation, in ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents
+    depend on the configuration and the versions of the tools alone. The directory appears whole or
+    not at all; an earlier generated one is replaced.
+
+    Parameters:
+        config: what to build. directory: where.
+        top: name of the top module; by default :func:`soc.generate.designs.module_name`.
+        beside: further files of the directory: name -> text.
+
+    Raises:
+        GenerateError: ``directory`` can't be written, or holds something else.
+        hdl.emission.EmissionError: ``top`` is not an identifier.
+    """
+    target = Path(directory)
+    check_directory(target)
+    emission = verilog(config, top=top)
+    files = _contents(config, emission, beside or {})
+    try:
+        _write(target, files)
+    except OSError as error:
+        raise GenerateError(f"can't write {target}: {error.strerror or error}") from error
+    text = list(emission.modules.values())
+    return GenerateReport(
+        directory=target,
+        top=emission.top,
+        modules=tuple(emission.modules),
+        macros=emission.black_boxes,
+        files=tuple(sorted(files)),
+        lines=sum(module.count("\n") for module in text),
+        bytes=sum(len(module.encode()) for module in text),
+    )
+
+
+def _contents(
+    config: Configuration, emission: Emission, beside: Mapping[str, str]
+) -> dict[str, str]:
+    files = {f"rtl/{name}.v": text for name, text in emission.modules.items()}
+    sources = list(files)
+    files |= beside
+    for name in emission.black_boxes:
+        geometry = SramGeometry.parse(name)
+        files[f"models/{name}.v"] = macro_model(geometry)
+        files[f"stubs/{name}.v"] = macro_stub(geometry)
+        sources.insert(0, f"models/{name}.v")
+    files["filelist.f"] = "".join(f"{name}\n" for name in sources)
+    files["waivers.vlt"] = waiver_file()
+    if isinstance(config, ChipConfig):
+        files[HEADER_NAME] = c_header()
+    files["README.md"] = _readme(config, emission)
+    names = sorted([*files, MANIFEST])
+    manifest = {
+        "generator": "vip",
+        "version": version("vip-inference"),
+        "top": emission.top,
+        "configuration": configuration_json(config),
+        "files": names,
+    }
+    files[MANIFEST] = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+    return files
+
+
+def _readme(config: Configuration, emission: Emission) -> str:
+    rows = [
+        f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
+        for name, text in reversed(list(emission.modules.items()))
+    ]
+    macros = stubs = ""
+    if emission.black_boxes:
+        stubs = "stubs/*.v "
+        macros = (
+            "\nMemories are macros: `models/` holds what they do, for simulation, `stubs/` the"
+            " black boxes, for synthesis.\n"
+        )
+    return (
+        f"# {emission.top}: a VIP {description(config)}\n\n"
+        f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
+        f" `rst` (synchronous, active high). The configuration is in `{MANIFEST}`.\n\n"
+        f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"
+        f"    iverilog -c filelist.f -s {emission.top} -o {emission.top}.vvp\n"
+        f'    yosys -p "read_verilog {stubs}rtl/*.v; hierarchy -check -top {emission.top}"\n'
+        f"{macros}\n"
+        "Streams (`payload`, `valid`, `ready`) move a payload in each cycle in which `valid` and"
+        " `ready` are 1; directions are the module's. Names of fields stand below their port.\n\n"
+        f"{port_table(component(config))}\n"
+        f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
+    )
+
+
+def check_directory(target: Path) -> None:
+    """Refuse a directory to write that is not free, empty or generated before.
+
+    Raises:
+        GenerateError: as said.
+    """
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise GenerateError(f"{target} exists and is no directory")
+    found = {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()}
+    if not found:
+        return
+    try:
+        manifest = json.loads(read_bytes(target / MANIFEST, _MANIFEST_BYTES))
+        written = set(manifest["files"]) if manifest["generator"] == "vip" else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        written = None
+    if written is None:
+        raise GenerateError(f"{target} is not empty and was not generated by VIP")
+    foreign = sorted(found - written)
+    if foreign:
+        raise GenerateError(f"{target} holds {foreign[0]}, which VIP did not generate")
+
+
+def _write(target: Path, files: dict[str, str]) -> None:
+    # Of a link, the folder that it names is replaced.
+    target = Path(os.path.realpath(target))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with owned_folder(target.parent, f".{target.name}-") as folder:
+        new = folder / "new"
+        for name, text in files.items():
+            path = new / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        if target.exists():
+            target.rename(folder / "old")
+        try:
+            new.rename(target)
+        except OSError:
+            if (folder / "old").exists():
+                (folder / "old").rename(target)
+            raise

@@ -1,0 +1,144 @@
+"""Named configurations."""
+
+from dataclasses import replace
+
+from hdl.config import ALL_INSTRUCTIONS, ConfigurationError, PeConfig
+from memory.axi.layout import AxiConfig
+from memory.config import VaultConfig
+from noc.config import NetworkConfig
+from soc.chip.config import CHIP_PORTS, ChipConfig
+from soc.tile.config import VaultTileConfig
+
+from .designs import Configuration
+
+__all__ = ["PRESETS", "any_preset", "chip_preset", "preset", "tile_preset"]
+
+_KINDS = {PeConfig: "one engine", VaultTileConfig: "a vault", ChipConfig: "a chip"}
+
+#: Of the chip for tests: every standard instruction, but small memories and queues.
+_TINY_TILE = VaultTileConfig(
+    pe=PeConfig(
+        instruction_words=512,
+        scratchpad_bytes=2048,
+        arc_entries=8,
+        load_store_queue=16,
+        address_bits=20,
+    ),
+    vault=VaultConfig(banks=4, rows=1024, transaction_queue=8, command_queue=4, tag_bits=6),
+    pes=1,
+    extra_ports=CHIP_PORTS,
+)
+_SMALL_TILE = replace(_TINY_TILE, pes=2)
+#: Of the chip for an FPGA. A vault's port moves 8 bytes a cycle; a wider bus would bring nothing.
+_FPGA_TILE = VaultTileConfig(
+    pe=PeConfig(address_bits=28, sram="fpga"),
+    vault=AxiConfig(address_bits=28, tag_bits=8, data_bits=64, sram="fpga"),
+    pes=2,
+    extra_ports=CHIP_PORTS,
+)
+
+
+def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig:
+    """The network that joins ``columns`` x ``rows`` tiles."""
+    return NetworkConfig(
+        columns=columns,
+        rows=rows,
+        address_bits=tile.vault.address_bits,
+        tag_bits=tile.pe.tag_bits,
+        sram=tile.vault.sram,
+    )
+
+
+#: Name -> configuration. ``pe`` is the thesis's processing engine (chapter 5, section 7.1.3);
+#: ``pe-small`` has every standard instruction but small memories and queues, for quick looks;
+#: ``pe-logistic`` has the optional instructions too, for recurrent networks. ``vault`` is the
+#: thesis's vault, four engines and 256 MiB; ``vault-logistic`` has engines with the optional
+#: instructions; ``vault-axi`` has an AXI bus of 256 bits in place of its DRAM controller, for a
+#: board's memory; ``vault-small`` has two small engines and 1 MiB.
+#: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``small`` is
+#: one of 4 x 2 vaults with two; ``fpga`` fills two thirds of a Kintex-7 325T; ``thesis`` is the
+#: thesis's chip.
+PRESETS: dict[str, Configuration] = {
+    "pe": PeConfig(),
+    "pe-small": PeConfig(
+        instruction_words=256,
+        registers=32,
+        scratchpad_bytes=1024,
+        arc_entries=4,
+        load_store_queue=8,
+        address_bits=24,
+    ),
+    "pe-logistic": PeConfig(instructions=ALL_INSTRUCTIONS),
+    "vault": VaultTileConfig(),
+    "vault-logistic": VaultTileConfig(
+        pe=replace(VaultTileConfig().pe, instructions=ALL_INSTRUCTIONS)
+    ),
+    "vault-axi": VaultTileConfig(vault=AxiConfig()),
+    "vault-small": VaultTileConfig(
+        pe=PeConfig(
+            instruction_words=512,
+            scratchpad_bytes=2048,
+            arc_entries=8,
+            load_store_queue=16,
+            address_bits=20,
+        ),
+        vault=VaultConfig(banks=4, rows=1024, transaction_queue=8, command_queue=4, tag_bits=5),
+        pes=2,
+        extra_ports=0,
+    ),
+    "tiny": ChipConfig(tile=_TINY_TILE, network=_network(_TINY_TILE, columns=2, rows=2)),
+    "small": ChipConfig(tile=_SMALL_TILE, network=_network(_SMALL_TILE, columns=4, rows=2)),
+    "fpga": ChipConfig(tile=_FPGA_TILE, network=_network(_FPGA_TILE, columns=2, rows=2)),
+    "thesis": ChipConfig(),
+}
+
+
+def any_preset(name: str) -> Configuration:
+    """The configuration called ``name``.
+
+    Raises:
+        ConfigurationError: there is none; the message names those that there are.
+    """
+    try:
+        return PRESETS[name]
+    except KeyError:
+        known = ", ".join(PRESETS)
+        raise ConfigurationError(f"unknown preset {name!r}; there are: {known}") from None
+
+
+def preset(name: str) -> PeConfig:
+    """The configuration of one engine called ``name``.
+
+    Raises:
+        ConfigurationError: there is none, or it is of something else; the message names those that
+            there are.
+    """
+    config = any_preset(name)
+    if not isinstance(config, PeConfig):
+        raise _another(name, PeConfig)
+    return config
+
+
+def tile_preset(name: str) -> VaultTileConfig:
+    """The configuration of a vault with its engines called ``name``; raises as :func:`preset`."""
+    config = any_preset(name)
+    if not isinstance(config, VaultTileConfig):
+        raise _another(name, VaultTileConfig)
+    return config
+
+
+def chip_preset(name: str) -> ChipConfig:
+    """The configuration of a chip called ``name``; raises as :func:`preset`."""
+    config = any_preset(name)
+    if not isinstance(config, ChipConfig):
+        raise _another(name, ChipConfig)
+    return config
+
+
+def _another(name: str, wanted: type) -> ConfigurationError:
+    """What to say of a preset that is not of the kind ``wanted``."""
+    fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, wanted))
+    kind = _KINDS[type(PRESETS[name])]
+    return ConfigurationError(
+        f"preset {name!r} is {kind}; {_KINDS[wanted]} is needed here: {fitting}"
+    )

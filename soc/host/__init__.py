@@ -1,0 +1,1 @@
+"""The host's port of a chip: AXI ports, register map, driver."""

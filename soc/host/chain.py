@@ -1,0 +1,67 @@
+"""The way of the host's accesses to DRAM through a chip whose engines keep to their own vaults."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import MemoryPort, memory_request, memory_response
+from hdl.stream_buffer import StreamBuffer
+from noc.config import NetworkConfig
+from noc.node.demux import Fork
+
+__all__ = ["HostChain"]
+
+
+class HostChain(Component):
+    """A vault's place in a chain: takes accesses to its own vault out, and passes others on.
+
+    A beat takes one cycle a place, each way, and one passes in every cycle. Accesses to one vault
+    keep their order. The requester must take responses in finite time, whether or not its requests
+    are accepted.
+
+    Parameters:
+        config: of the vaults: their number, and the widths of addresses and tags.
+
+    Members:
+        vault: in; number of the own vault.
+        port: :class:`hdl.ports.MemoryPort`, in, with ``config.chip_address_bits``: of the host, or
+            of the place before.
+        near: the same, out, with ``config.address_bits``: to the own vault.
+        following: the same as ``port``, out: to the next place. The last one's is never used, as
+            each answers accesses to vaults that do not exist with ``error``.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self.config = config
+        chip = MemoryPort(address_bits=config.chip_address_bits, tag_bits=config.tag_bits)
+        near = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
+        super().__init__(
+            {
+                "vault": In(config.vault_bits),
+                "port": In(chip),
+                "near": Out(near),
+                "following": Out(chip),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        if config.vaults == 1:
+            connect(m, flipped(self.port), flipped(self.near))
+            return m
+        fork = Fork(config)
+        requests = StreamBuffer(shape=memory_request(config.chip_address_bits, config.tag_bits))
+        responses = StreamBuffer(shape=memory_response(config.tag_bits))
+        m.submodules.fork = once(fork, platform)
+        m.submodules.requests = once(requests, platform)
+        m.submodules.responses = once(responses, platform)
+        m.d.comb += fork.vault.eq(self.vault)
+        connect(m, flipped(self.port.request), requests.input)
+        connect(m, requests.output, fork.port.request)
+        connect(m, fork.port.response, responses.input)
+        connect(m, responses.output, flipped(self.port.response))
+        connect(m, fork.near, flipped(self.near))
+        connect(m, fork.far, flipped(self.following))
+        return m

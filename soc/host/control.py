@@ -1,0 +1,183 @@
+"""The host's control port: AXI4-Lite to the control bus."""
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import Axi4Lite, AxiResponse
+from hdl.component import Component
+from hdl.emission import once
+from hdl.round_robin import RoundRobin
+from hdl.stream_buffer import StreamBuffer
+from soc.chip.control_bus import ControlLink, control_message
+
+from .config import HostConfig
+from .decode import HostDecode
+from .register_map import CHIP, MAP_ADDRESS_BITS
+from .register_types import WORD_BYTES
+
+__all__ = ["READS", "WRITES", "HostControl"]
+
+#: Writes that may be on the way: as many as the cycles around a ring of 32 tiles, and some more.
+WRITES = 40
+#: Reads that may be on the way. Programs read one register after the other.
+READS = 4
+
+_DATA_BITS = WORD_BYTES * 8
+
+
+class HostControl(Component):
+    """Subordinate of an AXI4-Lite bus that gives access to the registers of
+    :mod:`soc.host.register_map`.
+
+    Reads and writes are served in turn and go round the control bus one behind the other, so each
+    kind keeps its order; what the map does not have is answered with DECERR, what is not allowed
+    with SLVERR, and nothing is done then. The answers of both kinds have their own buffers, in
+    which a place is kept for each access on its way, so that a host that does not take its answers
+    holds up nothing but accesses of the same kind. From address to answer, both counted, an access
+    takes 5 cycles and one for each tile, and a read 4 more in each tile that it concerns.
+
+    Parameters:
+        config: what to know of the chip.
+
+    Members:
+        axi: :class:`hdl.axi.Axi4Lite`, in.
+        first: :class:`soc.chip.control_bus.ControlLink`, out, to the first tile. Its summary is 0.
+        last: :class:`soc.chip.control_bus.ControlLink`, in, from the last tile; messages are always
+            taken.
+        host_interrupt: out; level, 1 while an enabled interrupt is pending.
+    """
+
+    def __init__(self, config: HostConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "axi": In(Axi4Lite(address_bits=MAP_ADDRESS_BITS)),
+                "first": Out(ControlLink()),
+                "last": In(ControlLink()),
+                "host_interrupt": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        axi = self.axi
+        decode = HostDecode(self.config)
+        m.submodules.decode = once(decode, platform)
+        outgoing = StreamBuffer(shape=control_message())
+        m.submodules.outgoing = once(outgoing, platform)
+        connect(m, outgoing.output, flipped(self.first.message))
+
+        write_beat = data.StructLayout({"data": _DATA_BITS, "strobe": WORD_BYTES})
+        aw, w, ar = (
+            StreamBuffer(shape=shape) for shape in (MAP_ADDRESS_BITS, write_beat, MAP_ADDRESS_BITS)
+        )
+        for name, buffer in (("aw", aw), ("w", w), ("ar", ar)):
+            m.submodules[name] = once(buffer, platform)
+            m.d.comb += [
+                buffer.input.valid.eq(getattr(axi, f"{name}valid")),
+                getattr(axi, f"{name}ready").eq(buffer.input.ready),
+            ]
+        m.d.comb += [
+            aw.input.payload.eq(axi.awaddr),
+            w.input.payload.data.eq(axi.wdata),
+            w.input.payload.strobe.eq(axi.wstrb),
+            ar.input.payload.eq(axi.araddr),
+        ]
+
+        # One access at a time enters, when there is a place for its answer.
+        chooser = RoundRobin(count=2)
+        m.submodules.chooser = once(chooser, platform)
+        reads, writes = Signal(range(READS + 1)), Signal(range(WRITES + 1))
+        held = Signal()
+        enter, leave = Signal(), Signal()
+        take_write, take_read = Signal(), Signal()
+        m.d.comb += [
+            chooser.requests[0].eq(aw.output.valid & w.output.valid & (writes != WRITES)),
+            chooser.requests[1].eq(ar.output.valid & (reads != READS)),
+            leave.eq(held & outgoing.input.ready),
+            enter.eq(chooser.requests.any() & (~held | leave)),
+            chooser.advance.eq(enter),
+            take_write.eq(enter & chooser.grant[0]),
+            take_read.eq(enter & chooser.grant[1]),
+            aw.output.ready.eq(take_write),
+            w.output.ready.eq(take_write),
+            ar.output.ready.eq(take_read),
+        ]
+        with m.If(enter):
+            m.d.sync += [
+                held.eq(1),
+                decode.write.eq(take_write),
+                decode.address.eq(Mux(take_write, aw.output.payload, ar.output.payload)),
+                decode.data.eq(w.output.payload.data),
+                decode.whole.eq(w.output.payload.strobe.all()),
+            ]
+        with m.Elif(leave):
+            m.d.sync += held.eq(0)
+        m.d.comb += [
+            decode.act.eq(leave),
+            outgoing.input.valid.eq(held),
+            outgoing.input.payload.eq(decode.message),
+        ]
+
+        # Answers.
+        message: Any = self.last.message.payload
+        arrived = self.last.message.valid
+        response = Signal(AxiResponse)
+        nobody = ~message.taken & (message.response == AxiResponse.OKAY)
+        b = StreamBuffer(shape=AxiResponse, depth=WRITES)
+        r = StreamBuffer(
+            shape=data.StructLayout({"data": _DATA_BITS, "response": AxiResponse}), depth=READS
+        )
+        m.submodules.b = once(b, platform)
+        m.submodules.r = once(r, platform)
+        m.d.comb += [
+            self.last.message.ready.eq(1),
+            response.eq(Mux(nobody, AxiResponse.SLVERR.value, message.response)),
+            b.input.valid.eq(arrived & message.write),
+            b.input.payload.eq(response),
+            r.input.valid.eq(arrived & ~message.write),
+            r.input.payload.data.eq(message.data),
+            r.input.payload.response.eq(response),
+            axi.bvalid.eq(b.output.valid),
+            axi.bresp.eq(b.output.payload),
+            b.output.ready.eq(axi.bready),
+            axi.rvalid.eq(r.output.valid),
+            axi.rdata.eq(r.output.payload.data),
+            axi.rresp.eq(r.output.payload.response),
+            r.output.ready.eq(axi.rready),
+        ]
+        m.d.sync += [
+            writes.eq(writes + take_write - (b.output.valid & axi.bready)),
+            reads.eq(reads + take_read - (r.output.valid & axi.rready)),
+        ]
+        self._interrupts(m, decode)
+        return m
+
+    def _interrupts(self, m: Module, decode: HostDecode) -> None:
+        """Keep what has happened until the host clears it."""
+        ran = Signal()
+        pending = Signal.like(decode.interrupt_status)
+        enabled = Signal.like(decode.interrupt_status)
+        happened = Signal.like(decode.interrupt_status)
+        fields = CHIP.register("INTERRUPT_STATUS").fields
+        causes = {
+            "done": ran & ~self.last.summary.running,
+            "fault": self.last.summary.fault,
+        }
+        m.d.sync += [
+            ran.eq(self.last.summary.running),
+            pending.eq((pending & ~decode.interrupt_clear) | happened),
+        ]
+        with m.If(decode.interrupt_enable):
+            m.d.sync += enabled.eq(decode.data)
+        m.d.comb += [
+            *(happened[field.low].eq(causes[field.name]) for field in fields),
+            decode.interrupt_status.eq(pending),
+            decode.interrupt_enabled.eq(enabled),
+            decode.running.eq(self.last.summary.running),
+            decode.faulted.eq(self.last.summary.faulted),
+            self.host_interrupt.eq((pending & enabled).any()),
+        ]

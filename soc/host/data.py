@@ -1,0 +1,97 @@
+"""The host's data port: AXI4 to a memory port."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import Axi4
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import WORD_BITS, MemoryPort
+from hdl.stream_buffer import StreamBuffer
+from noc.crossbar import Star
+
+from .config import HOST_ADDRESS_BITS, HostConfig
+from .read import HostRead
+from .write import HostWrite, answer_layout
+
+__all__ = ["HostData"]
+
+
+class HostData(Component):
+    """Subordinate of an AXI4 bus that gives access to all of the chip's DRAM.
+
+    Every burst of AXI4 is served: any length, kind, size and alignment, and strobes. A burst
+    outside the DRAM is answered with DECERR; one that AXI does not have, and one of which the
+    memory failed to serve a part, with SLVERR (on a read, the beats of that part). Bursts of one
+    kind are answered in their order, whatever their identifiers, and performed so where they meet
+    in one column; between reads and writes that are on the way at the same time there is no order.
+    Each beat passes in one cycle, reads and writes at the same time if the memory can; half of the
+    tags, each a column, are for either.
+
+    Parameters:
+        config: what to know of the chip.
+
+    Members:
+        axi: :class:`hdl.axi.Axi4`, in; 64 data bits, as the memory port moves no more a cycle.
+        port: :class:`hdl.ports.MemoryPort`, out; ``config.address_bits`` and ``config.tag_bits``.
+            Responses are always taken.
+    """
+
+    def __init__(self, config: HostConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "axi": In(
+                    Axi4(
+                        address_bits=HOST_ADDRESS_BITS,
+                        data_bits=WORD_BITS,
+                        id_bits=config.id_bits,
+                    )
+                ),
+                "port": Out(MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        axi = self.axi
+        read, write = HostRead(config), HostWrite(config)
+        star = Star(requesters=2, address_bits=config.address_bits, tag_bits=config.tag_bits - 1)
+        answers = StreamBuffer(shape=answer_layout(config))
+        m.submodules.read = once(read, platform)
+        m.submodules.write = once(write, platform)
+        m.submodules.star = once(star, platform)
+        m.submodules.answers = once(answers, platform)
+        connect(m, read.port, star.ports[0])
+        connect(m, write.port, star.ports[1])
+        connect(m, star.memory, flipped(self.port))
+        connect(m, write.answers, answers.input)
+
+        for channel, bursts in (("aw", write.bursts), ("ar", read.bursts)):
+            m.d.comb += [
+                bursts.valid.eq(getattr(axi, f"{channel}valid")),
+                getattr(axi, f"{channel}ready").eq(bursts.ready),
+                bursts.payload.id.eq(getattr(axi, f"{channel}id")),
+                bursts.payload.address.eq(getattr(axi, f"{channel}addr")),
+                bursts.payload.length.eq(getattr(axi, f"{channel}len")),
+                bursts.payload.size.eq(getattr(axi, f"{channel}size")),
+                bursts.payload.burst.eq(getattr(axi, f"{channel}burst")),
+            ]
+        m.d.comb += [
+            write.beats.valid.eq(axi.wvalid),
+            axi.wready.eq(write.beats.ready),
+            write.beats.payload.data.eq(axi.wdata),
+            write.beats.payload.strobe.eq(axi.wstrb),
+            axi.bvalid.eq(answers.output.valid),
+            answers.output.ready.eq(axi.bready),
+            axi.bid.eq(answers.output.payload.id),
+            axi.bresp.eq(answers.output.payload.response),
+            axi.rvalid.eq(read.beats.valid),
+            read.beats.ready.eq(axi.rready),
+            axi.rid.eq(read.beats.payload.id),
+            axi.rdata.eq(read.beats.payload.data),
+            axi.rresp.eq(read.beats.payload.response),
+            axi.rlast.eq(read.beats.payload.last),
+        ]
+        return m

@@ -1,0 +1,211 @@
+"""Writes of the host's data port."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import AxiResponse
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort
+from hdl.stream_buffer import StreamBuffer
+from memory.fifo import Fifo
+
+from .burst import (
+    BYTE_ADDRESS_BITS,
+    COLUMN_ADDRESS_BITS,
+    WORD_ADDRESS_BITS,
+    BurstWalker,
+    burst_layout,
+    ends,
+)
+from .config import HostConfig
+from .order import HostOrder
+
+__all__ = ["BURSTS", "HostWrite", "answer_layout", "data_beat"]
+
+#: Bursts whose addresses wait for their data.
+BURSTS = 4
+
+_STROBE_BITS = WORD_BITS // 8
+
+
+def data_beat() -> data.StructLayout:
+    """A beat of write data: ``data`` and ``strobe``."""
+    return data.StructLayout({"data": WORD_BITS, "strobe": _STROBE_BITS})
+
+
+def answer_layout(config: HostConfig) -> data.StructLayout:
+    """The answer to a burst: its ``id`` and :class:`hdl.axi.AxiResponse` ``response``."""
+    return data.StructLayout({"id": config.id_bits, "response": AxiResponse})
+
+
+class HostWrite(Component):
+    """Turns bursts of writes into requests of up to one column, and answers each burst, in the
+    order of the bursts, when the last of its requests has been performed.
+
+    The beats of a piece (:func:`soc.host.burst.burst_beat`) gather until it is complete; meanwhile
+    the piece before it is sent. One beat a cycle is taken. Of a burst of which a part failed, the
+    rest is written.
+
+    Members:
+        bursts: stream of :func:`soc.host.burst.burst_layout`, in.
+        beats: stream of :func:`data_beat`, in.
+        answers: stream of :func:`answer_layout`, out.
+        port: :class:`hdl.ports.MemoryPort`, out, with ``config.tag_bits - 1``.
+    """
+
+    def __init__(self, config: HostConfig) -> None:
+        self.config = config
+        self._tag_bits = config.tag_bits - 1
+        super().__init__(
+            {
+                "bursts": In(stream.Signature(burst_layout(config))),
+                "beats": In(stream.Signature(data_beat())),
+                "answers": Out(stream.Signature(answer_layout(config))),
+                "port": Out(MemoryPort(address_bits=config.address_bits, tag_bits=self._tag_bits)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        walker = BurstWalker(self.config)
+        bursts = StreamBuffer(shape=burst_layout(self.config), depth=BURSTS)
+        beats = StreamBuffer(shape=data_beat())
+        order = HostOrder(tag_bits=self._tag_bits)
+        m.submodules.walker = once(walker, platform)
+        m.submodules.bursts = once(bursts, platform)
+        m.submodules.beats = once(beats, platform)
+        m.submodules.order = once(order, platform)
+        connect(m, flipped(self.bursts), bursts.input)
+        connect(m, flipped(self.beats), beats.input)
+        connect(m, bursts.output, walker.burst)
+
+        beat: Any = walker.beat.payload
+        take, room = Signal(), Signal()
+        m.d.comb += [
+            take.eq(walker.beat.valid & beats.output.valid & (~beat.closes | (room & order.room))),
+            walker.beat.ready.eq(take),
+            beats.output.ready.eq(take),
+            order.enter.eq(take & beat.closes),
+            order.refused.eq(beat.response != AxiResponse.OKAY),
+        ]
+        words, touched = self._gather(m, beat, beats.output.payload, take)
+        self._send(m, beat, order, words, touched, room)
+        self._answer(m, platform, beat, order)
+        return m
+
+    def _gather(self, m: Module, beat: Any, new: Any, take: Value) -> tuple[list[Any], Value]:
+        """The words of the piece, with those of this beat, and which of them have been there."""
+        touched, all_touched = Signal(COLUMN_WORDS), Signal(COLUMN_WORDS)
+        m.d.comb += all_touched.eq(touched | (1 << beat.word))
+        with m.If(take):
+            m.d.sync += touched.eq(Mux(beat.closes, 0, all_touched))
+        found = []
+        for number in range(COLUMN_WORDS):
+            old: Any = Signal(data_beat(), name=f"gathered_{number}")
+            word: Any = Signal(data_beat(), name=f"merged_{number}")
+            m.d.comb += word.eq(old)
+            for byte in range(_STROBE_BITS):
+                with m.If((beat.word == number) & new.strobe[byte]):
+                    m.d.comb += [
+                        word.data.word_select(byte, 8).eq(new.data.word_select(byte, 8)),
+                        word.strobe[byte].eq(1),
+                    ]
+            with m.If(take):
+                m.d.sync += old.eq(word)
+                with m.If(beat.closes):
+                    m.d.sync += old.strobe.eq(0)
+            found.append(word)
+        return found, all_touched
+
+    def _send(
+        self,
+        m: Module,
+        beat: Any,
+        order: HostOrder,
+        words: Sequence[Any],
+        touched: Value,
+        room: Signal,
+    ) -> None:
+        """Send the piece that enters, one word a cycle; ``room`` when none is being sent."""
+        request: Any = self.port.request.payload
+        sending = Signal()
+        column = Signal(self.config.address_bits - COLUMN_ADDRESS_BITS)
+        place, end = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
+        tag = Signal(self._tag_bits)
+        word: Any = Signal(data_beat())
+        held = [Signal(data_beat(), name=f"held_{number}") for number in range(COLUMN_WORDS)]
+        with m.Switch(place):
+            for number, value in enumerate(held):
+                with m.Case(number):
+                    m.d.comb += word.eq(value)
+        m.d.comb += [
+            room.eq(~sending | (self.port.request.ready & request.last)),
+            self.port.request.valid.eq(sending),
+            request.address.eq(Cat(Const(0, BYTE_ADDRESS_BITS), place, column)),
+            request.tag.eq(tag),
+            request.write.eq(1),
+            request.words.eq(end - place),
+            request.data.eq(word.data),
+            request.strobe.eq(word.strobe),
+            request.last.eq(place == end),
+        ]
+        with m.If(sending & self.port.request.ready):
+            m.d.sync += place.eq(place + 1)
+            with m.If(request.last):
+                m.d.sync += sending.eq(0)
+        low, high = ends(m, touched)
+        with m.If(order.enter):
+            m.d.sync += [
+                sending.eq(~order.refused),
+                column.eq(beat.column),
+                place.eq(low),
+                end.eq(high),
+                tag.eq(order.tag),
+                *(mine.eq(value) for mine, value in zip(held, words, strict=True)),
+            ]
+
+    def _answer(self, m: Module, platform: object, beat: Any, order: HostOrder) -> None:
+        """Answer the oldest burst once all its pieces are complete."""
+        layout = _piece(self.config)
+        pieces = Fifo(width=layout.size, depth=1 << self._tag_bits, sram=self.config.pe.sram)
+        m.submodules.pieces = once(pieces, platform)
+        entered: Any = Signal(layout)
+        piece: Any = Signal(layout)
+        response: Any = self.port.response.payload
+        worst, now = Signal(AxiResponse), Signal(AxiResponse)
+        complete = Signal()
+        m.d.comb += [
+            entered.id.eq(beat.id),
+            entered.last.eq(beat.last),
+            entered.response.eq(beat.response),
+            pieces.input.valid.eq(order.enter),
+            pieces.input.payload.eq(entered),
+            piece.eq(pieces.output.payload),
+            self.port.response.ready.eq(1),
+            order.answered.eq(self.port.response.valid),
+            order.answered_tag.eq(response.tag),
+            order.error.eq(response.error),
+            complete.eq(pieces.output.valid & order.complete),
+            order.leave.eq(complete & (self.answers.ready | ~piece.last)),
+            pieces.output.ready.eq(order.leave),
+            self.answers.valid.eq(complete & piece.last),
+            self.answers.payload.id.eq(piece.id),
+            self.answers.payload.response.eq(now),
+            now.eq(worst),
+        ]
+        with m.If(order.failed):
+            m.d.comb += now.eq(AxiResponse.SLVERR)
+        with m.If(piece.response != AxiResponse.OKAY):
+            m.d.comb += now.eq(piece.response)
+        with m.If(order.leave):
+            m.d.sync += worst.eq(Mux(piece.last, AxiResponse.OKAY, now))
+
+
+def _piece(config: HostConfig) -> data.StructLayout:
+    """What the answer needs to know of a piece."""
+    return data.StructLayout({"id": config.id_bits, "last": 1, "response": AxiResponse})

@@ -1,0 +1,1 @@
+"""A vault tile: engines, their memory, and their control."""

@@ -1,0 +1,111 @@
+"""Configuration of a vault with its engines."""
+
+from dataclasses import dataclass, field
+
+from hdl.config import ConfigurationError, PeConfig
+from isa.support.checks import Checks
+from isa.table import Opcode
+from memory.axi.layout import AxiConfig
+from memory.config import VaultConfig
+from noc.crossbar import MAX_REQUESTERS
+
+__all__ = ["VaultBackEnd", "VaultTileConfig"]
+
+#: What serves a vault's requests: our controller and its DRAM, or an AXI4 bus of a board.
+VaultBackEnd = VaultConfig | AxiConfig
+
+#: Bytes of the thesis's vault are 2**28 (5.2).
+_VAULT_ADDRESS_BITS = 28
+
+_CHECK = Checks(ConfigurationError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaultTileConfig:
+    """Processing engines (PEs) and the vault that they share. The defaults are the thesis's (5.2).
+
+    Attributes:
+        pe: of every PE. Its addresses are those of the vault's port; with fewer bits, each PE has
+            a window of the vault for itself (:func:`soc.tile.engine_slot.join_engine`), so that the
+            same program works on other data on each. It has at most the tags that the vault's leave
+            beside the requester's number (:attr:`port_tag_bits`).
+        vault: of the memory; its type selects the back end.
+        pes: 1..15.
+        buffered: whether the memory has a buffer for the responses to each PE even where all PEs
+            take every response at once (:attr:`prompt`).
+        extra_ports: memory ports beside those of the PEs, for the network and the host; 0..15, and
+            with the PEs at most 16.
+
+    Raises:
+        ConfigurationError: a value outside its range, or parts that don't fit each other.
+    """
+
+    pe: PeConfig = field(default_factory=lambda: PeConfig(address_bits=_VAULT_ADDRESS_BITS))
+    vault: VaultBackEnd = field(default_factory=VaultConfig)
+    pes: int = 4
+    extra_ports: int = 2
+    buffered: bool = False
+
+    def __post_init__(self) -> None:
+        _CHECK.kind("pe", self.pe, PeConfig)
+        _CHECK.kind("vault", self.vault, VaultConfig, AxiConfig)
+        most = MAX_REQUESTERS - 1
+        _CHECK.within("pes", self.pes, 1, most)
+        _CHECK.within("extra_ports", self.extra_ports, 0, most)
+        if self.requesters > MAX_REQUESTERS:
+            raise ConfigurationError(
+                f"pes and extra_ports must be at most {MAX_REQUESTERS} together, not "
+                f"{self.pes} + {self.extra_ports}"
+            )
+        port_bits = self.vault.request_address_bits
+        most_bits = port_bits - (self.pes - 1).bit_length()
+        if self.pe.address_bits != port_bits and self.pe.address_bits > most_bits:
+            raise ConfigurationError(
+                f"pe.address_bits must be {port_bits}, as the vault's port has, or at most "
+                f"{most_bits}, for a window for each of {self.pes} PEs; not {self.pe.address_bits}"
+            )
+        if not isinstance(self.buffered, bool):
+            raise ConfigurationError(f"buffered must be True or False, not {self.buffered!r}")
+        if self.port_tag_bits < self.pe.tag_bits:
+            least = self.vault.tag_bits - self.port_tag_bits + self.pe.tag_bits
+            raise ConfigurationError(
+                f"vault.tag_bits must be at least {least} for "
+                f"{self.pe.load_store_queue} requests in flight (pe.load_store_queue) of each of "
+                f"{self.requesters} requesters, not {self.vault.tag_bits}"
+            )
+
+    @property
+    def dram(self) -> VaultConfig:
+        """``vault`` of a vault with a DRAM controller.
+
+        Raises:
+            ConfigurationError: it has an AXI back end.
+        """
+        if not isinstance(self.vault, VaultConfig):
+            raise ConfigurationError(
+                "the vault has an AXI back end; a vault with a DRAM controller is needed here"
+            )
+        return self.vault
+
+    @property
+    def windows(self) -> bool:
+        """Whether each PE has a window of the vault for itself."""
+        return self.pe.address_bits != self.vault.request_address_bits
+
+    @property
+    def prompt(self) -> int:
+        """PEs whose responses need no buffer, as they take every one at once: all if none can load
+        a register, as only that waits (:class:`pe.lsu.response.LoadStoreResponse`), and they
+        are not :attr:`buffered`; else none."""
+        loads = any(row.opcode == Opcode.LD_REG for row in self.pe.rows)
+        return 0 if loads or self.buffered else self.pes
+
+    @property
+    def port_tag_bits(self) -> int:
+        """Tag width of each requester's port of the memory."""
+        return self.vault.tag_bits - (self.requesters - 1).bit_length()
+
+    @property
+    def requesters(self) -> int:
+        """Ports of the memory."""
+        return self.pes + self.extra_ports

@@ -1,0 +1,318 @@
+"""The control bus's end in a vault's tile."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.axi import AxiResponse
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from hdl.ports import ControlPort, PeState
+from hdl.stream_buffer import StreamBuffer
+from memory.controller.counters import INDEX_BITS as VAULT_INDEX_BITS
+from soc.chip.control_bus import (
+    INDEX_BITS,
+    ControlBitmap,
+    ControlCommand,
+    ControlLink,
+    ControlSpace,
+    control_message,
+    register_index,
+    register_match,
+)
+from soc.host.register_map import GROUP_PES, MAX_COUNTERS, PE, VAULT
+from soc.host.register_types import WORD_BYTES, Block
+
+__all__ = ["NETWORK_INDEX_BITS", "TileControl"]
+
+#: Bits of the number of a network counter.
+NETWORK_INDEX_BITS = (MAX_COUNTERS - 1).bit_length()
+
+_DATA_BITS = WORD_BYTES * 8
+_GROUP_BITS = (GROUP_PES - 1).bit_length()
+#: Cycles that a read is kept before the one in which it moves on: a counter's number goes out, its
+#: value comes back in one or two, and the answer is chosen.
+_READ_CYCLES = 3
+
+
+class TileControl(Component):
+    """Does what messages of the control bus ask of the processing engines (PEs) of a tile, reads
+    the counters of the tile, and passes every message on (:mod:`soc.chip.control_bus`).
+
+    A message moves on in one cycle, a read that concerns this tile in five. Nothing waits for a PE:
+    what a PE can't do at once is answered with SLVERR. The handshakes on both sides depend on
+    registers alone.
+
+    Parameters:
+        pe: configuration of the PEs.
+        pes: how many.
+
+    Members:
+        input: :class:`soc.chip.control_bus.ControlLink`, in, from the tile before or the host.
+        output: :class:`soc.chip.control_bus.ControlLink`, out.
+        control: array of ``pes`` :class:`hdl.ports.ControlPort`, in (seen from the engine, so that
+            ``connect(m, tile_control.control[slot], pe.control)`` joins them).
+        vault: in; index of this vault in the chip.
+        first_pe: in; index in the chip of the PE in slot 0, which the others follow.
+        vault_counter_index: out; which :class:`memory.controller.counters.VaultCounter` to read.
+        vault_counter_value: in; one or two cycles after.
+        network_counter_index: out; which counter of the network's node to read.
+        network_counter_value: in; one or two cycles after.
+    """
+
+    def __init__(self, *, pe: PeConfig, pes: int) -> None:
+        self.pe = pe
+        self.pes = pes
+        super().__init__(
+            {
+                "input": In(ControlLink()),
+                "output": Out(ControlLink()),
+                "control": In(ControlPort(pe)).array(pes),
+                "vault": In(INDEX_BITS),
+                "first_pe": In(INDEX_BITS),
+                "vault_counter_index": Out(VAULT_INDEX_BITS),
+                "vault_counter_value": In(COUNTER_BITS),
+                "network_counter_index": Out(NETWORK_INDEX_BITS),
+                "network_counter_value": In(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        buffer = StreamBuffer(shape=control_message())
+        m.submodules.buffer = once(buffer, platform)
+        connect(m, buffer.output, flipped(self.output.message))
+        message: Any = self.input.message.payload
+
+        # Whom the message concerns.
+        numbers = [Signal(INDEX_BITS, name=f"number_{slot}") for slot in range(self.pes)]
+        m.d.sync += [number.eq(self.first_pe + slot) for slot, number in enumerate(numbers)]
+        selected = Signal(self.pes, init=-1)
+        every = Signal()
+        chosen, one, grouped = Signal(self.pes), Signal(self.pes), Signal(self.pes)
+        here, concerned = Signal(), Signal()
+        m.d.comb += [
+            every.eq(message.register == ControlCommand.SELECT_ALL.value),
+            here.eq((message.space == ControlSpace.VAULT) & (message.index == self.vault)),
+            concerned.eq(chosen.any() | one.any() | grouped.any() | here),
+        ]
+        for slot, number in enumerate(numbers):
+            is_group = message.index == number[_GROUP_BITS:]
+            m.d.comb += [
+                chosen[slot].eq((message.space == ControlSpace.COMMAND) & (selected[slot] | every)),
+                one[slot].eq((message.space == ControlSpace.PE) & (message.index == number)),
+                grouped[slot].eq((message.space == ControlSpace.GROUP) & is_group),
+            ]
+
+        # A write is done in the cycle in which it moves on. A read is kept until it has its answer,
+        # so that what a tile takes does not depend on what it is offered.
+        accept, act, keep = Signal(), Signal(), Signal()
+        busy = Signal()
+        held: Any = Signal(control_message())
+        held_one, held_grouped, held_here = Signal(self.pes), Signal(self.pes), Signal()
+        m.d.comb += [
+            self.input.message.ready.eq(buffer.input.ready & ~busy),
+            accept.eq(self.input.message.valid & self.input.message.ready),
+            act.eq(accept & message.write),
+            keep.eq(accept & concerned & ~message.write),
+        ]
+        with m.If(keep):
+            m.d.sync += [
+                held.eq(message),
+                held_one.eq(one),
+                held_grouped.eq(grouped),
+                held_here.eq(here),
+            ]
+
+        with m.If(act & every & chosen.any()):
+            m.d.sync += selected.eq(message.data[0].replicate(self.pes))
+        for slot, number in enumerate(numbers):
+            with m.If(act & grouped[slot]):
+                m.d.sync += selected[slot].eq(message.data.bit_select(number[:_GROUP_BITS], 1))
+        parameters = self._parameters(m, act, chosen, one)
+        refused = self._commands(m, act, chosen, parameters)
+
+        step = Signal(range(_READ_CYCLES + 1))
+        answer = Signal(_DATA_BITS)
+        answering, answered = Signal(), Signal()
+        m.d.comb += [
+            answering.eq(busy & (step == _READ_CYCLES - 1)),
+            answered.eq(busy & (step == _READ_CYCLES)),
+        ]
+        bitmap = self._bitmap(m, held, held_grouped, numbers, selected)
+        register = self._register(m, held, held_one, held_here, parameters, answering)
+        with m.If(answering):
+            m.d.sync += answer.eq(Mux(held_grouped.any(), bitmap, register))
+        with m.If(keep):
+            m.d.sync += [busy.eq(1), step.eq(0)]
+        with m.Elif(answered & buffer.input.ready):
+            m.d.sync += busy.eq(0)
+        with m.Elif(busy & ~answered):
+            m.d.sync += step.eq(step + 1)
+
+        onward: Any = buffer.input.payload
+        m.d.comb += [
+            buffer.input.valid.eq(answered | (accept & ~keep)),
+            onward.eq(message),
+            onward.taken.eq(message.taken | concerned),
+        ]
+        with m.If(refused):
+            m.d.comb += onward.response.eq(AxiResponse.SLVERR)
+        with m.If(busy):
+            m.d.comb += [onward.eq(held), onward.data.eq(held.data | answer), onward.taken.eq(1)]
+
+        # What the PEs do.
+        before = Signal(self.pes)
+        faulted = self._in_state(PeState.FAULTED)
+        m.d.sync += [
+            before.eq(faulted),
+            self.output.summary.running.eq(
+                self.input.summary.running | self._in_state(PeState.RUNNING).any()
+            ),
+            self.output.summary.faulted.eq(self.input.summary.faulted | faulted.any()),
+            self.output.summary.fault.eq(self.input.summary.fault | (faulted & ~before).any()),
+        ]
+        return m
+
+    def _in_state(self, state: PeState) -> Value:
+        """For each PE, whether it is in ``state``."""
+        return Cat(port.status.state == state for port in self.control)
+
+    def _parameters(self, m: Module, act: Value, chosen: Value, one: Value) -> list[Signal]:
+        """Registers for each PE's address of its parameter block."""
+        message: Any = self.input.message.payload
+        found = []
+        for slot in range(self.pes):
+            parameters = Signal(self.pe.address_bits, name=f"parameters_{slot}")
+            for command, name, part in (
+                (ControlCommand.PARAMETERS_LOW, "PARAMETERS_LOW", parameters[:_DATA_BITS]),
+                (ControlCommand.PARAMETERS_HIGH, "PARAMETERS_HIGH", parameters[_DATA_BITS:]),
+            ):
+                all_chosen = chosen[slot] & (message.register == command.value)
+                alone = one[slot] & register_match(PE.register(name), message.register)
+                with m.If(act & (all_chosen | alone)):
+                    m.d.sync += part.eq(message.data)
+            found.append(parameters)
+        return found
+
+    def _commands(self, m: Module, act: Value, chosen: Value, parameters: Sequence[Value]) -> Value:
+        """Load, start and stop the chosen PEs; 1 if one of them can't."""
+        message: Any = self.input.message.payload
+        is_command = {
+            command: message.register == command.value
+            for command in (ControlCommand.LOAD, ControlCommand.START, ControlCommand.STOP)
+        }
+        refused = Signal(self.pes)
+        for slot, port in enumerate(self.control):
+            running = port.status.state == PeState.RUNNING
+            free = Signal(name=f"free_{slot}")
+            loads, starts = Signal(name=f"loads_{slot}"), Signal(name=f"starts_{slot}")
+            m.d.comb += [
+                free.eq(~running),
+                loads.eq(message.write & chosen[slot] & is_command[ControlCommand.LOAD]),
+                starts.eq(message.write & chosen[slot] & is_command[ControlCommand.START]),
+                port.load.valid.eq(act & loads & free),
+                port.load.payload.address.eq(message.index),
+                port.load.payload.word.eq(message.data),
+                port.launch.valid.eq(act & starts & free),
+                port.launch.payload.words.eq(message.data),
+                port.launch.payload.parameters.eq(parameters[slot]),
+                refused[slot].eq(
+                    (loads & ~(free & port.load.ready)) | (starts & ~(free & port.launch.ready))
+                ),
+            ]
+            # A launch takes a while before it looks at the stop.
+            with m.If(free):
+                m.d.sync += port.stop.eq(0)
+            with m.Elif(act & chosen[slot] & is_command[ControlCommand.STOP]):
+                m.d.sync += port.stop.eq(1)
+        return refused.any()
+
+    def _bitmap(
+        self, m: Module, held: Any, grouped: Value, numbers: Sequence[Value], selected: Value
+    ) -> Value:
+        """The bits of this tile in the bitmap register that is read."""
+        bitmaps = {
+            ControlBitmap.SELECT: selected,
+            ControlBitmap.RUNNING: self._in_state(PeState.RUNNING),
+            ControlBitmap.HALTED: self._in_state(PeState.HALTED),
+            ControlBitmap.FAULTED: self._in_state(PeState.FAULTED),
+        }
+        bits = Signal(self.pes)
+        with m.Switch(held.register):
+            for kind, value in bitmaps.items():
+                with m.Case(kind.value):
+                    m.d.comb += bits.eq(value)
+        found: Value = Const(0, GROUP_PES)
+        for slot, number in enumerate(numbers):
+            found |= (bits[slot] & grouped[slot]) << number[:_GROUP_BITS]
+        return found
+
+    def _register(
+        self,
+        m: Module,
+        held: Any,
+        one: Value,
+        here: Value,
+        parameters: Sequence[Value],
+        answering: Value,
+    ) -> Value:
+        """The register that is read, of a PE or of the vault; ``answering`` when it is used."""
+
+        def named(block: Block, name: str) -> Value:
+            return register_match(block.register(name), held.register)
+
+        def of_pe(values: Sequence[Value]) -> Value:
+            return reduce(or_, (Mux(one[slot], value, 0) for slot, value in enumerate(values)))
+
+        m.d.comb += [
+            self.vault_counter_index.eq(
+                register_index(VAULT.register("COUNTER_LOW"), held.register)
+            ),
+            self.network_counter_index.eq(
+                register_index(VAULT.register("NETWORK_LOW"), held.register)
+            ),
+        ]
+        for port in self.control:
+            m.d.comb += port.counter_index.eq(
+                register_index(PE.register("COUNTER_LOW"), held.register)
+            )
+
+        words = []
+        for slot, port in enumerate(self.control):
+            word = Signal(_DATA_BITS, name=f"status_{slot}")
+            for field in PE.register("STATUS").fields:
+                part = getattr(port.status, field.name)
+                m.d.comb += word[field.low : field.low + field.bits].eq(part)
+            words.append(word)
+
+        count, high = Signal(COUNTER_BITS), Signal(COUNTER_BITS - _DATA_BITS)
+        found = Signal(_DATA_BITS)
+        low, network = Signal(), Signal()
+        m.d.comb += [
+            network.eq(named(VAULT, "NETWORK_LOW")),
+            low.eq(Mux(here, network | named(VAULT, "COUNTER_LOW"), named(PE, "COUNTER_LOW"))),
+            found.eq(high),
+        ]
+        if self.pe.counters:
+            m.d.comb += count.eq(of_pe([port.counter_value for port in self.control]))
+        with m.If(here):
+            m.d.comb += count.eq(Mux(network, self.network_counter_value, self.vault_counter_value))
+        with m.If(low):
+            m.d.comb += found.eq(count)
+            with m.If(answering):
+                m.d.sync += high.eq(count[_DATA_BITS:])
+        for name, values in (
+            ("STATUS", words),
+            ("PARAMETERS_LOW", [value[:_DATA_BITS] for value in parameters]),
+            ("PARAMETERS_HIGH", [value[_DATA_BITS:] for value in parameters]),
+        ):
+            with m.If(one.any() & named(PE, name)):
+                m.d.comb += found.eq(of_pe(values))
+        return found

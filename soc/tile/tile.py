@@ -1,0 +1,93 @@
+"""A vault with its processing engines."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from hdl.ports import ControlPort, MemoryPort
+from memory.controller.counters import INDEX_BITS
+from pe.core import Pe
+
+from .config import VaultTileConfig
+from .engine_slot import join_engine
+from .vault_memory import VaultMemory, memory_member
+
+__all__ = ["IDENTITY_BITS", "VaultTile"]
+
+#: Width of the numbers that tell engines apart (:class:`hdl.ports.IdentityPort`).
+IDENTITY_BITS = 16
+
+
+class VaultTile(Component):
+    """Processing engines and the memory that they share, in a star (thesis 5.2).
+
+    Engine ``n`` is requester ``n`` of the memory and finds ``n`` as its slot; the extra ports are
+    the requesters after the engines. What a requester may rely on stands in
+    :class:`soc.tile.vault_memory.VaultMemory`, to which nothing is added.
+
+    Parameters:
+        config: what to build.
+
+    Members:
+        control: array of ``config.pes`` :class:`hdl.ports.ControlPort`, out (seen from the engine).
+        ports: array of ``config.extra_ports`` :class:`hdl.ports.MemoryPort`, in, for the network
+            and the host; only there when there are any. One that is not used has all inputs 0.
+        dram or axi: see :func:`soc.tile.vault_memory.memory_member`.
+        vault: in; index of this vault in the chip.
+        first_pe: in; index in the chip of the engine in slot 0, which the others follow.
+        pe_count: in; engines in the chip.
+        counter_index: in; which :class:`memory.controller.counters.VaultCounter` to read.
+        counter_value: out, one cycle after ``counter_index``.
+    """
+
+    def __init__(self, config: VaultTileConfig) -> None:
+        self.config = config
+        port = MemoryPort(
+            address_bits=config.vault.request_address_bits, tag_bits=config.port_tag_bits
+        )
+        extra = {"ports": In(port).array(config.extra_ports)} if config.extra_ports else {}
+        super().__init__(
+            {
+                "control": Out(ControlPort(config.pe)).array(config.pes),
+                **extra,
+                **memory_member(config.vault),
+                "vault": In(IDENTITY_BITS),
+                "first_pe": In(IDENTITY_BITS),
+                "pe_count": In(IDENTITY_BITS),
+                "counter_index": In(INDEX_BITS),
+                "counter_value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        memory = VaultMemory(
+            config=config.vault, requesters=config.requesters, prompt=config.prompt
+        )
+        m.submodules.memory = once(memory, platform)
+        for slot in range(config.pes):
+            pe = Pe(config.pe)
+            m.submodules[f"pe_{slot}"] = once(pe, platform)
+            connect(m, flipped(self.control[slot]), pe.control)
+            join_engine(
+                m,
+                config,
+                pe,
+                slot,
+                memory.ports[slot],
+                vault=self.vault,
+                first_pe=self.first_pe,
+                pe_count=self.pe_count,
+            )
+        for number in range(config.extra_ports):
+            connect(m, flipped(self.ports[number]), memory.ports[config.pes + number])
+        (name,) = memory_member(config.vault)
+        connect(m, flipped(getattr(self, name)), getattr(memory, name))
+        m.d.comb += [
+            memory.counter_index.eq(self.counter_index),
+            self.counter_value.eq(memory.counter_value),
+        ]
+        return m

@@ -1,0 +1,106 @@
+"""A vault's memory with all its requesters: star and back end."""
+
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import In, Member, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.config import ConfigurationError
+from hdl.counters import COUNTER_BITS
+from hdl.emission import once
+from hdl.ports import MemoryPort
+from memory.axi.backend import AxiBackend
+from memory.axi.layout import AxiConfig
+from memory.controller.controller import Controller
+from memory.controller.counters import INDEX_BITS
+from memory.controller.dram_port import DramPort
+from noc.crossbar import MAX_REQUESTERS, Star
+
+from .config import VaultBackEnd
+
+__all__ = ["VaultMemory", "memory_member"]
+
+
+def memory_member(config: VaultBackEnd) -> dict[str, Member]:
+    """The member by which a vault reaches its memory: ``dram``, a
+    :class:`memory.controller.dram_port.DramPort`, or ``axi``, a :class:`hdl.axi.Axi4`; out."""
+    if isinstance(config, AxiConfig):
+        return {"axi": Out(config.bus)}
+    return {"dram": Out(DramPort(config))}
+
+
+class VaultMemory(Component):
+    """Serves several requesters from one vault's DRAM (thesis 5.2), or from an AXI bus.
+
+    What a requester may rely on stands in :class:`noc.crossbar.Star` and, by the type of
+    ``config``, in :class:`memory.controller.controller.Controller` or
+    :class:`memory.axi.backend.AxiBackend`. The star adds two cycles to the latency of the latter.
+
+    Parameters:
+        config: of the back end; its ``tag_bits`` are a requester's and those that number the
+            requesters.
+        requesters: 1..16. prompt: see :class:`noc.crossbar.Star`.
+
+    Members:
+        ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in, with ``tag_bits``.
+        dram or axi: see :func:`memory_member`.
+        counter_index: in; which :class:`memory.controller.counters.VaultCounter` to read.
+        counter_value: out, one cycle after ``counter_index``.
+
+    Attributes:
+        tag_bits: tag width of each requester.
+
+    Raises:
+        ConfigurationError: ``requesters`` outside its range, or the tags of ``config`` too narrow
+            to number them.
+    """
+
+    def __init__(self, *, config: VaultBackEnd, requesters: int, prompt: int = 0) -> None:
+        if not 1 <= requesters <= MAX_REQUESTERS:
+            raise ConfigurationError(
+                f"a vault has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
+            )
+        self.config = config
+        self.requesters = requesters
+        self.prompt = prompt
+        self.tag_bits = config.tag_bits - (requesters - 1).bit_length()
+        if self.tag_bits < 1:
+            raise ConfigurationError(
+                f"tag_bits must be at least {(requesters - 1).bit_length() + 1} for {requesters} "
+                f"requesters, not {config.tag_bits}"
+            )
+        port = MemoryPort(address_bits=config.request_address_bits, tag_bits=self.tag_bits)
+        super().__init__(
+            {
+                "ports": In(port).array(requesters),
+                **memory_member(config),
+                "counter_index": In(INDEX_BITS),
+                "counter_value": Out(COUNTER_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        star = Star(
+            requesters=self.requesters,
+            address_bits=self.config.request_address_bits,
+            tag_bits=self.tag_bits,
+            prompt=self.prompt,
+        )
+        m.submodules.star = once(star, platform)
+        back_end: Controller | AxiBackend
+        if isinstance(self.config, AxiConfig):
+            back_end = AxiBackend(self.config)
+            m.submodules.axi_backend = once(back_end, platform)
+            connect(m, flipped(self.axi), back_end.axi)
+        else:
+            back_end = Controller(self.config)
+            m.submodules.controller = once(back_end, platform)
+            connect(m, flipped(self.dram), back_end.dram)
+        connect(m, star.memory, back_end.port)
+        for mine, theirs in zip(self.ports, star.ports, strict=True):
+            connect(m, flipped(mine), theirs)
+        m.d.comb += [
+            back_end.counter_index.eq(self.counter_index),
+            self.counter_value.eq(back_end.counter_value),
+        ]
+        return m

@@ -1,0 +1,1 @@
+"""What trimming knows of a program: needs, values, profiles, bounds."""

@@ -1,0 +1,370 @@
+"""Sizes that an engine must have for some programs, each with how it is known and why."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hdl.config import PeConfig
+from isa.faults import FaultCause
+from isa.launch import START_FX, START_MR, START_VL
+from isa.program import Program
+from isa.table import MIN_REGISTER_WIDTH, Instruction, Opcode, Unit
+from isa.timing import WORD_BYTES
+from synth.errors import CoverageError
+
+from .facts import Facts
+from .profile import InFlight, Profile
+from .reach import place
+from .values import Values
+
+__all__ = ["Basis", "Bound", "Study", "bounds_of", "check_covered"]
+
+#: How a size is known: for all runs; for the profiled runs, with a fault in hardware for others; or
+#: because the user says so.
+Basis = Literal["proved", "profiled", "given"]
+
+#: Branches that a message names.
+_NAMED = 6
+
+_LEAST_SCRATCHPAD = 64
+_LEAST_ADDRESS_BITS = 12
+_LEAST_QUEUE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A program with what is known about it.
+
+    Attributes:
+        name: for messages; "" where there is only one. values: proved. profile: seen, if any.
+    """
+
+    program: Program
+    name: str
+    values: Values
+    profile: Profile | None
+
+    def place(self, address: int) -> str:
+        """Where a word stands, for a message."""
+        prefix = f"{self.name}: " if self.name else ""
+        return prefix + place(self.program, address)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """One size.
+
+    Attributes:
+        name: attribute of :class:`hdl.config.PeConfig`, or ``fx``, for which hardware has no limit.
+        value: what the programs need. size: what the engine gets, the next that can be built.
+        full: what it had.
+        basis: how ``value`` is known. why: the word that needs it, or the reason, one line.
+        guard: what happens to a run that needs more; "" if none can.
+        profiled: names of the programs of which a run might.
+    """
+
+    name: str
+    value: int
+    size: int
+    full: int
+    basis: Basis
+    why: str
+    guard: str = ""
+    profiled: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The bound as plain JSON data."""
+        return {
+            "value": self.value,
+            "size": self.size,
+            "full": self.full,
+            "basis": self.basis,
+            "why": self.why,
+            "guard": self.guard,
+            "profiled": list(self.profiled),
+        }
+
+
+def _power_of_two(value: int, least: int) -> int:
+    return max(least, 1 << max(value - 1, 0).bit_length())
+
+
+def _signed_bits(ends: tuple[int, int]) -> int:
+    return max((end if end >= 0 else ~end).bit_length() for end in ends) + 1
+
+
+def check_covered(studies: Iterable[Study]) -> None:
+    """Make sure that profiles went wherever their programs can go.
+
+    Raises:
+        CoverageError: one did not; names the branches, with source lines.
+    """
+    for study in studies:
+        if study.profile is None:
+            continue
+        can, did = study.values.facts, study.profile.facts
+        sides = [(a, "never taken") for a in (can.taken & did.executed) - did.taken]
+        sides += [(a, "always taken") for a in (can.passed & did.executed) - did.passed]
+        missing = [f"{study.place(a)} is {side}" for a, side in sorted(sides)]
+        if not missing:
+            # Behind a fault that ended the runs.
+            missing = [
+                f"{study.place(a)} is not reached" for a in sorted(can.executed - did.executed)
+            ]
+        if missing:
+            more = len(missing) - _NAMED
+            text = ", ".join(missing[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            raise CoverageError(f"the profile does not cover the program: {text}")
+
+
+#: Stands for the launch where the address of a word is expected.
+_LAUNCH = -1
+#: Bits of a register that holds 16 bits of identity.
+_IDENTITY_BITS = 17
+
+#: What each word, or the launch, needs, from what it does or did.
+_Needed = Callable[[Study, Facts], Mapping[int, int]]
+
+
+def bounds_of(
+    studies: Sequence[Study],
+    config: PeConfig,
+    *,
+    address_bits: int | None = None,
+    tight: bool = False,
+) -> tuple[Bound, ...]:
+    """The sizes that all programs need of an engine that has those of ``config``.
+
+    What is proved counts. Where the proof allows all that the full engine has, the profile does.
+
+    Parameters:
+        tight: the profile counts too where it shows less than is proved.
+        address_bits: the memory's, if the user knows; None: as many as are needed.
+    """
+    scratchpad = _settle(
+        studies,
+        "scratchpad_bytes",
+        config.scratchpad_bytes,
+        lambda study, facts: facts.scratchpad,
+        lambda value: _power_of_two(value, _LEAST_SCRATCHPAD),
+        FaultCause.SCRATCHPAD_RANGE.name,
+        tight,
+    )
+    alignment = _alignment(studies, config, tight)
+    lengths = [
+        _settle(studies, name, full, _set_by(opcode, start), lambda value: value, guard, tight)
+        for name, full, opcode, start, guard in (
+            ("max_vl", config.max_vl, Opcode.SET_VL, START_VL, FaultCause.VECTOR_SETTING.name),
+            ("max_mr", config.max_mr, Opcode.SET_MR, START_MR, FaultCause.VECTOR_SETTING.name),
+            ("fx", 63, Opcode.SET_FX, START_FX, "none is needed"),
+        )
+    ]
+    address = _address(studies, config, address_bits, tight)
+    width = _settle(
+        studies,
+        "register_width",
+        config.register_width,
+        lambda study, facts: {
+            _LAUNCH: _IDENTITY_BITS,
+            **{word: _signed_bits(ends) for word, ends in facts.written.items()},
+        },
+        lambda value: max(value, MIN_REGISTER_WIDTH, address.size + 1),
+        FaultCause.REGISTER_RANGE.name,
+        tight,
+    )
+    return (scratchpad, alignment, *lengths, address, width, *_in_flight(studies, config))
+
+
+def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound:
+    """What addresses are multiples of. The less it is, the more an engine must have, so what is
+    counted are the places in a word of the scratchpad at which accesses may begin."""
+
+    def needed(study: Study, facts: Facts) -> dict[int, int]:
+        found = {word: WORD_BYTES // step for word, step in facts.alignment.items()}
+        for word in study.values.facts.executed:
+            row = study.values.flow.rows[word]
+            if row.reduction is not None and row.width is not None:
+                # A row of a matrix begins at any element, so an engine with the instruction has it.
+                found[word] = max(found.get(word, 1), WORD_BYTES // row.width.bytes)
+        return found
+
+    bound = _settle(
+        studies,
+        "scratchpad_alignment",
+        WORD_BYTES // config.scratchpad_alignment,
+        needed,
+        lambda value: max(value, 1),
+        f"{FaultCause.SCRATCHPAD_RANGE.name}, {FaultCause.MISALIGNED.name}",
+        tight,
+    )
+    return replace(
+        bound,
+        value=WORD_BYTES // max(bound.value, 1),
+        size=WORD_BYTES // bound.size,
+        full=config.scratchpad_alignment,
+    )
+
+
+def _set_by(opcode: Opcode, start: int) -> _Needed:
+    def needed(study: Study, facts: Facts) -> dict[int, int]:
+        rows = study.values.flow.rows
+        found = {word: high for word, (_, high) in facts.settings.items()}
+        return {_LAUNCH: start} | {w: high for w, high in found.items() if rows[w].opcode == opcode}
+
+    return needed
+
+
+def _address(studies: Sequence[Study], config: PeConfig, given: int | None, tight: bool) -> Bound:
+    """Bits of a DRAM address; the launch's parameter must be one."""
+    if given is not None:
+        return Bound(
+            name="address_bits",
+            value=given,
+            size=given,
+            full=config.address_bits,
+            basis="given",
+            why="the memory's, as given",
+            guard=FaultCause.DRAM_RANGE.name,
+        )
+
+    def needed(study: Study, facts: Facts) -> dict[int, int]:
+        ends = {word: (end - 1).bit_length() for word, end in facts.dram.items() if end}
+        if study.profile is not None and facts is study.profile.facts:
+            return ends | {_LAUNCH: study.profile.parameters.bit_length()}
+        # What no instruction reads can be 0.
+        return ends | {_LAUNCH: config.address_bits if study.values.reads_parameters else 0}
+
+    return _settle(
+        studies,
+        "address_bits",
+        config.address_bits,
+        needed,
+        lambda value: max(value, _LEAST_ADDRESS_BITS),
+        FaultCause.DRAM_RANGE.name,
+        tight,
+    )
+
+
+def _settle(
+    studies: Sequence[Study],
+    name: str,
+    full: int,
+    needed: _Needed,
+    fit: Callable[[int], int],
+    guard: str,
+    tight: bool,
+) -> Bound:
+    """The size that all studies need, each by proof or by profile."""
+    chosen: list[tuple[int, str]] = []
+    proved: list[int] = []
+    for study in studies:
+        most = _most(study, needed(study, study.values.facts))
+        proved.append(most[0])
+        if study.profile is not None:
+            seen = _most(study, _profiled(study, needed, fit, full))
+            if fit(seen[0]) < fit(most[0]) and (tight or fit(most[0]) >= full):
+                most = seen
+        chosen.append(most)
+    value, why = max(chosen, key=lambda item: item[0])
+    size = min(fit(value), full)
+    profiled = tuple(
+        study.name
+        for study, most in zip(studies, proved, strict=True)
+        if min(fit(most), full) > size
+    )
+    return Bound(
+        name=name,
+        value=value,
+        size=size,
+        full=full,
+        basis="profiled" if profiled else "proved",
+        why=why,
+        guard=guard if profiled else "",
+        profiled=profiled,
+    )
+
+
+def _profiled(
+    study: Study, needed: _Needed, fit: Callable[[int], int], full: int
+) -> dict[int, int]:
+    """What words needed in the profiled runs; where these never came, what is proved, if that says
+    anything."""
+    assert study.profile is not None
+    seen = study.profile.facts
+    found = dict(needed(study, seen))
+    for word, value in needed(study, study.values.facts).items():
+        if word != _LAUNCH and word not in seen.executed and fit(value) < fit(full):
+            found[word] = value
+    return found
+
+
+def _most(study: Study, values: Mapping[int, int]) -> tuple[int, str]:
+    """The largest need and its reason."""
+    word, value = max(values.items(), key=lambda item: item[1], default=(_LAUNCH, 0))
+    if not values:
+        return 0, "nothing needs it"
+    return value, "the launch" if word == _LAUNCH else study.place(word)
+
+
+def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound]:
+    """Entries of the array range check, and of the load-store queue: they decide about cycles
+    alone, so what was seen on the hardware is safe for every run."""
+
+    transfers = (Opcode.LD_SRAM, Opcode.ST_SRAM)
+    entries = _waiting(
+        studies,
+        "arc_entries",
+        config.arc_entries,
+        lambda row: row.opcode in transfers,
+        lambda known: max(known.arc_entries, 1),
+        1,
+    )
+    queue = _waiting(
+        studies,
+        "load_store_queue",
+        config.load_store_queue,
+        lambda row: row.unit is Unit.LOAD_STORE,
+        lambda known: _power_of_two(known.requests, _LEAST_QUEUE),
+        _LEAST_QUEUE,
+    )
+    return entries, queue
+
+
+def _waiting(
+    studies: Sequence[Study],
+    name: str,
+    full: int,
+    uses: Callable[[Instruction], bool],
+    size_of: Callable[[InFlight], int],
+    least: int,
+) -> Bound:
+    """A size beyond which a run waits."""
+    basis: Basis
+    users = []
+    for study in studies:
+        rows = study.values.flow.rows
+        words = [word for word in study.values.facts.executed if uses(rows[word])]
+        if words:
+            users.append((study, min(words)))
+    if not users:
+        value, basis, why, guard = least, "proved", "no word uses it", ""
+    else:
+        known = [None if user.profile is None else user.profile.in_flight for user, _ in users]
+        sizes = [size_of(item) for item in known if item is not None]
+        if len(sizes) == len(users):
+            value, basis = max(sizes), "profiled"
+            why = "the fewest that leave the cycles of the runs as they are"
+            guard = "waits: the same results, later"
+        else:
+            user, word = users[known.index(None)]
+            value, basis, guard = full, "given", ""
+            why = f"{user.place(word)} uses it; no run on the hardware tells how many are needed"
+    return Bound(
+        name=name,
+        value=value,
+        size=min(value, full),
+        full=full,
+        basis=basis,
+        why=why,
+        guard=guard,
+    )

@@ -1,0 +1,68 @@
+"""Instructions of programs by unit and type, as a picture like SCRATCH's Figure 4."""
+
+from pathlib import Path
+
+from isa.support.picture import COLOURS, picture, tint
+from isa.table import Unit
+
+from .trim import TrimReport
+
+__all__ = ["draw_types"]
+
+#: Colour of a unit's types, which run from it to a light tint.
+_UNIT_COLOURS = {
+    Unit.SCALAR: COLOURS[0],
+    Unit.VECTOR: COLOURS[1],
+    Unit.LOAD_STORE: COLOURS[2],
+    Unit.ISSUE: "#4d4d4d",
+}
+#: Share of the colour in the lightest.
+_LIGHTEST = 0.25
+_INCHES_WIDE = 9.0
+
+
+def draw_types(cut: TrimReport, path: Path, *, name: str) -> None:
+    """Write a picture: for each program, and all together, a bar of the reachable words by unit
+    and type, in percent.
+
+    Parameters:
+        cut: of the programs. name: of the program, where there is one.
+        path: file to write; replaced only when the picture is complete.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    programs = {name: cut.needs}
+    if len(cut.parts) > 1:
+        programs = {**cut.parts, "all": cut.needs}
+    counts = {shown: needs.types() for shown, needs in programs.items()}
+    kinds = [
+        (unit, kind)
+        for unit in Unit
+        for kind in sorted({kind for types in counts.values() for kind in types.get(unit, {})})
+    ]
+    names = list(counts)
+    ends = [0.0] * len(names)
+    height = 1.4 + 0.25 * len(programs) + 0.06 * len(kinds)
+    with picture(_INCHES_WIDE, height, path) as figure:
+        axis = figure.subplots()
+        for unit, kind in kinds:
+            own = [other for where, other in kinds if where is unit]
+            share = 1 - (1 - _LIGHTEST) * own.index(kind) / max(1, len(own) - 1)
+            shares = [
+                100 * counts[shown].get(unit, {}).get(kind, 0) / programs[shown].reachable
+                for shown in names
+            ]
+            axis.barh(
+                names,
+                shares,
+                left=ends,
+                color=tint(_UNIT_COLOURS[unit], share),
+                edgecolor="black",
+                linewidth=0.4,
+                label=f"{unit.value}: {kind}",
+            )
+            ends = [end + share for end, share in zip(ends, shares, strict=True)]
+        axis.set(xlim=(0, 100), xlabel="percent of the words that can be reached")
+        axis.set_ylim(len(names) - 0.4, -0.6)
+        figure.legend(loc="outside lower center", ncols=4)

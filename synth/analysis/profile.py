@@ -1,0 +1,207 @@
+"""Profiles: what a program did in runs on the instruction set simulator.
+
+A profile file is JSON. It names the program by a digest of its words and the version of the
+instruction set, so that it can't be taken for another program's.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hdl.config import PeConfig
+from isa.image import DramImage
+from isa.iss.simulator import Simulator
+from isa.program import Program
+from isa.support.files import read_bytes, write_atomically
+from isa.table import ISA_VERSION
+from synth.errors import TrimError
+
+from .facts import Facts
+from .recorder import recorder
+
+__all__ = ["InFlight", "Profile", "profile_of", "profile_run", "program_digest"]
+
+_FORMAT = "vip-profile"
+#: Bytes that a profile file may have.
+PROFILE_BYTES = 1 << 26
+_STEP = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class InFlight:
+    """What an engine needs so that its runs take the same cycles as with more.
+
+    Attributes:
+        arc_entries: entries of the array range check. requests: memory requests in flight.
+    """
+
+    arc_entries: int
+    requests: int
+
+    def __or__(self, other: "InFlight") -> "InFlight":
+        return InFlight(
+            arc_entries=max(self.arc_entries, other.arc_entries),
+            requests=max(self.requests, other.requests),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What one program did in some runs.
+
+    Attributes:
+        digest: of the program (:func:`program_digest`).
+        facts: what its words did. runs: in how many runs.
+        parameters: highest address of a parameter block that a launch named.
+        in_flight: of runs on the hardware; None: there were none.
+    """
+
+    digest: str
+    facts: Facts
+    runs: int = 1
+    parameters: int = 0
+    in_flight: InFlight | None = None
+
+    def __or__(self, other: "Profile") -> "Profile":
+        """The profile of the runs of both.
+
+        Raises:
+            TrimError: they are of different programs.
+        """
+        if self.digest != other.digest:
+            raise TrimError("profiles of different programs can't be joined")
+        facts = Facts()
+        facts.include(self.facts)
+        facts.include(other.facts)
+        measured = [half for half in (self.in_flight, other.in_flight) if half is not None]
+        return Profile(
+            digest=self.digest,
+            facts=facts,
+            runs=self.runs + other.runs,
+            parameters=max(self.parameters, other.parameters),
+            in_flight=measured[0] | measured[-1] if measured else None,
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the profile to a file, at once or not at all.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        measured = self.in_flight
+        content = {
+            "format": _FORMAT,
+            "isa": ISA_VERSION,
+            "program": self.digest,
+            "runs": self.runs,
+            "parameters": self.parameters,
+            "in_flight": None if measured is None else [measured.arc_entries, measured.requests],
+            "facts": self.facts.to_json(),
+        }
+        write_atomically(path, json.dumps(content).encode() + b"\n")
+
+    @classmethod
+    def load(cls, path: Path) -> "Profile":
+        """Read a profile from a file that :meth:`save` wrote.
+
+        Raises:
+            TrimError: the file can't be read, is no profile, or belongs to another version of the
+                instruction set.
+        """
+        try:
+            content = json.loads(read_bytes(path, PROFILE_BYTES))
+        except OSError as error:
+            raise TrimError(f"{path}: can't be read: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
+            raise TrimError(f"{path}: not a profile: {error}") from error
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise TrimError(f"{path}: not a profile: no {_FORMAT!r} in it")
+        if content.get("isa") != ISA_VERSION:
+            raise TrimError(
+                f"{path}: made for version {content.get('isa')} of the instruction set, this is "
+                f"{ISA_VERSION}"
+            )
+        try:
+            return cls._build(content)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise TrimError(f"{path}: damaged profile: {error!r}") from error
+
+    @classmethod
+    def _build(cls, content: dict[str, Any]) -> "Profile":
+        measured = content["in_flight"]
+        return cls(
+            digest=str(content["program"]),
+            facts=Facts.from_json(content["facts"]),
+            runs=int(content["runs"]),
+            parameters=int(content["parameters"]),
+            in_flight=None
+            if measured is None
+            else InFlight(arc_entries=int(measured[0]), requests=int(measured[1])),
+        )
+
+
+def program_digest(program: Program) -> str:
+    """Names a program by its words."""
+    words = b"".join(word.to_bytes(4, "little") for word in program.words)
+    return hashlib.sha256(words).hexdigest()
+
+
+def profile_run(
+    program: Program,
+    image: DramImage,
+    config: PeConfig,
+    *,
+    parameters: int = 0,
+    pe_index: int = 0,
+    vault: int = 0,
+    slot: int = 0,
+    pe_count: int = 1,
+    limit: int = 100_000_000,
+    may_fault: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Profile:
+    """Run ``program`` on the simulator and note what it does.
+
+    Parameters:
+        image: the memory; the program changes it. config: of the engine.
+        parameters, pe_index, vault, slot, pe_count: of the launch.
+        limit: instructions after which it is given up.
+        may_fault: whether a run that faults is taken, up to its fault.
+        progress: called now and then with the number of instructions so far.
+
+    Raises:
+        TrimError: the program faults and may not, or does not end within ``limit``.
+        isa.iss.simulator.SimulatorError: it does not fit the engine.
+    """
+    facts = Facts()
+    simulator = Simulator(
+        program,
+        image,
+        pe_index=pe_index,
+        vault=vault,
+        slot=slot,
+        pe_count=pe_count,
+        parameters=parameters,
+        **config.limits,
+        observer=recorder(facts),
+    )
+    outcome = simulator.run(min(_STEP, limit))
+    while outcome.state == "limit" and outcome.instructions < limit:
+        if progress is not None:
+            progress(outcome.instructions)
+        outcome = simulator.run(min(_STEP, limit - outcome.instructions))
+    if outcome.state == "limit":
+        raise TrimError(f"the profiled run did not end within {limit} instructions")
+    if outcome.state == "faulted" and not may_fault:
+        raise TrimError(f"the profiled run faults: {outcome.cause.name} at word {outcome.pc}")
+    return profile_of(program, simulator, facts, parameters)
+
+
+def profile_of(program: Program, simulator: Simulator, facts: Facts, parameters: int) -> Profile:
+    """The profile of a run that ``simulator`` did for the observer of ``facts``
+    (:func:`synth.analysis.recorder.recorder`), launched with ``parameters``."""
+    facts.executed |= {address for address, count in enumerate(simulator.visits) if count}
+    return Profile(digest=program_digest(program), facts=facts, parameters=parameters)

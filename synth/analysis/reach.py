@@ -1,0 +1,133 @@
+"""Control flow of a program: what can follow what, what can be reached, and which registers live.
+
+Targets of branches are constants, so this follows both sides of every branch and no run can do
+more. :mod:`synth.analysis.values` finds out which sides are really taken.
+"""
+
+from dataclasses import dataclass
+
+from isa.program import Program
+from isa.table import FIELD_A, BranchOp, Instruction, Role, Unit, VerticalOp, find
+from synth.errors import TrimError
+
+__all__ = ["FX", "MR", "SLOTS", "VL", "Flow", "flow", "place"]
+
+_REGISTERS = FIELD_A.range.stop
+#: The vector settings, as registers behind the others.
+VL, MR, FX = range(_REGISTERS, _REGISTERS + 3)
+#: Registers with the vector settings.
+SLOTS = _REGISTERS + 3
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Control flow of the words that can be reached.
+
+    Attributes:
+        rows: word address -> its row of the instruction table, ascending.
+        following: word address -> addresses at which a run can go on; those outside the program
+            end it in a fault. Of a conditional branch the next word, then the target.
+        live: word address -> registers and vector settings (:data:`VL`, :data:`MR`, :data:`FX`)
+            whose value before it can matter.
+        joins: addresses at which ways meet, word 0 included if there is one back to it.
+    """
+
+    rows: dict[int, Instruction]
+    following: dict[int, tuple[int, ...]]
+    live: dict[int, tuple[int, ...]]
+    joins: frozenset[int]
+
+
+def place(program: Program, address: int) -> str:
+    """Where a word stands, for a message: its address and, if known, its source line."""
+    line = program.source.get(address)
+    return f"word {address}" if line is None else f"word {address} ({line.file}:{line.line})"
+
+
+def flow(program: Program) -> Flow:
+    """The control flow of ``program`` from word 0.
+
+    Raises:
+        TrimError: an empty program, or a reachable word that is no instruction.
+    """
+    words = program.words
+    if not words:
+        raise TrimError("the program is empty")
+    rows: dict[int, Instruction] = {}
+    following: dict[int, tuple[int, ...]] = {}
+    came_from: dict[int, list[int]] = {}
+    pending = [0]
+    while pending:
+        address = pending.pop()
+        if address in rows:
+            continue
+        row = find(words[address])
+        if row is None:
+            raise TrimError(f"{place(program, address)}: {words[address]:#010x} is no instruction")
+        rows[address] = row
+        following[address] = _following(row, words[address], address)
+        for after in following[address]:
+            if 0 <= after < len(words):
+                came_from.setdefault(after, []).append(address)
+                pending.append(after)
+    joins = {address for address, sources in came_from.items() if len(sources) > 1}
+    # A way back to the start meets the launch.
+    joins |= {0} & came_from.keys()
+    return Flow(
+        rows=dict(sorted(rows.items())),
+        following=following,
+        live=_live(words, rows, came_from),
+        joins=frozenset(joins),
+    )
+
+
+def _following(row: Instruction, word: int, address: int) -> tuple[int, ...]:
+    if row.key == "halt":
+        return ()
+    targets = tuple(
+        address + operand.field.extract(word)
+        for operand in row.operands
+        if operand.role is Role.TARGET
+    )
+    return targets if row.branch is BranchOp.JMP else (address + 1, *targets)
+
+
+def _live(
+    words: tuple[int, ...], rows: dict[int, Instruction], came_from: dict[int, list[int]]
+) -> dict[int, tuple[int, ...]]:
+    """Registers that live before each word, found backwards, as sets of bits."""
+    reads = {address: _reads(row, words[address]) for address, row in rows.items()}
+    writes = {address: _writes(row, words[address]) for address, row in rows.items()}
+    before = dict(reads)
+    pending = sorted(rows)
+    while pending:
+        address = pending.pop()
+        for source in came_from.get(address, ()):
+            grown = before[source] | (before[address] & ~writes[source])
+            if grown != before[source]:
+                before[source] = grown
+                pending.append(source)
+    return {
+        address: tuple(slot for slot in range(SLOTS) if bits >> slot & 1)
+        for address, bits in before.items()
+    }
+
+
+def _reads(row: Instruction, word: int) -> int:
+    bits = 0
+    for field in row.reads:
+        bits |= 1 << field.extract(word)
+    if row.unit is Unit.VECTOR:
+        bits |= 1 << VL
+        if row.reduction is not None:
+            bits |= 1 << MR
+        if row.vertical is VerticalOp.MUL or row.logistic is not None:
+            bits |= 1 << FX
+    return bits
+
+
+def _writes(row: Instruction, word: int) -> int:
+    setting = {"set.vl": VL, "set.mr": MR, "set.fx": FX}.get(row.key)
+    if setting is not None:
+        return 1 << setting
+    return 0 if row.writes is None else 1 << row.writes.extract(word)

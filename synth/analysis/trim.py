@@ -1,0 +1,355 @@
+"""Trimming: the smaller processing engine that runs some programs with the same answer and cycles.
+
+Trimming turns one configuration into another and never touches Verilog. Instructions, registers and
+words that no run can use are proved away. Sizes that depend on data are proved where constants
+decide about them (:mod:`synth.analysis.values`); else they are those of profiled runs, and a run
+that needs more faults. Either way the engine does what the full one does or stops. Source: SCRATCH,
+section 3; design decision 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hdl.config import PeConfig
+from isa.program import Program
+from isa.table import BY_KEY, INSTRUCTIONS, Unit
+from synth.errors import TrimError
+from synth.physical.area import AreaReport, AreaRow, synthesise
+from synth.physical.mapping import Progress
+
+from .bounds import Bound, Study, bounds_of, check_covered
+from .needs import Needs, needed, union
+from .profile import Profile, program_digest
+from .values import Launch, analyse
+
+__all__ = ["AreaComparison", "TrimReport", "check_reason", "compare_area", "report", "trim"]
+
+_MIN_REGISTERS = 8
+_MIN_WORDS = 16
+
+
+def trim(
+    programs: Program | Sequence[Program],
+    config: PeConfig,
+    profiles: Sequence[Profile] = (),
+    *,
+    keep_counters: bool = False,
+    rom: bool = False,
+    allow_uncovered: bool = False,
+    tight: bool = False,
+    address_bits: int | None = None,
+) -> PeConfig:
+    """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does.
+
+    Its instructions are those that a run can reach and ``halt``, by which the host's stop ends a
+    program too. A run that needs more than a profile shows faults.
+
+    Parameters:
+        profiles: of any of the programs. Those without one get what is proved for all runs.
+        keep_counters: the performance counters stay.
+        rom: the program, of which there must be one, is baked in.
+        allow_uncovered: take profiles that do not go wherever the program can go.
+        tight: sizes of the profile also where a larger one is proved to be enough for all runs.
+        address_bits: of the memory; None: as many as the programs need.
+
+    Raises:
+        TrimError: a program that does not run on ``config`` or holds words that are no
+            instructions; a profile of another program.
+        CoverageError: a profile that does not cover its program, where a size depends on it.
+    """
+    return report(
+        programs,
+        config,
+        profiles,
+        keep_counters=keep_counters,
+        rom=rom,
+        allow_uncovered=allow_uncovered,
+        tight=tight,
+        address_bits=address_bits,
+    ).trimmed
+
+
+def report(
+    programs: Program | Sequence[Program],
+    config: PeConfig,
+    profiles: Sequence[Profile] = (),
+    *,
+    names: Sequence[str] = (),
+    keep_counters: bool = False,
+    rom: bool = False,
+    allow_uncovered: bool = False,
+    tight: bool = False,
+    address_bits: int | None = None,
+) -> "TrimReport":
+    """:func:`trim` with its reasons.
+
+    Parameters:
+        names: of the programs, for messages.
+    """
+    listed = [programs] if isinstance(programs, Program) else list(programs)
+    if not listed:
+        raise TrimError("there is no program to trim to")
+    if rom and len(listed) > 1:
+        raise TrimError(f"a ROM holds one program, not {len(listed)}")
+    if address_bits is not None and address_bits > config.address_bits:
+        raise TrimError(
+            f"address_bits must be at most the configuration's {config.address_bits}, "
+            f"not {address_bits}"
+        )
+    shown = list(names) if names else [f"program {n}" for n in range(1, len(listed) + 1)]
+    if len(listed) == 1:
+        shown = [""]
+    if len(set(shown)) < len(listed) or len(shown) != len(listed):
+        raise TrimError(f"each program needs a name of its own, not {', '.join(shown)}")
+    found = _by_program(listed, profiles)
+    launch = Launch(parameters=(0, (1 << config.address_bits) - 1))
+    studies = [
+        Study(program=program, name=name, values=analyse(program, config, launch), profile=profile)
+        for program, name, profile in zip(listed, shown, found, strict=True)
+    ]
+    parts = {
+        study.name: needed(study.program, study.values.facts.executed, study.name)
+        for study in studies
+    }
+    needs = union(parts.values())
+    _check(parts, config)
+    sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
+    if not allow_uncovered:
+        relied = {name for bound in sizes if bound.name != "fx" for name in bound.profiled}
+        check_covered(study for study in studies if study.name in relied)
+    bounds = (*_fixed(needs, config), *sizes)
+    given: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
+    trimmed = replace(
+        config,
+        instructions=needs.instructions | {"halt"},
+        counters=config.counters and keep_counters,
+        program=listed[0].words if rom else None,
+        **given,
+    )
+    return TrimReport(
+        needs=needs,
+        parts=parts,
+        full=config,
+        trimmed=trimmed,
+        bounds=bounds,
+        exact=all(study.values.exact for study in studies),
+    )
+
+
+def _by_program(programs: Sequence[Program], profiles: Sequence[Profile]) -> list[Profile | None]:
+    """For each program the profile of all its runs."""
+    joined: dict[str, Profile] = {}
+    for profile in profiles:
+        held = joined.get(profile.digest)
+        joined[profile.digest] = profile if held is None else held | profile
+    digests = [program_digest(program) for program in programs]
+    if joined.keys() - set(digests):
+        raise TrimError("a profile belongs to none of the programs: it was made with other words")
+    return [joined.get(digest) for digest in digests]
+
+
+def _check(parts: Mapping[str, Needs], config: PeConfig) -> None:
+    """Refuse programs that the configuration can't run."""
+    for name, needs in parts.items():
+        which = f"{name}: the program" if name else "the program"
+        for key, places in needs.uses.items():
+            if key not in config.instructions:
+                raise TrimError(f"{places[0]}: the configuration has no {key}")
+        if needs.highest_register >= config.registers:
+            raise TrimError(
+                f"{which} uses r{needs.highest_register}, the configuration ends at "
+                f"r{config.registers - 1}"
+            )
+        if needs.words > config.instruction_words:
+            raise TrimError(
+                f"{which} has {needs.words} words, the instruction buffer "
+                f"{config.instruction_words}"
+            )
+
+
+def _fixed(needs: Needs, config: PeConfig) -> tuple[Bound, ...]:
+    """Sizes that the words themselves decide about."""
+    return tuple(
+        Bound(
+            name=name,
+            value=value,
+            size=min(max(least, 1 << (value - 1).bit_length()), full),
+            full=full,
+            basis="proved",
+            why=why,
+        )
+        for name, value, least, full, why in (
+            (
+                "registers",
+                needs.highest_register + 1,
+                _MIN_REGISTERS,
+                config.registers,
+                f"r{needs.highest_register} is named or set by the launch",
+            ),
+            (
+                "instruction_words",
+                needs.words,
+                _MIN_WORDS,
+                config.instruction_words,
+                "length of the program",
+            ),
+        )
+    )
+
+
+@dataclass(frozen=True)
+class TrimReport:
+    """What trimming took away, and why the rest is still there.
+
+    Attributes:
+        needs: of the programs. parts: of each, by its name; "" if there is one.
+        full, trimmed: configurations before and after.
+        bounds: sizes, with how each is known.
+        exact: every state that the analysis found belongs to a run with some data; else it joined
+            states, and what it proves may be more than any run needs.
+    """
+
+    needs: Needs
+    parts: Mapping[str, Needs]
+    full: PeConfig
+    trimmed: PeConfig
+    bounds: tuple[Bound, ...]
+    exact: bool
+
+    @property
+    def removed(self) -> dict[Unit, tuple[str, ...]]:
+        """Instructions that are gone, by functional unit, in the table's order."""
+        return self._by_unit(self.full.instructions - self.trimmed.instructions)
+
+    @property
+    def kept(self) -> dict[Unit, tuple[str, ...]]:
+        """Instructions that are still there, by functional unit, in the table's order."""
+        return self._by_unit(self.trimmed.instructions)
+
+    @staticmethod
+    def _by_unit(keys: frozenset[str]) -> dict[Unit, tuple[str, ...]]:
+        return {
+            unit: tuple(row.key for row in INSTRUCTIONS if row.unit is unit and row.key in keys)
+            for unit in Unit
+        }
+
+    def why(self, key: str) -> str:
+        """Why instruction ``key``, or the functional unit of that name, is in the trimmed engine,
+        or that it is not; one sentence.
+
+        Raises:
+            TrimError: there is no such instruction or unit.
+        """
+        check_reason(key)
+        for unit in Unit:
+            if key == unit.value:
+                return self.why_unit(unit)
+        places = self.needs.uses.get(key)
+        if places:
+            count = f"{len(places)} words, the first is" if len(places) > 1 else "one word,"
+            return f"{key} is needed by {count} {places[0]}"
+        if key in self.trimmed.instructions:
+            return f"{key} is in every engine: without it no program could end"
+        return f"{key} is gone: no word that can be reached needs it"
+
+    def why_unit(self, unit: Unit) -> str:
+        """Why functional unit ``unit`` is still there, or that nothing needs it; one sentence."""
+        kept = [key for key in self.kept[unit] if key in self.needs.uses]
+        if not kept:
+            return f"{unit.value}: no word that can be reached needs it"
+        words = sum(len(self.needs.uses[key]) for key in kept)
+        rarest = min(kept, key=lambda key: len(self.needs.uses[key]))
+        return (
+            f"{unit.value}: {words} words of {len(kept)} instructions; rarest {rarest}, at "
+            f"{self.needs.uses[rarest][0]}"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The report as plain JSON data."""
+        return {
+            "needs": self.needs.to_json(),
+            "removed": {unit.value: list(keys) for unit, keys in self.removed.items()},
+            "kept": {unit.value: list(keys) for unit, keys in self.kept.items()},
+            "bounds": {bound.name: bound.to_json() for bound in self.bounds},
+            "exact": self.exact,
+        }
+
+
+def check_reason(key: str) -> None:
+    """Refuse what :meth:`TrimReport.why` can't explain.
+
+    Raises:
+        TrimError: ``key`` is neither an instruction nor a functional unit.
+    """
+    if key not in BY_KEY and all(key != unit.value for unit in Unit):
+        raise TrimError(f"there is no instruction {key!r}, nor a unit of that name")
+
+
+@dataclass(frozen=True)
+class AreaComparison:
+    """Area before and after trimming, for one target."""
+
+    full: AreaReport
+    trimmed: AreaReport
+
+    def saved(self, measure: str, unit: str | None = None) -> float:
+        """Fraction of ``measure`` (see :data:`synth.physical.area.MEASURES`) that trimming saves,
+        in total or in ``unit``; 0 where there was nothing, and negative where it grew."""
+        before, after = self._rows(unit)
+        was = before.values.get(measure, 0) if before else 0
+        now = after.values.get(measure, 0) if after else 0
+        return round(1 - now / was, 4) if was else 0.0
+
+    def _rows(self, unit: str | None) -> tuple[AreaRow | None, AreaRow | None]:
+        if unit is None:
+            return self.full.total, self.trimmed.total
+        return self.full.row(unit), self.trimmed.row(unit)
+
+    def to_json(self) -> dict[str, object]:
+        """The comparison as plain JSON data: ``lut_saved``, ``ff_saved``, ``ge_saved`` where the
+        target has them, both reports, and the savings by unit."""
+        keys = {"lut_saved": "luts", "ff_saved": "ffs", "ge_saved": "logic_ge"}
+        present = {key: name for key, name in keys.items() if name in self.full.total.values}
+        rows = [row.unit for row in self.full.rows]
+        return {
+            "target": self.full.target,
+            **{key: self.saved(name) for key, name in present.items()},
+            "full": self.full.to_json(),
+            "trimmed": self.trimmed.to_json(),
+            "saved_by_unit": {
+                unit: {key: self.saved(name, unit) for key, name in present.items()}
+                for unit in rows
+            },
+        }
+
+
+def compare_area(
+    full: PeConfig,
+    trimmed: PeConfig,
+    target: str,
+    progress: Progress | None = None,
+) -> AreaComparison:
+    """Area of two configurations for ``target``.
+
+    Performance counters of ``full`` are left out if ``trimmed`` has none: no program needs them, so
+    that to do without is no merit of trimming.
+
+    Parameters:
+        full, trimmed: before and after. target: see :data:`synth.physical.targets.TARGETS`.
+        progress: called after each unit of either, with both's number of units.
+
+    Raises:
+        SynthesisError: an unknown target, or a design that Yosys refuses.
+    """
+
+    before = replace(full, counters=full.counters and trimmed.counters)
+
+    def half(which: int) -> Progress | None:
+        if progress is None:
+            return None
+        return lambda unit, done, of: progress(unit, done + which * of, 2 * of)
+
+    return AreaComparison(
+        synthesise(before, target, progress=half(0)), synthesise(trimmed, target, progress=half(1))
+    )

@@ -1,0 +1,273 @@
+"""A design cut at its registers: what is left between them is combinational.
+
+Every register becomes an input, the value that it holds, and an output, the value that it takes
+next. So does every synchronous read port of a memory; what is in a memory is not part of the cut.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from amaranth.back import rtlil  # type: ignore[attr-defined]
+from amaranth.lib import wiring
+
+from hdl.yosys import YosysError, quote, run_yosys
+from isa.support.scratch import scratch_folder
+
+from .errors import ProofError
+
+__all__ = ["Cut", "Field", "MemoryAccess", "State", "bits_of", "cut"]
+
+#: Prefixes of the ports that the cut adds.
+NOW, NEXT, PROBE = "now:", "next:", "probe:"
+
+
+class State(NamedTuple):
+    """A register: its width in bits and the value after power-up and reset."""
+
+    width: int
+    init: int
+
+
+class Field(NamedTuple):
+    """A member of a register or wire: the name of that, lowest bit, width, whether it is signed."""
+
+    parent: str
+    low: int
+    width: int
+    signed: bool
+
+
+class MemoryAccess(NamedTuple):
+    """A memory's read or write port: its memory, the widths of address and word. The ports
+    ``name:enable`` (a bit) and ``name:address`` belong to it; to a read port also ``now:name``, the
+    word that it holds, and to a write port ``name:data``."""
+
+    memory: str
+    address: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A design without its registers and memories.
+
+    Attributes:
+        text: RTLIL of one module named ``name``.
+        name: of the module.
+        inputs, outputs: of the design itself: port -> width.
+        states: registers. reads, writes: memory ports. probes: wires within, made outputs.
+        fields: members of registers and wires.
+    """
+
+    text: str
+    name: str
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+    states: Mapping[str, State]
+    reads: Mapping[str, MemoryAccess]
+    writes: Mapping[str, MemoryAccess]
+    probes: Mapping[str, int]
+    fields: Mapping[str, Field]
+
+    def leaves(self, parent: str) -> dict[str, Field]:
+        """Innermost members of ``parent`` by their names relative to it; itself ("") if it has
+        none. Members of a union overlap."""
+        inner = {name: field for name, field in self.fields.items() if field.parent == parent}
+        prefixes = {name.rsplit(mark, 1)[0] for name in inner for mark in ".[" if mark in name}
+        found = {
+            name.removeprefix(parent).removeprefix("."): field
+            for name, field in inner.items()
+            if name not in prefixes
+        }
+        return found or {"": Field(parent, 0, self.width(parent), False)}
+
+    def width(self, name: str) -> int:
+        """Bits of a register, of the word at a read port, or of a port."""
+        if name in self.states:
+            return self.states[name].width
+        if name in self.reads:
+            return self.reads[name].width
+        return self.inputs[name] if name in self.inputs else self.outputs[name]
+
+
+def cut(
+    component: wiring.Component,
+    name: str,
+    *,
+    probes: tuple[str, ...] = (),
+) -> Cut:
+    """Elaborate ``component`` and cut it.
+
+    Parameters:
+        component: what to cut. name: of its module.
+        probes: names of wires to be seen; those that the design lacks are left out.
+
+    Raises:
+        ProofError: the component holds something that can't be cut.
+    """
+    text = rtlil.convert(component, name, emit_src=False)
+    text = _MEMORY_INIT.sub("", text)
+    with scratch_folder("cut") as folder:
+        source, target = folder / "design.il", folder / "flat.il"
+        source.write_text(text, encoding="utf-8")
+        commands = [
+            f"read_rtlil {quote(source)}",
+            f"hierarchy -top {name}",
+            "proc -noopt -norom",
+            "flatten -noscopeinfo",
+            f"write_rtlil {quote(target)}",
+        ]
+        try:
+            run_yosys(commands, what=f"flattening {name}")
+        except YosysError as error:
+            raise ProofError(str(error)) from error
+        cutter = _Cutter(target.read_text(encoding="utf-8"), name)
+        return cutter.finish(probes)
+
+
+def bits_of(name: str, width: int) -> list[str]:
+    """Names of the bits of a port in a graph."""
+    return [name] if width == 1 else [f"{name}[{bit}]" for bit in range(width)]
+
+
+_MEMORY_INIT = re.compile(r"^  cell \$meminit_v2 .*?^  end\n", re.MULTILINE | re.DOTALL)
+_CELL = re.compile(r"^  cell \\?(\$\w+) (\S+)\n(.*?)^  end\n", re.MULTILINE | re.DOTALL)
+_CONNECT = re.compile(r"^    connect \\(\w+) (.*)$", re.MULTILINE)
+_PARAMETER = re.compile(r"^    parameter (?:signed )?\\(\w+) (.*)$", re.MULTILINE)
+_WIRE = re.compile(
+    r"((?:^  attribute .*\n)*)^  wire(?: width (\d+))?((?: \w+)*?)((?: (?:input|output) \d+)?)"
+    r"((?: signed)?) (\S+)\n",
+    re.MULTILINE,
+)
+_INIT = re.compile(r"attribute \\init (\d+)'([01x]+|\S+)")
+_ALIAS = re.compile(r"^  connect \\(\S+) \\(\S+)(?: \[(\d+)(?::(\d+))?\])?$", re.MULTILINE)
+_INITIAL = re.compile(r"^  attribute \\init .*\n", re.MULTILINE)
+_MEMORY = re.compile(r"^  memory .*\n", re.MULTILINE)
+
+
+class _Cutter:
+    """Reads the RTLIL of one flat module and replaces registers and memories by ports."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._name = name
+        self._added: list[str] = []
+        self._connects: list[str] = []
+        self._ports = 100_000
+        self._states: dict[str, State] = {}
+        self._reads: dict[str, MemoryAccess] = {}
+        self._writes: dict[str, MemoryAccess] = {}
+        self._widths: dict[str, int] = {}
+        self._signed: set[str] = set()
+        self._inits: dict[str, int] = {}
+        self._inputs: dict[str, int] = {}
+        self._outputs: dict[str, int] = {}
+        for attributes, width, _, port, signed, wire in _WIRE.findall(text):
+            if not wire.startswith("\\"):
+                continue
+            own = wire[1:]
+            self._widths[own] = int(width or 1)
+            if signed:
+                self._signed.add(own)
+            if init := _INIT.search(attributes):
+                self._inits[own] = int(init[2].replace("x", "0"), 2)
+            if port:
+                ports = self._inputs if port.split()[0] == "input" else self._outputs
+                ports[own] = self._widths[own]
+        self._fields = self._read_fields(text)
+        # Nothing holds an initial value any more.
+        text = _MEMORY.sub("", _INITIAL.sub("", text))
+        self._text = _CELL.sub(self._cell, text)
+
+    def _read_fields(self, text: str) -> dict[str, Field]:
+        fields: dict[str, Field] = {}
+        for own, parent, high, low in _ALIAS.findall(text):
+            if own.startswith((parent + ".", parent + "[")):
+                width = self._widths[own]
+                place = int(low or high or 0)
+                fields[own] = Field(parent, place, width, own in self._signed)
+        return fields
+
+    def finish(self, probes: tuple[str, ...]) -> Cut:
+        text = self._text
+        seen = {wire: self._widths[wire] for wire in probes if wire in self._widths}
+        for wire, width in seen.items():
+            self._give(PROBE + wire, f"\\{wire}", width)
+        place = text.rindex("\nend\n")
+        text = text[:place] + "\n" + "\n".join(self._added + self._connects) + text[place:]
+        return Cut(
+            text=text,
+            name=self._name,
+            inputs={n: w for n, w in self._inputs.items() if n not in ("clk", "rst")},
+            outputs=self._outputs,
+            states=self._states,
+            reads=self._reads,
+            writes=self._writes,
+            probes=seen,
+            fields=self._fields,
+        )
+
+    def _port(self, name: str, width: int, direction: str) -> None:
+        self._added.append(f"  wire width {width} {direction} {self._ports} \\{name}")
+        self._ports += 1
+
+    def _give(self, name: str, value: str, width: int) -> None:
+        """An output ``name`` with ``value``, a signal in RTLIL."""
+        self._port(name, width, "output")
+        self._connects.append(f"  connect \\{name} {value}")
+
+    def _take(self, name: str, wire: str, width: int) -> None:
+        """An input ``name`` that drives ``wire``."""
+        self._port(name, width, "input")
+        self._connects.append(f"  connect {wire} \\{name}")
+
+    def _cell(self, match: re.Match[str]) -> str:
+        kind, _, body = match.groups()
+        if kind not in ("$dff", "$memrd_v2", "$memwr_v2"):
+            if kind.startswith(("$mem", "$dff", "$sdff", "$adff", "$dlatch")):
+                raise ProofError(f"{self._name}: a cell {kind} can't be cut")
+            return match[0]
+        connects = dict(_CONNECT.findall(body))
+        parameters = dict(_PARAMETER.findall(body))
+        width = int(parameters["WIDTH"])
+        if kind == "$dff":
+            name = self._register(connects["Q"])
+            self._states[name] = State(width, self._inits.get(name, 0))
+            self._take(NOW + name, connects["Q"], width)
+            self._give(NEXT + name, connects["D"], width)
+            return ""
+        memory = parameters["MEMID"].strip('"').removeprefix("\\\\")
+        address = int(parameters["ABITS"])
+        if kind == "$memrd_v2":
+            name = self._wire(connects["DATA"])
+            self._reads[name] = MemoryAccess(memory, address, width)
+            self._take(NOW + name, connects["DATA"], width)
+        else:
+            name = f"{memory}:{sum(write.memory == memory for write in self._writes.values())}"
+            self._writes[name] = MemoryAccess(memory, address, width)
+            self._give(f"{name}:data", connects["DATA"], width)
+        self._give(f"{name}:address", connects["ADDR"], address)
+        self._give(f"{name}:enable", next(self._bits(connects["EN"])), 1)
+        return ""
+
+    def _register(self, signal: str) -> str:
+        """The name of a register, without the number that tells its wire from a port's."""
+        wire = self._wire(signal)
+        plain = re.sub(r"\$\d+$", "", wire)
+        name = wire if plain in self._states else plain
+        self._inits.setdefault(name, self._inits.get(wire, 0))
+        return name
+
+    def _wire(self, signal: str) -> str:
+        if not re.fullmatch(r"\\\S+", signal):
+            raise ProofError(f"{self._name}: a register or read port drives {signal!r}, not a wire")
+        return signal[1:]
+
+    @staticmethod
+    def _bits(signal: str) -> Iterator[str]:
+        """The bits of an enable, which are all one signal."""
+        if not signal.startswith("{"):
+            yield signal
+            return
+        yield from re.findall(r"\\\S+(?: \[\d+\])?|\$\S+(?: \[\d+\])?|1'[01]", signal)

@@ -1,0 +1,200 @@
+"""Proof that a relation of two designs is inductive, with what is known from earlier times."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+from amaranth.back import rtlil  # type: ignore[attr-defined]
+
+from hdl.yosys import yosys_version
+from isa.support.cache import build_folder
+from isa.support.files import write_atomically
+
+from .aig import Graph, read_aiger, write_aiger
+from .bits import graph_of
+from .compose import Part, compose
+from .cut import Cut, bits_of
+from .miter import Miter, build_miter
+from .pipeline import Pipeline
+from .relation import Relation
+from .solve import Failure, solve
+
+__all__ = ["Progress", "Proof", "graph_of_cut", "joined", "prove_relation"]
+
+#: Part of every key: changes when what is kept does.
+_FORMAT = "2"
+
+#: Called with what is being done, how much of it is done, and of how much.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was shown.
+
+    Attributes:
+        goals: how many conditions were to be shown. failures: examples against some of them.
+        assumptions: names of what was assumed.
+        unpaired: registers that only the full engine has. left_out: fields of the configuration
+            that differ and are not part of the proof.
+        seconds: time that it took; 0 if it was known from an earlier time.
+    """
+
+    goals: int
+    failures: tuple[Failure, ...]
+    assumptions: tuple[str, ...]
+    unpaired: tuple[str, ...]
+    left_out: tuple[str, ...]
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether all of it was shown."""
+        return not self.failures
+
+    def to_json(self) -> dict[str, object]:
+        """The proof as plain JSON data."""
+        return {
+            "holds": self.holds,
+            "goals": self.goals,
+            "failures": [
+                {"goals": list(failure.goals), "inputs": list(failure.inputs)}
+                for failure in self.failures
+            ],
+            "assumptions": list(self.assumptions),
+            "unpaired": list(self.unpaired),
+            "left_out": list(self.left_out),
+            "seconds": self.seconds,
+        }
+
+
+def joined(parts: Mapping[str, Proof]) -> Proof:
+    """All ``parts`` as one proof, with the part's name before that of each goal."""
+    every = parts.values()
+    return Proof(
+        goals=sum(part.goals for part in every),
+        failures=tuple(
+            Failure(tuple(f"{name}: {goal}" for goal in failure.goals), failure.inputs)
+            for name, part in parts.items()
+            for failure in part.failures
+        ),
+        assumptions=tuple(dict.fromkeys(rule for part in every for rule in part.assumptions)),
+        unpaired=tuple(f"{name}: {each}" for name, part in parts.items() for each in part.unpaired),
+        left_out=(),
+        seconds=round(sum(part.seconds for part in every), 1),
+    )
+
+
+def prove_relation(
+    full: Cut | Pipeline,
+    trimmed: Cut | Pipeline,
+    relation: Relation,
+    progress: Progress | None = None,
+) -> Proof:
+    """Prove that ``relation`` holds after reset and after every step, or beat of a pipeline.
+
+    Raises:
+        ProofError: a proof that can't be set up, or a goal that could not be decided.
+    """
+    start = monotonic()
+    designs = (full, trimmed)
+    cuts = [each.cut if isinstance(each, Pipeline) else each for each in designs]
+    miter = build_miter(cuts[0], cuts[1], relation)
+    ports = [*miter.inputs.values(), *miter.goals.values()]
+    ports += [signal for side in (*miter.given, *miter.taken) for signal in side.values()]
+    text = rtlil.convert(miter.module, "miter", ports=ports, emit_src=False)
+    kinds = [type(each).__name__ for each in designs]
+    key = _key(cuts[0].text, cuts[1].text, text, *kinds, json.dumps(miter.cases))
+    target = build_folder() / "proofs" / f"{key}.json"
+    result = Proof(
+        goals=len(miter.goals),
+        failures=(),
+        assumptions=tuple(rule.name for rule in relation.assumptions),
+        unpaired=tuple(miter.only_full),
+        left_out=(),
+        seconds=0.0,
+    )
+    if _read(target):
+        return result
+    graphs = []
+    for number, design in enumerate(designs):
+        if progress is not None:
+            progress("gates", number, 3)
+        graphs.append(design.graph if isinstance(design, Pipeline) else graph_of_cut(design))
+    graph = _composed(miter, (_graph(text, "miter"), *graphs))
+    names = {signal.name: goal for goal, signal in miter.goals.items()}
+    bits = {
+        bit: label + bit.removeprefix(signal.name)
+        for label, signal in miter.inputs.items()
+        for bit in bits_of(signal.name, len(signal))
+    }
+
+    def advance(done: int, of: int) -> None:
+        if progress is not None:
+            progress("goals", done, of)
+
+    failures = tuple(
+        Failure(
+            tuple(names[goal] for goal in failure.goals),
+            tuple(bits[name] for name in failure.inputs if name in bits),
+        )
+        for failure in solve(graph, names, miter.cases, advance)
+    )
+    if not failures:
+        _write(target, {"goals": result.goals})
+    return replace(result, failures=failures, seconds=round(monotonic() - start, 1))
+
+
+def graph_of_cut(cut: Cut) -> Graph:
+    """The graph of ``cut``, or what is known of it from an earlier time."""
+    return _graph(cut.text, cut.name)
+
+
+def _composed(miter: Miter, graphs: tuple[Graph, ...]) -> Graph:
+    """The graph of all goals, from that of ``miter`` and those of both designs."""
+    driven: list[dict[str, tuple[int, str]]] = [{}, {}, {}]
+    for which in (0, 1):
+        for port, signal in miter.given[which].items():
+            pairs = zip(bits_of(signal.name, len(signal)), bits_of(port, len(signal)), strict=True)
+            driven[0] |= {inner: (which + 1, outer) for inner, outer in pairs}
+        for port, signal in miter.taken[which].items():
+            pairs = zip(bits_of(port, len(signal)), bits_of(signal.name, len(signal)), strict=True)
+            driven[which + 1] |= {inner: (0, outer) for inner, outer in pairs}
+    parts = [Part(graph, inputs) for graph, inputs in zip(graphs, driven, strict=True)]
+    return compose(parts, [signal.name for signal in miter.goals.values()])
+
+
+def _graph(text: str, top: str) -> Graph:
+    """The graph of module ``top``, or what is known of it from an earlier time."""
+    target = build_folder() / "proofs" / f"{_key(text)}.aig.gz"
+    try:
+        return read_aiger(gzip.decompress(target.read_bytes()))
+    except (OSError, EOFError, ValueError, IndexError):
+        graph = graph_of(text, top)
+    _save(target, gzip.compress(write_aiger(graph), compresslevel=5, mtime=0))
+    return graph
+
+
+def _key(*content: str) -> str:
+    every = json.dumps([_FORMAT, yosys_version(), *content])
+    return hashlib.sha256(every.encode()).hexdigest()[:24]
+
+
+def _read(path: Path) -> bool:
+    try:
+        return "goals" in json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+
+
+def _write(path: Path, result: dict[str, object]) -> None:
+    _save(path, (json.dumps(result) + "\n").encode())
+
+
+def _save(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)

@@ -1,0 +1,85 @@
+"""Proof that a trimmed processing engine does what the full one does, for what it keeps.
+
+``docs/proofs.md`` says what is shown, under which assumptions, and how the parts make a whole.
+"""
+
+from dataclasses import fields, replace
+
+from hdl.config import PeConfig
+from isa.table import Unit
+from pe.core import Pe
+
+from .cut import cut
+from .engine import PROBES, engine_relation
+from .errors import ProofError
+from .induction import Progress, Proof, joined, prove_relation
+from .sizes import prove_sizes
+from .vector_unit import prove_vector_unit
+
+__all__ = ["PROVED_FIELDS", "Proof", "ProofError", "provable", "prove"]
+
+#: Fields of a configuration whose trimming is proved for the whole engine at once.
+_ENGINE_FIELDS = ("instructions", "registers")
+#: Sizes that are proved unit by unit; the trimmed engine's are not larger.
+_SIZES = (
+    "register_width",
+    "max_vl",
+    "max_mr",
+    "scratchpad_bytes",
+    "arc_entries",
+    "address_bits",
+)
+#: Fields whose trimming is proved; the others are not part of the proof.
+PROVED_FIELDS = (*_ENGINE_FIELDS, *_SIZES, "scratchpad_alignment")
+
+
+def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
+    """``full`` with those fields of ``trimmed`` whose trimming is proved for the whole engine at
+    once, and behavioural memories, whose contents are no part of it."""
+    taken = {name: getattr(trimmed, name) for name in _ENGINE_FIELDS}
+    return replace(full, sram="behavioural", **taken)
+
+
+def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -> Proof:
+    """Prove that ``trimmed`` does what ``full`` does, as far as ``docs/proofs.md`` says.
+
+    Parameters:
+        full, trimmed: configurations. progress: called with what is being done, how much of it is
+            done, and of how much.
+
+    Raises:
+        ProofError: ``trimmed`` has what ``full`` lacks; or a proof that can't be set up.
+    """
+    extra = sorted(trimmed.instructions - full.instructions)
+    if extra:
+        raise ProofError(f"the trimmed engine has {extra[0]}, which the full one lacks")
+    if trimmed.registers > full.registers:
+        raise ProofError(
+            f"the trimmed engine has {trimmed.registers} registers, the full one {full.registers}"
+        )
+    for name in _SIZES:
+        size, most = getattr(trimmed, name), getattr(full, name)
+        if size > most:
+            raise ProofError(f"{name} of the trimmed engine is {size}, of the full one {most}")
+    # Multipliers of other memories' engines are made in other ways.
+    big, small = (replace(config, sram="behavioural") for config in (full, trimmed))
+    found = prove_sizes(big, small, progress)
+    if trimmed.rows_of(Unit.VECTOR):
+        found["vector unit"] = prove_vector_unit(big, small, progress)
+    found["engine"] = _prove_engine(big, provable(full, trimmed), progress)
+    left_out = tuple(
+        field.name
+        for field in fields(PeConfig)
+        if field.name not in (*PROVED_FIELDS, "sram")
+        and getattr(full, field.name) != getattr(trimmed, field.name)
+    )
+    return replace(joined(found), left_out=left_out)
+
+
+def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress | None) -> Proof:
+    cuts = []
+    for config, name in ((full, "full"), (trimmed, "trimmed")):
+        if progress is not None:
+            progress(f"{name} engine", 0, 1)
+        cuts.append(cut(Pe(config), name, probes=PROBES))
+    return prove_relation(cuts[0], cuts[1], engine_relation(full, trimmed), progress)

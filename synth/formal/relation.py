@@ -1,0 +1,170 @@
+"""Which states of two designs correspond, as rules on their registers.
+
+A relation between the states of a full and a trimmed design is inductive when it holds after reset,
+when every step from related states with related inputs leads to related states, and when the
+outputs of related states are related. :mod:`synth.formal.miter` builds the circuits that say so.
+
+Without a rule, registers (their members, and ports) of the same name are equal, the wider one of
+two being the extension of the other; a register that only one of the designs has is arbitrary.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from amaranth.hdl import Value
+from amaranth.lib import data
+
+__all__ = ["Codes", "Ghost", "Invariant", "Relation", "Split", "View"]
+
+
+class View(Protocol):
+    """The values of one design at one time, by name of a register, member or port."""
+
+    def __getitem__(self, name: str) -> Value: ...
+
+    def has(self, name: str) -> bool:
+        """Whether the design has it."""
+
+
+Condition = Callable[[View], Value]
+
+
+#: What a member is in the full and in the trimmed design; None: anything.
+Pair = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Members that hold, in both designs, what each of them makes of the same thing.
+
+    Attributes:
+        names: of the members, with the register's name in front; a design may lack some.
+        words: for each possible thing, the values of all members.
+        when: they hold them only then, and are arbitrary otherwise; None: always.
+    """
+
+    names: tuple[str, ...]
+    words: tuple[tuple[Pair, ...], ...]
+    when: Condition | None = None
+
+
+@dataclass(frozen=True)
+class Ghost:
+    """A register that neither design has, and that only the proof knows.
+
+    Attributes:
+        name: by which views know it. follows: what it takes next, from values of the full design
+            now. width: in bits. init: its value after reset.
+    """
+
+    name: str
+    follows: Condition
+    width: int = 1
+    init: int = 0
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A condition on both designs' states, assumed now and to be shown after a step.
+
+    Attributes:
+        name: for reports. holds: from the full and the trimmed design's values.
+    """
+
+    name: str
+    holds: Callable[[View, View], Value]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Takes goals apart: they are shown while a flag is 0, and while it is 1 for each thing that
+    something may be; then for each place where the lowest 1 of a number may be, and while that is
+    0, for each value of some bits.
+
+    Attributes:
+        flag: register of one bit. codes: the things, a rule of the same relation.
+        number: register of both designs. register, bits: another one, and how many of its low bits.
+    """
+
+    flag: str
+    codes: Codes
+    number: str
+    register: str
+    bits: int
+
+
+@dataclass
+class Relation:
+    """Rules of correspondence.
+
+    Attributes:
+        gates: pattern of names (a regular expression for the whole name) and a condition: what it
+            names corresponds only then. The last match counts.
+        ignored: patterns of what never needs to correspond.
+        signed: patterns of what is extended by its sign. truncated: patterns of what corresponds
+            only in the bits that both have.
+        codes, ghosts, invariants: see there.
+        guarantees: conditions on values between registers that are to be shown.
+        assumptions: conditions on the step that are assumed, with a name each; they get the values
+            of both designs now.
+        split: how goals are taken apart; None: not at all.
+        layouts: layouts of registers, ports and memories whose members the design does not name,
+            of the full and of the trimmed design.
+    """
+
+    gates: list[tuple[str, Condition]] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    signed: list[str] = field(default_factory=list)
+    truncated: list[str] = field(default_factory=list)
+    codes: list[Codes] = field(default_factory=list)
+    ghosts: list[Ghost] = field(default_factory=list)
+    invariants: list[Invariant] = field(default_factory=list)
+    guarantees: list[Invariant] = field(default_factory=list)
+    assumptions: list[Invariant] = field(default_factory=list)
+    split: Split | None = None
+    layouts: dict[str, tuple[data.Layout, data.Layout]] = field(default_factory=dict)
+
+    def gate(self, name: str) -> Condition | None:
+        """The condition under which ``name`` corresponds; None: always."""
+        found = [condition for pattern, condition in self.gates if re.fullmatch(pattern, name)]
+        return found[-1] if found else None
+
+    def is_ignored(self, name: str) -> bool:
+        """Whether ``name`` need not correspond."""
+        return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+
+    def is_signed(self, name: str) -> bool:
+        """Whether a rule says that ``name`` is extended by its sign."""
+        return any(re.fullmatch(pattern, name) for pattern in self.signed)
+
+    def is_truncated(self, name: str) -> bool:
+        """Whether ``name`` corresponds only in the bits that both designs have."""
+        return any(re.fullmatch(pattern, name) for pattern in self.truncated)
+
+    def add_codes(self, codes: Codes | None) -> None:
+        """Add ``codes``, if there are any."""
+        if codes is not None:
+            self.codes.append(codes)
+
+    def code(self, name: str) -> Codes | None:
+        """The combination that ``name`` is part of."""
+        return next((codes for codes in self.codes if name in codes.names), None)
+
+
+def members(layout: data.Layout) -> Mapping[str, tuple[int, int, bool]]:
+    """Innermost members of ``layout``: name -> (lowest bit, width, signed)."""
+    found: dict[str, tuple[int, int, bool]] = {}
+
+    def descend(inner: data.Layout, prefix: str, base: int) -> None:
+        for key, member in inner:
+            name = f"{prefix}[{key}]" if isinstance(key, int) else f"{prefix}.{key}".lstrip(".")
+            if isinstance(member.shape, data.Layout):
+                descend(member.shape, name, base + member.offset)
+            else:
+                shape = data.Shape.cast(member.shape)
+                found[name] = (base + member.offset, shape.width, shape.signed)
+
+    descend(layout, "", 0)
+    return found

@@ -1,0 +1,181 @@
+"""What instructions look like in the registers of an engine, from its encodings."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from amaranth.hdl import Cat, Const, Value
+
+from hdl.config import PeConfig
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    REDUCTION,
+    VERTICAL,
+    WIDTH,
+    BitField,
+    Format,
+    Instruction,
+    Opcode,
+    ScalarOp,
+    Unit,
+)
+from isa.timing import WORD_BYTES
+from pe.frontend.encodings import CLASSES, CONTROL, Encodings
+from pe.lsu.ports import register_encodings
+
+from .relation import Codes, Condition, Pair, View
+
+__all__ = [
+    "any_of",
+    "codes_of",
+    "command_values",
+    "decoded_values",
+    "dispatched_values",
+    "entry_values",
+    "held",
+    "is_aligned",
+    "is_word",
+    "reads",
+    "transfer_values",
+]
+
+_IMMEDIATE = (Format.AB_IMM, Format.A_IMM, Format.IMM)
+#: Members that a register has for an instruction; None: anything.
+Values = Mapping[str, int | None]
+
+
+def any_of(terms: Iterable[Value]) -> Value:
+    """1 when one of ``terms`` is (0 without any)."""
+    return Cat(Const(0, 1), *(term.bool() for term in terms)).any()
+
+
+def held(view: View, name: str) -> Value:
+    """Field ``name``, which has no bits where all instructions have the same in it."""
+    return view[name] if view.has(name) else Const(0, 0)
+
+
+def reads(row: Instruction, field: BitField) -> bool:
+    """Whether ``row`` reads the register in ``field``."""
+    return field in row.reads
+
+
+def codes_of(
+    prefix: str,
+    values: Callable[[PeConfig, Instruction], list[Values]],
+    configs: tuple[PeConfig, PeConfig],
+    rows: Iterable[Instruction],
+    when: Condition | None = None,
+) -> Codes | None:
+    """The members behind ``prefix`` hold one of ``rows``, as each configuration keeps it."""
+    words: dict[tuple[Pair, ...], None] = {}
+    names: tuple[str, ...] = ()
+    for row in rows:
+        for full, trimmed in zip(*(values(config, row) for config in configs), strict=True):
+            names = tuple(full)
+            words[tuple((full[name], trimmed[name]) for name in names)] = None
+    if not names:
+        return None
+    return Codes(tuple(prefix + name for name in names), tuple(words), when)
+
+
+def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
+    """Members of :func:`pe.frontend.decode.issued` that ``row`` decides."""
+    fields = Encodings.of(config)
+    word = row.match
+    plain = row.format not in _IMMEDIATE and row.unit in (Unit.VECTOR, Unit.LOAD_STORE)
+    moves = row.opcode in (Opcode.MOV, Opcode.MOV_IMM)
+    scalar: int | None = None
+    if row.unit is Unit.SCALAR and row.branch is None:
+        scalar = fields.scalar.code(ScalarOp.OR if moves else row.opcode & 7)
+    vector = row.unit is Unit.VECTOR
+    return [
+        {
+            "unit": fields.unit.code(CLASSES[row.unit].value),
+            "writes": int(row.writes is not None),
+            "branch": int(row.branch is not None),
+            "inverted": int(
+                row.branch is not None
+                or row.scalar is ScalarOp.SUB
+                or (row.scalar is ScalarOp.SLL and not config.narrow)
+            ),
+            "reads_c": int(reads(row, FIELD_C)) if vector else None,
+            "scalar": scalar,
+            "condition": None if row.branch is None else fields.condition.code(row.branch),
+            "control": fields.control.code(CONTROL[Opcode(row.opcode)].value)
+            if row.unit is Unit.ISSUE
+            else None,
+            "kind": fields.kind.code(row.opcode & 3) if plain else None,
+            "width": fields.width.code(WIDTH.extract(word)) if plain else None,
+            "vertical": fields.vertical.code(VERTICAL.extract(word)) if vector else None,
+            "reduction": fields.reduction.code(REDUCTION.extract(word)) if vector else None,
+        }
+    ]
+
+
+def dispatched_values(config: PeConfig, row: Instruction) -> list[Values]:
+    """Members of :func:`pe.frontend.dispatch.dispatched` that ``row`` decides."""
+    (decoded,) = decoded_values(config, row)
+    names = ("kind", "width", "vertical", "reduction")
+    return [{"vector": int(row.unit is Unit.VECTOR), **{name: decoded[name] for name in names}}]
+
+
+def command_values(config: PeConfig, row: Instruction) -> list[Values]:
+    """Members of :func:`pe.ports.vector_command` that ``row`` decides."""
+    own = Encodings.of_rows(config.rows_of(Unit.VECTOR))
+    (every,) = decoded_values(config, row)
+    return [
+        {
+            "kind": own.kind.code(row.opcode & 3),
+            "width": own.width.code(WIDTH.extract(row.match)),
+            "vertical": every["vertical"],
+            "reduction": every["reduction"],
+        }
+    ]
+
+
+def transfer_values(config: PeConfig, row: Instruction) -> list[Values]:
+    """Members of :func:`pe.lsu.ports.transfer_layout` that ``row`` decides."""
+    register = row.opcode >> 1 & 1
+    width = register_encodings(config).width
+    return [
+        {
+            "store": row.opcode & 1,
+            "register": register,
+            "width": width.code(WIDTH.extract(row.match)) if register else None,
+        }
+    ]
+
+
+def entry_values(config: PeConfig, row: Instruction) -> list[Values]:
+    """Members of :func:`pe.lsu.ports.load_table_entry` that ``row`` decides, for each place
+    in a word where what it loads may begin: a register's value lies at a multiple of its width."""
+    (transfer,) = transfer_values(config, row)
+    if row.opcode & 1:
+        return [{"store": 1, "register": None, "target.register.width": None, "first": None}]
+    register = transfer["register"]
+    assert row.width is not None
+    return [
+        {
+            "store": 0,
+            "register": register,
+            "target.register.width": transfer["width"],
+            "first": first,
+        }
+        for first in range(0, WORD_BYTES, row.width.bytes if register else 1)
+    ]
+
+
+def is_aligned(address: Value, width: Value) -> Value:
+    """1 when ``address`` is a multiple of the bytes of an element of ``width``."""
+    below = (Const(1, WORD_BYTES) << width) - 1
+    return (address[: (WORD_BYTES - 1).bit_length()] & below) == 0
+
+
+def is_word(word: Value, row: Instruction, register_bits: int) -> Value:
+    """1 when ``word`` encodes ``row`` with registers of no more than ``register_bits`` bits."""
+    fixed = [word[bit] ^ (~row.match >> bit & 1) for bit in range(len(word)) if row.mask >> bit & 1]
+    terms: list[Value] = [Cat(fixed).all()]
+    for field in (FIELD_A, FIELD_B, FIELD_C):
+        if any(operand.is_register and operand.field == field for operand in row.operands):
+            terms.append(word[field.low + register_bits : field.high + 1] == 0)
+    return Cat(terms).all()

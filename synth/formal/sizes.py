@@ -1,0 +1,298 @@
+"""Units whose sizes are trimmed: what passes the smaller one's checks, the larger one does too.
+
+Each unit is taken by itself, at the sizes that both engines really have; what it is given by others
+is assumed, as ``docs/proofs.md`` lists.
+"""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from amaranth.hdl import Cat, Const, Value
+from amaranth.lib import wiring
+
+from hdl.config import PeConfig
+from isa.faults import FaultCause
+from isa.launch import START_FX, START_MR, START_VL
+from isa.table import MAX_FX, ScalarOp, Unit
+from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
+from pe.frontend.encodings import ControlOp, Encodings, IssueClass
+from pe.frontend.features import Features
+from pe.frontend.range_check import RangeCheck, cause_of
+from pe.frontend.scalar import Scalar
+from pe.vector.settings import VectorSettings
+
+from .cut import cut
+from .induction import Progress, Proof, prove_relation
+from .relation import Invariant, Relation, View
+from .rows import any_of, codes_of, decoded_values, held
+from .sides import extended
+
+__all__ = ["SIZED_UNITS", "prove_sizes"]
+
+Configs = tuple[PeConfig, PeConfig]
+
+
+def prove_sizes(
+    full: PeConfig, trimmed: PeConfig, progress: Progress | None = None
+) -> dict[str, Proof]:
+    """Prove the units of :data:`SIZED_UNITS` that ``trimmed`` has, by name.
+
+    Raises:
+        ProofError: a proof that can't be set up.
+    """
+    found: dict[str, Proof] = {}
+    for name, (unit, relation, is_there) in SIZED_UNITS.items():
+        if is_there(trimmed):
+            one, two = cut(unit(full), "full"), cut(unit(trimmed), "trimmed")
+            found[name] = prove_relation(one, two, relation((full, trimmed)), progress)
+    return found
+
+
+def _range_check(configs: Configs) -> Relation:
+    """What the trimmed engine lets pass touches the same places, all within its smaller memories;
+    all else faults in it."""
+    full, trimmed = configs
+    fields = Encodings.of(full)
+    relation = Relation(signed=["[abc]"], ignored=[_OUTPUTS])
+    rows = trimmed.rows
+    relation.add_codes(codes_of("decoded.", decoded_values, configs, rows))
+    relation.assumptions.append(
+        Invariant(
+            "VL and MR are within the trimmed engine's limits",
+            lambda f, t: (
+                (f["vl"] != 0)
+                & (f["vl"] <= trimmed.vl_limit)
+                & ((f["mr"] <= trimmed.mr_limit) | (not Features.of(trimmed).matrices))
+            ),
+        )
+    )
+
+    def is_unit(f: View, unit: IssueClass) -> Value:
+        return fields.is_unit(held(f, "decoded.unit"), unit)
+
+    def cause(v: View) -> Value:
+        names = ("dram", "misaligned", "outside")
+        return cause_of(SimpleNamespace(**{name: held(v, f"faults.{name}") for name in names}))
+
+    def passes(f: View, t: View) -> Value:
+        checked = is_unit(f, IssueClass.VECTOR) | is_unit(f, IssueClass.LOAD_STORE)
+        return checked & (cause(t) == FaultCause.NONE)
+
+    def same_ranges(f: View, t: View) -> Value:
+        terms = []
+        for number in range(RANGES):
+            mine, theirs = (
+                {name: v[f"ranges__{number}.{name}"] for name in _RANGE} for v in (f, t)
+            )
+            same = Cat(mine[name] == theirs[name] for name in _RANGE[1:]).all()
+            terms += [mine["used"] == theirs["used"], ~mine["used"] | same]
+        return ~passes(f, t) | Cat(terms).all()
+
+    def same_transfer(f: View, t: View) -> Value:
+        here = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
+        same = Cat(f[name] == t[name] for name in ("bytes", "nothing")).all()
+        # Nothing may be moved from behind the memory's end.
+        places = Cat(f[name] == t[name] for name in ("columns", "dram")).all()
+        return ~here | (same & (f["nothing"] | places))
+
+    def within(f: View, t: View) -> Value:
+        inside = [
+            ~f[f"ranges__{number}.used"]
+            | (f[f"ranges__{number}.end"] <= trimmed.scratchpad_bytes // UNIT_BYTES)
+            for number in range(RANGES)
+        ]
+        transfer = is_unit(f, IssueClass.LOAD_STORE)
+        inside.append(~transfer | (f["dram"] + f["bytes"] <= 1 << trimmed.address_bits))
+        return ~passes(f, t) | Cat(inside).all()
+
+    def faults(f: View, t: View) -> Value:
+        causes = cause(f), cause(t)
+        found = causes[0] != FaultCause.NONE
+        return ~found | ((causes[1] != FaultCause.NONE) & (causes[1] <= causes[0]))
+
+    def settings(f: View, t: View) -> Value:
+        control = held(f, "decoded.control")
+        limits = {ControlOp.SET_VL: trimmed.max_vl, ControlOp.SET_MR: trimmed.max_mr}
+        beyond = any_of(
+            fields.control.is_one_of(control, [op.value]) & (f["a"] > limit)
+            for op, limit in limits.items()
+        )
+        sets = is_unit(f, IssueClass.CONTROL)
+        return ~sets | (t["bad_setting"] == (f["bad_setting"] | beyond))
+
+    relation.guarantees += [
+        Invariant("what passes touches the same ranges", same_ranges),
+        Invariant("what passes moves the same bytes", same_transfer),
+        Invariant("what passes lies in the trimmed engine's memories", within),
+        Invariant("what faults in the full engine faults in the trimmed one", faults),
+        Invariant("settings fault where they are beyond limits, nowhere else", settings),
+    ]
+    return relation
+
+
+def _settings(configs: Configs) -> Relation:
+    """Settings are the same; so is the size of a matrix, as far as the trimmed engine keeps it."""
+    trimmed = configs[1]
+    features = Features.of(trimmed)
+    keys = trimmed.instructions
+    relation = Relation(truncated=["elements"])
+    if not features.matrices:
+        relation.ignored += ["mr", "elements", "left", "settling"]
+    if not features.fractions:
+        relation.ignored.append("fx")
+    setters = {"set.vl": trimmed.max_vl, "set.mr": trimmed.max_mr, "set.fx": MAX_FX}
+
+    def sets(v: View) -> Value:
+        return any_of(v[key.replace(".", "_")] for key in setters)
+
+    relation.gates.append(("value", sets))
+
+    def taken(f: View, t: View) -> Value:
+        terms = []
+        for key, most in setters.items():
+            low = Const(1, 1) if key == "set.fx" else f["value"] != 0
+            fits = (f["value"] <= most) & low if key in keys else Const(0, 1)
+            terms.append(~f[key.replace(".", "_")] | fits)
+        return Cat(terms).all()
+
+    relation.assumptions.append(
+        Invariant("only settings are made that the trimmed engine takes", taken)
+    )
+    if "set.vl" not in keys:
+        relation.invariants.append(
+            Invariant("a VL that nothing sets stays", lambda f, t: f["vl"] == START_VL)
+        )
+    if features.matrices and "set.mr" not in keys:
+        relation.invariants.append(
+            Invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_MR)
+        )
+    if features.fractions and "set.fx" not in keys:
+        relation.invariants.append(
+            Invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == START_FX)
+        )
+    return relation
+
+
+def _scalar(configs: Configs) -> Relation:
+    """A result that registers can hold is the same; one that they can't hold faults."""
+    full, trimmed = configs
+    fields = Encodings.of(full)
+    relation = Relation(signed=["first"], ignored=["second", _OUTPUTS])
+    rows = trimmed.rows_of(Unit.SCALAR)
+    relation.add_codes(codes_of("decoded.", decoded_values, configs, rows))
+
+    def same_second(f: View, t: View) -> Value:
+        plain = [v["second"] ^ v["decoded.inverted"].replicate(len(v["second"])) for v in (f, t)]
+        return plain[0] == extended(plain[1], full.register_width, True)
+
+    relation.assumptions.append(
+        Invariant("second operands are the same, apart from where they are inverted", same_second)
+    )
+    shifts = [ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA]
+
+    def result(f: View, t: View) -> Value:
+        whole = extended(t["result"], full.register_width, True)
+        same = f["result"] == whole
+        shifted = fields.scalar.is_one_of(held(f, "decoded.scalar"), shifts)
+        fits = ~t["unfit"] & same & ~f["unfit"]
+        # A shift that loses bits faults too.
+        return ~f["decoded.writes"] | fits | (t["unfit"] & (shifted | ~same | f["unfit"]))
+
+    def branch(f: View, t: View) -> Value:
+        return ~f["decoded.branch"] | (f["taken"] == t["taken"])
+
+    relation.guarantees += [
+        Invariant("a result is the same or faults, if it does not fit", result),
+        Invariant("branches go the same way", branch),
+    ]
+    return relation
+
+
+def _arc(configs: Configs) -> Relation:
+    """With fewer entries, no conflict is missed and none is added; it is full earlier."""
+    full, trimmed = configs
+    features = Features.of(trimmed)
+    own = range(trimmed.arc_entries)
+    relation = Relation(ignored=["full", "entry"])
+
+    def busy(v: View, number: int) -> Value:
+        return v[f"columns_{number}"] != 0
+
+    relation.gates += [
+        (rf"ranges__{n}\.(start|end|writes)", lambda v, n=n: v[f"ranges__{n}.used"])  # type: ignore[misc]
+        for n in range(RANGES)
+    ]
+    relation.gates += [
+        (r"allocated|start|end|columns|store", lambda v: v["allocate"]),
+        *((rf"(start|end|store)_{n}", lambda v, n=n: busy(v, n)) for n in range(full.arc_entries)),
+    ]
+    for name in ("arrived", "released"):
+        late = f"late_{name}"
+        relation.gates += [
+            (f"{name}_entry", lambda v, name=name: v[name]),  # type: ignore[misc]
+            (f"{late}_entry", lambda v, late=late: v[late]),  # type: ignore[misc]
+        ]
+
+    def allocated(f: View, t: View) -> Value:
+        kind: Value = Const(1, 1)
+        if not (features.load_scratchpad and features.store_scratchpad):
+            kind = f["store"] == int(features.store_scratchpad)
+        sized = (f["columns"] != 0) & (~f["store"] | (f["columns"] == 1))
+        free = any_of((f["allocated"] == n) & ~busy(t, n) for n in own)
+        return ~f["allocate"] | (kind & sized & free)
+
+    def ends(f: View, t: View) -> Value:
+        terms = []
+        for name in ("arrived", "released"):
+            entry = f[f"late_{name}_entry"]
+            there = any_of((entry == n) & busy(f, n) for n in range(full.arc_entries))
+            terms.append(~f[f"late_{name}"] | there)
+        return Cat(terms).all()
+
+    relation.assumptions += [
+        Invariant("only a free entry of the trimmed engine is taken", allocated),
+        Invariant("only what is in transfer ends", ends),
+    ]
+    for number in range(trimmed.arc_entries, full.arc_entries):
+        relation.invariants.append(
+            Invariant(f"entry {number} is not needed", lambda f, t, n=number: ~busy(f, n))  # type: ignore[misc]
+        )
+
+    def reported(f: View, t: View) -> Value:
+        unit = (UNIT_BYTES - 1).bit_length()
+        missed = []
+        for n in own:
+            for number in range(RANGES):
+                mine = {name: f[f"ranges__{number}.{name}"] for name in _RANGE}
+                apart = (mine["start"][unit:] >= f[f"end_{n}"]) | (f[f"start_{n}"] >= mine["end"])
+                waits = mine["writes"] | ~f[f"store_{n}"] if f.has(f"store_{n}") else Const(1, 1)
+                missed.append(busy(f, n) & mine["used"] & waits & ~apart)
+        return ~any_of(missed) | t["conflict"]
+
+    relation.guarantees += [
+        Invariant("an access to what is in transfer is reported", reported),
+        Invariant(
+            "the same entry is offered, unless the trimmed engine has none",
+            lambda f, t: t["full"] | ((f["entry"] == t["entry"]) & ~f["full"]),
+        ),
+    ]
+    return relation
+
+
+_RANGE = ("used", "start", "end", "writes")
+_OUTPUTS = r"ranges__\d.*|bytes|columns|nothing|dram|faults.*|bad_setting|result|unfit|taken"
+
+#: Name -> the unit, when two of it correspond, and whether an engine has it.
+SIZED_UNITS: dict[
+    str,
+    tuple[
+        Callable[[PeConfig], wiring.Component],
+        Callable[[Configs], Relation],
+        Callable[[PeConfig], bool],
+    ],
+] = {
+    "range check": (RangeCheck, _range_check, lambda config: True),
+    "settings": (VectorSettings, _settings, lambda config: Features.of(config).vector),
+    "scalar unit": (Scalar, _scalar, lambda config: bool(config.rows_of(Unit.SCALAR))),
+    "array range check": (Arc, _arc, lambda config: Features.of(config).transfers),
+}

@@ -1,0 +1,138 @@
+"""Proof of goals by ABC: sweeping of equivalent nodes, and SAT."""
+
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from isa.support.processes import run_tool
+from isa.support.scratch import scratch_folder
+
+from .aig import Graph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
+from .errors import ProofError
+
+__all__ = ["Failure", "solve"]
+
+#: Conflicts after which ABC gives up on a goal.
+_CONFLICTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Values of inputs (those that are 1) with which ``goals`` fail, all by name."""
+
+    goals: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+def solve(
+    graph: Graph,
+    goals: Iterable[str],
+    cases: Sequence[Mapping[str, bool]] = ({},),
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Failure]:
+    """Show that ``goals``, outputs of ``graph``, are never 1.
+
+    Parameters:
+        graph: the circuit. goals: outputs.
+        cases: values of some inputs; goals are shown for each of these, one after the other.
+        progress: called with how many goals are done, of all cases, and of how many.
+
+    Returns:
+        For each goal that fails, an example; one may serve several goals.
+
+    Raises:
+        ProofError: ABC can't be run, or gave up.
+    """
+    left = list(goals)
+    nodes = {name: node for node, name in enumerate(graph.inputs, 1)}
+    failures: list[Failure] = []
+    done, every = 0, len(left) * len(cases)
+    for case in cases:
+        part = graph
+        if case:
+            fixed = {nodes[name]: value for name, value in case.items() if name in nodes}
+            part = extract(graph, left, fixed)
+        groups: dict[frozenset[tuple[int, bool]], list[str]] = defaultdict(list)
+        for goal in left:
+            if part.outputs[goal] != 0:
+                groups[frozenset(demanded(part, goal).items())].append(goal)
+        done += len(left) - sum(len(group) for group in groups.values())
+        given = tuple(name for name, value in case.items() if value)
+        for found, group in sorted(groups.items(), key=lambda item: len(item[1])):
+            alone = sharpened(extract(part, group, dict(found)), group)
+            hard = [goal for goal in group if not is_refuted(alone, goal)]
+            alone = extract(alone, hard, {})
+            failures += (Failure(each.goals, (*given, *each.inputs)) for each in _solve(alone))
+            done += len(group)
+            if progress is not None:
+                progress(done, every)
+        failed = {goal for failure in failures for goal in failure.goals}
+        left = [goal for goal in left if goal not in failed]
+    return failures
+
+
+def _solve(graph: Graph) -> list[Failure]:
+    failures: list[Failure] = []
+    left = [goal for goal, literal in graph.outputs.items() if literal != 0]
+    while left:
+        graph = extract(graph, left, {})
+        values = _check(graph)
+        if values is None:
+            break
+        nodes = simulate(graph, values)
+        outputs = graph.outputs
+        failing = [goal for goal in left if nodes[outputs[goal] >> 1] ^ bool(outputs[goal] & 1)]
+        if not failing:
+            raise ProofError(f"ABC's example against {left[0]} shows nothing")
+        read = _support(extract(graph, failing, {}))
+        ones = tuple(
+            name
+            for node, (name, one) in enumerate(zip(graph.inputs, values, strict=True), 1)
+            if one and node in read
+        )
+        failures.append(Failure(tuple(failing), ones))
+        left = [goal for goal in left if goal not in failing]
+    return failures
+
+
+def _support(graph: Graph) -> set[int]:
+    """Nodes that the gates and outputs of ``graph`` read: of its inputs, those that matter."""
+    every = [literal for pair in graph.gates for literal in pair]
+    return {literal >> 1 for literal in (*every, *graph.outputs.values())}
+
+
+def _check(graph: Graph) -> list[bool] | None:
+    """None if no output of ``graph`` can be 1, else inputs for which one is."""
+    with scratch_folder("proof") as folder:
+        (folder / "goal.aig").write_bytes(write_aiger(graph))
+        said = _abc(folder, f"&r goal.aig; &cec -m -C {_CONFLICTS}")
+        if "Networks are equivalent" in said:
+            return None
+        said = _abc(folder, "read_aiger goal.aig; iprove; write_cex example")
+        example = folder / "example"
+        if "UNSATISFIABLE" in said:
+            return None
+        if not example.is_file():
+            raise ProofError(f"ABC gave up: {' '.join(said.split())[-200:]}")
+        digits = example.read_text(encoding="ascii").strip()
+        return [digit == "1" for digit in digits[: len(graph.inputs)]]
+
+
+def _abc(folder: Path, script: str) -> str:
+    found = find_spec("pyosys")
+    if found is None or found.origin is None:
+        raise ProofError("proofs need pyosys, which brings ABC")
+    abc = Path(found.origin).parent / "yosys-abc"
+    try:
+        done = run_tool(
+            [str(abc), "-c", script],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError as error:
+        raise ProofError(f"{abc}: {error.strerror}") from error
+    return done.stdout.decode(errors="replace")

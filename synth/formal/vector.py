@@ -1,0 +1,122 @@
+"""Correspondence of the vector unit's control and of the ports of the scratchpad.
+
+What the stages behind the control make of operands is not compared here: an engine without some
+instructions leaves out stages, and has results earlier within the latency that programs rely on.
+"""
+
+import re
+
+from amaranth.hdl import Cat, Const, Value
+
+from hdl.config import PeConfig
+from isa.table import Unit, VerticalOp
+from isa.timing import passes
+from pe.frontend.encodings import Encodings
+
+from .relation import Codes, Invariant, Relation, View
+from .rows import any_of, codes_of, command_values, held
+
+__all__ = ["command_relation", "vector_relation"]
+
+_CONTROL = "vector.control."
+#: Registers behind the control, and those of the scratchpad.
+_BEHIND = (
+    r"vector\.(vertical|horizontal|finish|logistic)\..*",
+    r"vector\.control\.(operands|early|complete|write|function|logistic).*",
+    r"scratchpad\..*",
+)
+
+
+def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
+    """Add the rules of the vector unit to ``relation``."""
+    relation.ignored += _BEHIND
+    _scratchpad(relation)
+    if not configs[1].rows_of(Unit.VECTOR):
+        relation.invariants.append(Invariant("the vector unit rests", _rests))
+        return
+    command_relation(relation, configs, _CONTROL)
+
+
+def _rests(f: View, t: View) -> Value:
+    names = ("running", "is_waiting", "unwritten", "busy")
+    return ~any_of(f[_CONTROL + name] != 0 for name in names)
+
+
+def _scratchpad(relation: Relation) -> None:
+    """Both engines read and write the same places; what stores read is assumed to be the same."""
+
+    def together(enable: str, *values: str) -> None:
+        def same(f: View, t: View) -> Value:
+            if not t.has(enable):
+                return f[enable] == 0
+            terms = [f[enable] == t[enable]]
+            terms += [(f[enable] == 0) | (f[name] == t[name]) for name in values if t.has(name)]
+            return Cat(terms).all()
+
+        relation.guarantees.append(Invariant(f"{enable} agrees", same))
+
+    port = "load_store.write__"
+    together(port + "strobe", port + "address", port + "data")
+    port = "load_store.read__"
+    together(port + "enable", port + "address")
+    together(_CONTROL + "read_first", _CONTROL + "address_first")
+    together(_CONTROL + "read_second", _CONTROL + "address_second")
+    relation.assumptions.append(
+        Invariant(
+            "the scratchpad holds the same for stores",
+            lambda f, t: f[port + "data"] == t[port + "data"],
+        )
+    )
+
+
+def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], control: str) -> Codes:
+    """Add the rules for the instructions in the control, whose registers have names that begin with
+    ``control``, to ``relation``.
+
+    Returns:
+        The members that tell which instruction the control works on.
+    """
+    rows = configs[1].rows_of(Unit.VECTOR)
+    fields = Encodings.of_rows(configs[0].rows_of(Unit.VECTOR))
+    inside = re.escape(control)
+    works: Codes | None = None
+    for name, flag in (("now", "running"), ("waiting", "is_waiting")):
+
+        def here(v: View, flag: str = flag) -> Value:
+            return v[control + flag]
+
+        def second(v: View, flag: str = flag, name: str = name) -> Value:
+            unary = fields.vertical.is_one_of(
+                held(v, f"{control}{name}.vertical"), [VerticalOp.NOP]
+            )
+            return v[control + flag] & ~unary
+
+        pattern = rf"{inside}{name}\."
+        relation.gates += [(pattern + ".*", here), (pattern + "second", second)]
+        prefix = f"{control}{name}."
+        codes = codes_of(prefix, command_values, configs, rows, here)
+        relation.add_codes(codes)
+        if name == "now":
+            works = codes
+            relation.gates.append((rf"{inside}(address_)?second", second))
+
+    def bounded(f: View, t: View) -> Value:
+        if not f.has(control + "pass_index"):
+            return Const(1, 1)
+        terms = [
+            Cat(
+                f[f"{control}now.{name}"] == code
+                for name, code in command_values(configs[0], row)[0].items()
+                if f.has(f"{control}now.{name}")
+            ).all()
+            & (f[control + "pass_index"] < passes(row))
+            for row in rows
+        ]
+        return ~f[control + "running"] | any_of(terms)
+
+    # Places in the row of the command at hand.
+    for name in ("left", "first_word", "row_end"):
+        relation.gates.append((inside + name, lambda v: v[control + "running"]))
+    relation.invariants.append(Invariant("no instruction has more passes than it needs", bounded))
+    assert works is not None
+    return works

@@ -1,0 +1,1 @@
+"""Mapping, area, placement and devices."""

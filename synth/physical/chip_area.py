@@ -1,0 +1,156 @@
+"""Area of a chip or a vault, from the synthesis of everything that it is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hdl.component import Component
+from hdl.config import PeConfig
+from hdl.emission import emit
+from noc.node.node import Node
+from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration, with_sram
+from soc.host.chain import HostChain
+from soc.host.control import HostControl
+from soc.host.data import HostData
+from soc.tile.config import VaultTileConfig
+from soc.tile.control import TileControl
+from soc.tile.vault_memory import VaultMemory
+
+from .area import AreaRow, measure_unit, sum_rows, synthesise
+from .mapping import Progress
+from .targets import find_target
+from .units import Unit
+
+__all__ = [
+    "ENGINE",
+    "HOST_PARTS",
+    "VAULT_PARTS",
+    "ChipArea",
+    "chip_area",
+    "design_area",
+    "engine_area",
+    "parts_area",
+]
+
+#: Name of the row of all engines.
+ENGINE = "engines"
+#: Names of the rows of what each vault has beside its engines, and of what a chip has once.
+VAULT_PARTS = ("control", "memory", "network")
+HOST_PARTS = ("host",)
+
+
+@dataclass(frozen=True)
+class ChipArea:
+    """Area of a chip by part, all copies of each together.
+
+    Attributes:
+        rows: parts; :data:`ENGINE` is the first.
+        total: their sum. Of what joins them there are wires alone.
+    """
+
+    rows: tuple[AreaRow, ...]
+    total: AreaRow
+
+    def to_json(self) -> dict[str, object]:
+        """The area as plain JSON data: the measures of each part and of the total."""
+        return {row.unit: row.values for row in (*self.rows, self.total)}
+
+
+def chip_area(config: ChipConfig, target: str, progress: Progress | None = None) -> ChipArea:
+    """Area of ``config``; parts are synthesised on their own, engines unit by unit
+    (:func:`synth.physical.area.synthesise`), and results kept by content.
+
+    Parameters:
+        target: see :data:`synth.physical.targets.TARGETS`. progress: called after each unit of an
+            engine.
+
+    Raises:
+        SynthesisError: an unknown target, or a design that Yosys refuses.
+    """
+    one = engine_area(config, target, progress)
+    times = {name: value * config.pes for name, value in one.values.items()}
+    rows = (AreaRow(ENGINE, times, {}), *parts_area(config, target))
+    return ChipArea(rows=rows, total=sum_rows(rows))
+
+
+def design_area(config: Configuration, target: str, progress: Progress | None = None) -> AreaRow:
+    """Area of an engine, of a vault with its engines, or of a chip; parameters and errors as for
+    :func:`chip_area`."""
+    if isinstance(config, ChipConfig):
+        return chip_area(config, target, progress).total
+    if isinstance(config, PeConfig):
+        return synthesise(config, target, progress=progress).total
+    one = synthesise(config.pe, target, progress=progress).total
+    times = {name: value * config.pes for name, value in one.values.items()}
+    return sum_rows([AreaRow(ENGINE, times, {}), _memory_area(config, target)])
+
+
+def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
+    """What a vault has beside its engines."""
+    chosen = find_target(target)
+    emissions = []
+    for kind in (chosen.sram, "macro"):
+        tile = with_sram(config, kind)
+        assert isinstance(tile, VaultTileConfig)
+        part = VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=tile.prompt)
+        emissions.append(emit(part, "part"))
+    unit = Unit("memory", ((emissions[0].top, 1),))
+    return measure_unit(unit, chosen, *emissions)
+
+
+def engine_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaRow:
+    """Area of one engine of a chip; parameters and errors as for :func:`chip_area`."""
+    return synthesise(config.pe, target, progress=progress).total
+
+
+def parts_area(
+    config: ChipConfig, target: str, names: tuple[str, ...] = (*VAULT_PARTS, *HOST_PARTS)
+) -> tuple[AreaRow, ...]:
+    """Area of the parts ``names`` of a chip; errors as for :func:`chip_area`.
+
+    Rows: ``control`` (the tiles' ends of the control bus), ``memory`` (stars and back ends),
+    ``network`` (nodes, or the host's chain), ``host`` (its ports).
+    """
+    chosen = find_target(target)
+    built, shapes = with_sram(config, chosen.sram), with_sram(config, "macro")
+    assert isinstance(built, ChipConfig)
+    assert isinstance(shapes, ChipConfig)
+    found: dict[str, list[AreaRow]] = {}
+    made = zip(_parts(built, names), _parts(shapes, names), strict=True)
+    for (name, part, number), (_, shape, _) in made:
+        emission = emit(part, "part")
+        unit = Unit(name, ((emission.top, number),))
+        row = measure_unit(unit, chosen, emission, emit(shape, "part"))
+        found.setdefault(name, []).append(row)
+    return tuple(_named(name, rows) for name, rows in found.items())
+
+
+def _named(name: str, rows: list[AreaRow]) -> AreaRow:
+    total = sum_rows(rows)
+    return AreaRow(name, total.values, total.srams)
+
+
+def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Component, int]]:
+    """Of the rows ``names``: the row's name, the part, and how many of it there are."""
+    tile, vaults = config.tile, config.vaults
+
+    def control() -> Component:
+        return TileControl(pe=config.pe, pes=tile.pes)
+
+    def memory() -> Component:
+        prompt = 0 if config.remote else tile.prompt
+        return VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=prompt)
+
+    def network() -> Component:
+        if config.remote:
+            return Node(config.network, requesters=tile.pes + 1)
+        return HostChain(config.network)
+
+    makers: list[tuple[str, Callable[[], Component], int]] = [
+        ("control", control, vaults),
+        ("memory", memory, vaults),
+        ("network", network, vaults),
+        ("host", lambda: HostControl(config.host), 1),
+        ("host", lambda: HostData(config.host), 1),
+    ]
+    return [(name, make(), number) for name, make, number in makers if name in names]

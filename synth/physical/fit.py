@@ -1,0 +1,293 @@
+"""The largest chip of an engine that fits a device, for full engines and for trimmed ones.
+
+What is around the engines is the same for both kinds, so that it has no part in what trimming
+gains: the crossbar of a vault with a response buffer for each engine and with the tags that the
+full engine needs, the back end, the control bus, the host's port and its way to the vaults. The
+programs that are trimmed for are those of one engine, so engines of either kind need no other vault
+than their own: each has a window of it, there is no network, and nothing around them counts. Each
+kind has the number of engines in a vault and of vaults that is best for the program.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from hdl.config import PeConfig
+from memory.axi.layout import AxiConfig
+from memory.config import VaultConfig
+from noc.config import NetworkConfig
+from noc.crossbar import MAX_REQUESTERS
+from soc.chip.config import CHIP_PORTS, ChipConfig
+from soc.tile.config import VaultBackEnd, VaultTileConfig
+from synth.errors import SynthesisError
+
+from .budget import Budget
+from .chip_area import HOST_PARTS, VAULT_PARTS, ChipArea, chip_area, engine_area, parts_area
+
+__all__ = [
+    "VAULT_BYTES",
+    "ChipFit",
+    "Grid",
+    "Surroundings",
+    "chip_of",
+    "fit",
+    "grids",
+    "ranked",
+    "speed",
+    "surroundings",
+]
+
+#: Bytes a cycle that a vault serves when many engines want more: a word, less what turns of the bus
+#: and partly used columns cost. Only the choice among grids depends on it.
+VAULT_BYTES = 7.2
+
+_MAX_SIDE = 16
+_MAX_ENGINES = 1024
+#: Numbers of engines in a vault whose parts are synthesised to estimate those of all others.
+_SAMPLES = (2, 6)
+_SAMPLE_GRID = (2, 2)
+#: Requests in flight at a vault's AXI bus: more than the memory needs to be busy in every cycle.
+_OUTSTANDING = 16
+_BUS_BITS = 64
+#: Smallest addresses of a vault that a host port takes.
+_VAULT_BITS = 12
+
+#: Called with what is done next.
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True, order=True)
+class Grid:
+    """How many engines stand in a vault, and how many vaults in a row, and rows of them."""
+
+    engines: int
+    columns: int
+    rows: int
+
+    @property
+    def vaults(self) -> int:
+        """Vaults of the chip."""
+        return self.columns * self.rows
+
+    @property
+    def total(self) -> int:
+        """Engines of the chip."""
+        return self.vaults * self.engines
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipFit:
+    """A chip that fits.
+
+    Attributes:
+        config: of the chip. budget: what it was fitted to. area: what it takes of that.
+    """
+
+    config: ChipConfig
+    budget: Budget
+    area: ChipArea
+
+    @property
+    def grid(self) -> Grid:
+        """Its engines and vaults."""
+        network = self.config.network
+        return Grid(self.config.tile.pes, network.columns, network.rows)
+
+    def to_json(self) -> dict[str, object]:
+        """The fit as plain JSON data."""
+        total = self.area.total.values
+        return {
+            "engines": self.config.pes,
+            "vaults": self.config.vaults,
+            "engines_per_vault": self.config.tile.pes,
+            "columns": self.config.network.columns,
+            "rows": self.config.network.rows,
+            "area": self.area.to_json(),
+            "capacity": dict(self.budget.capacity),
+            "fill_limit": dict(self.budget.fill),
+            "filled": {
+                name: round(total.get(name, 0) / number, 4)
+                for name, number in self.budget.capacity.items()
+            },
+        }
+
+
+def chip_of(pe: PeConfig, grid: Grid, budget: Budget, *, tag_bits: int) -> ChipConfig:
+    """The chip of engines ``pe`` in ``grid``.
+
+    Vaults are AXI buses on an FPGA, and on silicon DRAM controllers as in the thesis.
+
+    Parameters:
+        pe: of every engine; its address bits are those of its window.
+        tag_bits: tag width of each port of a vault's memory: that of the full engine, for full
+            and for trimmed engines.
+
+    Raises:
+        hdl.config.ConfigurationError: there is no such chip.
+    """
+    ports = CHIP_PORTS - 1
+    vault_tag_bits = tag_bits + (grid.engines + ports - 1).bit_length()
+    vault: VaultBackEnd = VaultConfig(tag_bits=vault_tag_bits, counters=False)
+    if budget.target != "generic":
+        vault = AxiConfig(
+            # One more than for the windows of all, as a window that is the whole vault is none.
+            address_bits=max(pe.address_bits + grid.engines.bit_length(), _VAULT_BITS),
+            tag_bits=vault_tag_bits,
+            data_bits=_BUS_BITS,
+            outstanding=_OUTSTANDING,
+            counters=False,
+        )
+    tile = VaultTileConfig(pe=pe, vault=vault, pes=grid.engines, extra_ports=ports, buffered=True)
+    network = NetworkConfig(
+        columns=grid.columns,
+        rows=grid.rows,
+        address_bits=vault.request_address_bits,
+        tag_bits=tag_bits,
+        counters=False,
+    )
+    return ChipConfig(tile=tile, network=network, remote=False)
+
+
+def speed(grid: Grid, demand: float) -> float:
+    """How many engines' work a chip does, by the limit of its vaults alone.
+
+    Parameters:
+        demand: bytes a cycle that one engine wants of its vault when it does not wait for it.
+    """
+    if not demand:
+        return grid.total
+    return grid.vaults * min(grid.engines * demand, VAULT_BYTES) / demand
+
+
+def grids(most_engines: int) -> Iterator[Grid]:
+    """All grids of 1..``most_engines`` engines in a vault; of those that differ in shape alone,
+    the one with the shortest rings."""
+    for vaults in range(1, _MAX_SIDE**2 + 1):
+        shapes = [
+            (columns, vaults // columns)
+            for columns in range(1, _MAX_SIDE + 1)
+            if vaults % columns == 0 and vaults // columns <= columns
+        ]
+        if shapes:
+            columns, rows = min(shapes)
+            for engines in range(1, most_engines + 1):
+                if vaults * engines <= _MAX_ENGINES:
+                    yield Grid(engines, columns, rows)
+
+
+def ranked(
+    most_engines: int, area: Callable[[Grid], Mapping[str, float]], budget: Budget, demand: float
+) -> list[Grid]:
+    """The grids that fit, the fastest first; among equals, that with the fewest engines, then the
+    one that takes the least.
+
+    Parameters:
+        most_engines: in a vault. area: of a chip. demand: see :func:`speed`.
+    """
+    fitting = []
+    for grid in grids(most_engines):
+        needed = area(grid)
+        if budget.fits(needed):
+            taken = max(budget.used(needed).values())
+            fitting.append((-speed(grid, demand), grid.total, taken, grid))
+    return [grid for *_, grid in sorted(fitting)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What engines need around them on a chip.
+
+    Attributes:
+        budget: the device. most_engines: in a vault.
+        host: area of what a chip has once.
+        vaults: engines in a vault -> area of what it has beside them, for :data:`_SAMPLES`.
+    """
+
+    budget: Budget
+    most_engines: int
+    host: Mapping[str, float]
+    vaults: Mapping[int, Mapping[str, float]]
+
+    def area(self, engine: Mapping[str, float], grid: Grid) -> dict[str, float]:
+        """Estimate for a chip of engines that take ``engine`` each: a vault's area is taken as
+        linear in its engines."""
+        few, many = _SAMPLES
+        found = {}
+        for name in self.budget.capacity:
+            slope = (self.vaults[many][name] - self.vaults[few][name]) / (many - few)
+            vault = max(self.vaults[few][name] + slope * (grid.engines - few), 0.0)
+            found[name] = grid.total * engine[name] + grid.vaults * vault + self.host[name]
+        return found
+
+    def ranked(self, engine: Mapping[str, float], demand: float) -> list[Grid]:
+        """See :func:`ranked`, by these estimates."""
+        return ranked(self.most_engines, partial(self.area, engine), self.budget, demand)
+
+
+def surroundings(
+    pe: PeConfig, budget: Budget, *, tag_bits: int, step: Step | None = None
+) -> Surroundings:
+    """Synthesise what is around engines ``pe``; parameters and errors as of :func:`fit`."""
+    tell = step or (lambda text: None)
+    chips = {
+        engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
+        for engines in _SAMPLES
+    }
+    tell("the host's ports")
+    host = parts_area(chips[_SAMPLES[0]], budget.target, HOST_PARTS)[0].values
+    vaults = {}
+    for engines, chip in chips.items():
+        tell(f"what is around {engines} engines of a vault")
+        rows = parts_area(chip, budget.target, VAULT_PARTS)
+        vaults[engines] = {
+            name: sum(row.values[name] for row in rows) / chip.vaults for name in budget.capacity
+        }
+    return Surroundings(
+        budget=budget,
+        most_engines=MAX_REQUESTERS - (CHIP_PORTS - 1),
+        host=host,
+        vaults=vaults,
+    )
+
+
+def fit(
+    pe: PeConfig,
+    budget: Budget,
+    *,
+    tag_bits: int,
+    demand: float = 0.0,
+    step: Step | None = None,
+) -> ChipFit:
+    """The chip of engines ``pe`` that does most of a program's work within ``budget``.
+
+    Grids are ranked by areas in proportion to the engines of a vault, from two sizes that are
+    synthesised; the first of them that fits as synthesised itself is taken.
+
+    Parameters:
+        pe, tag_bits: see :func:`chip_of`.
+        demand: see :func:`speed`; 0: memory is never the limit.
+        step: called with what is done next.
+
+    Raises:
+        SynthesisError: not even one engine fits; the message says what is missing.
+    """
+    tell = step or (lambda text: None)
+    tell("an engine")
+    one = chip_of(pe, Grid(1, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
+    engine = engine_area(one, budget.target).values
+    around = surroundings(pe, budget, tag_bits=tag_bits, step=step)
+    for grid in around.ranked(engine, demand):
+        tell(f"{grid.vaults} vaults of {grid.engines} engines")
+        config = chip_of(pe, grid, budget, tag_bits=tag_bits)
+        area = chip_area(config, budget.target)
+        if budget.fits(area.total.values):
+            return ChipFit(config=config, budget=budget, area=area)
+    raise SynthesisError(_too_large(around.area(engine, Grid(1, 1, 1)), budget))
+
+
+def _too_large(needed: Mapping[str, float], budget: Budget) -> str:
+    name, part = max(budget.used(needed).items(), key=lambda item: item[1])
+    return (
+        f"no engine fits {budget.name}: a chip of one takes about {needed[name]:,.0f} {name}, and "
+        f"{budget.most(name):,.0f} of its {budget.capacity[name]:,.0f} may be used ({part:.0%})"
+    )

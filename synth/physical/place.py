@@ -1,0 +1,179 @@
+"""A processing engine or one unit of it, placed and routed on an FPGA."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from statistics import median
+
+from hdl.config import PeConfig
+from hdl.emission import Emission
+from isa.support.processes import workers
+from soc.generate.generate import verilog
+from synth.errors import SynthesisError
+
+from .area import TOTAL
+from .devices import Device, find_device
+from .mapping import Progress
+from .nextpnr import Placement, place_netlist
+from .shell import SHELL, UNIT, ports_of, shell_ffs, shell_verilog
+from .targets import ecp5_commands, find_target
+from .units import OPENED, OTHER, closure
+from .yosys import Run, run
+
+__all__ = ["PlaceReport", "place", "unit_of_cell"]
+
+#: Clock that is aimed at, in MHz: above what is hoped for, so that the tools go on trying.
+AIM_MHZ = 100.0
+
+
+@dataclass(frozen=True)
+class PlaceReport:
+    """What came of placing a design with several seeds.
+
+    Attributes:
+        unit: what was placed; ``total`` is a whole engine. device: where. config: its parameters.
+        used: measure -> number of it after mapping, without the shell's flip-flops.
+        placements: one a seed, in their order.
+        path: of the placement with the median clock: units and the ns spent in each, in order.
+    """
+
+    unit: str
+    device: Device
+    config: PeConfig
+    used: dict[str, float]
+    placements: tuple[Placement, ...]
+    path: tuple[tuple[str, float], ...]
+
+    @property
+    def fmax_mhz(self) -> float:
+        """Median of the seeds' clocks in MHz."""
+        return round(median(placement.fmax_mhz for placement in self.placements), 2)
+
+    def to_json(self) -> dict[str, object]:
+        """The report as plain JSON data."""
+        return {
+            "device": self.device.name,
+            "part": self.device.part,
+            "unit": self.unit,
+            **self.used,
+            "utilisation": {
+                name: round(self.used[name] / number, 4)
+                for name, number in self.device.capacity.items()
+            },
+            "copies_that_fit": self.device.copies(self.used),
+            "fmax_mhz": self.fmax_mhz,
+            "seeds": {str(p.seed): round(p.fmax_mhz, 2) for p in self.placements},
+            "critical_path": [{"unit": unit, "ns": ns} for unit, ns in self.path],
+        }
+
+
+def place(
+    config: PeConfig,
+    device: str,
+    *,
+    unit: str | None = None,
+    seeds: int = 5,
+    progress: Progress | None = None,
+    jobs: int | None = None,
+) -> PlaceReport:
+    """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
+
+    Results are kept by content as in :func:`synth.physical.area.synthesise`; a finished seed is
+    never done again.
+
+    Parameters:
+        config: what to build; memories are always those for FPGAs.
+        device: see :func:`synth.physical.devices.find_device`. unit: module to place alone, by
+            default all.
+        seeds: how many placements, with the seeds from 1 on; at least 1.
+        progress: called after each seed. jobs: placements at a time, by default one a processor.
+
+    Raises:
+        SynthesisError: an unknown device or unit, a design that does not fit (the message says by
+            how much), or a tool that is missing or fails.
+    """
+    if seeds < 1:
+        raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
+    chosen = find_device(device)
+    emission = verilog(replace(config, sram="fpga"))
+    module = emission.top if unit is None else unit
+    if module not in emission.modules:
+        known = ", ".join(emission.modules)
+        raise SynthesisError(f"unknown unit {unit!r}; there are: {known}")
+    ports = ports_of(module, emission.modules[module])
+    sources = {name: emission.modules[name] for name in closure(emission, module)}
+    work = Run(
+        top=SHELL,
+        sources={**sources, SHELL: shell_verilog(module, ports)},
+        commands=ecp5_commands(),
+        netlist=True,
+    )
+    name = TOTAL if unit is None else unit
+    what = f"{module} on {chosen.name}"
+    mapped = run(work, what=f"synthesis of {what}")
+    counts = find_target("ecp5").count(mapped, frozenset())
+    lacking = chosen.shortage(counts)
+    if lacking:
+        raise SynthesisError(f"{what}: it does not fit: it needs {lacking}")
+    assert mapped.netlist is not None
+    netlist = mapped.netlist
+    done = 0
+
+    def once(seed: int) -> Placement:
+        nonlocal done
+        placed = place_netlist(netlist, chosen, seed, AIM_MHZ, what=f"{what}, seed {seed}")
+        done += 1
+        if progress is not None:
+            progress(f"seed {seed}", done, seeds)
+        return placed
+
+    with workers(jobs or os.cpu_count() or 1) as pool:
+        futures = [pool.submit(once, seed) for seed in range(1, seeds + 1)]
+        placements = tuple(future.result() for future in futures)
+    used = {measure: _plain(value) for measure, value in counts.items()}
+    used["ffs"] -= shell_ffs(ports)
+    return PlaceReport(name, chosen, config, used, placements, _path(emission, module, placements))
+
+
+def _plain(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def _path(
+    emission: Emission, top: str, placements: Sequence[Placement]
+) -> tuple[tuple[str, float], ...]:
+    middle = sorted(placements, key=lambda p: p.fmax_mhz)[(len(placements) - 1) // 2]
+
+    def named() -> Iterator[tuple[str, float]]:
+        unit = OTHER
+        for step in middle.path:
+            # Cells that only carry a chain on have no name of their own.
+            unit = unit_of_cell(emission, top, step.cell) or unit
+            yield unit, step.ns
+
+    return tuple(
+        (unit, round(sum(ns for _, ns in steps), 2))
+        for unit, steps in groupby(named(), key=lambda step: step[0])
+    )
+
+
+def unit_of_cell(emission: Emission, top: str, cell: str) -> str | None:
+    """Unit that a cell of the flattened netlist of the shell belongs to, by its name; None if the
+    name does not tell. Yosys names a cell after a register or net beside it, so at the border of
+    two units it may be that of the other one."""
+    first, *names = cell.split(".")
+    if first != UNIT:
+        return None
+    module = top
+    for name in names[:-1]:
+        inner = re.search(
+            rf"^  (\w+) \\?{re.escape(name)} \(", emission.modules.get(module, ""), re.MULTILINE
+        )
+        if inner is None:
+            break
+        module = inner[1]
+        if top != emission.top or module not in OPENED:
+            return module
+    return OTHER

@@ -1,0 +1,233 @@
+"""What hardware is synthesised for: the flow of each target and what its cells count as."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hdl.config import SramKind
+from synth.errors import SynthesisError
+from synth.timing.cell_library import CellLibrary
+from synth.timing.liberty import FLIP_FLOP, liberty_text
+
+from .asic import (
+    LIBERTY_PREFIX,
+    NANGATE45,
+    NANGATE45_AREA,
+    RESET_RULES,
+    asic_commands,
+    drive_text,
+    library_of,
+    reset_rules,
+)
+from .yosys import CellCount
+
+__all__ = ["DEFAULT_TARGETS", "TARGETS", "Target", "ecp5_commands", "find_cells", "find_target"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A target.
+
+    Attributes:
+        name: as users write it.
+        summary: what it is, for people.
+        sram: how memories are built.
+        commands, files, liberty: the flow; see :class:`synth.physical.yosys.Run`.
+        measures: keys of :meth:`count`, in the order of reports.
+        types: measure -> beginning of a cell type's name -> what one such cell adds.
+        area: measure that is the area by the Liberty file, or "".
+        free: cell types that count nothing.
+        library: standard cells, whose area is counted in their NAND gate and whose paths are timed;
+            None for gates or FPGAs that have none.
+    """
+
+    name: str
+    summary: str
+    sram: SramKind
+    commands: tuple[str, ...]
+    measures: tuple[str, ...]
+    types: Mapping[str, Mapping[str, float]]
+    files: Mapping[str, str] = field(default_factory=dict)
+    liberty: str = ""
+    area: str = ""
+    free: tuple[str, ...] = ()
+    library: CellLibrary | None = None
+
+    def count(self, result: CellCount, boxes: frozenset[str]) -> dict[str, float]:
+        """Each measure of a result; cells of the types in ``boxes`` are counted elsewhere.
+
+        Raises:
+            SynthesisError: a cell that this target does not know, so that sums would lack it.
+        """
+        total = dict.fromkeys(self.measures, 0.0)
+        if self.area:
+            unit = self.library.gate_um2 if self.library is not None else 1.0
+            total[self.area] = result.area / unit
+        for cell, number in result.cells.items():
+            if cell in boxes or cell in self.free:
+                continue
+            known = bool(self.area) and not cell.startswith("$")
+            for measure, types in self.types.items():
+                if cell in types:
+                    total[measure] += types[cell] * number
+                    known = True
+            if not known:
+                raise SynthesisError(f"target {self.name}: what a cell {cell} counts is not known")
+        return total
+
+
+# Mapping for area: `amap` beats ABC's default by 10 % on this design, and Booth's multipliers
+# beat arrays by 30 %. Written inline (a comma is a space), as ABC opens no path with spaces.
+_MAPPING = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;dc2;dch,-f;amap,-m"
+_LIBRARY = "generic.lib"
+_DRIVE = "drive.constr"
+
+_GENERIC = Target(
+    name="generic",
+    summary="gate equivalents (two-input NAND gates), memories apart",
+    sram="macro",
+    commands=(
+        # Otherwise shared between all runs of this user, by file name.
+        "libcache -scl -disable",
+        "synth -top {top} -flatten -booth",
+        f"dfflibmap -liberty {_LIBRARY}",
+        f"abc -liberty {_LIBRARY} -script {_MAPPING}",
+        "opt_clean",
+    ),
+    files={_LIBRARY: liberty_text()},
+    liberty=_LIBRARY,
+    measures=("logic_ge", "ffs"),
+    types={"ffs": {FLIP_FLOP: 1}},
+    area="logic_ge",
+)
+
+_XC7 = Target(
+    name="xc7",
+    summary="Xilinx 7-series: LUTs (also those used as memory), flip-flops, DSP and 36 Kbit RAMs",
+    sram="fpga",
+    commands=(
+        # Without the cells that only people instantiate, whose reading takes half of the time.
+        "read_verilog -lib -specify +/xilinx/cells_sim.v",
+        "synth_xilinx -family xc7 -top {top} -flatten -noiopad -noclkbuf -run prepare:check",
+    ),
+    measures=("luts", "ffs", "dsps", "brams"),
+    types={
+        "luts": {
+            **{f"LUT{inputs}": 1 for inputs in range(1, 7)},
+            # An inverter that Yosys did not merge into a LUT needs one.
+            "INV": 1,
+            "SRL16E": 1,
+            "SRLC32E": 1,
+            "RAM32X1S": 1,
+            "RAM64X1S": 1,
+            "RAM32X1D": 2,
+            "RAM64X1D": 2,
+            "RAM128X1S": 2,
+            "RAM128X1D": 4,
+            "RAM256X1S": 4,
+            "RAM32M": 4,
+            "RAM64M": 4,
+        },
+        "ffs": dict.fromkeys(("FDRE", "FDSE", "FDCE", "FDPE"), 1),
+        "dsps": {"DSP48E1": 1},
+        "brams": {"RAMB18E1": 0.5, "RAMB36E1": 1},
+    },
+    free=("CARRY4", "MUXF7", "MUXF8"),
+)
+
+
+#: What a wire between lookup tables of ECP5 takes after routing, in ps: without it, mapping takes
+#: block RAMs and carries for the longest paths, and saves area on those of many lookup tables.
+_WIRE_PS = 1200
+
+
+def ecp5_commands() -> tuple[str, ...]:
+    """Yosys commands that map the module ``{top}`` to ECP5, flat and without pads: those of
+    ``synth_ecp5``, but for the time of a wire, which they give as 300 ps."""
+    # What a memory gives for a word that is written in the same cycle is undefined
+    # (hdl/sram.py), so that no logic need be built around the block RAMs for that.
+    synth = "synth_ecp5 -top {top} -no-rw-check"
+    return (
+        f"{synth} -run begin:map_luts",
+        "techmap -map +/lattice/latches_map.v",
+        f"abc9 -W {_WIRE_PS}",
+        "clean",
+        f"{synth} -run map_cells:json",
+    )
+
+
+_ECP5 = Target(
+    name="ecp5",
+    summary="Lattice ECP5: LUTs (also for carries and memory), flip-flops, DSP and 18 Kbit RAMs",
+    sram="fpga",
+    commands=ecp5_commands(),
+    measures=("luts", "ffs", "dsps", "brams"),
+    types={
+        # A carry cell is both lookup tables of a slice; a RAM of 16 x 4 is two slices and takes
+        # the lookup tables of a third for its write port.
+        "luts": {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
+        "ffs": {"TRELLIS_FF": 1},
+        "dsps": {"MULT18X18D": 1},
+        "brams": {"DP16KD": 1},
+    },
+    free=("PFUMX", "L6MUX21"),
+)
+
+#: Targets of a report that names none.
+DEFAULT_TARGETS = ("generic", "xc7")
+
+#: Name -> target.
+TARGETS: Mapping[str, Target] = {target.name: target for target in (_GENERIC, _XC7, _ECP5)}
+
+
+def find_target(name: str, *, gate_clocks: bool = False) -> Target:
+    """The target called ``name``: of :data:`TARGETS`, ``nangate45`` (for speed) or
+    ``nangate45-area``, or ``liberty:PATH`` (for speed).
+
+    Parameters:
+        gate_clocks: of standard cells: see :func:`synth.physical.asic.asic_commands`.
+
+    Raises:
+        SynthesisError: there is none, and the message names those that there are; or its Liberty
+            file can't be used.
+    """
+    if name in (NANGATE45, NANGATE45_AREA) or name.startswith(LIBERTY_PREFIX):
+        return _asic(name, gate_clocks)
+    try:
+        return TARGETS[name]
+    except KeyError:
+        known = ", ".join((*TARGETS, NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH"))
+        raise SynthesisError(f"unknown target {name!r}; there are: {known}") from None
+
+
+def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLibrary]:
+    """The target of standard cells called ``name``, and its library; see :func:`find_target`.
+
+    Raises:
+        SynthesisError: there is no such target, or it is none of standard cells.
+    """
+    target = find_target(name, gate_clocks=gate_clocks)
+    if target.library is None:
+        known = f"{NANGATE45}, {NANGATE45_AREA}, {LIBERTY_PREFIX}PATH"
+        raise SynthesisError(f"target {name!r} has no standard cells; there are: {known}")
+    return target, target.library
+
+
+def _asic(name: str, gate_clocks: bool) -> Target:
+    library, text = library_of(name)
+    files = {_LIBRARY: text, _DRIVE: drive_text(library)}
+    if gate_clocks:
+        files[RESET_RULES] = reset_rules()
+    area = name == NANGATE45_AREA
+    return Target(
+        name=name,
+        summary=f"standard cells of {library.name}, mapped for {'area' if area else 'speed'}: area "
+        "and the longest paths",
+        sram="macro",
+        commands=asic_commands(_LIBRARY, _DRIVE, gate_clocks=gate_clocks, for_area=area),
+        files=files,
+        liberty=_LIBRARY,
+        measures=("logic_ge", "ffs"),
+        types={"ffs": dict.fromkeys(library.flip_flops(), 1)},
+        area="logic_ge",
+        library=library,
+    )

@@ -1,0 +1,118 @@
+"""Division of a processing engine into the units that reports list."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hdl.emission import Emission
+from hdl.sram_macro import SramGeometry
+from synth.errors import SynthesisError
+
+__all__ = ["NAMES", "OPENED", "OTHER", "Unit", "check_units", "closure", "memories", "units"]
+
+#: Name of the row of what connects the units.
+OTHER = "other"
+
+#: Modules whose parts are units themselves, as in thesis Table 7.4.
+OPENED = ("vector_unit",)
+
+
+#: Names of all units that an engine may have, so that others are refused before it is elaborated; a
+#: test holds them against the engines of all presets.
+NAMES = (
+    "sequencer",
+    "fetch",
+    "decode",
+    "operands",
+    "issue",
+    "dispatch",
+    "arc",
+    "register_file",
+    "scalar",
+    "vector_control",
+    "vector_vertical",
+    "vector_horizontal",
+    "vector_finish",
+    "vector_logistic",
+    "load_store",
+    "scratchpad",
+    "counters",
+    OTHER,
+)
+
+
+def check_units(names: Iterable[str]) -> None:
+    """Refuse names that no unit of any engine has.
+
+    Raises:
+        SynthesisError: one of ``names`` is none of :data:`NAMES` or :data:`OPENED`.
+    """
+    for name in names:
+        if name not in (*NAMES, *OPENED):
+            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(NAMES)}")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A row of a report.
+
+    Attributes:
+        name: of the unit.
+        modules: top modules that belong to it, each with how often it occurs.
+        opened: whether the modules that those instantiate are units of their own.
+    """
+
+    name: str
+    modules: tuple[tuple[str, int], ...]
+    opened: bool = False
+
+
+def units(emission: Emission) -> tuple[Unit, ...]:
+    """The units of an engine in the order of its modules; what connects them is the last one."""
+    found: Counter[str] = Counter()
+    glue: Counter[str] = Counter()
+
+    def descend(module: str, times: int) -> None:
+        glue[module] += times
+        for part, number in emission.instances[module].items():
+            if part in OPENED:
+                descend(part, times * number)
+            else:
+                found[part] += times * number
+
+    descend(emission.top, 1)
+    order = {name: place for place, name in enumerate(emission.modules)}
+    rows = [Unit(name, ((name, found[name]),)) for name in sorted(found, key=order.__getitem__)]
+    rows.append(Unit(OTHER, tuple(sorted(glue.items())), opened=True))
+    return tuple(rows)
+
+
+def closure(emission: Emission, module: str) -> tuple[str, ...]:
+    """``module`` and all modules below it, parts first; black boxes are left out."""
+    seen: set[str] = set()
+
+    def descend(name: str) -> None:
+        if name in emission.modules and name not in seen:
+            seen.add(name)
+            for part in emission.instances[name]:
+                descend(part)
+
+    descend(module)
+    return tuple(name for name in emission.modules if name in seen)
+
+
+def memories(emission: Emission, unit: Unit) -> Mapping[SramGeometry, int]:
+    """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> how many."""
+    found: Counter[SramGeometry] = Counter()
+
+    def descend(module: str, times: int) -> None:
+        if module not in emission.modules:
+            found[SramGeometry.parse(module)] += times
+            return
+        for part, number in emission.instances[module].items():
+            descend(part, times * number)
+
+    if not unit.opened:
+        for module, times in unit.modules:
+            descend(module, times)
+    return dict(sorted(found.items()))

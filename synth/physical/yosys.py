@@ -1,0 +1,161 @@
+"""Synthesis runs in Yosys, kept by the content of what goes in."""
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hdl.yosys import YosysError, run_yosys, yosys_version
+from isa.support.cache import build_folder
+from isa.support.scratch import owned_folder, scratch_folder
+from synth.errors import SynthesisError
+
+__all__ = ["CellCount", "Run", "cache_folder", "run"]
+
+#: Part of every key: changes when what is kept does.
+_FORMAT = "1"
+_LOG = "yosys.log"
+_RESULT = "cells.json"
+_SOURCE = "design.v"
+_STATISTICS = "statistics.json"
+_JSON = "netlist.json"
+_NETLIST = "netlist.json.gz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One synthesis.
+
+    Attributes:
+        top: name of the top module.
+        sources: Verilog, module name -> text. Comments do not count as content.
+        boxes: names of those modules that stay black boxes.
+        commands: Yosys commands after reading; ``{top}`` is replaced.
+        files: name -> text of files in the folder in which the commands run.
+        liberty: name of the file in ``files`` that gives the cells' areas; "" counts cells only.
+        netlist: keep the mapped netlist too.
+    """
+
+    top: str
+    sources: Mapping[str, str]
+    boxes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    liberty: str = ""
+    netlist: bool = False
+
+    @property
+    def key(self) -> str:
+        """Hash of everything that decides the result."""
+        sources = {
+            name: re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
+            for name, text in self.sources.items()
+        }
+        content = [_FORMAT, yosys_version(), self.top, sources, self.boxes, self.commands]
+        content += [dict(self.files), self.liberty, *(["netlist"] if self.netlist else [])]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class CellCount:
+    """Result of a run: cells by type (also black boxes), their area by the Liberty file (0 without
+    one, and without black boxes), and the netlist as Yosys's JSON, gzipped, if it was asked for."""
+
+    cells: Mapping[str, int]
+    area: float
+    netlist: Path | None = None
+
+
+def cache_folder() -> Path:
+    """Folder of kept results, in :func:`isa.support.cache.build_folder`.
+
+    Each result has a folder with Yosys's messages beside it.
+    """
+    return build_folder() / "synthesis"
+
+
+def run(work: Run, *, what: str) -> CellCount:
+    """Do ``work``, or take its result from an earlier time.
+
+    An interrupted run leaves nothing behind that a later one would take for finished.
+
+    Parameters:
+        work: the synthesis. what: names it in error messages, e.g. ``arc for xc7``.
+
+    Raises:
+        SynthesisError: Yosys refused the design.
+        OSError: the folder of results can't be written.
+    """
+    target = cache_folder() / work.key
+    known = _read(target, work.netlist)
+    if known is not None:
+        return known
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        owned_folder(target.parent, ".running-") as own,
+        # Apart, as ABC's mapper finds no library in a folder whose path has spaces.
+        scratch_folder("synthesis") as scratch,
+    ):
+        folder = own / "run"
+        folder.mkdir()
+        _execute(work, folder, scratch, what)
+        result = _read(folder, work.netlist)
+        if result is None:
+            raise SynthesisError(f"{what}: Yosys wrote no counts")
+        # A folder that can't be read as a result is a damaged one.
+        shutil.rmtree(target, ignore_errors=True)
+        try:
+            folder.rename(target)
+        except OSError:
+            if _read(target, work.netlist) is None:
+                raise
+    return replace(result, netlist=target / _NETLIST if work.netlist else None)
+
+
+def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
+    """Run Yosys in ``scratch``; put result and messages into ``folder``."""
+    for name, text in work.files.items():
+        (scratch / name).write_text(text, encoding="utf-8")
+    (scratch / _SOURCE).write_text("\n".join(work.sources.values()), encoding="utf-8")
+    commands = [f"read_verilog {_SOURCE}"]
+    commands += [f"blackbox {box}" for box in work.boxes]
+    commands += [f"hierarchy -check -top {work.top}"]
+    commands += [command.format(top=work.top) for command in work.commands]
+    liberty = f"-liberty {work.liberty}" if work.liberty else ""
+    commands += [f"tee -q -o {_STATISTICS} stat -json {liberty}"]
+    if work.netlist:
+        commands += [f"write_json {_JSON}"]
+    try:
+        run_yosys(commands, what=what, folder=scratch, log=folder / _LOG)
+    except YosysError as error:
+        raise SynthesisError(str(error)) from error
+    report = json.loads((scratch / _STATISTICS).read_text(encoding="utf-8"))
+    # A module with nothing in it, not even ports, is none to the statistics.
+    module = report["modules"].get(f"\\{work.top}", {})
+    cells = {
+        name: number
+        for name, number in sorted(module.get("num_cells_by_type", {}).items())
+        # Records of where flattened cells came from.
+        if name != "$scopeinfo"
+    }
+    result = {"cells": cells, "area": float(module.get("area", 0.0))}
+    if work.netlist:
+        netlist = (scratch / _JSON).read_bytes()
+        # Without a time of day in it, equal netlists are equal files.
+        (folder / _NETLIST).write_bytes(gzip.compress(netlist, compresslevel=5, mtime=0))
+    (folder / _RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(folder: Path, netlist: bool) -> CellCount | None:
+    try:
+        result = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
+        kept = folder / _NETLIST if netlist else None
+        if kept is not None and not kept.is_file():
+            return None
+        return CellCount(dict(result["cells"]), float(result["area"]), kept)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

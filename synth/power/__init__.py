@@ -1,0 +1,1 @@
+"""Power from recorded activity on a mapped netlist."""

@@ -1,0 +1,345 @@
+"""Simulation of a mapped netlist with recorded inputs: what every cell and memory does.
+
+Delays are not simulated, so a net changes at most once a cycle: hazards are not counted.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from ctypes import POINTER, byref, c_int32, c_uint8, c_uint64
+from dataclasses import dataclass
+from operator import add
+
+import numpy as np
+
+from hdl.sram_macro import SramGeometry
+from synth.errors import SynthesisError
+from synth.physical.netlist import RESET, Gate, Netlist
+from synth.timing.cell_library import Cell, CellLibrary
+from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
+from synth.timing.order import driven, ordered
+
+from .gate_sim_native import WHOLE_EDGE, Array, Arrays, Cells, Counts, Macros, Stimulus, simulator
+
+__all__ = ["Activity", "CellActivity", "GateSimulation", "Recording"]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Values at the ports of a design, cycle by cycle, as they are just before the clock's edge.
+
+    Attributes:
+        inputs, outputs: port -> its value in each cycle, bit 0 the lowest; the reset is an input.
+        counted: first cycle whose activity counts, and the one after the last.
+    """
+
+    inputs: Mapping[str, Sequence[int]]
+    outputs: Mapping[str, Sequence[int]]
+    counted: tuple[int, int]
+
+    @property
+    def cycles(self) -> int:
+        """How many cycles were recorded."""
+        return min(map(len, (*self.inputs.values(), *self.outputs.values())), default=0)
+
+
+@dataclass(frozen=True)
+class CellActivity:
+    """What a cell did in the cycles that count; what it did in several runs can be added.
+
+    Attributes:
+        inputs: its pins, also the state of a flip-flop as the last one, without the clock.
+        states: cycles in which the inputs have each of their values, input ``i`` in bit ``i``.
+        causes: output -> edges of it that each input caused, those of several at once shared out.
+    """
+
+    inputs: tuple[str, ...]
+    states: Array
+    causes: Mapping[str, Array]
+
+    def __add__(self, other: "CellActivity") -> "CellActivity":
+        causes = {pin: edges + other.causes[pin] for pin, edges in self.causes.items()}
+        return CellActivity(self.inputs, self.states + other.states, causes)
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a design did; what it did in several runs can be added.
+
+    Attributes:
+        cycles: that were counted.
+        toggles: net -> edges. cells: of each gate of the netlist, None for memories.
+        accesses: of each memory by its place among the gates: reads of each read port, then writes
+            of each write port.
+    """
+
+    cycles: int
+    toggles: Array
+    cells: tuple[CellActivity | None, ...]
+    accesses: Mapping[int, tuple[int, ...]]
+
+    def __add__(self, other: "Activity") -> "Activity":
+        cells = zip(self.cells, other.cells, strict=True)
+        return Activity(
+            cycles=self.cycles + other.cycles,
+            toggles=self.toggles + other.toggles,
+            cells=tuple(one + more if one and more else None for one, more in cells),
+            accesses={
+                place: tuple(map(add, ports, other.accesses[place]))
+                for place, ports in self.accesses.items()
+            },
+        )
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A cell as it is simulated: nets of inputs and outputs, truth tables."""
+
+    inputs: tuple[str, ...]
+    nets: tuple[int, ...]
+    outputs: tuple[tuple[str, int, int], ...]
+    state: int = -1
+    enable: int = -1
+    next: int = 0
+
+
+class GateSimulation:
+    """A netlist made ready for simulation.
+
+    Parameters:
+        netlist: mapped to ``library``; cells of other types must be memory macros. Flip-flops take
+            the clock as it is or from one clock gate.
+        library: with the functions of its cells.
+
+    Raises:
+        SynthesisError: a cell that can't be simulated, or a loop of gates.
+    """
+
+    def __init__(self, netlist: Netlist, library: CellLibrary) -> None:
+        self.netlist = netlist
+        self.library = library
+        self._states = 0
+        gates = netlist.gates
+        nets = [bit for gate in gates for bits in gate.pins.values() for bit in bits]
+        ports = (*netlist.inputs.values(), *netlist.outputs.values(), *netlist.trees.values())
+        nets += [bit for bits in ports for bit in bits]
+        self.nets = max([*nets, *netlist.constants], default=0) + 1
+        cells = [library.cells.get(gate.kind) for gate in gates]
+        self._memories = [place for place, cell in enumerate(cells) if cell is None]
+        state = [p for p, cell in enumerate(cells) if cell is not None and cell.sequential]
+        logic = [p for p, cell in enumerate(cells) if cell is not None and not cell.sequential]
+        driver = driven([gates[place] for place in logic], library)
+        order = ordered([gates[place] for place in logic], library, driver)
+        #: Places of the cells among the gates, in the order of evaluation.
+        self._order = [*state, *(logic[place] for place in order)]
+        self._gated = self._enables(state)
+        self._models = [self._model(gates[place]) for place in self._order]
+
+    def _enables(self, places: Sequence[int]) -> dict[int, int]:
+        """Net of a gated clock -> net that enables it."""
+        found = {}
+        for place in places:
+            gate = self.netlist.gates[place]
+            cell = self.library.cells[gate.kind]
+            if cell.gates_clock:
+                (enable,) = (
+                    pin for pin in cell.inputs if not cell.pins[pin].clock and gate.pins.get(pin)
+                )
+                for output in cell.outputs:
+                    if gate.pins.get(output):
+                        found[gate.pins[output][0]] = gate.pins[enable][0]
+        return found
+
+    def _model(self, gate: Gate) -> _Model:
+        cell = self.library.cells[gate.kind]
+        if cell.gates_clock:
+            pins = tuple(pin for pin in cell.inputs if not cell.pins[pin].clock)
+            return _Model(pins, tuple(gate.pins[pin][0] for pin in pins), ())
+        if cell.state is not None:
+            return self._flip_flop(gate, cell)
+        if cell.sequential:
+            raise SynthesisError(f"cell {gate.name}: a {gate.kind} can't be simulated")
+        outputs = tuple(
+            (pin, gate.pins[pin][0], truth_table(cell.pins[pin].function, cell.inputs))
+            for pin in cell.outputs
+            if gate.pins.get(pin)
+        )
+        return _Model(cell.inputs, tuple(gate.pins[pin][0] for pin in cell.inputs), outputs)
+
+    def _flip_flop(self, gate: Gate, cell: Cell) -> _Model:
+        state = cell.state
+        assert state is not None
+        if state.asynchronous:
+            raise SynthesisError(
+                f"cell {gate.name}: a {gate.kind}, set or cleared without a clock, can't be"
+                " simulated"
+            )
+        data = tuple(pin for pin in cell.inputs if not cell.pins[pin].clock)
+        inputs = (*data, state.name)
+        held = self.nets + self._states
+        self._states += 1
+
+        def table(function: str) -> int:
+            text = function
+            if state.inverse:
+                text = re.sub(rf"\b{re.escape(state.inverse)}\b", f"(!{state.name})", function)
+            return truth_table(text, inputs)
+
+        (clock,) = (gate.pins[pin][0] for pin in cell.inputs if cell.pins[pin].clock)
+        return _Model(
+            inputs=inputs,
+            nets=(*(gate.pins[pin][0] for pin in data), held),
+            outputs=tuple(
+                (pin, gate.pins[pin][0], table(cell.pins[pin].function))
+                for pin in cell.outputs
+                if gate.pins.get(pin)
+            ),
+            state=held,
+            enable=self._gated.get(clock, -1),
+            next=table(state.next_state),
+        )
+
+    def run(self, recording: Recording, *, what: str) -> Activity:
+        """Simulate from cycle 0, with every flip-flop and memory at 0 then.
+
+        Outputs must be as recorded from the first counted cycle on.
+
+        Parameters:
+            what: names the design in messages.
+
+        Raises:
+            SynthesisError: an output differs, a port was not recorded, nothing is to be counted,
+                or the simulator can't be compiled.
+        """
+        start, end = recording.counted
+        if not 0 <= start < end <= recording.cycles:
+            raise SynthesisError(
+                f"{what}: cycles {start} to {end} can't be counted of {recording.cycles} recorded"
+            )
+        given = {**self.netlist.inputs, RESET: self.netlist.trees.get(RESET, ())}
+        inputs = _columns(given, recording.inputs, end, what)
+        outputs = _columns(self.netlist.outputs, recording.outputs, end, what)
+        values = np.zeros(self.nets + self._states, dtype=np.uint8)
+        for net, bit in self.netlist.constants.items():
+            values[net] = bit
+        models, keep = self._models, Arrays()
+        sizes = [1 << len(model.nets) for model in models]
+        bins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        pins = [len(model.outputs) for model in models]
+        toggles = np.zeros(values.size, dtype=np.uint64)
+        states = np.zeros(int(bins[-1]), dtype=np.uint64)
+        causes = np.zeros((sum(pins), MAX_INPUTS), dtype=np.uint64)
+        shapes, ports, accesses = self._macros()
+        used = np.zeros(max(1, sum(accesses)), dtype=np.uint64)
+        cells = Cells(
+            len(models),
+            keep(np.concatenate([[0], np.cumsum([len(m.nets) for m in models])]), c_int32),
+            keep([net for model in models for net in model.nets], c_int32),
+            keep(np.concatenate([[0], np.cumsum(pins)]), c_int32),
+            keep([net for model in models for _, net, _ in model.outputs], c_int32),
+            keep([table for model in models for _, _, table in model.outputs], c_uint64),
+            keep(
+                [
+                    needed_inputs(table, len(model.inputs))
+                    for model in models
+                    for _, _, table in model.outputs
+                ],
+                c_int32,
+            ),
+            keep([model.state for model in models], c_int32),
+            keep([model.enable for model in models], c_int32),
+            keep([model.next for model in models], c_uint64),
+            keep(bins, c_int32),
+        )
+        macros = Macros(len(shapes), keep(shapes, c_int32), keep(ports, c_int32))
+        stimulus = Stimulus(
+            values.size,
+            end,
+            start,
+            start,
+            end,
+            len(inputs[0]),
+            len(outputs[0]),
+            keep(inputs[0], c_int32),
+            keep(outputs[0], c_int32),
+            keep(inputs[1], c_uint8),
+            keep(outputs[1], c_uint8),
+            keep(values, c_uint8),
+        )
+        counts = Counts(
+            *(array.ctypes.data_as(POINTER(c_uint64)) for array in (toggles, states, causes, used))
+        )
+        wrong = simulator()(byref(cells), byref(macros), byref(stimulus), byref(counts))
+        if wrong >= 0:
+            cycle, place = divmod(wrong, len(outputs[0]))
+            raise SynthesisError(
+                f"{what}: the netlist does not do what its Verilog does: in cycle {cycle} bit"
+                f" {place} of the outputs differs"
+            )
+        return self._activity(end - start, toggles, states, bins, causes, used)
+
+    def _macros(self) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
+        """Shapes of the memories, nets of their pins port by port, and how many ports each has."""
+        shapes: list[tuple[int, ...]] = []
+        pins: list[int] = []
+        ports: list[int] = []
+        for place in self._memories:
+            gate = self.netlist.gates[place]
+            shape = SramGeometry.parse(gate.kind)
+            reads, writes = shape.read_ports, shape.write_ports
+            shapes.append((shape.depth, shape.width, reads, writes, shape.address_bits))
+            for port in (*(f"r{n}" for n in range(reads)), *(f"w{n}" for n in range(writes))):
+                for part in ("en", "addr", "data"):
+                    pins += gate.pins[f"{port}_{part}"]
+            ports.append(reads + writes)
+        return shapes, pins, ports
+
+    def _activity(
+        self,
+        cycles: int,
+        toggles: Array,
+        states: Array,
+        bins: Array,
+        causes: Array,
+        used: Array,
+    ) -> Activity:
+        found: list[CellActivity | None] = [None] * len(self.netlist.gates)
+        edges = causes / WHOLE_EDGE
+        row = 0
+        for number, (place, model) in enumerate(zip(self._order, self._models, strict=True)):
+            outputs = {}
+            for pin, _, _ in model.outputs:
+                outputs[pin] = edges[row][: len(model.inputs)]
+                row += 1
+            found[place] = CellActivity(
+                model.inputs, states[bins[number] : bins[number + 1]], outputs
+            )
+        accesses, first = {}, 0
+        for place in self._memories:
+            shape = SramGeometry.parse(self.netlist.gates[place].kind)
+            last = first + shape.read_ports + shape.write_ports
+            accesses[place] = tuple(int(number) for number in used[first:last])
+            first = last
+        return Activity(cycles, toggles, tuple(found), accesses)
+
+
+def _columns(
+    ports: Mapping[str, tuple[int, ...]],
+    recorded: Mapping[str, Sequence[int]],
+    cycles: int,
+    what: str,
+) -> tuple[list[int], Array]:
+    """Nets of ``ports`` and their bits, a row a cycle."""
+    nets: list[int] = []
+    columns = []
+    for name, bits in ports.items():
+        if not bits:
+            continue
+        if name not in recorded:
+            raise SynthesisError(f"{what}: port {name} was not recorded")
+        size = (len(bits) + 7) // 8
+        data = b"".join(value.to_bytes(size, "little") for value in recorded[name][:cycles])
+        table = np.frombuffer(data, dtype=np.uint8).reshape(cycles, size)
+        columns.append(np.unpackbits(table, axis=1, count=len(bits), bitorder="little"))
+        nets += bits
+    empty = np.zeros((cycles, 0), dtype=np.uint8)
+    return nets, np.concatenate([empty, *columns], axis=1)

@@ -1,0 +1,313 @@
+"""Power of a mapped engine by unit, from what its gates and memories did."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import reduce
+from operator import add
+
+from hdl.sram_macro import SramGeometry
+from synth.errors import SynthesisError
+from synth.physical.area import TOTAL
+from synth.physical.asic import node_nm
+from synth.physical.netlist import CLOCK, Netlist
+from synth.sram.energy import SramEnergies
+from synth.sram.timing import SramTimes
+from synth.timing.cell_library import CellLibrary
+from synth.timing.sta import NetState, net_states
+
+from .cell_energy import cell_energy, clocked_cycles
+from .clock_tree import clock_tree
+from .gate_sim import Activity, GateSimulation, Recording
+
+__all__ = ["THESIS_MHZ", "PowerReport", "PowerRow", "check_energies", "estimate", "measure_power"]
+
+#: What the thesis's engine was made in (7.1.3), and the usual supply there.
+THESIS_NM, THESIS_VOLTS, THESIS_MHZ = 28.0, 0.9, 1250.0
+
+
+@dataclass(frozen=True)
+class PowerRow:
+    """Energy of a unit, or of all, in fJ a cycle, and its leakage.
+
+    Attributes:
+        unit: its name.
+        clock: at the clock pins of its flip-flops and clock gates, and in the tree to them.
+        cells: within its gates and flip-flops when data change.
+        nets: to charge the pins and wires that it drives.
+        memories: accesses to its memories.
+        leakage: in nW.
+    """
+
+    unit: str
+    clock: float = 0.0
+    cells: float = 0.0
+    nets: float = 0.0
+    memories: float = 0.0
+    leakage: float = 0.0
+
+    @property
+    def dynamic(self) -> float:
+        """All but leakage, in fJ a cycle."""
+        return self.clock + self.cells + self.nets + self.memories
+
+    def milliwatts(self, mhz: float) -> float:
+        """Power at a clock of ``mhz``."""
+        return self.dynamic * mhz * 1e-6 + self.leakage * 1e-6
+
+    def scaled(self, dynamic: float, leakage: float) -> "PowerRow":
+        """The row with its energies and its leakage times these."""
+        values = {name: dynamic * getattr(self, name) for name in _PARTS}
+        return PowerRow(self.unit, **{**values, "leakage": leakage * self.leakage})
+
+    def parts(self, mhz: float) -> dict[str, float]:
+        """``mw`` at a clock of ``mhz``, and what it is made of: ``clock_mw`` and so on."""
+        parts = {name: getattr(self, name) for name in _PARTS}
+        leakage = parts.pop("leakage")
+        found = {"mw": round(self.milliwatts(mhz), 4)}
+        found |= {f"{name}_mw": round(value * mhz * 1e-6, 4) for name, value in parts.items()}
+        return {**found, "leakage_mw": round(leakage * 1e-6, 4)}
+
+    def to_json(self, mhz: float) -> dict[str, object]:
+        """The row as plain JSON data at a clock of ``mhz``: ``unit`` and :meth:`parts`."""
+        return {"unit": self.unit, **self.parts(mhz)}
+
+
+#: What a row is made of.
+_PARTS = tuple(item.name for item in fields(PowerRow) if item.name != "unit")
+
+
+@dataclass(frozen=True)
+class PowerReport:
+    """Power of an engine while it runs a program.
+
+    Attributes:
+        library: name of its cells' library. node_nm, volts: of it.
+        cycles: that were counted. gates: that were simulated.
+        rows: by unit, the largest first. total: their sum.
+        work: what was done in these cycles -> how often.
+    """
+
+    library: str
+    node_nm: float
+    volts: float
+    cycles: int
+    gates: int
+    rows: tuple[PowerRow, ...]
+    total: PowerRow
+    work: Mapping[str, float] = field(default_factory=dict)
+
+    def energy_pj(self, what: str, mhz: float) -> float:
+        """pJ for one of ``work`` at a clock of ``mhz``."""
+        mw = self.total.milliwatts(mhz)
+        return mw * self.cycles / self.work[what] / mhz * 1e3
+
+    def at_thesis_node(self) -> "PowerReport":
+        """The same at 28 nm and 0.9 V: energies in proportion to the node and to the square of the
+        supply, leakage of a gate in proportion to both."""
+        node, volts = THESIS_NM / self.node_nm, THESIS_VOLTS / self.volts
+        scale = node * volts**2, node * volts
+        return PowerReport(
+            library=self.library,
+            node_nm=THESIS_NM,
+            volts=THESIS_VOLTS,
+            cycles=self.cycles,
+            gates=self.gates,
+            rows=tuple(row.scaled(*scale) for row in self.rows),
+            total=self.total.scaled(*scale),
+            work=self.work,
+        )
+
+    def to_json(self, mhz: float) -> dict[str, object]:
+        """The report as plain JSON data, at a clock of ``mhz``."""
+        return {
+            "library": self.library,
+            "node_nm": round(self.node_nm, 1),
+            "volts": self.volts,
+            "mhz": mhz,
+            "cycles": self.cycles,
+            "gates": self.gates,
+            **self.total.parts(mhz),
+            "pj_per": {what: round(self.energy_pj(what, mhz), 4) for what in self.work},
+            "units": [row.to_json(mhz) for row in self.rows],
+        }
+
+
+def check_energies(library: CellLibrary) -> None:
+    """Refuse a library whose cells have no energies.
+
+    Raises:
+        SynthesisError: as said.
+    """
+    if not library.powered:
+        raise SynthesisError(f"library {library.name} has no energies (internal_power)")
+
+
+def measure_power(
+    netlist: Netlist,
+    library: CellLibrary,
+    recordings: Sequence[Recording],
+    *,
+    what: str,
+    work: Mapping[str, float],
+) -> PowerReport:
+    """Simulate ``netlist`` with ``recordings`` and add up the energies of what it did.
+
+    Parameters:
+        netlist: of an engine, mapped to ``library``.
+        library: with energies. what: names the design in messages.
+        recordings: of runs, one at least, each simulated from its own start.
+        work: what the engine did in the cycles counted -> how often.
+
+    Raises:
+        SynthesisError: the library has no energies, or see :meth:`GateSimulation.run`.
+    """
+    check_energies(library)
+    simulation = GateSimulation(netlist, library)
+    activity = reduce(add, (simulation.run(one, what=what) for one in recordings))
+    return estimate(netlist, library, activity, work)
+
+
+def estimate(
+    netlist: Netlist, library: CellLibrary, activity: Activity, work: Mapping[str, float]
+) -> PowerReport:
+    """Energies of what the gates of ``netlist`` did; parameters as of :func:`measure_power`.
+
+    Raises:
+        SynthesisError: see :func:`synth.timing.sta.longest_paths` and
+            :func:`synth.power.clock_tree.clock_tree`.
+    """
+    node = node_nm(library)
+    nets = net_states(netlist, library, SramTimes(node), library.wires)
+    sums = _Sums(netlist, library, activity, nets, SramEnergies(node, library.volts))
+    rows = sums.rows()
+    total = PowerRow(
+        TOTAL,
+        **{
+            item.name: sum(getattr(row, item.name) for row in rows) for item in fields(PowerRow)[1:]
+        },
+    )
+    return PowerReport(
+        library=library.name,
+        node_nm=node,
+        volts=library.volts,
+        cycles=activity.cycles,
+        gates=len(netlist.gates),
+        rows=tuple(sorted(rows, key=lambda row: -row.dynamic)),
+        total=total,
+        work=dict(work),
+    )
+
+
+class _Sums:
+    """Energies by unit, in fJ over all cycles."""
+
+    def __init__(
+        self,
+        netlist: Netlist,
+        library: CellLibrary,
+        activity: Activity,
+        nets: Mapping[int, NetState],
+        memories: SramEnergies,
+    ) -> None:
+        self.netlist = netlist
+        self.library = library
+        self.activity = activity
+        self.nets = nets
+        self.memories = memories
+        self.parts: dict[str, defaultdict[str, float]] = {}
+        #: Net of a clock -> cycles in which it ran.
+        self.clocked = dict.fromkeys(netlist.trees.get(CLOCK, ()), activity.cycles)
+        #: Net of a clock -> flip-flops of each unit at it, and the fF of their clock pins.
+        self.sinks: dict[int, Counter[str]] = {}
+        self.pin_ff = 0.0
+
+    def rows(self) -> list[PowerRow]:
+        """The rows of all units, in fJ a cycle."""
+        self._find_clocks()
+        for place, gate in enumerate(self.netlist.gates):
+            if gate.kind in self.library.cells:
+                self._cell(place)
+            else:
+                self._memory(place)
+        self._trees()
+        cycles = self.activity.cycles
+        return [
+            PowerRow(
+                unit,
+                **{name: part[name] / (1 if name == "leakage" else cycles) for name in _PARTS},
+            )
+            for unit, part in self.parts.items()
+        ]
+
+    def _find_clocks(self) -> None:
+        for gate, activity in zip(self.netlist.gates, self.activity.cells, strict=True):
+            cell = self.library.cells.get(gate.kind)
+            if cell is not None and cell.gates_clock and activity is not None:
+                for pin in cell.outputs:
+                    for bit in gate.pins.get(pin, ()):
+                        self.clocked[bit] = clocked_cycles(activity)
+
+    def _part(self, unit: str) -> defaultdict[str, float]:
+        return self.parts.setdefault(unit, defaultdict(float))
+
+    def _cell(self, place: int) -> None:
+        gate, did = self.netlist.gates[place], self.activity.cells[place]
+        cell = self.library.cells[gate.kind]
+        assert did is not None
+        toggles, part = self.activity.toggles, self._part(gate.unit)
+        clocked = 0
+        for pin in cell.inputs:
+            if cell.pins[pin].clock:
+                bit = gate.pins[pin][0]
+                clocked = self.clocked.get(bit, 0)
+                self.sinks.setdefault(bit, Counter())[gate.unit] += 1
+                self.pin_ff = max(self.pin_ff, cell.pins[pin].capacitance)
+                part["clock"] += clocked * cell.pins[pin].capacitance * self.library.volts**2
+        inputs = [
+            (float(toggles[gate.pins[pin][0]]), self.nets[gate.pins[pin][0]])
+            for pin in did.inputs
+            if pin in cell.pins
+        ]
+        outputs = [
+            self.nets[gate.pins[pin][0]] if gate.pins.get(pin) else None for pin in cell.outputs
+        ]
+        energy = cell_energy(cell, did, inputs, outputs, clocked)
+        part["cells"] += energy.internal
+        part["clock"] += energy.clock
+        part["leakage"] += energy.leakage
+        if not cell.gates_clock:
+            part["nets"] += sum(
+                self._charge(bit) for pin in cell.outputs for bit in gate.pins.get(pin, ())
+            )
+
+    def _charge(self, bit: int) -> float:
+        """fJ for all edges of a net: each takes half of what a full swing of its load does."""
+        load = self.nets[bit].load
+        return float(self.activity.toggles[bit]) * load * self.library.volts**2 / 2
+
+    def _memory(self, place: int) -> None:
+        gate = self.netlist.gates[place]
+        part = self._part(gate.unit)
+        geometry = SramGeometry.parse(gate.kind)
+        accesses = sum(self.activity.accesses[place])
+        part["memories"] += accesses * self.memories.access_fj(geometry)
+        cells = self.library.cells.values()
+        gate_nw = min(cell.leakage for cell in cells if cell.area == self.library.gate_um2)
+        part["leakage"] += self.memories.leakage_nw(geometry, gate_nw, self.library.gate_um2)
+        part["nets"] += sum(
+            self._charge(bit)
+            for pin, bits in gate.pins.items()
+            if gate.outputs(pin)
+            for bit in bits
+        )
+
+    def _trees(self) -> None:
+        """The tree from each clock to its flip-flops, shared out by their number."""
+        for bit, units in self.sinks.items():
+            sinks = sum(units.values())
+            tree = clock_tree(self.library, sinks, self.pin_ff)
+            for unit, number in units.items():
+                share = number / sinks
+                self._part(unit)["clock"] += share * tree.fj * self.clocked.get(bit, 0)
+                self._part(unit)["leakage"] += share * tree.leakage

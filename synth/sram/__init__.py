@@ -1,0 +1,1 @@
+"""Area, energy and timing of memory macros."""

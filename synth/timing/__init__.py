@@ -1,0 +1,1 @@
+"""Cell libraries and static timing."""

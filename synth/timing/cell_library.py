@@ -1,0 +1,392 @@
+"""Standard cells as a Liberty file describes them: areas, pins, delays, constraints, energies."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from isa.support.files import read_bytes
+
+from .gate_function import FunctionError, truth_table
+from .liberty_reader import Group, LibertyError, read_groups
+from .timing_table import TimingTable
+
+__all__ = [
+    "Arc",
+    "Cell",
+    "CellLibrary",
+    "LibertyError",
+    "Pin",
+    "PowerArc",
+    "State",
+    "WireLoad",
+    "parse_library",
+    "read_library",
+]
+
+
+@dataclass(frozen=True)
+class Arc:
+    """Delay from an input to an output, or a constraint between two inputs.
+
+    Attributes:
+        related: the input that it starts from (or the clock of the constraint).
+        kind: Liberty's ``timing_type``; ``combinational`` where the file says nothing.
+        sense: ``positive_unate``, ``negative_unate`` or ``non_unate``.
+        tables: by Liberty's names, e.g. ``cell_rise``, ``fall_transition``, ``rise_constraint``;
+            times in ns over slews in ns and loads in fF.
+    """
+
+    related: str
+    kind: str
+    sense: str
+    tables: Mapping[str, TimingTable]
+
+
+@dataclass(frozen=True)
+class PowerArc:
+    """Energy that a cell takes from its supply at an edge of a pin, less that of the pin's load.
+
+    Attributes:
+        related: the input that causes an output's edge; "" for an edge of an input itself.
+        when: condition on other pins, a function, or "".
+        rise, fall: fJ over slews in ns and loads in fF.
+    """
+
+    related: str
+    when: str
+    rise: TimingTable
+    fall: TimingTable
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A pin: its direction, its load in fF, its function (an output's), whether it is a clock, the
+    arcs to it, the energies of its edges, and the most fF that it drives (0: unknown)."""
+
+    direction: str
+    capacitance: float
+    function: str
+    clock: bool
+    arcs: tuple[Arc, ...]
+    power: tuple[PowerArc, ...] = ()
+    max_load: float = 0.0
+
+
+@dataclass(frozen=True)
+class State:
+    """What a flip-flop holds.
+
+    Attributes:
+        name, inverse: of the state and its opposite in the functions of outputs.
+        next_state: function that it takes over at the clock.
+        asynchronous: whether something sets or clears it without the clock.
+    """
+
+    name: str
+    inverse: str
+    next_state: str
+    asynchronous: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A cell; equal to itself alone.
+
+    Attributes:
+        name: as netlists write it. area: in um2. pins: by name.
+        sequential: whether it holds state.
+        state: of a flip-flop; None for gates, latches and clock gates.
+        gates_clock: whether it passes the clock on while it is enabled, and is nothing else.
+        leakage: nW, mean over its states. leakages: condition on pins -> nW in such states.
+    """
+
+    name: str
+    area: float
+    pins: Mapping[str, Pin]
+    sequential: bool
+    state: State | None = None
+    gates_clock: bool = False
+    leakage: float = 0.0
+    leakages: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of its inputs, in the file's order."""
+        return tuple(name for name, pin in self.pins.items() if pin.direction == "input")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of its outputs, in the file's order."""
+        return tuple(name for name, pin in self.pins.items() if pin.direction == "output")
+
+
+@dataclass(frozen=True)
+class WireLoad:
+    """Statistics of wires in blocks of some size: fF by the number of pins that a net drives.
+
+    Attributes:
+        loads: fF with 1, 2, ... pins. slope: fF for each pin beyond.
+    """
+
+    loads: tuple[float, ...] = ()
+    slope: float = 0.0
+
+    def load(self, pins: int) -> float:
+        """Load in fF of a net that drives ``pins`` pins."""
+        if not self.loads or not pins:
+            return self.slope * pins
+        return self.loads[min(pins, len(self.loads)) - 1] + self.slope * max(
+            0, pins - len(self.loads)
+        )
+
+
+@dataclass(frozen=True)
+class CellLibrary:
+    """A library.
+
+    Attributes:
+        name: as the file gives it. cells: by name.
+        volts: nominal supply. wires: of the file's default wire load, empty without one.
+    """
+
+    name: str
+    cells: Mapping[str, Cell]
+    volts: float = 1.0
+    wires: WireLoad = WireLoad()
+
+    @property
+    def timed(self) -> bool:
+        """Whether any gate has a delay table."""
+        return any(
+            "cell_rise" in arc.tables
+            for cell in self.cells.values()
+            for pin in cell.pins.values()
+            for arc in pin.arcs
+        )
+
+    @property
+    def powered(self) -> bool:
+        """Whether any cell has energies."""
+        return any(pin.power for cell in self.cells.values() for pin in cell.pins.values())
+
+    @property
+    def gate_um2(self) -> float:
+        """Area of the gate equivalent, the smallest NAND gate with two inputs.
+
+        Raises:
+            LibertyError: the library has none.
+        """
+        areas = [cell.area for cell in self.cells.values() if _is_nand2(cell) and cell.area > 0]
+        if not areas:
+            raise LibertyError(f"library {self.name} has no NAND gate with two inputs")
+        return min(areas)
+
+    def flip_flops(self) -> frozenset[str]:
+        """Names of the cells that hold state."""
+        return frozenset(
+            name for name, cell in self.cells.items() if cell.sequential and not cell.gates_clock
+        )
+
+
+def _is_nand2(cell: Cell) -> bool:
+    if cell.sequential or len(cell.inputs) != 2 or len(cell.outputs) != 1:
+        return False
+    try:
+        return truth_table(cell.pins[cell.outputs[0]].function, cell.inputs) == 0b0111
+    except FunctionError:
+        return False
+
+
+def parse_library(text: str) -> CellLibrary:
+    """Read a Liberty text.
+
+    Raises:
+        LibertyError: it is no Liberty, or holds no cells; the message names the line.
+    """
+    library = next(read_groups(text).of("library"), None)
+    if library is None:
+        raise LibertyError("line 1: no library(...) { } in it")
+    reader = _CellReader(library)
+    cells = {group.name: reader.cell(group) for group in library.of("cell")}
+    if not cells:
+        raise LibertyError(f"library {library.name} holds no cells")
+    volts = _number(library.values.get("nom_voltage", "1"), "nom_voltage")
+    return CellLibrary(library.name, cells, volts, _wires(library, reader.load))
+
+
+#: Bytes that a Liberty file may have.
+LIBRARY_BYTES = 1 << 27
+
+
+@lru_cache(maxsize=2)
+def read_library(path: Path) -> CellLibrary:
+    """The library in the Liberty file ``path``.
+
+    Raises:
+        LibertyError: the file can't be read or used; one line names it and says why.
+    """
+    try:
+        text = read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
+        return parse_library(text)
+    except OSError as error:
+        raise LibertyError(f"can't read {path}: {error.strerror or error}") from error
+    except LibertyError as error:
+        raise LibertyError(f"{path}: {error}") from error
+    except RecursionError:
+        raise LibertyError(f"{path}: its groups are nested too deeply") from None
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise LibertyError(f"{what}: {text!r} is no number") from None
+
+
+def _numbers(words: list[str], what: str) -> list[float]:
+    return [_number(word, what) for word in re.split(r"[\s,]+", " ".join(words)) if word]
+
+
+def _unit(text: str, name: str, units: Mapping[str, float]) -> float:
+    """What ``text``, a number and one of ``units`` (in small letters), stands for."""
+    match = re.fullmatch(r"([\d.]+)\s*([a-z]+)", text.lower())
+    if match is None or match[2] not in units:
+        raise LibertyError(f"{name} {text!r} is none of {', '.join('1' + unit for unit in units)}")
+    return float(match[1]) * units[match[2]]
+
+
+def _wires(library: Group, load: float) -> WireLoad:
+    """The default wire load; gaps between the numbers of pins given are filled by lines."""
+    name = library.values.get("default_wire_load")
+    for group in library.of("wire_load"):
+        if group.name != name:
+            continue
+        what = f"wire_load {name}"
+        unit = load * _number(group.values.get("capacitance", "0"), what)
+        points = sorted(tuple(_numbers(words, what)[:2]) for words in group.repeated)
+        if not points or any(len(point) != 2 for point in points):
+            raise LibertyError(f"{what}: no fanout_length(pins, length) in it")
+        loads = []
+        for pins in range(1, int(points[-1][0]) + 1):
+            above = next(point for point in points if point[0] >= pins)
+            below = next((point for point in reversed(points) if point[0] <= pins), above)
+            share = (pins - below[0]) / (above[0] - below[0]) if above != below else 0.0
+            loads.append(unit * (below[1] + share * (above[1] - below[1])))
+        return WireLoad(tuple(loads), unit * _number(group.values.get("slope", "0"), what))
+    return WireLoad()
+
+
+class _CellReader:
+    """Cells in ns, fF, fJ and nW, from groups in the file's units."""
+
+    def __init__(self, library: Group) -> None:
+        values = library.values
+        self.time = _unit(
+            values.get("time_unit", "1ns"),
+            "time_unit",
+            {"ns": 1.0, "ps": 1e-3, "fs": 1e-6, "us": 1e3, "ms": 1e6, "s": 1e9},
+        )
+        number, unit = (library.lists.get("capacitive_load_unit") or ["1", "pf"])[:2]
+        self.load = _unit(f"{number}{unit}", "capacitive_load_unit", {"ff": 1.0, "pf": 1e3})
+        volt = _unit(values.get("voltage_unit", "1V"), "voltage_unit", {"v": 1.0, "mv": 1e-3})
+        #: The unit of energy follows from those of load and voltage.
+        self.energy = self.load * volt**2
+        self.leakage = _unit(
+            values.get("leakage_power_unit", "1nW"),
+            "leakage_power_unit",
+            {"nw": 1.0, "pw": 1e-3, "uw": 1e3, "mw": 1e6},
+        )
+        self.templates = {group.name: group for group in library.groups if "template" in group.kind}
+
+    def cell(self, group: Group) -> Cell:
+        what = f"cell {group.name}"
+        pins = {pin.name: self._pin(pin, f"{what}, pin {pin.name}") for pin in group.of("pin")}
+        value = group.values.get("cell_leakage_power", "0")
+        state = next(group.of("ff"), None)
+        gate = "clock_gating_integrated_cell" in group.values
+        return Cell(
+            name=group.name,
+            area=_number(group.values.get("area", "0"), f"area of {what}"),
+            pins=pins,
+            sequential=gate or any(True for _ in group.of("ff", "latch")),
+            state=None if state is None else _state(state),
+            gates_clock=gate,
+            leakage=self.leakage * _number(value, f"leakage of {what}"),
+            leakages=tuple(
+                (found.values["when"], self.leakage * _number(found.values["value"], what))
+                for found in group.of("leakage_power")
+                if "when" in found.values and "value" in found.values
+            ),
+        )
+
+    def _pin(self, pin: Group, what: str) -> Pin:
+        values = pin.values
+        clock = ("clock", "clock_gate_clock_pin")
+        return Pin(
+            direction=values.get("direction", "input"),
+            capacitance=self.load * _number(values.get("capacitance", "0"), what),
+            function=values.get("function", ""),
+            clock=any(values.get(name, "false").lower() == "true" for name in clock),
+            arcs=tuple(self._arc(timing, what) for timing in pin.of("timing")),
+            power=tuple(self._power(power, what) for power in pin.of("internal_power")),
+            max_load=self.load * _number(values.get("max_capacitance", "0"), what),
+        )
+
+    def _arc(self, timing: Group, what: str) -> Arc:
+        tables = {}
+        for table in timing.groups:
+            # A gate's tables are over input slew and load, a constraint's over two slews.
+            if table.kind.endswith("_constraint"):
+                tables[table.kind] = self._table(table, self.time, self.time, what)
+            elif table.kind.startswith(("cell_", "rise_", "fall_")):
+                tables[table.kind] = self._table(table, self.time, self.load, what)
+        return Arc(
+            timing.values.get("related_pin", ""),
+            timing.values.get("timing_type", "combinational"),
+            timing.values.get("timing_sense", "non_unate"),
+            tables,
+        )
+
+    def _power(self, power: Group, what: str) -> PowerArc:
+        found = {
+            table.kind: self._table(table, self.energy, self.load, what)
+            for table in power.of("rise_power", "fall_power", "power")
+        }
+        both = found.get("power", TimingTable((0.0,), (0.0,), (0.0,)))
+        return PowerArc(
+            related=power.values.get("related_pin", ""),
+            when=power.values.get("when", ""),
+            rise=found.get("rise_power", both),
+            fall=found.get("fall_power", both),
+        )
+
+    def _table(self, table: Group, value: float, second: float, what: str) -> TimingTable:
+        """A table over times and ``second``; what it does not say its template does."""
+        template = self.templates.get(table.name)
+        values = [value * x for x in _numbers(table.lists.get("values", []), what)]
+        axes = []
+        for name in ("index_1", "index_2"):
+            words = table.lists.get(name)
+            if words is None and template is not None:
+                words = template.lists.get(name)
+            axes.append(_numbers(words or [], what))
+        rows = [self.time * x for x in axes[0]] or [0.0]
+        columns = [second * x for x in axes[1]] or [0.0]
+        if len(values) != len(rows) * len(columns):
+            raise LibertyError(
+                f"{what}: table {table.kind} has {len(values)} values"
+                f" for {len(rows)} x {len(columns)} places"
+            )
+        return TimingTable(tuple(rows), tuple(columns), tuple(values))
+
+
+def _state(group: Group) -> State:
+    name, inverse = (*group.arguments, "", "")[:2]
+    return State(
+        name=name,
+        inverse=inverse,
+        next_state=group.values.get("next_state", "0"),
+        asynchronous="clear" in group.values or "preset" in group.values,
+    )

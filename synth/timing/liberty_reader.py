@@ -1,0 +1,150 @@
+"""The syntax of Liberty files: groups, attributes and lists, without what they mean."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from synth.errors import SynthesisError
+
+__all__ = ["Group", "LibertyError", "read_groups"]
+
+
+class LibertyError(SynthesisError):
+    """A Liberty file that can't be used; one line says where and why."""
+
+
+#: Attribute of a wire load that it has once for each number of pins.
+_REPEATED = "fanout_length"
+
+# Comments and continued lines are blanks. A word may be a number, a name or a string.
+_BLANK = re.compile(r"(?:\s|\\\r?\n|/\*.*?(?:\*/|\Z)|//[^\n]*)+", re.DOTALL)
+_WORD = re.compile(r'"([^"]*)"|([^\s(){};:,"]+)|([(){};:,])')
+
+
+@dataclass
+class Group:
+    """A group of a Liberty text.
+
+    Attributes:
+        kind: e.g. ``cell``. arguments: the words in its parentheses.
+        values: simple attributes. lists: those with parentheses, as words; the last of a name.
+        repeated: words of all ``fanout_length`` in it, the attribute that comes again and again.
+        groups: the groups in it, in order.
+    """
+
+    kind: str
+    arguments: tuple[str, ...]
+    values: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    repeated: list[list[str]] = field(default_factory=list)
+    groups: list["Group"] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Its first argument, or ""."""
+        return self.arguments[0] if self.arguments else ""
+
+    def of(self, *kinds: str) -> Iterator["Group"]:
+        """The groups in it of any of ``kinds``."""
+        return (group for group in self.groups if group.kind in kinds)
+
+
+class _Reader:
+    """Groups, attributes and lists of a Liberty text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.token = ""
+        self.quoted = False
+        self.advance()
+
+    def fail(self, what: str) -> LibertyError:
+        line = self.text.count("\n", 0, self.at) + 1
+        return LibertyError(f"line {line}: {what}")
+
+    def advance(self) -> None:
+        blank = _BLANK.match(self.text, self.at)
+        if blank is not None:
+            self.at = blank.end()
+        match = _WORD.match(self.text, self.at)
+        if match is None:
+            if self.at < len(self.text):
+                raise self.fail(f"unexpected {self.text[self.at]!r}")
+            self.token, self.quoted = "", False
+            return
+        self.at = match.end()
+        self.quoted = match[1] is not None
+        self.token = match[1] if self.quoted else match[0]
+
+    def take(self, wanted: str) -> None:
+        if self.quoted or self.token != wanted:
+            found = repr(self.token) if self.token else "the end of the file"
+            raise self.fail(f"{wanted!r} expected, not {found}")
+        self.advance()
+
+    def is_sign(self, sign: str) -> bool:
+        return not self.quoted and self.token == sign
+
+    def word(self) -> str:
+        if not self.quoted and (not self.token or self.token in "(){};:,"):
+            found = repr(self.token) if self.token else "the end of the file"
+            raise self.fail(f"a name or a value expected, not {found}")
+        word = self.token
+        self.advance()
+        return word
+
+    def statement(self, into: Group) -> None:
+        name = self.word()
+        if self.is_sign(":"):
+            self.advance()
+            words = [self.word()]
+            while self.quoted or self.token not in ("", ";", "}"):
+                if "\n" in self.text[self.at - len(self.token) - 2 : self.at - len(self.token)]:
+                    break
+                words.append(self.word() if self.token not in "():," else self._sign())
+            into.values[name] = " ".join(words)
+            if self.is_sign(";"):
+                self.advance()
+            return
+        self.take("(")
+        arguments = []
+        while not self.is_sign(")"):
+            arguments.append(self.word())
+            if self.is_sign(","):
+                self.advance()
+        self.take(")")
+        if self.is_sign("{"):
+            self.advance()
+            group = Group(name, tuple(arguments))
+            while not self.is_sign("}"):
+                if self.is_sign(";"):
+                    self.advance()
+                else:
+                    self.statement(group)
+            self.advance()
+            into.groups.append(group)
+        else:
+            into.lists[name] = arguments
+            if name == _REPEATED:
+                into.repeated.append(arguments)
+            if self.is_sign(";"):
+                self.advance()
+
+    def _sign(self) -> str:
+        sign = self.token
+        self.advance()
+        return sign
+
+
+def read_groups(text: str) -> Group:
+    """The groups of a Liberty text, in a group without a name.
+
+    Raises:
+        LibertyError: it is no Liberty; the message names the line.
+    """
+    reader = _Reader(text)
+    root = Group("", ())
+    while reader.token or reader.quoted:
+        reader.statement(root)
+    return root

@@ -1,0 +1,254 @@
+"""The longest path of a mapped netlist by OpenSTA, as a check of :mod:`synth.timing.sta`.
+
+OpenSTA is a program of its own, which nothing here needs: it is asked where its command ``sta`` is
+found. It gets the netlist with flip-flops at the ports, the library's own file, and for memories
+a library with the times of :mod:`synth.sram.timing`, so that both analyses time the same thing.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path as FilePath
+
+from hdl.sram_macro import SramGeometry
+from isa.support.processes import run_tool
+from isa.support.scratch import scratch_folder
+from synth.errors import SynthesisError
+from synth.physical.netlist import CLOCK, Gate, Netlist
+from synth.sram.timing import SramTimes
+
+from .cell_library import Cell, CellLibrary
+from .sta import CLOCK_SLEW_NS, Path, PathStep, port_register
+
+__all__ = ["OPEN_STA", "find_open_sta", "open_sta_path"]
+
+#: Its command.
+OPEN_STA = "sta"
+
+_TOP = "vip_timing"
+_CELLS, _MEMORIES, _NETLIST, _SCRIPT = "cells.lib", "memories.lib", "netlist.v", "timing.tcl"
+#: Longer than any path, ns, so that what is left of it tells the path's length.
+_PERIOD_NS = 100.0
+_MINUTES = 10
+#: Load in fF at which a memory's linear delay is given beside that without load.
+_FAR_LOAD = 100.0
+
+_STEP = re.compile(r"^\s*-?[\d.]+\s+(-?[\d.]+)\s+[v^]\s+(\w+)/\w+\s+\((\w+)\)", re.MULTILINE)
+_WIRES = re.compile(r"^\s*default_wire_load\s*:.*$", re.MULTILINE)
+_THRESHOLD = re.compile(r"\b(?:slew_derate_from_library|\w+_threshold_pct_\w+)\s*:[^;]*;")
+_SLACK = re.compile(r"^\s*(-?[\d.]+)\s+slack", re.MULTILINE)
+
+
+def find_open_sta() -> str | None:
+    """Path of OpenSTA's command, or None where it is not installed."""
+    return shutil.which(OPEN_STA)
+
+
+def open_sta_path(
+    netlist: Netlist,
+    library: CellLibrary,
+    text: str,
+    macros: SramTimes,
+    *,
+    wires: bool = False,
+    command: str,
+) -> Path:
+    """The longest path, as :func:`synth.timing.sta.longest_path`.
+
+    Parameters:
+        netlist: mapped to ``library``; cells of other types must be memory macros.
+        library: with delay tables. text: of its Liberty file.
+        macros: times of memories.
+        wires: whether nets have the library's default wire load too.
+        command: path of OpenSTA's command.
+
+    Raises:
+        SynthesisError: OpenSTA fails, or finds no path.
+    """
+    register = port_register(library)
+    ports = [*_port_registers(netlist)]
+    gates = dict(_named(netlist, ports))
+    geometries = sorted(
+        {SramGeometry.parse(g.kind) for g in netlist.gates if g.kind not in library.cells}
+    )
+    with scratch_folder("timing") as folder:
+        # OpenSTA takes a library's default without being told to.
+        used = text if wires else _WIRES.sub("", text)
+        (folder / _CELLS).write_text(used, encoding="utf-8")
+        data = next(p for p in register.pins.values() if p.direction == "input" and not p.clock)
+        (folder / _MEMORIES).write_text(
+            _memory_library(geometries, macros, data.capacitance, text), encoding="utf-8"
+        )
+        (folder / _NETLIST).write_text(
+            "\n".join(_verilog(netlist, library, register, ports)), encoding="utf-8"
+        )
+        (folder / _SCRIPT).write_text(_script(bool(geometries)), encoding="utf-8")
+        output = _run(command, folder)
+    slack = _SLACK.search(output)
+    failed = [line for line in output.splitlines() if line.startswith("Error")]
+    if slack is None or failed:
+        raise SynthesisError(f"OpenSTA found no path: {' '.join(failed) or 'it says nothing'}")
+    ns = round(_PERIOD_NS - float(slack[1]), 4)
+    # The clock's own pins come first in the report, and are no step.
+    data_path = output[: slack.start()].partition("data arrival time")[0]
+    steps = []
+    for time, cell, kind in _STEP.findall(data_path):
+        gate = gates[cell]
+        steps.append(PathStep(gate.unit, gate.name, kind, round(float(time), 4)))
+    if steps:
+        last = steps[-1]
+        steps[-1] = PathStep(last.unit, last.cell, last.kind, ns)
+    return Path(ns, tuple(steps))
+
+
+def _run(command: str, folder: FilePath) -> str:
+    try:
+        done = run_tool(
+            [command, "-no_init", "-no_splash", "-exit", _SCRIPT],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_MINUTES * 60,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SynthesisError(f"OpenSTA ({command}) could not be run: {error}") from error
+    return done.stdout.decode(errors="replace")
+
+
+def _script(memories: bool) -> str:
+    lines = [f"read_liberty {_CELLS}"]
+    if memories:
+        lines.append(f"read_liberty {_MEMORIES}")
+    lines += [
+        f"read_verilog {_NETLIST}",
+        f"link_design {_TOP}",
+        "set_cmd_units -time ns",
+        f"create_clock -name {CLOCK} -period {_PERIOD_NS} [get_ports {CLOCK}]",
+        f"set_clock_transition {CLOCK_SLEW_NS} [get_clocks {CLOCK}]",
+        "report_checks -path_delay max -format full -digits 6",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _port_registers(netlist: Netlist) -> Iterator[tuple[Gate, int, bool]]:
+    """A gate for the flip-flop at each bit of a port, the bit, and whether the port is an input."""
+    for name, bits in netlist.inputs.items():
+        for bit in bits:
+            yield Gate(name, "", "input", {}), bit, True
+    for name, bits in netlist.outputs.items():
+        for bit in bits:
+            yield Gate(name, "", "output", {}), bit, False
+
+
+def _named(netlist: Netlist, ports: Iterable[tuple[Gate, int, bool]]) -> Iterator[tuple[str, Gate]]:
+    """Each gate by its name in the Verilog."""
+    yield from ((f"g{number}", gate) for number, gate in enumerate(netlist.gates))
+    yield from ((f"p{number}", gate) for number, (gate, _, _) in enumerate(ports))
+
+
+def _verilog(
+    netlist: Netlist,
+    library: CellLibrary,
+    register: Cell,
+    ports: list[tuple[Gate, int, bool]],
+) -> Iterator[str]:
+    """The netlist with a flip-flop at each bit of a port, whose other side is not timed."""
+    nets = {bit: f"1'b{value}" for bit, value in netlist.constants.items()}
+    trees = {bit: name for name, bits in netlist.trees.items() for bit in bits}
+    outside = [f"p{number}_d" for number, (_, _, given) in enumerate(ports) if given]
+    inputs = [*dict.fromkeys((CLOCK, *netlist.trees)), *outside]
+
+    def net(bit: int) -> str:
+        return trees.get(bit) or nets.setdefault(bit, f"n{bit}")
+
+    def instance(kind: str, name: str, pins: Mapping[str, str]) -> str:
+        given = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
+        return f"  {kind} {name} ({given});"
+
+    clock = next(name for name, pin in register.pins.items() if pin.clock)
+    data = next(
+        name for name, pin in register.pins.items() if pin.direction == "input" and not pin.clock
+    )
+    state = next(name for name, pin in register.pins.items() if pin.arcs and name not in (data,))
+    body = []
+    for number, gate in enumerate(netlist.gates):
+        wide = gate.kind not in library.cells
+        pins = {
+            f"{pin}_{place}" if wide and pin != CLOCK else pin: net(bit)
+            for pin, bits in gate.pins.items()
+            for place, bit in enumerate(bits)
+        }
+        body.append(instance(gate.kind, f"g{number}", pins))
+    for number, (_, bit, given) in enumerate(ports):
+        pins = {clock: CLOCK}
+        pins |= {data: f"p{number}_d", state: net(bit)} if given else {data: net(bit)}
+        body.append(instance(register.name, f"p{number}", pins))
+    yield f"module {_TOP} ({', '.join(inputs)});"
+    yield from (f"  input {name};" for name in inputs)
+    yield from (f"  wire {wire};" for wire in nets.values() if wire.startswith("n"))
+    yield from body
+    yield "endmodule\n"
+
+
+def _memory_library(
+    geometries: Iterable[SramGeometry], macros: SramTimes, load: float, cells: str
+) -> str:
+    """Liberty text of memory macros, a pin for each bit.
+
+    Parameters:
+        load: of an input, fF.
+        cells: text of the cells' library, whose thresholds of edges hold here too.
+    """
+    lines = [
+        "library (vip_memories) {",
+        "  delay_model : table_lookup;",
+        '  time_unit : "1ns";',
+        "  capacitive_load_unit (1, ff);",
+        *(f"  {found[0]}" for found in _THRESHOLD.finditer(cells)),
+        "  lu_table_template (by_load) { variable_1 : total_output_net_capacitance;"
+        f' index_1 ("0, {_FAR_LOAD}"); }}',
+    ]
+    for geometry in geometries:
+        lines.append(f"  cell ({geometry.name}) {{ area : 0;")
+        lines.append(f"    pin ({CLOCK}) {{ direction : input; clock : true; capacitance : 0; }}")
+        setup = macros.setup_ns(geometry)
+        ends = "".join(
+            f' {edge}_constraint (scalar) {{ values ("{setup:.6f}"); }}'
+            for edge in ("rise", "fall")
+        )
+        for name, width, output in _memory_pins(geometry):
+            for bit in range(width):
+                if output:
+                    lines.append(f"    pin ({name}_{bit}) {{ direction : output;")
+                    lines.append(f"      {_launch(macros, macros.access_ns(geometry))} }}")
+                else:
+                    lines.append(
+                        f"    pin ({name}_{bit}) {{ direction : input; capacitance : {load};"
+                    )
+                    lines.append(
+                        f'      timing () {{ related_pin : "{CLOCK}";'
+                        f" timing_type : setup_rising;{ends} }} }}"
+                    )
+        lines.append("  }")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _launch(macros: SramTimes, access: float) -> str:
+    points = [macros.drive(access, load) for load in (0.0, _FAR_LOAD)]
+    tables = ""
+    for place, names in enumerate(
+        (("cell_rise", "cell_fall"), ("rise_transition", "fall_transition"))
+    ):
+        values = ", ".join(f"{point[place]:.6f}" for point in points)
+        tables += "".join(f' {name} (by_load) {{ values ("{values}"); }}' for name in names)
+    return f'timing () {{ related_pin : "{CLOCK}"; timing_type : rising_edge;{tables} }}'
+
+
+def _memory_pins(geometry: SramGeometry) -> Iterator[tuple[str, int, bool]]:
+    """Name, bits and direction (whether output) of each pin but the clock."""
+    for kind, count in (("r", geometry.read_ports), ("w", geometry.write_ports)):
+        for port in range(count):
+            yield f"{kind}{port}_en", 1, False
+            yield f"{kind}{port}_addr", geometry.address_bits, False
+            yield f"{kind}{port}_data", geometry.width, kind == "r"

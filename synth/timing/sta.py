@@ -1,0 +1,363 @@
+"""Static timing of a mapped netlist: the longest path of each unit and of all of them together.
+
+Delays and slews come from the library's tables; rising and falling edges are followed apart; loads
+are those of the pins alone, as nothing is placed yet, unless a statistic of wires is given. The
+clock is ideal. An input arrives as from a flip-flop at time 0 and an output ends as in one, so a
+unit is timed as if registers stood at its ports. Memories have the times of
+:mod:`synth.sram.timing`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hdl.sram_macro import MacroError, SramGeometry
+from synth.errors import SynthesisError
+from synth.physical.asic import node_nm
+from synth.physical.netlist import Gate, Netlist
+from synth.sram.timing import SramTimes
+
+from .cell_library import Arc, Cell, CellLibrary, WireLoad
+from .order import driven, ordered
+
+__all__ = [
+    "CLOCK_SLEW_NS",
+    "NetState",
+    "Path",
+    "PathStep",
+    "longest_path",
+    "longest_paths",
+    "net_states",
+    "port_register",
+]
+
+#: Slew of the clock and load of an output's flip-flop stand in for what is not known yet.
+CLOCK_SLEW_NS = 0.02
+_RISE, _FALL = 0, 1
+_EDGES = (("cell_rise", "rise_transition"), ("cell_fall", "fall_transition"))
+
+
+@dataclass(frozen=True)
+class PathStep:
+    """A cell of a path: its unit, name and type, and the time in ns at its output (of the last
+    step: at its input, with its setup time)."""
+
+    unit: str
+    cell: str
+    kind: str
+    ns: float
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path from register to register: its length in ns, and its cells."""
+
+    ns: float
+    steps: tuple[PathStep, ...]
+
+    @property
+    def fmax_mhz(self) -> float:
+        """Clock that it allows, in MHz; 0 without a path."""
+        return round(1000 / self.ns, 1) if self.ns else 0.0
+
+    def by_unit(self) -> tuple[tuple[str, float], ...]:
+        """Units in the order of the path, and the ns spent in each."""
+        parts: list[tuple[str, float]] = []
+        before = 0.0
+        for step in self.steps:
+            spent, before = step.ns - before, step.ns
+            if parts and parts[-1][0] == step.unit:
+                parts[-1] = step.unit, parts[-1][1] + spent
+            else:
+                parts.append((step.unit, spent))
+        return tuple((unit, round(ns, 3)) for unit, ns in parts)
+
+
+@dataclass
+class _Net:
+    """Arrival and slew of both edges (until one arrives, the clock's slew), what each comes from,
+    and the pins that it drives and their load in fF."""
+
+    load: float = 0.0
+    pins: int = 0
+    arrival: list[float] = field(default_factory=lambda: [-1.0, -1.0])
+    slew: list[float] = field(default_factory=lambda: [CLOCK_SLEW_NS, CLOCK_SLEW_NS])
+    source: list[tuple["_Net", int, Gate] | Gate | None] = field(
+        default_factory=lambda: [None, None]
+    )
+
+
+def port_register(library: CellLibrary) -> Cell:
+    """The flip-flop that stands at the ports: the smallest with a clock and one data input.
+
+    Raises:
+        SynthesisError: the library has none.
+    """
+    fitting = [
+        cell
+        for cell in library.cells.values()
+        if cell.state is not None
+        and not cell.state.asynchronous
+        and len(cell.inputs) == 2
+        and any(pin.clock for pin in cell.pins.values())
+    ]
+    if not fitting:
+        raise SynthesisError(f"library {library.name} has no plain flip-flop")
+    return min(fitting, key=lambda cell: (cell.area, cell.name))
+
+
+class _Analysis:
+    def __init__(
+        self,
+        netlist: Netlist,
+        library: CellLibrary,
+        macros: SramTimes,
+        wires: WireLoad | None = None,
+    ) -> None:
+        self.netlist = netlist
+        self.wires = wires
+        self.library = library
+        self.macros = macros
+        self.nets: dict[int, _Net] = {}
+        self.register = port_register(library)
+
+    def net(self, bit: int) -> _Net:
+        found = self.nets.get(bit)
+        if found is None:
+            found = self.nets[bit] = _Net()
+        return found
+
+    def run(self) -> None:
+        gates = self.netlist.gates
+        data = next(
+            pin for pin in self.register.pins.values() if pin.direction == "input" and not pin.clock
+        )
+        for bits in self.netlist.outputs.values():
+            self._load(bits, data.capacitance)
+        for gate in gates:
+            cell = self.library.cells.get(gate.kind)
+            for pin, bits in gate.pins.items():
+                if cell is not None and cell.pins[pin].direction == "input":
+                    self._load(bits, cell.pins[pin].capacitance)
+                elif cell is None and not gate.outputs(pin):
+                    self._load(bits, data.capacitance)
+        if self.wires is not None:
+            for net in self.nets.values():
+                net.load += self.wires.load(net.pins)
+        start = Gate("input", self.register.name, "", {})
+        for name, bits in self.netlist.inputs.items():
+            for bit in bits:
+                self._launch(bit, self.register, Gate(name, start.kind, "input", {}))
+        combinational = []
+        for gate in gates:
+            cell = self.library.cells.get(gate.kind)
+            if cell is None:
+                self._read(gate)
+            elif cell.sequential:
+                for pin, bits in gate.pins.items():
+                    if cell.pins[pin].direction == "output":
+                        self._launch(bits[0], cell, gate, pin)
+            else:
+                combinational.append(gate)
+        driver = driven(combinational, self.library)
+        for place in ordered(combinational, self.library, driver):
+            self._pass(combinational[place])
+
+    def _load(self, bits: Iterable[int], capacitance: float) -> None:
+        for bit in bits:
+            net = self.net(bit)
+            net.load += capacitance
+            net.pins += 1
+
+    def _launch(self, bit: int, cell: Cell, gate: Gate, pin: str = "") -> None:
+        """An edge of the clock reaches the output of a flip-flop."""
+        net = self.net(bit)
+        outputs = [
+            p for n, p in cell.pins.items() if p.direction == "output" and pin in ("", n) and p.arcs
+        ]
+        for arc in outputs[0].arcs if outputs else ():
+            if not arc.kind.endswith("_edge"):
+                continue
+            for edge, (delay, slew) in enumerate(_EDGES):
+                if delay in arc.tables:
+                    self._arrive(
+                        net,
+                        edge,
+                        arc.tables[delay].at(CLOCK_SLEW_NS, net.load),
+                        arc.tables[slew].at(CLOCK_SLEW_NS, net.load),
+                        gate,
+                    )
+
+    def _read(self, gate: Gate) -> None:
+        """A memory gives the word that it was asked for in the cycle before."""
+        try:
+            geometry = SramGeometry.parse(gate.kind)
+        except MacroError:
+            raise SynthesisError(
+                f"cell {gate.name} of type {gate.kind} is not in the library"
+            ) from None
+        access = self.macros.access_ns(geometry)
+        for pin, bits in gate.pins.items():
+            if gate.outputs(pin):
+                for bit in bits:
+                    net = self.net(bit)
+                    for edge in (_RISE, _FALL):
+                        time, slew = self.macros.drive(access, net.load)
+                        self._arrive(net, edge, time, slew, gate)
+
+    def _arrive(
+        self,
+        net: _Net,
+        edge: int,
+        time: float,
+        slew: float,
+        source: tuple[_Net, int, Gate] | Gate,
+    ) -> None:
+        first = net.arrival[edge] < 0
+        if time > net.arrival[edge]:
+            net.arrival[edge] = time
+            net.source[edge] = source
+        net.slew[edge] = slew if first else max(net.slew[edge], slew)
+
+    def _pass(self, gate: Gate) -> None:
+        """Edges go through a gate."""
+        cell = self.library.cells[gate.kind]
+        for pin, bits in gate.pins.items():
+            if cell.pins[pin].direction != "output" or not bits:
+                continue
+            out = self.net(bits[0])
+            for arc in cell.pins[pin].arcs:
+                if not arc.kind.startswith("combinational"):
+                    continue
+                for related in arc.related.split():
+                    if not gate.pins.get(related):
+                        continue
+                    self._through(gate, arc, self.net(gate.pins[related][0]), out)
+
+    def _through(self, gate: Gate, arc: Arc, given: _Net, out: _Net) -> None:
+        for edge, (delay, slew) in enumerate(_EDGES):
+            if delay not in arc.tables:
+                continue
+            for cause in (_RISE, _FALL):
+                if arc.sense == "positive_unate" and cause != edge:
+                    continue
+                if arc.sense == "negative_unate" and cause == edge:
+                    continue
+                if given.arrival[cause] < 0:
+                    continue
+                before = given.slew[cause]
+                self._arrive(
+                    out,
+                    edge,
+                    given.arrival[cause] + arc.tables[delay].at(before, out.load),
+                    arc.tables[slew].at(before, out.load),
+                    (given, cause, gate),
+                )
+
+    def ends(self) -> Iterable[tuple[float, int, _Net, Gate]]:
+        """Each end of a path: its time with setup, edge, net and cell."""
+        for gate in self.netlist.gates:
+            cell = self.library.cells.get(gate.kind)
+            if cell is None:
+                setup = self.macros.setup_ns(SramGeometry.parse(gate.kind))
+                for pin, bits in gate.pins.items():
+                    if not gate.outputs(pin):
+                        for bit in bits:
+                            yield from self._end(self.net(bit), gate, (), setup)
+            elif cell.sequential:
+                for pin, bits in gate.pins.items():
+                    if cell.pins[pin].direction == "input" and not cell.pins[pin].clock:
+                        yield from self._end(self.net(bits[0]), gate, cell.pins[pin].arcs, 0.0)
+        data = next(
+            pin for pin in self.register.pins.values() if pin.direction == "input" and not pin.clock
+        )
+        for name, port in self.netlist.outputs.items():
+            gate = Gate(name, self.register.name, "output", {})
+            for bit in port:
+                yield from self._end(self.net(bit), gate, data.arcs, 0.0)
+
+    def _end(
+        self, net: _Net, gate: Gate, arcs: Iterable[Arc], setup: float
+    ) -> Iterable[tuple[float, int, _Net, Gate]]:
+        for edge, name in enumerate(("rise_constraint", "fall_constraint")):
+            if net.arrival[edge] < 0:
+                continue
+            needed = [
+                arc.tables[name].at(net.slew[edge], CLOCK_SLEW_NS)
+                for arc in arcs
+                if arc.kind.startswith("setup") and name in arc.tables
+            ]
+            yield net.arrival[edge] + max([setup, *needed]), edge, net, gate
+
+    def path(self, end: tuple[float, int, _Net, Gate]) -> Path:
+        time, edge, net, gate = end
+        steps = [PathStep(gate.unit, gate.name, gate.kind, round(time, 4))]
+        source = net.source[edge]
+        while source is not None:
+            now = round(net.arrival[edge], 4)
+            if isinstance(source, Gate):
+                steps.append(PathStep(source.unit, source.name, source.kind, now))
+                break
+            before, cause, through = source
+            steps.append(PathStep(through.unit, through.name, through.kind, now))
+            net, edge = before, cause
+            source = net.source[edge]
+        return Path(round(time, 4), tuple(reversed(steps)))
+
+
+def longest_paths(
+    netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad | None = None
+) -> Mapping[str, Path]:
+    """Longest path that ends in each unit.
+
+    Parameters:
+        netlist: mapped to ``library``; cells of other types must be memory macros.
+        library: with delay tables. macros: times of memories.
+        wires: loads of wires, by default none.
+
+    Returns:
+        By unit; ``output`` for those that end at an output. Units without a path are absent.
+
+    Raises:
+        SynthesisError: a cell that is no memory and not in the library, or a loop of gates.
+    """
+    analysis = _Analysis(netlist, library, macros, wires)
+    analysis.run()
+    longest: dict[str, tuple[float, int, _Net, Gate]] = {}
+    for end in analysis.ends():
+        unit = end[3].unit
+        if unit not in longest or end[0] > longest[unit][0]:
+            longest[unit] = end
+    return {unit: analysis.path(end) for unit, end in sorted(longest.items())}
+
+
+def longest_path(
+    netlist: Netlist,
+    library: CellLibrary,
+    macros: SramTimes | None = None,
+    wires: WireLoad | None = None,
+) -> Path:
+    """The longest of :func:`longest_paths`, memories by default at the library's node; without any,
+    one of 0 ns."""
+    paths = longest_paths(netlist, library, macros or SramTimes(node_nm(library)), wires)
+    return max(paths.values(), key=lambda path: path.ns, default=Path(0.0, ()))
+
+
+@dataclass(frozen=True)
+class NetState:
+    """A net: pins that it drives, its load in fF with its wire, and the slew of its edges in ns."""
+
+    pins: int
+    load: float
+    slew: float
+
+
+def net_states(
+    netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad
+) -> Mapping[int, NetState]:
+    """State of each net, with the loads of wires by ``wires``; parameters and errors otherwise as
+    of :func:`longest_paths`."""
+    analysis = _Analysis(netlist, library, macros, wires)
+    analysis.run()
+    return {
+        bit: NetState(net.pins, net.load, sum(net.slew) / 2) for bit, net in analysis.nets.items()
+    }

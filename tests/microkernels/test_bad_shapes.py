@@ -1,0 +1,124 @@
+"""Layers and problems that don't fit, and data of a wrong shape: one line that says what would."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from microkernels.apps.digits import Network, Weights
+from microkernels.bp.kernel import bp_program
+from microkernels.bp.levels_kernel import construct_program, copy_program
+from microkernels.bp.problem import BpProblem
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements
+from microkernels.data.stereo import motorcycle
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
+from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
+from microkernels.nn.pool_shape import PoolShape
+
+
+def zeros(*shape: int) -> Elements:
+    return np.zeros(shape, np.int16)
+
+
+CONV = ConvShape(width=8, height=8, channels=64, filters=8)
+LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
+WEIGHTS = LstmWeights(
+    gates=zeros(4, 8, 8), bias=zeros(4, 8), peepholes=zeros(3, 8), projection=zeros(4, 8)
+)
+MLP = Network(connected=(Weights(np.zeros((10, 64)), np.zeros(10)),))
+
+
+def conv(shape: ConvShape = CONV, *, room: int = 4096, **data: Any) -> NnJob:
+    given = {
+        "image": zeros(shape.height, shape.width, shape.channels),
+        "weights": zeros(shape.filters, shape.kernel, shape.kernel, shape.channels),
+        "bias": zeros(shape.filters),
+    }
+    return conv_job(shape, **(given | data), fraction=8, scratchpad_bytes=room)
+
+
+def pooled(shape: PoolShape, *, room: int = 4096) -> NnJob:
+    maps = zeros(shape.segments, shape.height, shape.width, shape.channels)
+    return pool_job(shape, maps, scratchpad_bytes=room)
+
+
+def dense(batch: int = 1, **data: Any) -> NnJob:
+    given = {"inputs": zeros(batch, 10), "weights": zeros(12, 10), "bias": zeros(12)}
+    shape = DenseShape(inputs=10, outputs=12, batch=batch)
+    return dense_job(shape, **(given | data), fraction=8)
+
+
+def lstm(batch: int = 2, **changed: Elements) -> NnJob:
+    shape = replace(LSTM, batch=batch)
+    return lstm_job(shape, replace(WEIGHTS, **changed), zeros(batch, 4), fraction=8)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: conv(replace(CONV, width=300, height=300, kernel=90, channels=1)),
+            "at most 28 x 28 pixels do",
+        ),
+        (lambda: conv(room=64), "even one channel at a time: none does"),
+        (lambda: conv(depth=100), "slices of at most 85 channels"),
+        (lambda: conv(weights=zeros(8, 64, 3, 3)), "weights must have the shape (8, 3, 3, 64)"),
+        (lambda: conv(bias=zeros(7)), "bias must have the shape (8,), not (7,)"),
+        (lambda: conv(image=zeros(64, 8, 8)), "image must have the shape (8, 8, 64)"),
+        (
+            lambda: pooled(PoolShape(width=9, height=9, channels=20, window=9), room=1024),
+            "slices of at most 5 channels",
+        ),
+        (lambda: pooled(PoolShape(width=4, height=4, channels=3), room=16), "no slice does"),
+        (lambda: dense(5000), "at most 64 at a time"),
+        (lambda: dense(weights=zeros(10, 12)), "weights must have the shape (12, 10)"),
+        (lambda: dense(inputs=zeros(2, 10)), "inputs must have the shape (1, 10)"),
+        (lambda: lstm(4000), "at most 64 vectors for each"),
+        (lambda: lstm(peepholes=zeros(4, 8)), "peepholes must have the shape (3, 8)"),
+        (
+            lambda: lstm_job(
+                LSTM,
+                WEIGHTS,
+                zeros(2, 4),
+                LstmState(c=zeros(2, 9), y=zeros(2, 4), m=zeros(2, 8)),
+                fraction=8,
+            ),
+            "c must have the shape (2, 8), not (2, 9)",
+        ),
+        (lambda: BpProblem(zeros(2, 2, 257), zeros(257, 257)), "a vector holds at most 256"),
+        (lambda: bp_program(257), "1 to 34 do"),
+        (lambda: construct_program(257), "1 to 256 do"),
+        (lambda: copy_program(300, 32), "1 to 128 do"),
+        (lambda: construct_program(3, scratchpad_bytes=16), "none do"),
+        (lambda: motorcycle(64, 48, 257), "labels must be from 2 to 54"),
+        (lambda: MLP.scores(np.zeros((3, 9, 9, 1))), "the shape (count, 8, 8, 1), not (3, 9, 9"),
+        (
+            lambda: MLP.fixed_scores(np.zeros((3, 64)), lambda job: job.expected),
+            "the shape (count, 8, 8, 1), not (3, 64)",
+        ),
+        (
+            lambda: Network(connected=(Weights(np.zeros((10, 63)), np.zeros(10)),)),
+            "layer 0 must have the shape (10, 64), not (10, 63)",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(KernelError) as error:
+        make()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_said_to_fit_does() -> None:
+    shape = PoolShape(width=9, height=9, channels=5, window=9)
+    assert pooled(shape, room=1024).expected.shape == (1, 1, 5)
+    with pytest.raises(KernelError, match="at most 5 channels"):
+        pooled(replace(shape, channels=6), room=1024)
+    largest = ConvShape(width=28, height=28, channels=1, filters=1, kernel=28)
+    assert conv(largest).expected.shape == (1, 1, 1)

@@ -1,0 +1,181 @@
+"""The BP-M kernel on the instruction set simulator against its golden model; its schedule."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isa.image import DramImage
+from isa.iss.simulator import Simulator
+from isa.timing import VECTOR_LATENCY
+from microkernels.bp import golden as bp_golden
+from microkernels.bp import schedule as bp_schedule
+from microkernels.bp.contents import pack, unpack
+from microkernels.bp.kernel import bp_program, bp_source
+from microkernels.bp.layout import BpLayout
+from microkernels.bp.problem import BpProblem, Messages
+from microkernels.bp.schedule import Spacing, most_labels
+from microkernels.common.errors import KernelError
+from microkernels.common.schedule import ScheduleModel, watch
+from microkernels.data.stereo import motorcycle
+
+MEMORY = 1 << 22
+
+
+def random_problem(seed: int, width: int, height: int, labels: int, bits: int) -> BpProblem:
+    """Values of any size: additions saturate now and then."""
+    rng = np.random.default_rng(seed)
+    limit = min(2 ** rng.integers(3, bits), (1 << (bits - 1)) - 1)
+    return BpProblem(
+        rng.integers(-limit, limit, (height, width, labels)),
+        rng.integers(-limit, limit, (labels, labels)),
+        bits,
+    )
+
+
+def random_messages(seed: int, problem: BpProblem) -> Messages:
+    rng = np.random.default_rng(seed)
+    return rng.integers(-90, 90, problem.no_messages().shape).astype(f"<i{problem.bits // 8}")
+
+
+def run(
+    problem: BpProblem,
+    iterations: int,
+    messages: Messages | None = None,
+    *,
+    slots: int = 8,
+    model: ScheduleModel | None = None,
+) -> Messages:
+    layout = BpLayout.of(problem, base=4096)
+    program = bp_program(problem.labels, problem.bits, slots=slots)
+    with DramImage(MEMORY) as memory:
+        pack(problem, layout, memory, iterations=iterations, messages=messages)
+        before = memory.read(0, MEMORY)
+        simulator = Simulator(program, memory, parameters=layout.parameters)
+        outcome = simulator.run() if model is None else watch(program, simulator, model)
+        assert outcome.state == "halted"
+        result = unpack(layout, memory)
+        # Nothing but messages and flags has changed.
+        after = memory.read(0, MEMORY)
+        pack(problem, layout, memory, iterations=iterations, messages=result)
+        assert (
+            memory.read(layout.flags.end, MEMORY - layout.flags.end) == (after[layout.flags.end :])
+        )
+        assert before[: layout.flags.base] == after[: layout.flags.base]
+        assert before[layout.flags.end : layout.tile] == after[layout.flags.end : layout.tile]
+        return result
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 1 << 20),
+    width=st.integers(1, 9),
+    height=st.integers(1, 9),
+    labels=st.integers(1, 20),
+    bits=st.sampled_from([8, 16, 32]),
+    iterations=st.integers(0, 2),
+    slots=st.sampled_from([4, 6, 8, 10]),
+)
+def test_equals_the_golden_model(
+    seed: int, width: int, height: int, labels: int, bits: int, iterations: int, slots: int
+) -> None:
+    problem = random_problem(seed, width, height, labels, bits)
+    messages = random_messages(seed, problem)
+    model = ScheduleModel()
+    result = run(problem, iterations, messages, slots=slots, model=model)
+    assert (result == bp_golden.iterate(problem, iterations, messages)).all()
+    assert [str(hazard) for hazard in model.hazards] == []
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_the_most_labels_that_fit(bits: int) -> None:
+    labels = most_labels(bits, 4096)
+    assert labels == {8: 52, 16: 34, 32: 22}[bits]
+    problem = random_problem(bits, 4, 3, labels, bits)
+    model = ScheduleModel()
+    result = run(problem, 1, model=model)
+    assert (result == bp_golden.iterate(problem, 1)).all()
+    assert model.hazards == []
+
+
+@pytest.mark.parametrize("labels", [1, 2, 4, 8, 9, 12, 16, 17, 24, 32])
+def test_no_hazard_at_any_vector_length(labels: int) -> None:
+    problem = random_problem(labels, 5, 7, labels, 16)
+    model = ScheduleModel()
+    result = run(problem, 1, model=model)
+    assert (result == bp_golden.iterate(problem, 1)).all()
+    assert [str(hazard) for hazard in model.hazards] == []
+
+
+@pytest.mark.parametrize("gap", ["before_total", "behind_total", "lone", "lone_filled"])
+def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, gap: str) -> None:
+    """With fewer pads than planned the model must find hazards: it is not blind."""
+    of = Spacing.of
+
+    def less(labels: int, bits: int) -> Spacing:
+        return replace(of(labels, bits), **{gap: 0})
+
+    monkeypatch.setattr(bp_schedule.Spacing, "of", less)
+    model = ScheduleModel()
+    run(random_problem(1, 5, 5, 2, 16), 1, model=model)
+    assert model.hazards
+
+
+@pytest.mark.parametrize(
+    ("size", "latency", "limit"),
+    # The real tile may lose one cycle an update to line ends, start and end; a small one more.
+    [((64, 48), 60, 81.0), ((24, 16), 300, 84.0)],
+)
+def test_an_update_takes_80_cycles(size: tuple[int, int], latency: int, limit: float) -> None:
+    """16 labels of 16 bits, line ends, start and end included."""
+    problem = motorcycle(*size, 16).problem
+    model = ScheduleModel(latency=latency)
+    result = run(problem, 1, model=model)
+    assert (result == bp_golden.iterate(problem, 1)).all()
+    assert model.vector_busy >= 80 * problem.updates
+    assert model.cycles / problem.updates <= limit
+    assert model.hazards == []
+
+
+def test_a_lone_line_waits_for_the_vector_unit_three_times_an_update() -> None:
+    """84 cycles with a latency of 8, 96 with one of 9 to 12."""
+    problem = random_problem(3, 200, 1, 16, 16)
+    model = ScheduleModel()
+    run(problem, 1, model=model)
+    beats = 4
+    fillers = 3 * (-(-VECTOR_LATENCY // beats) - 1)
+    assert model.cycles / problem.updates <= 64 + (fillers + 2) * beats + 4
+
+
+def test_programs_fit_and_are_the_same_every_time() -> None:
+    for labels in (1, 4, 16, 34):
+        program = bp_program(labels)
+        assert len(program.words) <= 608
+        assert program.words == bp_program(labels).words
+    assert bp_source(16) == bp_source(16, 16, slots=8)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bp_program(35), "1 to 34 do"),
+        (lambda: bp_program(0), "1 to 34 do"),
+        (lambda: bp_program(53, 8), "1 to 52 do"),
+        (lambda: bp_program(16, 64), "8, 16, 32 bits, not 64"),
+        (lambda: bp_program(16, slots=5), "even number of at least 4, not 5"),
+        (lambda: bp_program(16, slots=2), "even number of at least 4, not 2"),
+        (lambda: bp_program(16, scratchpad_bytes=512), "512 bytes; 1 to "),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(make, message: str) -> None:
+    with pytest.raises(KernelError) as error:
+        make()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_fewer_slots_when_they_do_not_fit() -> None:
+    assert "ring of 4 slots" in bp_source(34)
+    assert "ring of 8 slots" in bp_source(16)

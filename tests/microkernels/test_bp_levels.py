@@ -1,0 +1,186 @@
+"""Hierarchical BP-M: golden model, construct and copy on the simulator, all phases on a chip."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isa.image import DramImage
+from microkernels.bp.contents import collect
+from microkernels.bp.golden import energy, iterate, labels
+from microkernels.bp.levels import coarse_problem, coarse_smoothness, copied, iterate_levels
+from microkernels.bp.levels_job import BpLevelsJob
+from microkernels.bp.levels_kernel import copy_program
+from microkernels.bp.problem import BpProblem
+from microkernels.common.errors import KernelError
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.interleave import Together, in_bursts
+from microkernels.runtime.ring import VaultRing
+
+ADDRESS_BITS = 20
+TINY = 1 - np.eye(3, dtype=int)
+
+
+def linear(count: int, weight: int, most: int) -> np.ndarray:
+    difference = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    return weight * np.minimum(difference, most)
+
+
+def problem_of(seed: int, width: int, height: int, count: int, bits: int = 16) -> BpProblem:
+    rng = np.random.default_rng(seed)
+    # Sums of four saturate now and then at 8 and at 16 bits.
+    limit = (1 << (bits - 1)) // 3
+    return BpProblem(rng.integers(-limit, limit, (height, width, count)), linear(count, 5, 3), bits)
+
+
+def run(job: BpLevelsJob, seed: int = 0, longest: int = 200) -> tuple[DramImage, list[Together]]:
+    memory = DramImage(job.ring.vaults << ADDRESS_BITS)
+    for address, data in job.writes():
+        memory.write(address, data)
+    launches = []
+    for phase in job.phases:
+        together = Together(
+            phase.program,
+            memory,
+            members=job.pes,
+            ring=job.ring,
+            parameters=phase.parameters,
+            seed=seed,
+        )
+        outcomes = together.run(in_bursts(seed, longest))
+        assert {outcome.state for outcome in outcomes} == {"halted"}
+        for model in together.models:
+            assert [str(hazard) for hazard in model.hazards] == []
+        launches.append(together)
+    return memory, launches
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    grid=st.sampled_from([(1, 1, 1), (1, 1, 4), (2, 1, 2), (2, 2, 1), (3, 1, 1)]),
+    seed=st.integers(0, 1 << 20),
+    width=st.integers(1, 11),
+    height=st.integers(1, 11),
+    count=st.sampled_from([3, 8, 16]),
+    bits=st.sampled_from([8, 16, 32]),
+    iterations=st.integers(0, 1),
+)
+def test_all_phases_equal_the_golden_model(
+    grid: tuple[int, int, int],
+    seed: int,
+    width: int,
+    height: int,
+    count: int,
+    bits: int,
+    iterations: int,
+) -> None:
+    columns, rows, pes = grid
+    job = BpLevelsJob(
+        problem=problem_of(seed, width, height, count, bits),
+        coarse_iterations=1,
+        iterations=iterations,
+        ring=VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS),
+        pes=pes,
+    )
+    memory, launches = run(job, seed)
+    with memory:
+        data = {address: memory.read(address, length) for address, length in job.reads()}
+        coarse = collect(job.layout.coarse, memory.read)
+        unit = job.problem.bits // 8
+        expected = coarse_problem(job.problem)
+        for y, x in np.ndindex(expected.height, expected.width):
+            place = job.layout.coarse.data_cost(x, y)
+            costs = np.frombuffer(memory.read(place, count * unit), f"<i{unit}")
+            assert (costs == expected.data_costs[y, x]).all()
+    assert (coarse == iterate(expected, 1)).all()
+    assert (job.result(data) == job.expected()).all()
+    # Construct and copy touch the own vault only.
+    assert set(launches[0].traffic) | set(launches[2].traffic) <= {0}
+
+
+@pytest.mark.parametrize(("count", "bits"), [(1, 8), (5, 16), (34, 16), (20, 32)])
+def test_construct_and_copy_at_any_vector_length(count: int, bits: int) -> None:
+    """Without fine iterations the messages are the coarse ones, copied."""
+    job = BpLevelsJob(
+        problem=problem_of(count, 7, 6, count, bits),
+        coarse_iterations=1,
+        iterations=0,
+        ring=VaultRing(address_bits=ADDRESS_BITS),
+        pes=2,
+    )
+    memory, _ = run(job)
+    with memory:
+        data = {address: memory.read(address, length) for address, length in job.reads()}
+    coarse = iterate(coarse_problem(job.problem), 1)
+    assert (job.result(data) == copied(job.problem, coarse)).all()
+    assert coarse.any() or count == 1
+
+
+def test_costs_of_blocks_are_added_and_saturate() -> None:
+    costs = np.array([[[100, 1], [27, 2], [5, 3]], [[1, 4], [-120, 5], [6, 6]], [[7, 7]] * 3][:2])
+    problem = BpProblem(costs, TINY[:2, :2], bits=8)
+    # 100 + 27 saturates at nothing yet; 127 + (1 - 120) does not either; the last block is half.
+    assert coarse_problem(problem).data_costs.tolist() == [[[8, 12], [11, 9]]]
+    high = BpProblem(np.full((2, 2, 1), 100), np.zeros((1, 1), int), bits=8)
+    assert coarse_problem(high).data_costs.tolist() == [[[127]]]
+
+
+def test_the_coarse_smoothness_is_that_of_half_the_difference() -> None:
+    # 2 V(d / 2), V truncated at 3 labels: it is truncated at 6.
+    assert (coarse_smoothness(linear(9, 4, 3)) == linear(9, 4, 6)).all()
+    steps = np.subtract.outer(np.arange(4), np.arange(4)) ** 2
+    assert coarse_smoothness(steps)[3].tolist() == [5, 2, 1, 0]
+    assert coarse_smoothness(steps)[0].tolist() == [0, 1, 2, 5]
+
+
+def test_messages_are_copied_to_all_pixels_of_a_block() -> None:
+    problem = problem_of(0, 5, 3, 2)
+    coarse = np.arange(4 * 2 * 3 * 2).reshape(4, 2, 3, 2)
+    fine = copied(problem, coarse)
+    for y, x in np.ndindex(3, 5):
+        assert (fine[:, y, x] == coarse[:, y // 2, x // 2]).all()
+
+
+def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> None:
+    """Thesis 7.2.1, on a stereo pair; the energies are in the guide's figure."""
+    problem = motorcycle(246, 166, 16).problem
+    flat = energy(problem, labels(problem, iterate(problem, 8)))
+    levels = energy(problem, labels(problem, iterate_levels(problem, 5, 5)))
+    assert levels <= flat
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"iterations": -1}, "iterations must be at least 0, not -1"),
+        ({"coarse_iterations": -1}, "coarse_iterations must be at least 0, not -1"),
+        ({"smoothness": np.zeros((2, 2), int)}, "must have the shape (16, 16)"),
+        ({"scratchpad_bytes": 64}, "do not fit a scratchpad of 64 bytes"),
+        ({"pes": 0}, "sharers must be at least 1"),
+        ({"ring": VaultRing(address_bits=16)}, "the vault has 65536 bytes"),
+        ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take up to 8191"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {
+        "problem": problem_of(0, 9, 9, 16),
+        "iterations": 1,
+        "coarse_iterations": 1,
+    }
+    with pytest.raises(KernelError) as error:
+        BpLevelsJob(**given | change)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_vectors_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(KernelError, match="a scratchpad of 256 bytes; 1 to 16 do"):
+        copy_program(17, scratchpad_bytes=256)
+    assert copy_program(16, scratchpad_bytes=256).words
+
+
+def test_a_smoothness_that_can_not_be_halved_is_refused() -> None:
+    with pytest.raises(KernelError, match="no function of the difference"):
+        coarse_smoothness(np.arange(9).reshape(3, 3))

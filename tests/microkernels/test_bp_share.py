@@ -1,0 +1,220 @@
+"""Several PEs on one tile: who does what, and that the result is bit-exact under any timing."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isa.image import DramImage
+from microkernels.bp import golden as bp_golden
+from microkernels.bp import partition as bp_share
+from microkernels.bp.contents import pack, unpack
+from microkernels.bp.kernel import bp_program
+from microkernels.bp.layout import BpLayout
+from microkernels.bp.partition import share_sweep
+from microkernels.bp.problem import BpProblem, Direction
+from microkernels.bp.steps import sweep_team
+from microkernels.common.errors import KernelError
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.barrier import FlagTable
+from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(1, 40), st.integers(0, 40), st.integers(1, 9))
+def test_every_update_is_made_once_and_evenly(lines: int, updates: int, sharers: int) -> None:
+    made = np.zeros((lines, updates), int)
+    times = []
+    shares = share_sweep(lines, updates, sharers)
+    assert len(shares) == sharers
+    for pe, share in enumerate(shares):
+        before = made.sum()
+        for pair in share.pairs:
+            made[2 * pair : 2 * pair + 2] += 1
+        for piece in (share.head, share.tail):
+            if piece is not None:
+                assert piece.updates > 0
+                columns = slice(piece.first, piece.first + piece.updates)
+                made[2 * piece.pair : 2 * piece.pair + 2, columns] += 1
+        times.append(made.sum() - before)
+        if share.line is not None:
+            made[share.line] += 1
+            times[-1] += 1.2 * updates
+        if share.head is not None:
+            assert share.pairs or share.line is not None or share.tail is not None
+            tail = shares[pe + 1].tail
+            assert tail is not None
+            assert (tail.pair, tail.first) == (share.head.pair, share.head.updates)
+        assert (share.tail is None) or shares[pe - 1].head is not None
+    assert (made == 1).all()
+    most = 1.2 if lines <= sharers else 2 * -(-lines // (2 * sharers)) + 1.2 * (lines % 2)
+    assert max(times) <= most * updates
+    if lines >= 4 * sharers:
+        # What each cut costs is in the shares, so they are even to a few pieces' beginnings.
+        even = (lines + 0.2 * (lines % 2)) * updates / sharers
+        assert max(times) <= even + 4 * bp_share.START_UPDATES
+
+
+def test_34_lines_for_4_pes_are_eight_and_a_half_each() -> None:
+    """But for what it takes to begin: the PEs with three pieces have less than those with two."""
+    amounts = [
+        2 * (59 * len(share.pairs) + sum(p.updates for p in (share.head, share.tail) if p))
+        for share in share_sweep(34, 59, 4)
+    ]
+    assert sum(amounts) == 34 * 59
+    assert amounts == [502, 500, 500, 504]
+
+
+@pytest.mark.parametrize("sharers", range(1, 9))
+def test_half_of_the_pes_sweep_each_way(sharers: int) -> None:
+    everyone = range(sharers)
+    for forward, backward in ((Direction.RIGHT, Direction.LEFT), (Direction.DOWN, Direction.UP)):
+        teams = sweep_team(forward, sharers), sweep_team(backward, sharers)
+        if sharers % 2:
+            assert teams == (everyone, everyone)
+        else:
+            assert len(teams[0]) == len(teams[1])
+            assert [*teams[0], *teams[1]] == [*everyone]
+
+
+def problem_of(seed: int, width: int, height: int, labels: int) -> BpProblem:
+    rng = np.random.default_rng(seed)
+    return BpProblem(
+        rng.integers(-300, 300, (height, width, labels)),
+        rng.integers(-300, 300, (labels, labels)),
+    )
+
+
+def run(
+    problem: BpProblem,
+    sharers: int,
+    schedule: Schedule,
+    *,
+    iterations: int = 2,
+    seed: int = 0,
+    launches: int = 1,
+    slots: int = 8,
+) -> bool:
+    """Whether all messages are right; asserts that all PEs ended and none ran into a hazard."""
+    layout = BpLayout.of(problem, base=4096, sharers=sharers)
+    program = bp_program(problem.labels, slots=slots)
+    expected = bp_golden.iterate(problem, iterations * launches)
+    with DramImage(layout.end) as memory:
+        pack(problem, layout, memory, iterations=iterations)
+        for _ in range(launches):
+            together = Together(
+                program, memory, members=sharers, parameters=layout.parameters, seed=seed
+            )
+            outcomes = together.run(schedule)
+            assert {outcome.state for outcome in outcomes} == {"halted"}
+            for model in together.models:
+                assert [str(hazard) for hazard in model.hazards] == []
+        return bool((unpack(layout, memory) == expected).all())
+
+
+@settings(max_examples=36, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 1 << 20),
+    sharers=st.integers(1, 5),
+    width=st.integers(1, 13),
+    height=st.integers(1, 13),
+    labels=st.sampled_from([3, 5, 16]),
+    longest=st.sampled_from([1, 30, 1000]),
+    slots=st.sampled_from([4, 8]),
+    start=st.sampled_from([0, bp_share.START_UPDATES]),
+)
+def test_equals_the_golden_model_under_any_timing(
+    seed: int,
+    sharers: int,
+    width: int,
+    height: int,
+    labels: int,
+    longest: int,
+    slots: int,
+    start: int,
+) -> None:
+    problem = problem_of(seed, width, height, labels)
+    with pytest.MonkeyPatch.context() as patch:
+        # With 0, lines are cut wherever that makes shares more even.
+        patch.setattr(bp_share, "START_UPDATES", start)
+        assert run(problem, sharers, in_bursts(seed, longest), seed=seed, slots=slots)
+
+
+@pytest.mark.parametrize("slow", range(4))
+def test_one_pe_far_behind(monkeypatch: pytest.MonkeyPatch, slow: int) -> None:
+    # 10 rows and 9 columns: lines are cut in both directions.
+    monkeypatch.setattr(bp_share, "START_UPDATES", 0)
+    assert run(problem_of(slow, 9, 10, 4), 4, one_behind(slow, 20), seed=slow, iterations=1)
+
+
+def test_a_launch_may_follow_without_clearing_anything() -> None:
+    assert run(problem_of(5, 9, 7, 4), 3, in_bursts(5, 200), launches=3, iterations=1)
+
+
+@pytest.mark.parametrize("sharers", [2, 4])
+def test_the_barrier_is_needed(monkeypatch: pytest.MonkeyPatch, sharers: int) -> None:
+    """Without it most timings give wrong messages: the other tests are not blind."""
+    problem = problem_of(1, 6, 6, 4)
+    timings = [in_bursts(seed, 500) for seed in range(3)] + [one_behind(0, 20)]
+    monkeypatch.setattr(FlagTable, "everyone", property(lambda table: (table.base, table.base)))
+    right = [run(problem, sharers, timing) for timing in timings]
+    assert not all(right)
+
+
+def test_the_rest_of_a_cut_line_waits_for_its_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all flags for pieces of lines full from the start, a slow PE's piece comes too late."""
+    rng = np.random.default_rng(2)
+    # Dear changes of label: what a message says is not forgotten on its way.
+    problem = BpProblem(rng.integers(-300, 300, (9, 16, 4)), 2000 * (1 - np.eye(4, dtype=int)))
+    assert any(share.head for share in share_sweep(9, 15, 4))
+    assert run(problem, 4, one_behind(0, 30), iterations=1)
+    words = FlagTable.words
+
+    def full(self: FlagTable) -> bytes:
+        flags = np.frombuffer(words(self), "<i8").copy()
+        flags[(self.handover(0) - self.base) // 8 :: 4] = 1 << 40
+        return flags.tobytes()
+
+    monkeypatch.setattr(FlagTable, "words", full)
+    assert not run(problem, 4, one_behind(0, 30), iterations=1)
+
+
+def test_a_pe_without_a_slot_of_the_tile_does_nothing() -> None:
+    problem = problem_of(3, 4, 4, 4)
+    layout = BpLayout.of(problem, sharers=2)
+    with DramImage(layout.end) as memory:
+        pack(problem, layout, memory, iterations=1)
+        together = Together(bp_program(4), memory, members=4, parameters=layout.parameters)
+        outcomes = together.run(in_bursts(0, 100))
+        assert {outcome.state for outcome in outcomes} == {"halted"}
+        assert (unpack(layout, memory) == bp_golden.iterate(problem, 1)).all()
+
+
+def estimate(problem: BpProblem, sharers: int) -> float:
+    """Cycles an update and PE; the memory answers as if each PE had it for itself."""
+    layout = BpLayout.of(problem, sharers=sharers)
+    with DramImage(layout.end) as memory:
+        pack(problem, layout, memory, iterations=1)
+        together = Together(
+            bp_program(problem.labels), memory, members=sharers, parameters=layout.parameters
+        )
+        together.run(together.in_time)
+        assert (unpack(layout, memory) == bp_golden.iterate(problem, 1)).all()
+    return max(model.cycles for model in together.models) * sharers / problem.updates
+
+
+def test_four_pes_on_a_tile_lose_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece of the thesis's tile, so short that begin and end of a sweep count several times."""
+    problem = motorcycle(30, 18, 16).problem
+    cut = estimate(problem, 4)
+    assert cut <= 91
+    monkeypatch.setattr(bp_share, "START_UPDATES", 1 << 20)
+    assert estimate(problem, 4) >= cut + 3, "whole lines: 5 rows for some PEs, 4 for others"
+
+
+@pytest.mark.parametrize(("lines", "updates", "sharers"), [(0, 1, 1), (1, -1, 1), (1, 1, 0)])
+def test_bad_shares_are_refused_in_one_line(lines: int, updates: int, sharers: int) -> None:
+    with pytest.raises(KernelError) as error:
+        share_sweep(lines, updates, sharers)
+    assert "give at least" in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,306 @@
+"""The convolution kernel on the instruction set simulator against its golden model, and that model
+against ONNX's reference."""
+
+import numpy as np
+import onnx.parser
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
+
+from isa.image import DramImage
+from isa.iss.simulator import Simulator
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import FeatureMap, StripMap
+from microkernels.common.fixed_point import Elements, from_fixed, to_fixed
+from microkernels.common.schedule import ScheduleModel, watch
+from microkernels.nn.conv_kernel import conv_source
+from microkernels.nn.conv_layout import ConvLayout, share_conv
+from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
+from microkernels.nn.conv_shape import ConvOrder, ConvShape, convolve
+from microkernels.nn.job import NnJob, conv_job, simulate
+
+FRACTION = 8
+
+
+def values(seed: int, *shape: int, limit: int = 1000) -> Elements:
+    return np.random.default_rng(seed).integers(-limit, limit, shape, np.int16, endpoint=True)
+
+
+def data(shape: ConvShape, seed: int, limit: int = 1000) -> tuple[Elements, Elements, Elements]:
+    return (
+        values(seed, shape.height, shape.width, shape.channels, limit=limit),
+        values(seed + 1, shape.filters, shape.kernel, shape.kernel, shape.channels, limit=limit),
+        values(seed + 2, shape.filters, limit=limit),
+    )
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> ConvShape:
+    kernel = draw(st.integers(1, 5))
+    padding = draw(st.integers(0, kernel - 1))
+    least = max(1, kernel - 2 * padding)
+    return ConvShape(
+        width=draw(st.integers(least, 11)),
+        height=draw(st.integers(least, 8)),
+        channels=draw(st.integers(1, 40)),
+        filters=draw(st.integers(1, 20)),
+        kernel=kernel,
+        stride=draw(st.integers(1, 4)),
+        padding=padding,
+    )
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    shape=shapes(),
+    seed=st.integers(0, 1 << 20),
+    depth=st.integers(1, 40),
+    out_depth=st.integers(1, 24),
+    strips=st.booleans(),
+    sharers=st.integers(1, 4),
+    fraction=st.integers(0, 12),
+    limit=st.sampled_from([100, 30000]),
+    relu=st.booleans(),
+    base=st.sampled_from([0, 32, 4096]),
+)
+def test_equals_the_golden_model(
+    shape: ConvShape,
+    seed: int,
+    depth: int,
+    out_depth: int,
+    strips: bool,
+    sharers: int,
+    fraction: int,
+    limit: int,
+    relu: bool,
+    base: int,
+) -> None:
+    assume(shape.kernel * depth <= 256)
+    job = conv_job(
+        shape,
+        *data(shape, seed, limit),
+        fraction=fraction,
+        relu=relu,
+        depth=depth,
+        out_depth=out_depth,
+        out_padding=seed % 3,
+        strips=strips,
+        sharers=sharers,
+        base=base,
+    )
+    outputs, hazards = simulate(job, seed=seed)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
+@pytest.mark.parametrize(("depth", "filters"), [(64, 2), (32, 4), (16, 8)])
+def test_filters_of_64_channels(depth: int, filters: int) -> None:
+    """Two filters at once on 3 x 64 elements a part are the thesis's (section 6.2, Figure 6.5)."""
+    shape = ConvShape(width=7, height=4, channels=64, filters=8)
+    job = conv_job(shape, *data(shape, 5, 60), fraction=FRACTION, depth=depth, filters=filters)
+    outputs, hazards = simulate(job)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
+def test_the_largest_that_fits() -> None:
+    """Columns of 85 channels are 255 elements; the ring of them ends with the scratchpad."""
+    shape = ConvShape(width=8, height=4, channels=85, filters=3)
+    plan = plan_conv(shape, depth=85, out_depth=3, filters=1)
+    assert 4096 - plan.slot_bytes < plan.ring_end <= 4096
+    with pytest.raises(KernelError, match="slices of at most 85 channels"):
+        plan_conv(shape, depth=86, out_depth=3)
+    job = conv_job(shape, *data(shape, 9, 60), fraction=FRACTION, depth=85, out_depth=3)
+    outputs, hazards = simulate(job)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(shape=shapes(), seed=st.integers(0, 1 << 20), joined=st.booleans(), depth=st.integers(1, 40))
+def test_golden_model_is_near_the_reference(
+    shape: ConvShape, seed: int, joined: bool, depth: int
+) -> None:
+    """Half a unit of the last place for each sum that is rounded."""
+    image, weights, bias = data(shape, seed, 100)
+    order = ConvOrder(depth=depth, joined=joined)
+    fixed = convolve(shape, order, image, weights, bias, fraction=FRACTION, relu=True)
+    model = onnx.parser.parse_model(
+        f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        graph (float[1, C, H, W] x, float[F, C, K, K] w, float[F] b) => (float[1, F, P, Q] y) {{
+            s = Conv <strides = [{shape.stride}, {shape.stride}],
+                      pads = [{", ".join([str(shape.padding)] * 4)}]> (x, w, b)
+            y = Relu(s)
+        }}"""
+    )
+    inputs = {
+        "x": from_fixed(image, FRACTION).transpose(2, 0, 1)[np.newaxis],
+        "w": from_fixed(weights, FRACTION).transpose(0, 3, 1, 2),
+        "b": from_fixed(bias, FRACTION),
+    }
+    (real,) = ReferenceEvaluator(model).run(None, inputs)
+    sums = -(-shape.channels // depth) * (1 if joined else shape.kernel)
+    error = np.abs(from_fixed(fixed, FRACTION) - real[0].transpose(1, 2, 0))
+    assert error.max() <= (0.5 * sums + 1e-6) / (1 << FRACTION)
+
+
+def test_saturates_between_slices() -> None:
+    """30000 + 30000 stays at the highest element; subtracting 30000 after that shows it."""
+    shape = ConvShape(width=1, height=1, channels=3, filters=1, kernel=1)
+    image = np.full((1, 1, 3), 30000)
+    weights = np.array([1, 1, -1]).reshape(1, 1, 1, 3)
+    order = ConvOrder(depth=1, joined=True)
+    zero = np.zeros(1, int)
+    out = convolve(shape, order, image, weights, zero, fraction=0, relu=False)
+    assert out.item() == 32767 - 30000
+    whole = ConvOrder(depth=3, joined=True)
+    assert convolve(shape, whole, image, weights, zero, fraction=0, relu=False).item() == 30000
+
+
+def _beats(job: NnJob) -> int:
+    with DramImage(job.end) as memory:
+        job.prepare(memory)
+        model = ScheduleModel()
+        watch(job.program, Simulator(job.program, memory, parameters=job.parameters), model)
+        return model.vector_busy
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "depth", "strips", "products", "additions"),
+    [(64, 8, 16, False, 1152, 16), (64, 4, 32, False, 576, 8), (3, 32, 3, True, 224, 16)],
+)
+def test_additions_cost_little(
+    channels: int, filters: int, depth: int, strips: bool, products: int, additions: int
+) -> None:
+    """Cycles of the vector unit for a pixel: 27 products of conv1_1 take seven beats."""
+
+    def beats(width: int) -> int:
+        shape = ConvShape(width=width + 2, height=3, channels=channels, filters=filters)
+        job = conv_job(
+            shape,
+            *data(shape, 3, 60),
+            fraction=FRACTION,
+            depth=depth,
+            strips=strips,
+            out_depth=filters,
+        )
+        return _beats(job)
+
+    assert beats(13) - beats(12) == products + additions
+
+
+@pytest.mark.parametrize("sharers", [1, 2, 3, 4, 7])
+def test_shares_cover_the_layer_once(sharers: int) -> None:
+    shape = ConvShape(width=5, height=9, channels=8, filters=24)
+    plan = plan_conv(shape, depth=8, out_depth=24, filters=4)
+    shares = share_conv(plan, sharers)
+    done = [(row, group) for share in shares for row in share.rows for group in share.groups]
+    assert len(shares) == sharers
+    assert sorted(done) == [(row, group) for row in range(7) for group in range(6)]
+
+
+def test_source_is_readable() -> None:
+    shape = ConvShape(width=5, height=5, channels=8, filters=4)
+    plan = plan_conv(shape, depth=8, out_depth=4)
+    source = FeatureMap(base=0, width=5, height=5, channels=8, depth=8)
+    target = FeatureMap(base=1024, width=3, height=3, channels=4, depth=4)
+    layout = ConvLayout(plan=plan, source=source, target=target, base=2048)
+    lines = conv_source(layout, fraction=4).splitlines()
+    assert lines[0].startswith("; Convolution: 5 x 5 x 8, 4 filters of 3 x 3")
+    assert any("m.v.mul.add [16-bit]" in line and "; product of part 0" in line for line in lines)
+
+
+def _plan() -> ConvPlan:
+    return plan_conv(ConvShape(width=5, height=5, channels=8, filters=4), depth=8, out_depth=4)
+
+
+def _map(**changes: int) -> FeatureMap:
+    fields = {"base": 0, "width": 5, "height": 5, "channels": 8, "depth": 8, **changes}
+    return FeatureMap(**fields)
+
+
+def _target(**changes: int) -> FeatureMap:
+    fields = {"base": 1024, "width": 3, "height": 3, "channels": 4, "depth": 4, **changes}
+    return FeatureMap(**fields)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "base", "message"),
+    [
+        (_map(width=6), _target(), 2048, "source must be 5 x 5 x 8"),
+        (_map(), _target(height=4), 2048, "target must be 3 x 3 x 4"),
+        (_map(depth=4), _target(), 2048, "slices of 4 channels, the plan of 8"),
+        (_map(), _target(depth=3), 2048, "do not divide the target's slices of 3"),
+        (_map(), _target(), 2049, "base must be a multiple of 32"),
+        (
+            StripMap(base=0, width=5, height=5, channels=8, depth=8, rows=3, stride=1),
+            _target(),
+            2048,
+            "source is one of them",
+        ),
+    ],
+)
+def test_maps_that_do_not_fit(
+    source: FeatureMap, target: FeatureMap, base: int, message: str
+) -> None:
+    with pytest.raises(KernelError, match=message):
+        ConvLayout(plan=_plan(), source=source, target=target, base=base)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernel": 9}, "a kernel of 9 does not fit an image of 5 x 5"),
+        ({"padding": 3}, "padding must be from 0 to 2"),
+        ({"stride": 0}, "stride must be at least 1"),
+        ({"filters": 0}, "filters must be at least 1"),
+    ],
+)
+def test_shapes_that_can_not_be(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        ConvShape(**{"width": 5, "height": 5, "channels": 8, "filters": 4, **changes})
+
+
+def test_filters_that_do_not_fit() -> None:
+    shape = ConvShape(width=40, height=40, channels=8, filters=4, kernel=30)
+    with pytest.raises(KernelError, match="does not fit a scratchpad of 256 bytes"):
+        best_depth(shape, out_depth=4, scratchpad_bytes=256)
+    with pytest.raises(KernelError, match="must divide 4, not 3"):
+        plan_conv(shape, depth=8, out_depth=4, filters=3)
+
+
+def test_data_that_do_not_fit() -> None:
+    shape = ConvShape(width=5, height=5, channels=8, filters=4)
+    image, weights, bias = data(shape, 1)
+    with pytest.raises(KernelError, match=r"weights must have the shape \(4, 3, 3, 8\)"):
+        conv_job(shape, image, weights[:3], bias, fraction=4)
+    with pytest.raises(KernelError, match="must be whole numbers"):
+        conv_job(shape, image / 2, weights, bias, fraction=4)
+    with pytest.raises(KernelError, match="bias must be from -32768 to 32767"):
+        conv_job(shape, image, weights, bias.astype(int) + 40000, fraction=4)
+    with pytest.raises(
+        KernelError, match="fraction bits must be a whole number from 0 to 15, not 16"
+    ):
+        conv_job(shape, image, weights, bias, fraction=16)
+
+
+@pytest.mark.parametrize("strips", [False, True])
+def test_maps_keep_what_is_stored(strips: bool) -> None:
+    size = {"base": 64, "width": 6, "height": 5, "channels": 7, "depth": 3, "padding": 1}
+    place = StripMap(**size, rows=3, stride=2) if strips else FeatureMap(**size)
+    image = values(4, 5, 6, 7)
+    with DramImage(4096) as memory:
+        place.store(memory, image)
+        assert np.array_equal(place.load(memory), image)
+        element = np.frombuffer(memory.read(place.address(2, 1, 4), 2), "<i2").item()
+        assert element == image[1, 2, 4]
+        assert memory.read(place.end, 64) == bytes(64)
+
+
+def test_real_numbers_to_fixed_point() -> None:
+    assert to_fixed(np.array([0.5, -0.5, 0.03125, 99]), 4).tolist() == [8, -8, 1, 1584]
+    assert to_fixed(np.array([1e9, -1e9]), 4).tolist() == [32767, -32768]
+    with pytest.raises(KernelError, match="finite"):
+        to_fixed(np.array([np.nan]), 4)

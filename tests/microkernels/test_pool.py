@@ -1,0 +1,133 @@
+"""The pooling kernel on the instruction set simulator against its golden model, and that model
+against ONNX's reference."""
+
+import numpy as np
+import onnx.parser
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
+
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements
+from microkernels.nn.job import pool_job, simulate
+from microkernels.nn.pool_shape import PoolShape, pool
+
+
+def values(seed: int, *shape: int, limit: int = 1000) -> Elements:
+    return np.random.default_rng(seed).integers(-limit, limit, shape, np.int16, endpoint=True)
+
+
+@st.composite
+def shapes(draw: st.DrawFn, segments: int = 8) -> PoolShape:
+    window = draw(st.integers(1, 4))
+    count = draw(st.integers(1, segments))
+    padding = draw(st.integers(0, window - 1)) if count == 1 else 0
+    least = max(1, window - 2 * padding)
+    return PoolShape(
+        width=draw(st.integers(least, 9)),
+        height=draw(st.integers(least, 9)),
+        channels=draw(st.integers(1, 70)),
+        window=window,
+        stride=draw(st.integers(1, 4)),
+        padding=padding,
+        mean=draw(st.booleans()),
+        segments=count,
+    )
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    shape=shapes(),
+    depth=st.integers(1, 64),
+    biased=st.booleans(),
+    relu=st.booleans(),
+    sharers=st.integers(1, 4),
+    limit=st.sampled_from([50, 30000]),
+    seed=st.integers(0, 1 << 20),
+)
+def test_equals_the_golden_model(
+    shape: PoolShape,
+    depth: int,
+    biased: bool,
+    relu: bool,
+    sharers: int,
+    limit: int,
+    seed: int,
+) -> None:
+    assume(shape.window * depth <= 256)
+    assume(shape.window * shape.window * shape.segments * depth <= 1500)
+    job = pool_job(
+        shape,
+        values(seed, shape.segments, shape.height, shape.width, shape.channels, limit=limit),
+        values(seed + 1, shape.channels, limit=limit) if biased else None,
+        relu=relu,
+        depth=depth,
+        out_padding=seed % 2,
+        sharers=sharers,
+        base=32 * (seed % 3),
+    )
+    outputs, hazards = simulate(job, seed=seed)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(shape=shapes(segments=1), seed=st.integers(0, 1 << 20))
+def test_golden_model_is_near_the_reference(shape: PoolShape, seed: int) -> None:
+    """A maximum is exact; a mean within half a unit and what its reciprocal lacks."""
+    assume(shape.padding * 2 <= shape.window)
+    maps = values(seed, 1, shape.height, shape.width, shape.channels)
+    kind = "AveragePool <count_include_pad = 1," if shape.mean else "MaxPool <"
+    window = f"[{shape.window}, {shape.window}]"
+    pads = ", ".join([str(shape.padding)] * 4)
+    model = onnx.parser.parse_model(
+        f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        graph (float[1, C, H, W] x) => (float[1, C, P, Q] y) {{
+            y = {kind} kernel_shape = {window}, strides = [{shape.stride}, {shape.stride}],
+                pads = [{pads}]> (x)
+        }}"""
+    )
+    image = maps[0].transpose(2, 0, 1)[np.newaxis].astype(np.float32)
+    (real,) = ReferenceEvaluator(model).run(None, {"x": image})
+    error = np.abs(pool(shape, maps) - real[0].transpose(1, 2, 0))
+    assert error.max() <= (0.5 + 16 * 1000 / (1 << 16) + 1e-3 if shape.mean else 0)
+
+
+def test_completes_and_pools_partial_sums() -> None:
+    """What a convolution of several segments needs: sums, maximum, bias, ReLU."""
+    shape = PoolShape(width=4, height=4, channels=2, segments=3)
+    maps = np.zeros((3, 4, 4, 2), np.int16)
+    maps[:, 1, 1, 0] = (5, 6, 7)
+    maps[:, :, :, 1] = -10
+    out = pool(shape, maps, np.array([100, 20]), relu=True)
+    assert out[0, 0].tolist() == [118, 0]
+    assert out[1, 1].tolist() == [100, 0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"window": 9}, "a window of 9 does not fit a map of 4 x 4"),
+        ({"padding": 2}, "padding must be from 0 to 1"),
+        ({"padding": 1, "segments": 2}, "can't be padded"),
+        ({"channels": 0}, "channels must be at least 1"),
+    ],
+)
+def test_shapes_that_can_not_be(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        PoolShape(**{"width": 4, "height": 4, "channels": 2, **changes})
+
+
+def test_windows_that_do_not_fit() -> None:
+    shape = PoolShape(width=8, height=8, channels=200, segments=4)
+    maps = values(1, 4, 8, 8, 200)
+    with pytest.raises(KernelError, match="give slices of at most 128 channels"):
+        pool_job(shape, maps, depth=200)
+    with pytest.raises(
+        KernelError, match="a scratchpad of 4096 bytes: give slices of at most 112 channels"
+    ):
+        pool_job(shape, maps, depth=128)
+    with pytest.raises(KernelError, match=r"bias must have the shape \(200,\)"):
+        pool_job(shape, maps, values(2, 100), depth=32)

@@ -1,0 +1,1 @@
+"""The ``vip`` command: console, errors, signals."""

@@ -1,0 +1,59 @@
+"""``vip bench``: figures of the machine's parts, each command with a report of its own."""
+
+from typing import ClassVar
+
+import typer
+
+from vip.cli.lazy import Entry, LazyGroup
+
+__all__ = ["app"]
+
+
+class Benches(LazyGroup):
+    """The benches."""
+
+    entries: ClassVar[dict[str, Entry]] = {
+        "vault": Entry(
+            "bench_vault",
+            "vault",
+            "Bandwidth and latency of a vault's memory, and of the variants of thesis section "
+            "7.2.3.",
+        ),
+        "network": Entry(
+            "bench_network",
+            "network",
+            "Random traffic with back-pressure through networks of several sizes; latency over "
+            "rate.",
+        ),
+        "kernels": Entry(
+            "bench_kernels",
+            "kernels",
+            "BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs "
+            "checked.",
+        ),
+        "digits": Entry(
+            "bench_digits",
+            "digits",
+            "A CNN and an MLP for handwritten digits: accuracy in floating point and on the "
+            "engine.",
+        ),
+        "stereo": Entry(
+            "bench_stereo",
+            "stereo",
+            "Hierarchical BP-M on the Motorcycle pair: disparities, and their error against the "
+            "truth.",
+        ),
+        "trim": Entry(
+            "bench_trim",
+            "trim",
+            "Trim engines to each application, and to unions of some: area, power, cycles and "
+            "results.",
+        ),
+    }
+
+
+app = typer.Typer(
+    cls=Benches,
+    help="Measure bandwidth, kernels, trimming and what they rest on.",
+    no_args_is_help=True,
+)

@@ -1,0 +1,103 @@
+"""``vip bench kernels``: times of layers of neural networks, from tiles run in RTL."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from sim_tb.measure.kernel_rows import KernelRow
+from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS, measure_kernels
+from sim_tb.measure.roofline_plot import draw_roofline
+from soc.generate.generate import configuration_json
+from soc.generate.presets import tile_preset
+from vip.cli.console import console, units_done
+from vip.cli.errors import UserError
+from vip.output import write_json
+
+from .options import JsonOption, drawing
+
+__all__ = ["kernels"]
+
+_TILE = "vault"
+
+
+def _show(rows: list[KernelRow]) -> None:
+    table = Table(
+        title="Milliseconds on 32 vaults, from one tile; GB/s, Gop/s and busy of its vault",
+        box=box.SIMPLE,
+    )
+    table.add_column("kernel")
+    for column in ("batch", "limit", "thesis", "ours", "GB/s", "Gop/s", "busy", "run"):
+        table.add_column(column, justify="right")
+    table.add_column("scaled by")
+    table.add_column("outputs", min_width=7)
+    for row in rows:
+        table.add_row(
+            row.name,
+            str(row.batch),
+            f"{row.limit_ms:.3f}",
+            "" if row.thesis_ms is None else f"{row.thesis_ms:.3f}",
+            f"{row.ours_ms:.3f}",
+            f"{row.gbs:.2f}" if row.gbs else "",
+            f"{row.gops:.2f}" if row.gops else "",
+            f"{row.busy:.0%}" if row.cycles else "",
+            f"{row.share:.0%}" if row.cycles else "",
+            row.scaled,
+            "exact" if row.match else "DIFFER",
+        )
+    console.print(table)
+
+
+def kernels(
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(help="This layer alone, such as conv3_2; may be repeated.", metavar="NAME"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A few layers, and less of each: about a minute.")
+    ] = False,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="All filters of each tile, not the first ones: half an hour."),
+    ] = False,
+    roofline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=drawing(),
+            help="Draw operations a second over intensity as PNG or SVG.",
+        ),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs checked.
+
+    Kernels that have run are kept in the build folder, so that the command goes on where it was
+    broken off.
+
+    Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
+    """
+    for name in layer or ():
+        if name not in NAMES:
+            raise UserError(f"--layer {name}: there are {', '.join(NAMES)}")
+    if quick and (whole or layer):
+        raise UserError("--quick goes with neither --whole nor --layer")
+    names = QUICK if quick else tuple(layer or ())
+    rounds = None if whole else QUICK_ROUNDS if quick else ROUNDS
+    config = tile_preset(_TILE)
+    with units_done("kernels") as done:
+        rows = measure_kernels(config, names=names, rounds=rounds, progress=done)
+    if roofline is not None:
+        draw_roofline(rows, config, roofline)
+    write_json(
+        json,
+        {
+            "rows": [row.to_dict() for row in rows],
+            "configuration": configuration_json(config),
+        },
+    )
+    _show(rows)
+    if not all(row.match for row in rows):
+        raise typer.Exit(1)

@@ -1,0 +1,179 @@
+"""Options that several commands share, and what parameters that name files declare.
+
+Every parameter that names a file or folder has one of the callbacks :func:`reading`,
+:func:`writing`, :func:`drawing` and :func:`filling`: so all files of a call are checked before its
+work.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from isa.support.errors import clipped, printable
+from isa.support.extras import need
+from isa.support.picture import SUFFIXES
+from vip.cli.file_arguments import FileArguments
+
+__all__ = [
+    "JsonOption",
+    "OutputDirectory",
+    "ParametersOption",
+    "PresetOption",
+    "address",
+    "drawing",
+    "file_arguments",
+    "filling",
+    "liberty_files",
+    "reading",
+    "writing",
+]
+
+
+#: How a target begins that is a Liberty file; synth.physical.asic is not imported for it.
+_LIBERTY = "liberty:"
+
+_KEY = "vip.cli.file_arguments"
+
+
+def file_arguments(context: typer.Context) -> FileArguments:
+    """The files that the call of ``context`` declared so far."""
+    found = context.meta.get(_KEY)
+    if found is None:
+        found = context.meta[_KEY] = FileArguments()
+        context.call_on_close(found.close)
+    return found
+
+
+def _role(parameter: typer.CallbackParam) -> str:
+    """How the user knows a parameter: ``--json``, or ``PROGRAM``."""
+    if parameter.param_type_name == "argument":
+        return str(getattr(parameter, "metavar", None) or parameter.name).strip("[].")
+    return max(parameter.opts, key=len)
+
+
+def _paths(value: Any) -> Iterable[Path]:
+    """The paths in the value of a parameter: one, several, or none."""
+    if value is None:
+        return ()
+    return map(Path, value if isinstance(value, (list, tuple)) else (value,))
+
+
+def _each(
+    declare: Callable[[FileArguments, Path, str], None],
+    paths: Callable[[Any], Iterable[Path]],
+) -> Callable[..., Any]:
+    def callback(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+        for path in paths(value):
+            declare(file_arguments(context), path, _role(parameter))
+        return value
+
+    return callback
+
+
+def reading(paths: Callable[[Any], Iterable[Path]] = _paths) -> Callable[..., Any]:
+    """A parameter's callback for files that the command reads: what ``paths`` finds in the value,
+    by default all of it."""
+    return _each(FileArguments.reads, paths)
+
+
+def writing(*endings: str, paths: Callable[[Any], Iterable[Path]] = _paths) -> Callable[..., Any]:
+    """A parameter's callback for files that the command writes, whose names end in one of
+    ``endings``, if there are any; ``paths`` as for :func:`reading`."""
+    return _each(lambda files, path, role: files.writes(path, role, endings), paths)
+
+
+def address(text: str | int) -> int:
+    """The parser of an address: decimal, or hexadecimal after ``0x``.
+
+    Raises:
+        typer.BadParameter: no such number, or none of 64 bits.
+    """
+    if isinstance(text, int):
+        # The default of an option.
+        return text
+    try:
+        value = int(text, 16 if text.lower().startswith("0x") else 10)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 1 << 64:
+        raise typer.BadParameter(
+            f"{printable(clipped(text, 40))!r} is no address: a number from 0 to 2**64 - 1 is "
+            "needed, decimal, or hexadecimal after 0x"
+        )
+    return value
+
+
+def drawing() -> Callable[..., Any]:
+    """A parameter's callback for a picture that the command draws, PNG or SVG by its ending."""
+
+    def declare(files: FileArguments, path: Path, role: str) -> None:
+        files.writes(path, role, SUFFIXES)
+        need("matplotlib", "pictures")
+
+    return _each(declare, _paths)
+
+
+def filling(
+    files: Sequence[str] = (),
+    *,
+    replaced: bool = False,
+    check: Callable[[Path], None] | None = None,
+) -> Callable[..., Any]:
+    """A parameter's callback for a folder; see :meth:`vip.cli.file_arguments.FileArguments.fills`.
+
+    Parameters:
+        check: raises :class:`isa.support.errors.VipError` for a folder that the command would
+            refuse.
+    """
+
+    def declare(given: FileArguments, path: Path, role: str) -> None:
+        given.fills(path, role, files=files, replaced=replaced)
+        if check is not None:
+            check(path)
+
+    return _each(declare, _paths)
+
+
+def _check_generated(folder: Path) -> None:
+    # Only here: commands that generate nothing start without the hardware.
+    from soc.generate.generate import check_directory
+
+    check_directory(folder)
+
+
+def liberty_files(value: str | list[str] | None) -> list[Path]:
+    """The Liberty files that targets name, as ``liberty:PATH``; for :func:`reading`."""
+    names = [value] if isinstance(value, str) else value or []
+    return [Path(name.removeprefix(_LIBERTY)) for name in names if name.startswith(_LIBERTY)]
+
+
+ParametersOption = Annotated[
+    int,
+    typer.Option(
+        help="DRAM address of the parameter block (r5); hexadecimal after 0x.",
+        metavar="ADDRESS",
+        parser=address,
+    ),
+]
+JsonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the results as JSON, with their origin.",
+        callback=writing(),
+    ),
+]
+PresetOption = Annotated[str, typer.Option("--preset", metavar="NAME", help="Named configuration.")]
+OutputDirectory = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="Folder to write; made if missing.",
+        callback=filling(replaced=True, check=_check_generated),
+    ),
+]

@@ -1,0 +1,122 @@
+"""``vip power``: power of an engine that runs a kernel."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from hdl.config import PeConfig
+from isa.image import DramImage
+from sim_tb.cosim.recorded import RecordedRun, record_program
+from soc.generate.generate import configuration_json
+from soc.generate.presets import preset
+from synth.power.power import THESIS_MHZ, PowerReport
+from vip.cli.console import console, steps, units_done
+from vip.output import write_json
+from vip.power import check_power_target, engine_power
+from vip.report import KERNELS, record
+
+from .assembly import read_program
+from .options import JsonOption, PresetOption, liberty_files, reading
+
+__all__ = ["power"]
+
+
+def _own_program(kernel: str) -> list[Path]:
+    return [] if kernel in KERNELS else [Path(kernel)]
+
+
+def _record(kernel: str, config: PeConfig, max_cycles: int) -> RecordedRun:
+    if kernel in KERNELS:
+        return record(kernel, config)
+    program = read_program(Path(kernel), config.instruction_words)
+    with DramImage(1 << config.address_bits) as memory:
+        return record_program(program, memory, config, max_cycles)
+
+
+def _table(title: str, report: PowerReport, mhz: float) -> Table:
+    table = Table(title=title)
+    table.add_column("unit")
+    parts = ("mW", "%", "clock", "cells", "nets", "memories", "leakage")
+    for name in parts:
+        table.add_column(name, justify="right")
+    total = report.total.milliwatts(mhz)
+    for row in (*report.rows, report.total):
+        if row is report.total:
+            table.add_section()
+        shares = (row.clock, row.cells, row.nets, row.memories)
+        table.add_row(
+            row.unit,
+            f"{row.milliwatts(mhz):.2f}",
+            f"{row.milliwatts(mhz) / total:.1%}",
+            *(f"{fj * mhz * 1e-6:.2f}" for fj in shares),
+            f"{row.leakage * 1e-6:.2f}",
+        )
+    return table
+
+
+def power(
+    kernel: Annotated[
+        str,
+        typer.Argument(
+            help="bp, conv, or a program (.s or assembled).",
+            metavar="KERNEL",
+            callback=reading(_own_program),
+        ),
+    ],
+    preset_name: PresetOption = "pe",
+    target: Annotated[
+        str, typer.Option(help="nangate45 or liberty:PATH.", callback=reading(liberty_files))
+    ] = "nangate45",
+    mhz: Annotated[
+        float, typer.Option(help="Clock in MHz.", min=1, max=10_000, metavar="MHZ")
+    ] = 1000.0,
+    gate_clocks: Annotated[
+        bool, typer.Option(help="Stop the clock of registers that are not enabled.")
+    ] = True,
+    max_cycles: Annotated[
+        int, typer.Option(help="A program that runs longer is an error.", min=1, max=1_000_000)
+    ] = 50_000,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Estimate the power of an engine that runs a kernel.
+
+    The kernel runs on the Verilog; the mapped netlist is then simulated with the same inputs, held
+    against it cycle by cycle, and what each cell, wire and memory did is counted. A program of
+    your own starts with a memory of zeros.
+
+    Example: vip power bp --json power.json
+    """
+    config = preset(preset_name)
+    check_power_target(target)
+    with steps("power") as step:
+        step(f"running {kernel}")
+        run = _record(kernel, config, max_cycles)
+    with units_done(f"power on {target}") as progress:
+        found = engine_power(
+            [run], config, target, gate_clocks=gate_clocks, progress=progress, jobs=jobs
+        )
+    report, thesis = found.report, found.report.at_thesis_node()
+    results = {
+        "kernel": kernel,
+        "gated_clocks": gate_clocks,
+        "fmax_mhz": found.fmax_mhz,
+        **report.to_json(mhz),
+        "at_fmax": report.to_json(found.fmax_mhz),
+        "at_28_nm": thesis.to_json(THESIS_MHZ),
+        "configuration": configuration_json(config),
+    }
+    write_json(json, results)
+    title = f"{preset_name} runs {kernel}: mW at {mhz:g} MHz, {report.library}"
+    console.print(_table(title, report, mhz))
+    for what in report.work:
+        console.print(f"{report.energy_pj(what, mhz):,.2f} pJ a {what}")
+    console.print(
+        f"{report.total.milliwatts(found.fmax_mhz):.1f} mW at {found.fmax_mhz:g} MHz, the clock"
+        f" that the netlist allows; {thesis.total.milliwatts(THESIS_MHZ):.1f} mW scaled to"
+        f" {thesis.node_nm:g} nm, {thesis.volts:g} V and {THESIS_MHZ:g} MHz"
+    )

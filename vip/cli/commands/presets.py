@@ -1,0 +1,92 @@
+"""``vip presets``: the named configurations."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from synth.physical.budget import FILL
+from vip.cli.console import console, steps
+from vip.output import write_json
+from vip.presets import FPGAS, PresetRow, measure_areas, preset_rows, recorded_areas
+
+from .options import JsonOption
+
+__all__ = ["presets"]
+
+_UNITS = ("B", "KiB", "MiB", "GiB")
+
+
+def _size(count: int) -> str:
+    unit = 0
+    while count >= 1024 and unit < len(_UNITS) - 1:
+        count, unit = count // 1024, unit + 1
+    return f"{count} {_UNITS[unit]}"
+
+
+def _cells(row: PresetRow) -> tuple[str, ...]:
+    if row.areas is None or row.fits is None:
+        return "?", "?", "?", "?"
+    return (
+        f"{row.areas['generic']['logic_ge'] / 1000:,.1f}",
+        f"{row.areas['xc7']['luts']:,.0f}",
+        f"{row.areas['ecp5']['luts']:,.0f}",
+        ", ".join(row.fits) or "none",
+    )
+
+
+def presets(
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Synthesise what is not kept, instead of the record."),
+    ] = False,
+    json: JsonOption = None,
+) -> None:
+    """List the named configurations: engines, ports, memory, area, and the FPGAs that they fit.
+
+    Areas come from the record of python -m bench presets; without one, or where it lacks a preset,
+    they are shown as unknown. With --measure Yosys finds them now, which takes minutes for each
+    configuration whose parts are not kept.
+
+    Example: vip presets
+    """
+    recorded = None if measure else recorded_areas()
+    if measure:
+        rows = preset_rows({})
+        with steps("presets") as step:
+            areas = measure_areas([row.name for row in rows], step)
+        origin = "synthesised now"
+    else:
+        areas = {} if recorded is None else dict(recorded.areas)
+        origin = "no record: vip presets --measure finds them"
+        if recorded is not None:
+            origin = f"recorded at commit {recorded.commit[:12]}"
+    rows = preset_rows(areas)
+    table = Table("preset", "is", "engines", "ports", "memory", "kGE", "LUTs xc7", "ecp5", "fits")
+    for row in rows:
+        kind = row.kind if row.kind != "chip" else f"chip of {row.vaults} vaults"
+        table.add_row(
+            row.name, kind, str(row.engines), row.ports, _size(row.memory_bytes), *_cells(row)
+        )
+    console.print(table)
+    console.print(f"areas: {origin}; kGE without memories", soft_wrap=True)
+    parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
+    console.print(f"fits: takes at most {parts}, of {', '.join(FPGAS)}", soft_wrap=True)
+    write_json(
+        json,
+        {
+            "areas": origin,
+            "presets": {
+                row.name: {
+                    "kind": row.kind,
+                    "engines": row.engines,
+                    "vaults": row.vaults,
+                    "ports": row.ports,
+                    "memory_bytes": row.memory_bytes,
+                    "areas": row.areas,
+                    "fits": row.fits,
+                }
+                for row in rows
+            },
+        },
+    )

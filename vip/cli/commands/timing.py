@@ -1,0 +1,87 @@
+"""``vip timing``: the longest path of a mapped engine at several corners."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from soc.generate.generate import configuration_json
+from soc.generate.presets import preset
+from synth.physical.asic import LIBERTY_PREFIX, library_of
+from synth.physical.corners import Corner, CornerTiming
+from synth.timing.open_sta import OPEN_STA
+from synth.timing.sta import Path as TimingPath
+from vip.cli.console import console, units_done
+from vip.netlists import timed_netlist
+from vip.output import write_json
+
+from .options import JsonOption, PresetOption, liberty_files, reading
+
+__all__ = ["timing"]
+
+
+def _mhz(path: TimingPath | None) -> str:
+    return "" if path is None else f"{path.fmax_mhz:.0f}"
+
+
+def _table(title: str, found: tuple[CornerTiming, ...]) -> Table:
+    table = Table(title=title)
+    table.add_column("corner")
+    for name in ("pins", "wires", "pins\nOpenSTA", "wires\nOpenSTA"):
+        table.add_column(name, justify="right")
+    table.add_column("longest path (ns)")
+    for row in found:
+        table.add_row(
+            row.corner,
+            *map(_mhz, (row.pins, row.wires, row.open_sta_pins, row.open_sta_wires)),
+            ", ".join(f"{unit} {ns:.2f}" for unit, ns in row.pins.by_unit()),
+        )
+    return table
+
+
+def timing(
+    preset_name: PresetOption = "pe",
+    target: Annotated[
+        str,
+        typer.Option(
+            help="Cells to map to: nangate45 (for speed), nangate45-area, or liberty:PATH.",
+            callback=reading(liberty_files),
+        ),
+    ] = "nangate45",
+    corner: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Liberty file of another corner of the same cells; may be repeated.",
+            metavar="FILE",
+            callback=reading(),
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Time the mapped engine at corners, with our static timing and with OpenSTA where installed.
+
+    MHz with the loads of pins alone, and with the library's default wire load, and the logic of the
+    same netlist: an engine mapped for area is smaller and slower than one mapped for speed.
+
+    Example: vip timing --corner slow.lib --json timing.json
+    """
+    config = preset(preset_name)
+    others = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corner or ()]
+    with units_done(f"synthesis for {target}") as progress:
+        netlist = timed_netlist(config, target, others, progress=progress, jobs=jobs)
+    found = netlist.corners
+    results: dict[str, object] = {
+        "target": target,
+        "logic_ge": netlist.logic_ge,
+        "corners": [row.to_json() for row in found],
+        "configuration": configuration_json(config),
+    }
+    write_json(json, results)
+    logic = f"{netlist.logic_ge / 1000:.1f} kGE of logic"
+    console.print(_table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", found))
+    if found[0].open_sta_pins is None:
+        console.print(f"OpenSTA is not installed (no command {OPEN_STA})", style="dim")

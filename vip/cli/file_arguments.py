@@ -1,0 +1,212 @@
+"""The files that a call of a command reads and writes, checked together before any work.
+
+Every parameter that names a file or folder says so by a callback of
+:mod:`vip.cli.commands.options`; what a command adds by itself, such as the default name of an
+output, it declares in its body.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from isa.support.files import check_regular
+
+from .errors import UserError
+
+__all__ = ["FileArguments"]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A file or folder, by all that makes another name the same one.
+
+    Attributes:
+        real: its path without links.
+        node: device and inode; None where nothing is there yet.
+        role: what the command does with it, for messages.
+    """
+
+    real: str
+    node: tuple[int, int] | None
+    role: str
+
+    def is_same(self, other: "_Place") -> bool:
+        return self.real == other.real or (self.node is not None and self.node == other.node)
+
+    def holds(self, other: "_Place") -> bool:
+        return other.real.startswith(self.real.rstrip(os.sep) + os.sep)
+
+
+@dataclass
+class FileArguments:
+    """What one call reads and writes. Each method checks one more file against all before it."""
+
+    _inputs: list[_Place] = field(default_factory=list)
+    _outputs: list[_Place] = field(default_factory=list)
+    _replaced: list[_Place] = field(default_factory=list)
+    _pipes: list[int] = field(default_factory=list)
+
+    def reads(self, path: Path, role: str) -> None:
+        """Declare an input.
+
+        Parameters:
+            role: the option or argument that names it.
+
+        Raises:
+            UserError: it is missing, may not be read, is no regular file, or is an output too.
+        """
+        try:
+            check_regular(path)
+            if not os.access(path, os.R_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise UserError(f"{path}: can't be read: {error.strerror}") from error
+        place = _place(path, role)
+        for output in self._outputs:
+            if output.is_same(place):
+                raise _also_input(path, output, place)
+        for folder in self._replaced:
+            if folder.holds(place):
+                raise UserError(f"{path}: {role} is in the folder that {folder.role} replaces")
+        self._inputs.append(place)
+
+    def writes(self, path: Path, role: str, endings: Sequence[str] = ()) -> None:
+        """Declare an output file. A pipe is opened, so that its reader waits until :meth:`close`.
+
+        Parameters:
+            role: the option or argument that names it.
+            endings: what its name may end in, each with its dot, in small letters; none: anything.
+
+        Raises:
+            UserError: it can't be written, or is an input or another output of the call.
+        """
+        if endings and path.suffix.lower() not in endings:
+            raise UserError(f"{path}: {role} must end in {' or '.join(endings)}")
+        regular = self._check_writable(path)
+        if not regular:
+            return
+        place = _place(path, role)
+        self._check_free(path, place)
+        for folder in self._replaced:
+            if folder.holds(place):
+                raise UserError(f"{path}: {role} is in the folder that {folder.role} replaces")
+        self._outputs.append(place)
+
+    def fills(
+        self,
+        path: Path,
+        role: str,
+        *,
+        files: Iterable[str] = (),
+        replaced: bool = False,
+    ) -> None:
+        """Declare an output folder, which is made with those above it if it is missing.
+
+        Parameters:
+            role: the option or argument that names it.
+            files: names of the files in it that are written.
+            replaced: whether all of it is replaced, so that nothing else may be in it.
+
+        Raises:
+            UserError: it is no folder, can't be written, or holds an input or another output that
+                would be lost.
+        """
+        try:
+            _check_folder(path)
+        except OSError as error:
+            raise _unwritable(path, error.strerror or str(error)) from error
+        place = _place(path, role)
+        self._check_free(path, place)
+        if replaced:
+            for inside in (*self._inputs, *self._outputs):
+                if place.holds(inside):
+                    raise UserError(f"{path}: {role} would replace {inside.role}, which is in it")
+            self._replaced.append(place)
+        for name in files if path.is_dir() else ():
+            self.writes(path / name, role)
+
+    def close(self) -> None:
+        """Let go of pipes."""
+        while self._pipes:
+            os.close(self._pipes.pop())
+
+    def _check_free(self, path: Path, place: _Place) -> None:
+        """Refuse a ``place`` to write that is taken."""
+        for source in self._inputs:
+            if source.is_same(place):
+                raise _also_input(path, place, source)
+        for output in (*self._outputs, *self._replaced):
+            if output.is_same(place):
+                raise UserError(f"{path}: {output.role} and {place.role} name the same file")
+
+    def _check_writable(self, path: Path) -> bool:
+        """Whether ``path`` is or becomes a regular file; refuses what can't be written."""
+        try:
+            return self._is_regular(path)
+        except OSError as error:
+            raise _unwritable(path, error.strerror or str(error)) from error
+
+    def _is_regular(self, path: Path) -> bool:
+        try:
+            mode = os.stat(path).st_mode
+        except FileNotFoundError:
+            parent = Path(os.path.realpath(path)).parent
+            if not parent.is_dir():
+                shown = path.parent if not path.is_symlink() else parent
+                raise _unwritable(path, f"there is no folder {shown}") from None
+            _check_right(parent)
+            return True
+        if stat.S_ISDIR(mode):
+            raise _unwritable(path, "it is a folder")
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if stat.S_ISREG(mode):
+            _check_right(Path(os.path.realpath(path)).parent)
+            return True
+        if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
+            raise _unwritable(path, "it is a socket or a disk")
+        if stat.S_ISFIFO(mode):
+            try:
+                self._pipes.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                raise _unwritable(path, "it is a pipe that nobody reads") from None
+        return False
+
+
+def _place(path: Path, role: str) -> _Place:
+    try:
+        held = os.stat(path)
+    except OSError:
+        return _Place(os.path.realpath(path), None, role)
+    return _Place(os.path.realpath(path), (held.st_dev, held.st_ino), role)
+
+
+def _check_folder(path: Path) -> None:
+    there = Path(os.path.realpath(path))
+    # A name that can't be is an error here; one that is free is none.
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(there)
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise _unwritable(path, f"{there} is no folder")
+    _check_right(there)
+
+
+def _check_right(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"no right to write to {folder}")
+
+
+def _unwritable(path: Path, reason: str) -> UserError:
+    return UserError(f"{path}: can't be written: {reason}")
+
+
+def _also_input(path: Path, output: _Place, source: _Place) -> UserError:
+    return UserError(f"{path}: {output.role} would overwrite the input {source.role}")

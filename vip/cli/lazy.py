@@ -1,0 +1,53 @@
+"""Groups of commands whose modules are imported when a command runs, not when help lists it."""
+
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+__all__ = ["Entry", "LazyGroup"]
+
+
+class Entry(NamedTuple):
+    """Where a command is, and its line in the help of its group.
+
+    Attributes:
+        module: of :mod:`vip.cli.commands`.
+        name: of the function or the Typer group in it.
+        summary: the first line of its help; a test holds it against the command's.
+    """
+
+    module: str
+    name: str
+    summary: str
+
+
+class LazyGroup(TyperGroup):
+    """A group that knows names and summaries of its commands, and imports the one that is called.
+
+    A subclass has the commands as ``entries``, in the order of the help.
+    """
+
+    entries: ClassVar[dict[str, Entry]]
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, entry in self.entries.items():
+            self.add_command(TyperCommand(name, help=entry.summary))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and self.load(str(listed.name)), rest
+
+    def load(self, name: str) -> Any:
+        """The command ``name`` itself, which must be one of ``entries``."""
+        entry = self.entries[name]
+        found = getattr(import_module(f".commands.{entry.module}", __package__), entry.name)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+            alone.command(name)(found)
+            return typer.main.get_command(alone)
+        group = typer.main.get_group(found)
+        group.name = name
+        return group
