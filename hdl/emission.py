@@ -34,7 +34,7 @@ from .parameters import ParameterError, component_parameters, describe, flat_par
 from .verilog import header, split_modules, tidy
 from .yosys import YosysError, quote, run_yosys
 
-__all__ = ["Emission", "EmissionError", "emit", "once"]
+__all__ = ["Emission", "EmissionError", "emit", "interface_only", "once"]
 
 
 class EmissionError(VipError):
@@ -171,8 +171,8 @@ class _Emitter:
         ports = tuple(port for port, _ in _ports(component))
         index = self._index.get(key)
         if index is not None:
-            # The first of its kind stands for this one, which is never elaborated itself.
-            setattr(component, "_MustUse__used", True)  # noqa: B010
+            # The first of its kind stands for this one.
+            interface_only(component)
             if self._modules[index].ports != ports:
                 raise EmissionError(
                     f"{where}: two components with equal parameters have different ports; a port "
@@ -261,6 +261,12 @@ class _Emitter:
         if len(set(names.values())) != len(names):
             raise EmissionError("two modules of the design would get the same name")
         return names
+
+
+def interface_only(component: wiring.Component) -> wiring.Component:
+    """``component``, which is never elaborated: Amaranth does not warn that it is not used."""
+    setattr(component, "_MustUse__used", True)  # noqa: B010
+    return component
 
 
 def _full_name(component: wiring.Component) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from hdl.emission import Emission, emit
+from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from isa.support.errors import VipError
 from isa.support.files import read_bytes
@@ -182,7 +182,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f"{macros}\n"
         "Streams (`payload`, `valid`, `ready`) move a payload in each cycle in which `valid` and"
         " `ready` are 1; directions are the module's. Names of fields stand below their port.\n\n"
-        f"{port_table(component(config))}\n"
+        f"{port_table(interface_only(component(config)))}\n"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

@@ -256,5 +256,5 @@ def test_alignment_of_transfers(memory: DramImage, load: bool) -> None:
 
 @pytest.mark.parametrize("alignment", [0, 3, 16])
 def test_alignments_that_there_are_not(memory: DramImage, alignment: int) -> None:
-    with pytest.raises(SimulatorError, match="scratchpad_alignment must be 1, 2, 4 or 8, not"):
+    with pytest.raises(SimulatorError, match="scratchpad_alignment must be one of 1, 2, 4, 8, not"):
         Simulator([0], memory, scratchpad_alignment=alignment)

@@ -1,6 +1,8 @@
 """``vip generate --config``: a configuration from a file."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 from soc.generate.configuration_file import write_configuration
@@ -33,3 +35,10 @@ def test_what_can_not_be_used(vip, tmp_path):
         assert text in error
         assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_nothing_but_the_result_is_shown(tmp_path):
+    command = [sys.executable, "-m", "vip", "generate", "--preset", "tiny", "-o", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert "top module chip" in done.stdout
