@@ -88,7 +88,7 @@ class CodedRam(Component):
 
         def copy(owner: int, reader: str, enable: ValueLike, address: Value) -> Value:
             """Output of a copy of RAM ``owner``, one cycle after ``enable``."""
-            memory: Memory = Memory(
+            memory: Memory[int, Value] = Memory(
                 shape=self.width, depth=self.depth, init=[], attrs={"ram_style": "block"}
             )
             m.submodules[f"ram_{owner}_for_{reader}"] = memory

@@ -7,7 +7,14 @@ from amaranth.lib import wiring
 __all__ = ["Component"]
 
 
-class Component(wiring.Component):
+# At run time Amaranth's class takes no type arguments.
+if TYPE_CHECKING:
+    _Base = wiring.Component[wiring.Signature]
+else:
+    _Base = wiring.Component
+
+
+class Component(_Base):
     """A component whose members, which its signature makes at run time, type checkers accept.
 
     Constructor parameters are kept as attributes of the same names: emission tells equal components

@@ -72,7 +72,7 @@ class _Port(NamedTuple):
 
 @dataclass
 class _Module:
-    component: wiring.Component
+    component: "wiring.Component[Any]"
     base: str
     parameters: str
     ports: tuple[_Port, ...]
@@ -86,7 +86,7 @@ class _Module:
         return _full_name(self.component)
 
 
-def once(component: wiring.Component, platform: object) -> Elaboratable:
+def once(component: "wiring.Component[Any]", platform: object) -> Elaboratable:
     """``component`` as a submodule that emission shares between all instances of equal kind.
 
     Parameters:
@@ -105,7 +105,7 @@ def once(component: wiring.Component, platform: object) -> Elaboratable:
     return platform.instance(component)
 
 
-def emit(component: wiring.Component, name: str) -> Emission:
+def emit(component: "wiring.Component[Any]", name: str) -> Emission:
     """Elaborate ``component`` and all that it instantiates; write Verilog-2005.
 
     The result depends on nothing but the design and the versions of the tools.
@@ -143,7 +143,7 @@ class _Emitter:
         #: Indices in the order in which elaboration ended: every module after its parts.
         self._order: list[int] = []
 
-    def instance(self, component: wiring.Component) -> Elaboratable:
+    def instance(self, component: "wiring.Component[Any]") -> Elaboratable:
         """What stands for ``component`` in the module that instantiates it."""
         index = self.add(component)
         module = self._modules[index]
@@ -159,7 +159,7 @@ class _Emitter:
         # Amaranth's type hints do not tell that an instance is elaboratable.
         return cast(Elaboratable, Instance(f"once${index}", **connections))
 
-    def add(self, component: wiring.Component) -> int:
+    def add(self, component: "wiring.Component[Any]") -> int:
         """Index of the module of ``component``, which is elaborated if it is the first such."""
         kind = type(component)
         where = _full_name(component)
@@ -263,17 +263,17 @@ class _Emitter:
         return names
 
 
-def interface_only(component: wiring.Component) -> wiring.Component:
+def interface_only(component: "wiring.Component[Any]") -> "wiring.Component[Any]":
     """``component``, which is never elaborated: Amaranth does not warn that it is not used."""
     setattr(component, "_MustUse__used", True)  # noqa: B010
     return component
 
 
-def _full_name(component: wiring.Component) -> str:
+def _full_name(component: "wiring.Component[Any]") -> str:
     return f"{type(component).__module__}.{type(component).__qualname__}"
 
 
-def _ports(component: wiring.Component) -> list[tuple[_Port, Value]]:
+def _ports(component: "wiring.Component[Any]") -> list[tuple[_Port, Value]]:
     """Each port of ``component`` with its signal."""
     found = []
     for path, member, signal in component.signature.flatten(component):

@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module
+from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -101,7 +101,7 @@ class Sram(Component):
 
     def _behavioural(self) -> Module:
         m = Module()
-        memory: Memory = Memory(shape=self.width, depth=self.depth, init=[])
+        memory: Memory[int, Value] = Memory(shape=self.width, depth=self.depth, init=[])
         m.submodules.words = memory
         for port in self.write:
             write = memory.write_port()

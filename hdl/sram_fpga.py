@@ -48,9 +48,9 @@ class _Builder:
         self.reads = reads
         self.writes = writes
 
-    def copy(self, owner: int, reader: str) -> tuple[ReadPort, WritePort]:
+    def copy(self, owner: int, reader: str) -> "tuple[ReadPort[int, Value], WritePort[int, Value]]":
         """A new copy of RAM ``owner``, for the port named ``reader``."""
-        memory: Memory = Memory(
+        memory: Memory[int, Value] = Memory(
             shape=self.width, depth=self.depth, init=[], attrs={"ram_style": self.style}
         )
         self.m.submodules[f"ram_{owner}_for_{reader}"] = memory

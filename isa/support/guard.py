@@ -7,6 +7,7 @@ as the command does. When process ``PARENT`` ends, however that happens, the who
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 #: Number of prctl's request for a signal when the parent ends (Linux).
 _SIGNAL_AT_PARENTS_END = 1
@@ -60,7 +61,7 @@ def main(parent: int, command: list[str]) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _asker():  # type: ignore[no-untyped-def]
+def _asker() -> Callable[[int], object] | None:
     """A function that asks for a signal at the parent's end; None where the system has none."""
     if sys.platform != "linux":
         return None

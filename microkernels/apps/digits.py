@@ -254,7 +254,8 @@ def blocks(values: Elements) -> Elements:
 
 def pooled(values: Elements) -> Elements:
     """Maxima of blocks of 2 x 2 pixels."""
-    return blocks(values).max(axis=3)
+    maxima: Elements = blocks(values).max(axis=3)
+    return maxima
 
 
 def batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Elements]:

@@ -28,7 +28,8 @@ def _hidden(images: Elements, layers: tuple[Weights, ...]) -> Elements:
     """What the first two convolutions make of pictures."""
     first, second = layers
     values = np.maximum(convolved(images, first), 0)
-    return np.maximum(values @ second.weights[:, 0, 0].T + second.bias, 0)
+    hidden: Elements = np.maximum(values @ second.weights[:, 0, 0].T + second.bias, 0)
+    return hidden
 
 
 def fit_nin(digits: Digits) -> tuple[Weights, ...]:

@@ -177,7 +177,9 @@ def assign(points: Elements, centres: Elements) -> Elements:
         The number of the nearest centre for each point, the first of equally near ones; costs are
         rounded to whole numbers.
     """
-    return dot(_extended(points), matrix_of(centres).T, FRACTION).argmin(axis=1).astype(ELEMENT)
+    costs = dot(_extended(points), matrix_of(centres).T, FRACTION)
+    nearest: Elements = costs.argmin(axis=1)
+    return nearest.astype(ELEMENT)
 
 
 def _extended(points: Elements) -> Elements:

@@ -126,17 +126,17 @@ class BpProblem:
     @property
     def height(self) -> int:
         """Rows of pixels."""
-        return self.data_costs.shape[0]
+        return int(self.data_costs.shape[0])
 
     @property
     def width(self) -> int:
         """Columns of pixels."""
-        return self.data_costs.shape[1]
+        return int(self.data_costs.shape[1])
 
     @property
     def labels(self) -> int:
         """Labels that a pixel may have."""
-        return self.data_costs.shape[2]
+        return int(self.data_costs.shape[2])
 
     @property
     def element(self) -> Width:

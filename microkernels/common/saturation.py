@@ -47,7 +47,7 @@ def count_saturation() -> Iterator[SaturationCount]:
 
 def clip(values: NDArray[np.integer], low: int, high: int) -> NDArray[np.integer]:
     """``values`` limited to ``low``..``high``, and counted if they are beyond."""
-    limited = np.clip(values, low, high)
+    limited: NDArray[np.integer] = np.clip(values, low, high)
     if _active:
         clipped = int(np.count_nonzero(limited != values))
         for count in _active:

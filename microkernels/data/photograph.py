@@ -33,4 +33,5 @@ def photograph(height: int, width: int) -> Elements:
     top, left = (SIDE - height * scale) // 2, (SIDE - width * scale) // 2
     middle = pixels[top : top + height * scale, left : left + width * scale]
     blocks = middle.reshape(height, scale, width, scale)
-    return blocks.mean(axis=(1, 3)).astype(np.int16)
+    means: Elements = blocks.mean(axis=(1, 3))
+    return means.astype(np.int16)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from io import BytesIO
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,9 @@ _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr")
 
 #: The Motorcycle pair's disparities (pixels): the least and the greatest true one, rounded outward.
 _MOTORCYCLE_DISPARITIES = (7, 60)
+
+#: What an array on the photographs holds of each pixel.
+_Pixel = TypeVar("_Pixel", bound=np.generic)
 
 
 class StereoError(KernelError):
@@ -232,14 +236,14 @@ class _Cells:
         self.top = (rows - height * self.side) // 2
         self.left = (columns - width * self.side) // 2
 
-    def cut(self, image: NDArray) -> NDArray:
+    def cut(self, image: NDArray[_Pixel]) -> NDArray[_Pixel]:
         """The part of a photograph that the grid covers."""
         return image[
             self.top : self.top + self.height * self.side,
             self.left : self.left + self.width * self.side,
         ]
 
-    def split(self, image: NDArray) -> NDArray:
+    def split(self, image: NDArray[_Pixel]) -> NDArray[_Pixel]:
         """``[y, x, pixel]``: the pixels of each cell."""
         parts = self.cut(image).reshape(self.height, self.side, self.width, self.side)
         return parts.swapaxes(1, 2).reshape(self.height, self.width, -1)
@@ -248,7 +252,8 @@ class _Cells:
 def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     """``[y, x]``, 0 to 255: luminance; a test holds it against scikit-image's, bit for bit."""
     share = np.multiply(image, 1 / 255, dtype=np.float64) @ np.array(_LUMINANCE)
-    return 255 * share.astype(np.float32)
+    grey: NDArray[np.float32] = 255 * share.astype(np.float32)
+    return grey
 
 
 def _data_costs(
@@ -267,7 +272,8 @@ def _data_costs(
         )
         label = int(np.searchsorted(edges, disparity, side="right")) - 1
         np.minimum(costs[:, :, label], cells.split(difference).mean(axis=2), out=costs[:, :, label])
-    return np.rint(COST_UNITS * costs).astype(np.int64)
+    units: NDArray[np.float64] = np.rint(COST_UNITS * costs)
+    return units.astype(np.int64)
 
 
 def _smoothness(labels: int) -> NDArray[np.int64]:

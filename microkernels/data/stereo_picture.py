@@ -30,7 +30,7 @@ def draw(scene: StereoScene, labels: NDArray[np.integer], path: Path, *, caption
     expected = (scene.problem.height, scene.problem.width)
     if labels.shape != expected:
         raise StereoError(f"labels must have the shape {expected}, not {labels.shape}")
-    panels: list[tuple[str, NDArray]] = [(f"{scene.name}, left image", scene.picture)]
+    panels: list[tuple[str, NDArray[np.number]]] = [(f"{scene.name}, left image", scene.picture)]
     if scene.truth is not None:
         panels.append(("true disparities", _in_pixels(scene, scene.truth)))
         caption += f": {percent_wrong(labels, scene.truth):.1f} % off by more than a label"

@@ -80,7 +80,8 @@ def sum_of_products(
 ) -> npt.NDArray[np.int64]:
     """``m.v.mul.add`` of 16 bits of each column with ``weights``."""
     rounded = (columns @ weights + (1 << (FRACTION - 1))) >> FRACTION
-    return np.clip(rounded, -32768, 32767)
+    limited: npt.NDArray[np.int64] = np.clip(rounded, -32768, 32767)
+    return limited
 
 
 @CHECK.arguments

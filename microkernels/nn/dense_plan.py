@@ -223,5 +223,5 @@ def _best_chunk(inputs: int, most: int) -> int:
         return -(-inputs // chunk) * each
 
     longest = min(most, round_up(inputs, _LANES))
-    candidates = [longest, *range(_LANES, longest, _LANES)]
+    candidates: list[int] = [longest, *range(_LANES, longest, _LANES)]
     return min(candidates, key=lambda chunk: (columns(chunk), -chunk))

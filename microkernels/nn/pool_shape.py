@@ -108,7 +108,7 @@ def pool(
     """
     size = (shape.segments, shape.height, shape.width, shape.channels)
     maps = check_elements("maps", maps, size)
-    total = maps[0]
+    total: Elements = maps[0]
     for segment in maps[1:]:
         total = add(total, segment)
     edge = (shape.padding, shape.padding)
@@ -124,4 +124,6 @@ def pool(
         total = multiply(total, np.array(shape.reciprocal), MEAN_FRACTION)
     if bias is not None:
         total = add(total, check_elements("bias", bias, (shape.channels,)))
-    return np.maximum(total, 0) if relu else total
+    if relu:
+        total = np.maximum(total, 0)
+    return total

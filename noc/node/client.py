@@ -142,7 +142,8 @@ class Client(Component):
                 x, y = position(config, number)
                 with m.Case(number):
                     m.d.comb += [header.to_x.eq(x), header.to_y.eq(y)]
-        return header.as_value()
+        value: Value = header.as_value()
+        return value
 
     def _responses(self, m: Module) -> None:
         packet = self.responses

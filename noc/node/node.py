@@ -195,4 +195,5 @@ class Node(Component):
 
 def _ends(request: Any) -> Value:
     """Whether the last beat of a request is taken."""
-    return request.valid & request.ready & request.payload.last
+    ends: Value = request.valid & request.ready & request.payload.last
+    return ends

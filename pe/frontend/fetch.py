@@ -1,6 +1,6 @@
 """Fetch: the instruction buffer and the program counter."""
 
-from amaranth.hdl import Const, Elaboratable, Module, Signal
+from amaranth.hdl import Const, Elaboratable, Module, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -121,7 +121,7 @@ class Fetch(Component):
             return
         gates = len(program) <= GATES_DEPTH or config.sram == "macro"
         words = [packing.code(word | is_legal(config, word) << WORD_BITS) for word in program]
-        memory: Memory = Memory(
+        memory: Memory[int, Value] = Memory(
             shape=packing.width,
             depth=len(words),
             init=words,

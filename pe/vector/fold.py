@@ -87,7 +87,8 @@ class VectorFold(Component):
                 quad.use[index].eq(self.tail >= element),
             ]
         m.d.comb += [quad.reduction.eq(self.reduction), quad.active.eq(active)]
-        return quad.result
+        result: Value = quad.result
+        return result
 
     def _halved(
         self,

@@ -330,4 +330,5 @@ class HostModel:
             for size, kind in ((8, ctypes.c_uint8), (16, c_uint16), (32, c_uint32), (64, c_uint64))
             if bits <= size
         )
-        return (kind * words).from_address(address)
+        memory: ctypes.Array[Any] = (kind * words).from_address(address)
+        return memory

@@ -75,7 +75,8 @@ def configuration_of(raw: object) -> Configuration:
         ConfigurationError: a field that the kind does not have, or a value that it refuses. The
             message says where.
     """
-    return _built(_KINDS, raw, "")
+    built: Configuration = _built(_KINDS, raw, "")
+    return built
 
 
 def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:

@@ -48,7 +48,7 @@ class Port(NamedTuple):
     fields: tuple[PortField, ...]
 
 
-def ports_of(component: wiring.Component) -> tuple[Port, ...]:
+def ports_of(component: "wiring.Component[Any]") -> tuple[Port, ...]:
     """The ports of ``component`` as emission names them, without clock and reset."""
     found: dict[str, Port] = {}
     for path, member, signal in component.signature.flatten(component):
@@ -90,7 +90,7 @@ def _values(shape: Any) -> str:
     return ", ".join(f"{item.value} {item.name}" for item in shape)
 
 
-def port_table(component: wiring.Component) -> str:
+def port_table(component: "wiring.Component[Any]") -> str:
     """Markdown: a row for each port, and below it one for each of its fields."""
     rows = [
         "| port | direction | bits | meaning of bits |",

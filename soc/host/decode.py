@@ -152,18 +152,19 @@ class HostDecode(Component):
         """Whether ``data`` can't be written, although the register can."""
         config = self.config
         address_bits = config.pe.address_bits
+        data: Value = self.data
         if register.name == "PARAMETERS_LOW":
-            return self.data[min(address_bits, _DATA_BITS) :].any()
+            return data[min(address_bits, _DATA_BITS) :].any()
         if register.name == "PARAMETERS_HIGH":
-            return self.data[max(address_bits - _DATA_BITS, 0) :].any()
+            return data[max(address_bits - _DATA_BITS, 0) :].any()
         if block is CHIP and register.name == "PROGRAM":
             return index >= config.pe.instruction_words
         if block is CHIP and register.name == "START":
-            return (self.data == 0) | (self.data > config.pe.instruction_words)
+            return (data == 0) | (data > config.pe.instruction_words)
         if block is CHIP and register.name == "SELECT":
             last = config.pe_count % GROUP_PES
             if last:
-                return (index == config.groups - 1) & self.data[last:].any()
+                return (index == config.groups - 1) & data[last:].any()
         return Const(0, 1)
 
     def _route(

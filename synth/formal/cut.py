@@ -7,7 +7,7 @@ next. So does every synchronous read port of a memory; what is in a memory is no
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 from amaranth.lib import wiring
@@ -93,7 +93,7 @@ class Cut:
 
 
 def cut(
-    component: wiring.Component,
+    component: "wiring.Component[Any]",
     name: str,
     *,
     probes: tuple[str, ...] = (),

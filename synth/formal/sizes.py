@@ -6,6 +6,7 @@ is assumed, as ``docs/proofs.md`` lists.
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Value
 from amaranth.lib import wiring
@@ -286,7 +287,7 @@ _OUTPUTS = r"ranges__\d.*|bytes|columns|nothing|dram|faults.*|bad_setting|result
 SIZED_UNITS: dict[
     str,
     tuple[
-        Callable[[PeConfig], wiring.Component],
+        Callable[[PeConfig], "wiring.Component[Any]"],
         Callable[[Configs], Relation],
         Callable[[PeConfig], bool],
     ],
