@@ -118,12 +118,12 @@ def test_an_environment_elsewhere_uses_the_same_simulator(
 ) -> None:
     elsewhere, support = tmp_path / "elsewhere", tmp_path / "room"
     elsewhere.symlink_to(build_module._VERILATOR)
-    shutil.copytree(build_module._ROOM, support)
+    shutil.copytree(build_module._MODELS, support)
     full = replace(plain, support=("pe_host.sv",))
     keys = plain.key, full.key
     with monkeypatch.context() as other:
         other.setattr(build_module, "_VERILATOR", elsewhere)
-        other.setattr(build_module, "_ROOM", support)
+        other.setattr(build_module, "_MODELS", support)
         assert (plain.key, full.key) == keys
         libraries = tmp_path / "libraries"
         libraries.symlink_to(cocotb_tools.config.libs_dir)
