@@ -8,7 +8,7 @@ import synth.physical.corners
 import synth.physical.nextpnr
 import synth.physical.place
 import synth.physical.thesis_area
-import synth.power.power.power
+import synth.power.power
 import synth.sram.area
 import synth.sram.energy
 import synth.sram.timing
@@ -27,7 +27,7 @@ from synth.physical.area import synthesise
 from synth.physical.devices import GRADES
 from synth.physical.place import place
 from synth.physical.targets import find_target
-from synth.power.power.power import THESIS_MHZ
+from synth.power.power import THESIS_MHZ
 from synth.sram.area import GATE_UM2
 from vip.netlists import timed_netlist
 from vip.power import engine_power

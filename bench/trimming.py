@@ -13,7 +13,7 @@ import synth.analysis.values
 import synth.physical.budget
 import synth.physical.chip_area
 import synth.physical.fit
-import synth.power.power.power
+import synth.power.power
 import vip.fitting
 import vip.trim_bench
 import vip.trim_gain
