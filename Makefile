@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format prove bench stale report vault stress network docs clean
+.PHONY: help demo test test-slow lint hooks format prove bench stale report vault stress network docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ lint: $(INSTALLED) ## style, types, and which room may import which
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+hooks: $(INSTALLED) ## check every commit as make lint does, before it is made
+	$(BIN)/pre-commit install
 
 format: $(INSTALLED) ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
