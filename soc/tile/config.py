@@ -64,8 +64,7 @@ class VaultTileConfig:
                 f"pe.address_bits must be {port_bits}, as the vault's port has, or at most "
                 f"{most_bits}, for a window for each of {self.pes} PEs; not {self.pe.address_bits}"
             )
-        if not isinstance(self.buffered, bool):
-            raise ConfigurationError(f"buffered must be True or False, not {self.buffered!r}")
+        _CHECK.flag("buffered", self.buffered)
         if self.port_tag_bits < self.pe.tag_bits:
             least = self.vault.tag_bits - self.port_tag_bits + self.pe.tag_bits
             raise ConfigurationError(

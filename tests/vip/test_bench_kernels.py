@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sim_tb.measure.kernel_rows import KernelRow
+from vip.cli.app import app
 from vip.cli.commands import bench_kernels
-from vip.cli.commands.bench import app
+from vip.cli.console import console
 from vip.cli.errors import UserError
 
 ROW = KernelRow(
@@ -43,7 +44,7 @@ def test_rows_go_to_json_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyP
     report, picture = tmp_path / "kernels.json", tmp_path / "roofline.png"
     outcome = CliRunner().invoke(
         app,
-        ["kernels", "--layer", "fc8", "--json", str(report), "--roofline", str(picture)],
+        ["bench", "kernels", "--layer", "fc8", "--json", str(report), "--roofline", str(picture)],
     )
     assert outcome.exit_code == 0, outcome.output
     assert asked["names"] == ("fc8",)
@@ -55,13 +56,14 @@ def test_rows_go_to_json_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_row_says_what_it_is_scaled_by(monkeypatch: pytest.MonkeyPatch) -> None:
     row = ROW.to_dict() | {"name": "bp_m", "scaled": "updates", "units": 7972, "engines": 4}
     stand_in(monkeypatch, KernelRow.from_dict(row))
-    outcome = CliRunner().invoke(app, ["kernels", "--layer", "bp_m"])
+    monkeypatch.setattr(console, "width", 120)
+    outcome = CliRunner().invoke(app, ["bench", "kernels", "--layer", "bp_m"])
     assert "updates" in outcome.output
 
 
 def test_a_wrong_output_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, KernelRow.from_dict(ROW.to_dict() | {"match": False}))
-    outcome = CliRunner().invoke(app, ["kernels", "--quick"])
+    outcome = CliRunner().invoke(app, ["bench", "kernels", "--quick"])
     assert outcome.exit_code == 1
     assert "DIFFER" in outcome.output
 
@@ -78,7 +80,7 @@ def test_bad_options_get_one_line(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(monkeypatch)
-    outcome = CliRunner().invoke(app, ["kernels", *arguments])
+    outcome = CliRunner().invoke(app, ["bench", "kernels", *arguments])
     assert isinstance(outcome.exception, UserError)
     assert message in str(outcome.exception)
     assert "\n" not in str(outcome.exception)

@@ -25,7 +25,7 @@ def test_what_can_not_be_used(vip, tmp_path):
     (tmp_path / "bad.json").write_text('{"registers": 9}')
     for arguments, text in (
         (("--config", "bad.json"), "bad.json: registers must be a power of two from 8 to 64"),
-        (("--config", "none.json"), "none.json: No such file"),
+        (("--config", "none.json"), "none.json: can't be read: No such file"),
         (("--config", "bad.json", "--preset", "pe"), "--config and --preset exclude"),
         (("--preset", "none"), "unknown preset 'none'"),
     ):

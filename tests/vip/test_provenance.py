@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from vip_rooms import ROOMS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 FRAGMENT = "from vip.output import provenance; print(provenance()['commit'])"
 
@@ -29,12 +31,10 @@ def git(monkeypatch):
 
 
 def _install(site: Path) -> None:
-    """The files that name the commit, as an installation has them."""
-    for room, names in (("vip", ["__init__", "output", "errors", "notices"]), ("isa", None)):
-        (site / room).mkdir(parents=True)
-        for path in (ROOT / room).glob("*.py"):
-            if names is None or path.stem in names:
-                shutil.copy(path, site / room)
+    """VIP's packages, as an installation has them."""
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, site / room, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "vip_rooms.py", site)
 
 
 def _named(site: Path, folder: Path, **environment: str) -> str:

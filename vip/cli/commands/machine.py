@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from isa.hazards import Hazard
 from isa.program import Program
 from vip.cli.console import console, warn
 from vip.cli.errors import UserError
 
 from .options import address, reading, writing
+
+if TYPE_CHECKING:
+    from isa.hazards import Hazard
 
 __all__ = [
     "DumpOption",
@@ -66,7 +68,7 @@ def check_dump(dump: tuple[str, str, Path] | None, size: int) -> tuple[int, int,
     return first, count, path
 
 
-def show_hazards(program: Program, hazards: Sequence[Hazard]) -> None:
+def show_hazards(program: Program, hazards: Sequence["Hazard"]) -> None:
     """Print a line for each hazard on standard error; beyond the first twenty how many more."""
     for hazard in hazards[:_MOST_HAZARDS]:
         warn(f"hazard: {hazard.describe(program.source)}")
