@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-import sim_tb.runner.build
+import sim_tb
 from hdl.component import Component
 from hdl.config import PeConfig, SramKind
 from hdl.emission import emit
@@ -44,7 +44,7 @@ __all__ = [
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
 #: Ends of the names of files of a design that stand around what is measured.
 _AROUND = "_top.sv"
-_SUPPORT = Path(sim_tb.runner.build.__file__).parent
+_SUPPORT = Path(sim_tb.__file__).parent / "models"
 
 
 def data(*parts: bytes | str) -> str:

@@ -163,10 +163,10 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
     rows = [SimpleNamespace(unit=unit, values=values) for unit in _units()]
     report = SimpleNamespace(rows=rows, total=SimpleNamespace(unit="total", values=values))
     monkeypatch.setattr(engine, "synthesise", lambda *_: report)
-    monkeypatch.setattr(engine, "engine_netlist", lambda *_: None)
     path = SimpleNamespace(fmax_mhz=1.0)
     corner = SimpleNamespace(pins=path, wires=path, open_sta_pins=None, open_sta_wires=None)
-    monkeypatch.setattr(engine, "time_corners", lambda *_: (corner,))
+    timed = SimpleNamespace(logic_ge=1.0, corners=(corner,))
+    monkeypatch.setattr(engine, "timed_netlist", lambda *_: timed)
     check("area")
     check("standard_cells")
 
