@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint hooks format prove bench stale report vault stress network docs clean
+.PHONY: help demo test test-fast test-slow lint hooks format prove bench stale report vault stress network docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, ar
 
 test: $(INSTALLED) ## all tests that fit in twenty minutes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 2 s each
+	$(BIN)/python -m pytest -n 2 -m "not slow" --fast
 
 test-slow: $(INSTALLED) ## the tests that take longer
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -12,7 +12,18 @@ import pytest
 from amaranth.hdl import Elaboratable
 from amaranth.sim import Simulator
 
+from tests.fast import FastRun
+
 Simulate = Callable[..., None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="only quick tests (tests/fast.py)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("fast"):
+        config.pluginmanager.register(FastRun())
 
 
 @pytest.fixture

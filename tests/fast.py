@@ -1,0 +1,99 @@
+"""``pytest --fast``: the tests that need nothing but this process, and little of it.
+
+Which tests these are is found while they run, so that there is no list to keep. A test is skipped
+when it starts another process (Verilator, Yosys, a C++ compiler, a child of its own), when it
+begins to write Verilog, which ends in Yosys, or when it has taken :data:`SECONDS` of processor
+time. Simulators and syntheses of earlier runs are out of sight, so that no test is fast on one
+machine for what is kept there.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from hdl.emission import _Emitter
+
+__all__ = ["ALLOWED", "SECONDS", "FastRun"]
+
+#: Programs that tests may start: results name the commit that they come from.
+ALLOWED = ("git",)
+#: Processor time that a test may take, and as much for the fixtures that it is the first to use.
+SECONDS = 2.0
+
+
+class FastRun:
+    """Plugin of pytest that skips each test that is not fast."""
+
+    def __init__(self) -> None:
+        self._running = False
+        #: Why the current test is not fast; "" if it is.
+        self._why = ""
+
+    def pytest_configure(self) -> None:
+        """Begin to watch this process."""
+        self._folder = tempfile.TemporaryDirectory(prefix="vip-fast-")
+        os.environ["VIP_BUILD_DIR"] = self._folder.name
+        sys.addaudithook(self._watch)
+        late = f"takes over {SECONDS:g} s of processor time"
+        signal.signal(signal.SIGVTALRM, lambda *_: self._end(late))
+        # It ends in Yosys, but would elaborate the whole design before.
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr(_Emitter, "add", lambda *_: self._end("writes Verilog"))
+
+    def pytest_unconfigure(self) -> None:
+        """Remove what the tests kept."""
+        self._patch.undo()
+        self._folder.cleanup()
+
+    def _watch(self, event: str, arguments: tuple[object, ...]) -> None:
+        """Called by Python at every event that it audits."""
+        if event != "subprocess.Popen" or not self._running:
+            return
+        program = Path(os.fsdecode(arguments[0])).name  # type: ignore[arg-type]
+        if program not in ALLOWED:
+            self._end(f"starts {program}")
+
+    def _end(self, why: str) -> NoReturn:
+        self._why = f"not fast: {why}"
+        pytest.skip(self._why)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+        """Watch while fixtures are made."""
+        self._why = ""
+        with self._watching():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        """Watch while the test runs."""
+        with self._watching():
+            return (yield)
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        self._running = True
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            self._running = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Skip also a test that was to end in a thread, or that caught its end."""
+        report = yield
+        if self._why and (report.failed or report.when == "call"):
+            report.outcome = "skipped"
+            report.longrepr = (str(item.path), 0, f"Skipped: {self._why}")
+        return report

@@ -1,0 +1,106 @@
+"""Which tests ``pytest --fast`` leaves out."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+CONFTEST = """
+from tests.fast import FastRun
+
+def pytest_configure(config):
+    config.pluginmanager.register(FastRun())
+"""
+
+TESTS = """
+import os
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from amaranth.lib.wiring import Component
+
+from hdl.emission import emit
+
+def start():
+    subprocess.run(["true"], check=True)
+
+@pytest.fixture(scope="module")
+def built():
+    start()
+
+def test_plain():
+    pass
+
+def test_wrong():
+    assert False
+
+def test_starts():
+    start()
+
+def test_catches():
+    with suppress(BaseException):
+        start()
+
+def test_thread():
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert False
+
+def test_fixture(built):
+    pass
+
+def test_fixture_again(built):
+    pass
+
+def test_long():
+    while True:
+        pass
+
+def test_emits():
+    emit(Component({}), "top")
+
+def test_commit():
+    subprocess.run(["git", "--version"], check=True)
+
+def test_nothing_is_kept():
+    assert os.listdir(os.environ["VIP_BUILD_DIR"]) == []
+    assert Path(os.environ["VIP_BUILD_DIR"]) != Path("kept")
+"""
+
+RUN = {
+    "test_plain": "PASSED",
+    "test_wrong": "FAILED",
+    "test_starts": "SKIPPED",
+    "test_catches": "SKIPPED",
+    "test_thread": "SKIPPED",
+    "test_fixture": "SKIPPED",
+    "test_fixture_again": "SKIPPED",
+    "test_long": "SKIPPED",
+    "test_emits": "SKIPPED",
+    "test_commit": "PASSED",
+    "test_nothing_is_kept": "PASSED",
+}
+
+
+def test_what_is_not_fast_is_left_out(tmp_path):
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_all.py").write_text(TESTS)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "simulator").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "test_all.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "VIP_BUILD_DIR": "kept"},
+        capture_output=True,
+        text=True,
+    )
+    results = dict(re.findall(r"^test_all\.py::(\w+) ([A-Z]+)", done.stdout, re.MULTILINE))
+    assert results == RUN, done.stdout + done.stderr
+    assert done.returncode == 1
