@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,8 +42,7 @@ class FastRun:
         self._folder = tempfile.TemporaryDirectory(prefix="vip-fast-")
         os.environ["VIP_BUILD_DIR"] = self._folder.name
         sys.addaudithook(self._watch)
-        late = f"takes over {SECONDS:g} s of processor time"
-        signal.signal(signal.SIGVTALRM, lambda *_: self._end(late))
+        signal.signal(signal.SIGVTALRM, self._interrupt)
         # It ends in Yosys, but would elaborate the whole design before.
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(_Emitter, "add", lambda *_: self._end("writes Verilog"))
@@ -60,8 +60,17 @@ class FastRun:
         if program not in ALLOWED:
             self._end(f"starts {program}")
 
+    def _interrupt(self, number: int, frame: object) -> None:
+        """The test has taken its time, or one of its threads was ended."""
+        if self._running:
+            self._end(f"takes over {SECONDS:g} s of processor time")
+
     def _end(self, why: str) -> NoReturn:
-        self._why = f"not fast: {why}"
+        self._why = self._why or f"not fast: {why}"
+        main = threading.main_thread()
+        if threading.current_thread() is not main and main.ident is not None:
+            # Which may wait for what this thread was to do.
+            signal.pthread_kill(main.ident, signal.SIGVTALRM)
         pytest.skip(self._why)
 
     @pytest.hookimpl(wrapper=True)
