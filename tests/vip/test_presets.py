@@ -9,6 +9,7 @@ import vip.cli.commands.presets as command
 from soc.generate.presets import PRESETS
 from synth.physical.budget import FILL, find_budget
 from synth.physical.chip_area import design_area
+from vip.cli.console import console
 from vip.presets import MEASURED, figure_name, preset_rows, recorded_areas
 
 
@@ -74,7 +75,8 @@ def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, ther
     if there:
         path.write_text(json.dumps(record(90_000.0)))
     monkeypatch.setattr(command, "recorded_areas", lambda: recorded_areas(path))
-    monkeypatch.setenv("COLUMNS", "200")
+    # The console took its width when it was made.
+    monkeypatch.setattr(console, "width", 200)
     code, text, _ = vip("presets", "--json", "out.json")
     assert code == 0
     assert all(f"│ {name} " in text for name in PRESETS)
