@@ -3,6 +3,7 @@
 import pytest
 
 from vip.cli.app import main
+from vip.cli.console import console
 
 
 @pytest.fixture
@@ -10,6 +11,8 @@ def vip(monkeypatch, capsys, tmp_path):
     """``vip(*arguments)`` -> exit code, standard output, standard error; run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
+    # Whichever test made it.
+    monkeypatch.setattr(console, "width", 120)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["vip", *map(str, arguments)])
