@@ -10,10 +10,10 @@ from isa.support.cache import CacheError, build_folder
 @pytest.mark.parametrize(
     ("chosen", "cache", "expected"),
     [
-        (None, None, "/home/of/user/.cache/vip"),
-        ("", "", "/home/of/user/.cache/vip"),
+        (None, None, "/somewhere/of/user/.cache/vip"),
+        ("", "", "/somewhere/of/user/.cache/vip"),
         (None, "/var/caches", "/var/caches/vip"),
-        (None, "relative/caches", "/home/of/user/.cache/vip"),
+        (None, "relative/caches", "/somewhere/of/user/.cache/vip"),
         ("/some/where", "/var/caches", "/some/where"),
     ],
 )
@@ -21,7 +21,7 @@ def test_the_folder_is_the_users_and_not_the_current_folders(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chosen: str, cache: str, expected: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/of/user")
+    monkeypatch.setenv("HOME", "/somewhere/of/user")
     for name, value in (("VIP_BUILD_DIR", chosen), ("XDG_CACHE_HOME", cache)):
         monkeypatch.delenv(name, raising=False)
         if value is not None:
