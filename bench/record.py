@@ -25,7 +25,9 @@ __all__ = ["FORMAT", "RESULTS", "Record", "read_record", "tool_versions", "value
 #: Folder of the records.
 RESULTS = ROOT / "bench" / "results"
 #: Of the records written now; others, and those without, count as stale.
-FORMAT = 2
+FORMAT = 3
+#: What a record says of how it was made, and :class:`Record` holds.
+_PROVENANCE = ("command", "commit", "machine", "tools")
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,9 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.get("format") != FORMAT:
             return Record(content.get("results", {}), format=1)
-        names = ("results", "format", "commit", "command", "measured", "tools", "machine")
-        return Record(**{name: content[name] for name in names})
+        found = {name: content[name] for name in ("results", "format", "measured")}
+        origin = content["provenance"]
+        return Record(**found, **{name: origin[name] for name in _PROVENANCE})
     except (ValueError, KeyError, AttributeError):
         raise UserError(f"{path}: no record of measurements") from None
 
@@ -146,12 +149,14 @@ def write_record(
             kept[item.name]["before"] = before
     report = {
         "format": FORMAT,
-        "command": f"python -m bench {name} --record",
-        "commit": commit,
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
-        f"Python {platform.python_version()}",
-        "cpu_seconds": round(cpu_seconds),
-        "tools": dict(tools),
+        "provenance": {
+            "command": f"python -m bench {name} --record",
+            "commit": commit,
+            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
+            f"Python {platform.python_version()}",
+            "cpu_seconds": round(cpu_seconds),
+            "tools": dict(tools),
+        },
         "measured": dict(measured),
         "results": kept,
         "configurations": dict(configurations),

@@ -65,7 +65,7 @@ def test_a_record_says_what_was_measured_and_keeps_the_value_before(tmp_path: Pa
     assert known.command == "python -m bench it --record"
     content = json.loads((folder / "it.json").read_text())
     assert content["configurations"] == {"pe": {"registers": 64}}
-    assert content["cpu_seconds"] == 12
+    assert content["provenance"]["cpu_seconds"] == 12
 
 
 def test_stale_is_what_was_measured_otherwise_or_with_other_tools(tmp_path: Path) -> None:
