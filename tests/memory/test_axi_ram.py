@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from cocotb_tools.runner import get_runner
 
 import memory
 from hdl.emission import emit
 from memory.axi.backend import AxiBackend
 from memory.axi.layout import AxiConfig
 from sim_tb.runner.build import Design, build
+from sim_tb.runner.process import Runner
 
 TOP = "axi_backend"
 ROOT = Path(memory.__file__).parent.parent
@@ -38,7 +38,7 @@ def test_random_accesses_under_back_pressure(tmp_path, data_bits, outstanding, p
         "seed": data_bits,
         "report": str(tmp_path / "report.json"),
     }
-    get_runner("verilator").test(
+    Runner().test(
         test_module="tests.memory.axi_ram_bench",
         hdl_toplevel=TOP,
         hdl_toplevel_lang="verilog",

@@ -5,11 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cocotb_tools.runner import get_runner
 
 import soc
 from hdl.emission import emit
 from sim_tb.runner.build import Design, build
+from sim_tb.runner.process import Runner
 from tests.soc.host_dut import HostDut, small
 
 TOP = "host_dut"
@@ -32,7 +32,7 @@ def simulator():
 def test_the_driver_and_the_masters_on_a_small_chip(simulator, tmp_path):
     # The runner exits when a test fails; which one is told below.
     with suppress(SystemExit):
-        get_runner("verilator").test(
+        Runner().test(
             test_module="tests.soc.host_bench",
             hdl_toplevel=TOP,
             hdl_toplevel_lang="verilog",

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cocotb_tools.runner import get_runner
 
 import soc
 from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from sim_tb.runner.build import Design, build
+from sim_tb.runner.process import Runner
 from soc.generate.generate import verilog
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
@@ -94,7 +94,7 @@ def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: fl
         "program": PROGRAM,
         "report": str(tmp_path / "report.json"),
     }
-    get_runner("verilator").test(
+    Runner().test(
         test_module="tests.soc.vault_axi_bench",
         hdl_toplevel=TOP,
         hdl_toplevel_lang="verilog",
