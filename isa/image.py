@@ -21,6 +21,8 @@ __all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
 
 #: Largest image: the address space of the thesis's chip (33 bits).
 MAX_IMAGE_BYTES = 1 << 33
+#: Bytes for which a file system takes space together, at least.
+_PAGE = mmap.PAGESIZE
 #: Bytes that are looked at together.
 _BLOCK = 1 << 16
 
@@ -87,6 +89,9 @@ class DramImage:
             self._file = _open(self.path, size_bytes, create=path is not None)
             self._closing = weakref.finalize(self, os.close, self._file)
             self._map = mmap.mmap(self._file, size_bytes, flags=mmap.MAP_SHARED)
+            # Whether each page has its space: those may be accessed in the mapping. Elsewhere a file
+            # system that is full would end this process at the first access.
+            self._held = bytearray(-(-size_bytes // _PAGE))
         except OSError as error:
             if self._finalizer is not None:
                 self._finalizer()
@@ -137,16 +142,16 @@ class DramImage:
         Raises:
             ImageError: a byte outside the image, or the image is closed.
         """
-        self._check(address, n)
-        # Not through the mapping, in which a file system that is full would end this process.
-        parts = []
-        while n:
-            part = os.pread(self._file, n, address)
+        mapped = self._check(address, n)
+        if self._is_held(address, n):
+            return mapped[address : address + n]
+        found = os.pread(self._file, n, address)
+        while len(found) < n:
+            part = os.pread(self._file, n - len(found), address + len(found))
             if not part:
                 raise ImageError(f"{self.path} has become shorter than {address + n} bytes")
-            parts.append(part)
-            address, n = address + len(part), n - len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            found += part
+        return found
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
         """Put ``data`` (bytes) at byte ``address``.
@@ -155,13 +160,28 @@ class DramImage:
             ImageError: a byte outside the image, the image is closed, or its file system is full.
         """
         view = memoryview(data).cast("B")
-        self._check(address, len(view))
+        mapped = self._check(address, len(view))
+        if self._is_held(address, len(view)):
+            mapped[address : address + len(view)] = view
+            return
         done = 0
         try:
             while done < len(view):
                 done += os.pwrite(self._file, view[done:], address + done)
         except OSError as error:
             raise self._full(len(view), error) from error
+        self._hold(address, len(view))
+
+    def _is_held(self, address: int, length: int) -> bool:
+        first, last = address // _PAGE, (address + length - 1) // _PAGE
+        if first == last:
+            return self._held[first] == 1
+        return self._held.find(0, first, last + 1) < 0
+
+    def _hold(self, address: int, length: int) -> None:
+        if length:
+            first, end = address // _PAGE, (address + length - 1) // _PAGE + 1
+            self._held[first:end] = b"\1" * (end - first)
 
     def _full(self, length: int, error: OSError) -> ImageError:
         return ImageError(f"{self.path} can't take {length} bytes more: {error.strerror or error}")
@@ -173,6 +193,7 @@ class DramImage:
                 os.posix_fallocate(self._file, address, length)
             except OSError as error:
                 raise self._full(length, error) from error
+            self._hold(address, length)
 
     def array(
         self, address: int, shape: int | Sequence[int], dtype: DTypeLike
