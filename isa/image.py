@@ -89,7 +89,7 @@ class DramImage:
             self._file = _open(self.path, size_bytes, create=path is not None)
             self._closing = weakref.finalize(self, os.close, self._file)
             self._map = mmap.mmap(self._file, size_bytes, flags=mmap.MAP_SHARED)
-            # Whether each page has its space: those may be accessed in the mapping. Elsewhere a file
+            # Whether each page has its space, and may be accessed in the mapping. Elsewhere a file
             # system that is full would end this process at the first access.
             self._held = bytearray(-(-size_bytes // _PAGE))
         except OSError as error:
