@@ -2,7 +2,8 @@
 
 A component instantiates its parts with :func:`once`. In Amaranth's simulator that changes nothing.
 While :func:`emit` runs, every part becomes an instance of a module that all equal parts share, so
-that 128 equal processing engines are elaborated and written once (design decision 7).
+that 128 equal processing engines are elaborated and written once
+(docs/decisions/machine/one_module.md).
 
 Two components are equal when they have the same class and the same parameters. The parameters are
 those of the class's constructor: **each constructor parameter must be an attribute of the component

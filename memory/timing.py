@@ -10,7 +10,7 @@ from .errors import MemoryConfigError
 
 __all__ = ["BURST_CLOCKS", "POSTPONED_REFRESHES", "DramTiming"]
 
-#: Clocks for which a 32-byte burst holds the 64-bit data bus (design decision 13).
+#: Clocks in which a 32-byte burst occupies the 64-bit data bus.
 BURST_CLOCKS = 4
 #: Refreshes that a bank may be behind its schedule (JEDEC DDR3 and DDR4 allow eight).
 POSTPONED_REFRESHES = 8
@@ -30,7 +30,8 @@ _CHECK = Checks(MemoryConfigError)
 
 @dataclass(frozen=True, kw_only=True)
 class DramTiming:
-    """Timing of a vault's DRAM. The defaults are thesis Table 7.1, read as design decision 13.
+    """Timing of a vault's DRAM. The defaults are thesis Table 7.1, read as in
+    docs/decisions/machine/dram_timing.md.
 
     A bank behaves like a rank of its own: all rules bind one bank, but for the data bus, which all
     banks share, and for tRRD and tFAW, which bind no bank at all unless they are set. Times are in

@@ -37,7 +37,9 @@ def overhead_cycles(config: PeConfig) -> int:
 
 
 class Sequencer(Component):
-    """Brings the engine from launch to its end (design decisions 4 and 5).
+    """Brings the engine from launch to its end.
+
+    Sources: docs/decisions/machine/start_state.md, docs/decisions/machine/faults.md.
 
     A launch first writes every register, one a cycle, then runs the program. After ``halt``, a
     fault, or ``stop``, it waits until vector and load-store unit are done, then until the counters

@@ -1,8 +1,8 @@
 """Golden model of BP-M: equations 2.10 and 2.11 of the thesis, bit for bit as the machine computes.
 
 One update makes the message that pixel ``v`` sends to its neighbour ``w`` in the direction of the
-sweep. Every addition and subtraction saturates at the element width (design.md, decision 3), so its
-order matters and is part of the contract:
+sweep. Every addition and subtraction saturates at the element width
+(docs/decisions/machine/saturating_numbers.md), so its order matters and is part of the contract:
 
 1. ``t = ((a + b) + c) + m``, with ``m`` the message that arrived at ``v`` in the direction of the
    sweep, and

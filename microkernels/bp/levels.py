@@ -3,8 +3,8 @@
 Two levels. A pixel of the *coarse* problem stands for a block of 2 x 2 pixels of the *fine* one:
 
 1. *construct*: its data costs are the sums of theirs, ``(top left + top right) + (bottom left +
-   bottom right)``, each addition saturating (design.md, decision 3); pixels of a block beyond the
-   image's edge cost nothing;
+   bottom right)``, each addition saturating (docs/decisions/machine/saturating_numbers.md); pixels
+   of a block beyond the image's edge cost nothing;
 2. BP-M on the coarse problem, messages 0 at the begin;
 3. *copy*: each message of the fine problem begins as the one of the same direction at the pixel's
    block;

@@ -33,7 +33,7 @@ __all__ = [
     "vector_stride",
 ]
 
-#: Bytes of a DRAM column and row, and banks of a vault (design.md, section 1).
+#: Bytes of a DRAM column and row, and banks of a vault (thesis, section 5.2).
 COLUMN_BYTES = 32
 ROW_BYTES = 256
 BANKS = 16

@@ -18,7 +18,7 @@ from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_element
 
 __all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "StripMap", "round_up"]
 
-#: Bytes of a DRAM column, the unit of a request, and of a DRAM row (design.md, section 1).
+#: Bytes of a DRAM column, the unit of a request, and of a DRAM row (thesis, section 5.2).
 COLUMN_BYTES = 32
 ROW_BYTES = 256
 

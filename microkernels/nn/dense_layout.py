@@ -27,7 +27,7 @@ from .writer import block_bytes, block_size
 __all__ = ["DenseLayout", "Vectors"]
 
 _WORDS = 14
-#: Banks of a vault (design.md, section 1). The weights of PE n begin n quarters of them later, so
+#: Banks of a vault (thesis, section 5.2). The weights of PE n begin n quarters of them later, so
 #: that PEs that read in step keep to different banks.
 _BANKS = 16
 _SKEW_ROWS = 4

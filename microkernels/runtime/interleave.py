@@ -2,9 +2,9 @@
 
 :class:`Together` runs instruction set simulators that share a memory, one instruction of one PE
 after the other, the PE chosen by a *schedule*. Stores reach the shared memory late and in any
-order, as on the machine (design.md, decision 11): only those of one PE to the same 32-byte column
-stay in order, also with its loads, and ``memfence`` and ``halt`` wait for all. A program that lacks
-a fence or a barrier so gives wrong results under some schedule and seed.
+order, as on the machine: only those of one PE to the same 32-byte column stay in order, also with
+its loads, and ``memfence`` and ``halt`` wait for all (docs/decisions/machine/memory_order.md). A
+program that lacks a fence or a barrier so gives wrong results under some schedule and seed.
 """
 
 from collections import Counter

@@ -12,7 +12,7 @@ from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
 __all__ = ["ESE", "ESE_LIMIT_MS", "ESE_THESIS_MS", "ese_job"]
 
 ESE = LstmShape(inputs=153, cells=1024, outputs=512, batch=32)
-#: Milliseconds: of the datapath, and what the thesis's simulator showed (design.md, section 4).
+#: Milliseconds: limit of the datapath, and result of the thesis's simulator.
 ESE_LIMIT_MS = 0.162
 ESE_THESIS_MS = 0.514
 _VAULTS = 32

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_roofline", "roof"]
 
 _ELEMENT_BYTES = 2
-#: Stages of the vector unit that operate on each element (design.md, section 1).
+#: Stages of the vector unit that operate on each element (thesis, section 5.1).
 _STAGES = 2
 _INCHES = (12.0, 5.2)
 #: How far beyond the extreme intensities the whole picture reaches, as a factor.

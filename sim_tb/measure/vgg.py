@@ -27,7 +27,7 @@ class Layer:
 
     Attributes:
         name: as in thesis Table 7.3.
-        limit_ms: of the datapath or of the memory, batch 1 (design.md, section 4).
+        limit_ms: of the datapath or of the memory, batch 1.
         thesis_ms: what the thesis's simulator showed for batch 1 and 3; empty without a figure.
         conv, pool, dense: what a vault does, one after the other; those that it does not: None.
         first: the image comes from the host, in strips.
@@ -51,7 +51,7 @@ class Layer:
         return self.pool.segments if self.pool is not None else 1
 
 
-#: Products a second, and bytes a second, of the whole machine (design.md, section 1).
+#: Products a second, and bytes a second, of the thesis's chip.
 _MACS_PER_MS = 640e6
 _BYTES_PER_MS = 320e6
 _VAULTS = 32

@@ -15,7 +15,6 @@ from microkernels.nn.lstm_job import lstm_job
 from microkernels.nn.lstm_plan import plan_lstm
 from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmState, LstmWeights, lstm_step
 
-#: Of ESE (design.md, section 4).
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)
 ESE = LstmShape(inputs=153, cells=1024, outputs=512, batch=32)

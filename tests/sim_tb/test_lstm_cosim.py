@@ -13,7 +13,7 @@ from sim_tb.cosim.nn import cosim_nn
 from sim_tb.measure.lstm_ese import ESE, ese_job
 from soc.generate.presets import preset
 
-#: Engines of a vault (design.md, section 1), which share a batch and the memory's 8 bytes a cycle.
+#: Engines of a vault (thesis, section 5.2), which share a batch and the memory's 8 bytes a cycle.
 SHARERS = 4
 HOSTILE = MemoryBehaviour(
     latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
