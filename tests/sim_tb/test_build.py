@@ -178,5 +178,7 @@ def test_a_damaged_record_of_an_earlier_build_does_not_matter(
     earlier = tmp_path / "cache" / "simulators" / "earlier"
     earlier.mkdir(parents=True)
     (earlier / "build.json").write_text(record)
-    build(plain)
+    # The line comes before Verilator refuses the source.
+    with pytest.raises(BuildError):
+        build(replace(plain, verilog={"blocks.sv": "module\n"}))
     assert caplog.messages == ["compiling a simulator, once: about 5 s on two processors"]

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from microkernels.data.stereo import StereoError, motorcycle
 from sim_tb.measure.stereo import measure_stereo
 from soc.generate.presets import tile_preset
-from vip.cli.commands.bench import app
+from vip.cli.app import main
 
 SMALL = tile_preset("vault-small")
 
@@ -45,11 +44,16 @@ def test_more_iterations_lower_the_energy_and_without_truth_there_is_no_error() 
         )
 
 
-def test_the_command_writes_figures_and_a_picture(tmp_path: Path) -> None:
+def test_the_command_writes_figures_and_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     image, report = tmp_path / "stereo.png", tmp_path / "stereo.json"
-    arguments = ["stereo", "--width", "30", "--height", "20", "--labels", "8"]
-    outcome = CliRunner().invoke(app, [*arguments, "--image", str(image), "--json", str(report)])
-    assert outcome.exit_code == 0, outcome.output
+    arguments = ["bench", "stereo", "--width", "30", "--height", "20", "--labels", "8"]
+    arguments += ["--image", str(image), "--json", str(report)]
+    monkeypatch.setattr("sys.argv", ["vip", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
     content = json.loads(report.read_text())
     assert (content["width"], content["cycles"]) == (30, {})
     with Image.open(image) as picture:
