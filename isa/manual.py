@@ -50,7 +50,7 @@ from .timing import WORD_BYTES, beats, passes
 
 __all__ = ["MANUAL_PATH", "main", "manual"]
 
-#: Where the manual belongs.
+#: Path of the manual.
 MANUAL_PATH = Path(__file__).parent.parent / "docs" / "isa.md"
 
 _WORD_BITS = 32
@@ -90,7 +90,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _syntax(row: Instruction) -> str:
-    """How assembly writes ``row``, with fields for operands."""
+    """Assembly syntax of ``row``, with fields for operands."""
     operands = []
     for operand in row.operands:
         if operand.is_register:
@@ -191,7 +191,7 @@ def _instructions() -> str:
             first = family[0]
             remarks = []
             if first.origin is Origin.OURS:
-                remarks.append("*Ours.*")
+                remarks.append("*Not in the thesis.*")
             if first.optional:
                 remarks.append("*Optional.*")
             lines.append(
@@ -208,7 +208,7 @@ def _instructions() -> str:
 
 
 def _roles(rows: Iterable[Instruction]) -> str:
-    """What the operands of a group of instructions are."""
+    """Roles of the operands of a group of instructions."""
     seen: dict[str, dict[str, list[str]]] = {}
     for family in _families(rows):
         for operand in family[0].operands:
@@ -250,11 +250,13 @@ def _faults() -> str:
     return (
         "## Faults\n\nAn instruction that can't be executed has no effect: the engine stops and "
         "reports the cause and the word address of the instruction. Accesses that earlier "
-        "instructions began are completed. Other engines go on. Of several causes the one with the "
-        "lowest number is reported.\n\n" + _table(("number", "cause", "when"), rows) + "\n"
-        "An engine reports one cause, that which stopped it. Memory may answer an earlier access "
-        "with an error as well, before the fault or while the engine completes what it began; "
-        "the bit `memory_error` of the status reports that beside any cause, from the answer "
+        "instructions began are completed. Other engines continue. Of several causes the engine "
+        "reports the one with the lowest number.\n\n"
+        + _table(("number", "cause", "when"), rows)
+        + "\n"
+        "An engine reports one cause, the one that stopped it. Memory may also answer an earlier "
+        "access with an error, before the fault or while the engine completes its transfers; "
+        "the bit `memory_error` of the status reports this beside any cause, from the answer "
         "until the next launch. While it is 1, stores of the program may be missing, whatever "
         "the cause.\n"
     )
@@ -296,9 +298,9 @@ def _ours() -> str:
     families = _families(row for row in INSTRUCTIONS if row.origin is Origin.OURS)
     lines = [f"- {_syntax(family[0])}: {family[0].summary}\n" for family in families]
     return (
-        "## What is ours\n\nAll else is in Table 4.1 of the thesis. These instructions are ours, "
-        "and so are the encoding, the fixed point of products, the start state and the faults, on "
-        "which the thesis says nothing.\n\n" + "".join(lines)
+        "## Additions to the thesis\n\nTable 4.1 of the thesis has all instructions but these. The "
+        "encoding, the fixed point of products, the start state and the faults are additions, too: "
+        "the thesis does not define them.\n\n" + "".join(lines)
     )
 
 

@@ -14,7 +14,7 @@ from .register_types import WORD_BYTES, Block, Field, Register
 
 __all__ = ["MANUAL_PATH", "main", "manual"]
 
-#: Where the manual belongs.
+#: Path of the manual.
 MANUAL_PATH = Path(__file__).parents[2] / "docs" / "registers.md"
 
 _INTRODUCTION = f"""# Host registers
@@ -24,19 +24,20 @@ Version {MAP_VERSION} of the map.
 
 The control port of a chip is an AXI4-Lite subordinate of {WORD_BYTES * 8} data and
 {MAP_ADDRESS_BITS} address bits. Registers are words of {WORD_BYTES} bytes; the two lowest address
-bits are ignored, and bits without a meaning read 0. Accesses are answered with
+bits are ignored, and unused bits read 0. The responses are:
 
 - OKAY: done.
 - DECERR: there is no such register, PE or vault on this chip.
 - SLVERR: the register does not allow this access, or the value (each register says which); a write
-  without all of its strobes; a command while no PE is selected. Nothing has changed, but where a
-  register says so.
+  without all of its strobes; a command while no PE is selected. The access has no effect, except
+  where a register says so.
 
-Programs and commands go to the *selected* PEs, after reset all. To run a program: wait until no PE
-runs (`RUNNING`), select the PEs (`SELECT_ALL`, `SELECT`), write the program's words to `PROGRAM`,
-the address of the parameter block to `PARAMETERS_LOW` and `PARAMETERS_HIGH` (or to those of each
-PE), and its length to `START`; then wait for the interrupt or poll `RUNNING`. `soc/host/driver.py`
-does that in Python. The DRAM keeps its contents, and a PE that faulted can be launched again.
+Programs and commands go to the *selected* PEs; after reset all are selected. To run a program: wait
+until no PE runs (`RUNNING`), select the PEs (`SELECT_ALL`, `SELECT`), write the program's words to
+`PROGRAM`, the address of the parameter block to `PARAMETERS_LOW` and `PARAMETERS_HIGH` (or to those
+of each PE), and its length to `START`; then wait for the interrupt or poll `RUNNING`.
+`soc/host/driver.py` does this in Python. The DRAM keeps its contents, and a PE that faulted can be
+launched again.
 """
 
 

@@ -32,7 +32,7 @@ __all__ = [
 MAP_ADDRESS_BITS = 20
 #: Contents of the register ``IDENTITY``: "VIP1".
 IDENTITY = int.from_bytes(b"VIP1", "big")
-#: Grows with every change that a driver must know of.
+#: Incremented with every change that affects drivers.
 MAP_VERSION = 1
 #: Most PEs and vaults that the map has pages for.
 MAX_PES = 1024
@@ -63,8 +63,8 @@ def _counter(name: str, offset: int, doc: str, count: int) -> tuple[Register, Re
             name=f"{name}_LOW",
             offset=offset,
             access=Access.READ,
-            doc=f"{doc} Bits 31:0. Reading them keeps the other bits for the next read of a "
-            f"`_HIGH` register of the same vault, so that both belong together.",
+            doc=f"{doc} Bits 31:0. Reading them latches the other bits for the next read of a "
+            f"`_HIGH` register of the same vault, so that both are of one time.",
             count=count,
             stride=2 * WORD_BYTES,
         ),
@@ -155,7 +155,7 @@ CHIP = Block(
             name="COUNTERS",
             offset=0x01C,
             access=Access.READ,
-            doc="Which counters exist; those of PEs and vaults that do not exist read 0.",
+            doc="Counters of this chip; those of PEs and vaults that do not exist read 0.",
             fields=(
                 Field(name="pe", low=0, bits=1, doc="The PEs have counters."),
                 Field(name="vault", low=1, bits=1, doc="The vaults have counters."),
@@ -169,14 +169,14 @@ CHIP = Block(
             doc="All PEs together.",
             fields=(
                 Field(name="running", low=0, bits=1, doc="A PE runs."),
-                Field(name="faulted", low=1, bits=1, doc="A PE stands at a fault."),
+                Field(name="faulted", low=1, bits=1, doc="A PE has stopped at a fault."),
             ),
         ),
         Register(
             name="INTERRUPT_STATUS",
             offset=0x024,
             access=Access.CLEAR,
-            doc="What has happened since it was cleared. The interrupt line is 1 while a bit here "
+            doc="Events since it was cleared. The interrupt line is 1 while a bit here "
             "and the same bit of `INTERRUPT_ENABLE` are 1.",
             fields=_INTERRUPTS,
             reset=0,
@@ -185,7 +185,7 @@ CHIP = Block(
             name="INTERRUPT_ENABLE",
             offset=0x028,
             access=Access.READ_WRITE,
-            doc="What raises the interrupt line.",
+            doc="Events that raise the interrupt line.",
             fields=_INTERRUPTS,
             reset=0,
         ),
@@ -208,14 +208,14 @@ CHIP = Block(
             access=Access.WRITE,
             doc="Launch all selected PEs; the value is the program's length in words. SLVERR if "
             "no PE is selected, for a length of 0 or beyond `INSTRUCTION_WORDS`, and if a selected "
-            "PE runs already: it goes on as it was, the others start.",
+            "PE runs already: it continues, the others start.",
         ),
         Register(
             name="STOP",
             offset=0x03C,
             access=Access.WRITE,
-            doc="Stop all selected PEs that run: they issue nothing more, complete what they "
-            "began, and halt. The value means nothing. SLVERR if no PE is selected.",
+            doc="Stop all selected PEs that run: they end issue, complete the instructions "
+            "in flight, and halt. The value is ignored. SLVERR if no PE is selected.",
         ),
         Register(
             name="SELECT_ALL",
@@ -228,7 +228,7 @@ CHIP = Block(
             0x100,
             Access.READ_WRITE,
             "The selected PEs, to which programs and commands go; after reset all. SLVERR for a 1 "
-            "where no PE is.",
+            "for a PE that does not exist.",
         ),
         _bitmap("RUNNING", 0x180, Access.READ, "PEs that run."),
         _bitmap("HALTED", 0x200, Access.READ, "PEs whose program ended or was stopped."),
@@ -256,7 +256,7 @@ PE = Block(
             name="STATUS",
             offset=0x00,
             access=Access.READ,
-            doc="What the PE does, and after a fault, why and where it stopped.",
+            doc="State of the PE, and cause and place of a fault.",
             fields=(
                 Field(name="state", low=0, bits=2, doc="State.", values=PeState),
                 Field(
@@ -294,7 +294,7 @@ PE = Block(
         *_counter(
             "COUNTER",
             0x80,
-            "Performance counters, of the launch that runs or ended last: see `hdl/counters.py`.",
+            "Performance counters, of the current or last launch: see `hdl/counters.py`.",
             len(PeCounter),
         ),
     ),
@@ -317,7 +317,7 @@ VAULT = Block(
             "NETWORK",
             0x100,
             "Counters of the vault's node in the network, since reset: see `noc/`. DECERR beyond "
-            "the number that `COUNTERS` tells.",
+            "the number in `COUNTERS`.",
             MAX_COUNTERS,
         ),
     ),

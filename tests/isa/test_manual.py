@@ -49,7 +49,7 @@ def test_every_instruction_has_a_row_with_its_encoding(row: Instruction, text: s
     assert len(found) == 1
     assert row.semantics in found[0][2].replace("\\|", "|")
     assert row.summary in found[0][1]
-    assert ("Ours" in found[0][1]) == (row.origin is Origin.OURS)
+    assert ("Not in the thesis" in found[0][1]) == (row.origin is Origin.OURS)
     assert ("Optional" in found[0][1]) == row.optional
 
 
@@ -68,8 +68,8 @@ def test_start_registers_and_faults_are_listed(text: str) -> None:
         assert any(cells[:2] == [str(cause.value), f"`{cause.name}`"] for cells in rows)
 
 
-def test_what_is_ours_is_said_at_the_end(text: str) -> None:
-    section = text.partition("## What is ours")[2]
+def test_additions_are_listed_at_the_end(text: str) -> None:
+    section = text.partition("## Additions to the thesis")[2]
     for row in INSTRUCTIONS:
         listed = re.search(rf"`{re.escape(row.mnemonic)}[ `]", section) is not None
         assert listed == (row.origin is Origin.OURS), row.key
