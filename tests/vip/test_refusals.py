@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import pytest
@@ -174,7 +175,7 @@ def test_a_memory_of_zeros_is_told(engines):
 
 
 def test_versions_need_no_rooms(vip):
-    assert vip("--version")[:2] == (0, "vip 0.1.0\n")
+    assert vip("--version")[:2] == (0, f"vip {version('vip-inference')}\n")
     assert vip("nosuch")[0] == 2
 
 
