@@ -7,7 +7,13 @@ that is accepted is built and tested; all else is refused with the allowed range
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from isa.limits import Limits
+from isa.limits import (
+    ADDRESS_BITS,
+    INSTRUCTION_WORDS,
+    MIN_REGISTERS,
+    SCRATCHPAD_BYTES,
+    Limits,
+)
 from isa.support.checks import Checks
 from isa.support.errors import VipError
 from isa.table import (
@@ -110,15 +116,15 @@ class PeConfig:
             )
         if "halt" not in self.instructions:
             raise ConfigurationError("instructions must contain 'halt': no program could end")
-        _CHECK.power_of_two("instruction_words", self.instruction_words, 16, 8192)
-        _CHECK.power_of_two("registers", self.registers, 8, REGISTERS)
-        _CHECK.power_of_two("scratchpad_bytes", self.scratchpad_bytes, 64, 65536)
+        _CHECK.power_of_two("instruction_words", self.instruction_words, *INSTRUCTION_WORDS)
+        _CHECK.power_of_two("registers", self.registers, MIN_REGISTERS, REGISTERS)
+        _CHECK.power_of_two("scratchpad_bytes", self.scratchpad_bytes, *SCRATCHPAD_BYTES)
         _CHECK.power_of_two(
             "scratchpad_alignment", self.scratchpad_alignment, 1, self._most_aligned()
         )
         _CHECK.within("arc_entries", self.arc_entries, 1, 64)
         _CHECK.power_of_two("load_store_queue", self.load_store_queue, 2, 64)
-        _CHECK.within("address_bits", self.address_bits, 12, 40)
+        _CHECK.within("address_bits", self.address_bits, *ADDRESS_BITS)
         least = max(MIN_REGISTER_WIDTH, self.address_bits + 1)
         _CHECK.within("register_width", self.register_width, least, REGISTER_WIDTH)
         _CHECK.within("max_vl", self.max_vl, 1, MAX_VL)

@@ -298,8 +298,7 @@ class HazardLog:
         """A load or store of ``length`` bytes at ``scratchpad`` was executed; ``row`` says
         which."""
         if length:
-            load = row.opcode == Opcode.LD_SRAM
-            before = self.model.before_load if load else self.model.before_store
+            before = self.model.before_load if row.loads else self.model.before_store
             if found := before(row, Span(scratchpad, length), pc):
                 self._add(found)
 
@@ -311,7 +310,7 @@ class HazardLog:
         ) -> Operation:
             if row.unit is Unit.VECTOR:
                 return self._observed_vector(state, row, word, address, operation)
-            if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
+            if row.scratchpad:
                 return self._observed_transfer(state, row, word, address, operation)
             if row.opcode == Opcode.DRAIN:
                 return _then(operation, self.drained)
@@ -338,8 +337,8 @@ class HazardLog:
     ) -> Operation:
         assert row.width is not None
         registers, width = state.registers, row.width.bytes
-        field = FIELD_A if row.opcode == Opcode.LD_SRAM else FIELD_B
-        pad, c = field.extract(word), FIELD_C.extract(word)
+        (near,) = row.scratchpad
+        pad, c = near.field.extract(word), FIELD_C.extract(word)
         return _then(
             operation, lambda: self.transfer(row, registers[pad], registers[c] * width, pc)
         )

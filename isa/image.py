@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isa.support.checks import shown
+from isa.support.checks import Checks
 from isa.support.errors import VipError
 from isa.support.files import check_regular, open_without_waiting, write_atomically
 from isa.support.scratch import remove_scratch, scratch_file
@@ -29,6 +29,9 @@ _BLOCK = 1 << 16
 
 class ImageError(VipError):
     """An access outside the image, or a file that can't be used; the message says which."""
+
+
+_CHECK = Checks(ImageError)
 
 
 def _open(path: Path, size: int, *, create: bool) -> int:
@@ -67,15 +70,7 @@ class DramImage:
     """
 
     def __init__(self, size_bytes: int, path: Path | None = None) -> None:
-        if (
-            not isinstance(size_bytes, int)
-            or isinstance(size_bytes, bool)
-            or not 1 <= size_bytes <= MAX_IMAGE_BYTES
-        ):
-            raise ImageError(
-                f"an image has a whole number of bytes from 1 to {MAX_IMAGE_BYTES}, "
-                f"not {shown(size_bytes)}"
-            )
+        _CHECK.within("bytes of an image", size_bytes, 1, MAX_IMAGE_BYTES)
         self.size = size_bytes
         self._map: mmap.mmap | None = None
         self._closing: weakref.finalize[Any, Any] | None = None

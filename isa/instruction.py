@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import cached_property
 
 from .operators import BranchOp, LogisticOp, ReductionOp, ScalarOp, VerticalOp, Width
 
@@ -15,7 +16,9 @@ __all__ = [
     "REDUCTION",
     "VERTICAL",
     "WIDTH",
+    "Access",
     "BitField",
+    "Extent",
     "Format",
     "Instruction",
     "Opcode",
@@ -23,6 +26,7 @@ __all__ = [
     "Origin",
     "Role",
     "Unit",
+    "Use",
     "operands",
 ]
 
@@ -139,12 +143,79 @@ class Role(Enum):
     TARGET = "label; stored as a distance in words from the branch itself"
 
 
+_SCRATCHPAD = (
+    Role.RESULT_ADDRESS,
+    Role.MATRIX_ADDRESS,
+    Role.VECTOR_ADDRESS,
+    Role.ELEMENT_ADDRESS,
+    Role.SCRATCHPAD_ADDRESS,
+)
+
+
+class Extent(Enum):
+    """Elements that lie at an address."""
+
+    ELEMENT = "one"
+    VECTOR = "VL"
+    ROWS = "MR"
+    MATRIX = "MR rows of VL"
+    LENGTH = "as many as the operand of role LENGTH says"
+
+    @property
+    def by_vl(self) -> bool:
+        """Whether VL multiplies the number of elements."""
+        return self in (Extent.VECTOR, Extent.MATRIX)
+
+    @property
+    def by_mr(self) -> bool:
+        """Whether MR multiplies the number of elements."""
+        return self in (Extent.ROWS, Extent.MATRIX)
+
+    def elements(self, vl: int, mr: int) -> int:
+        """Number of elements under the settings ``vl`` and ``mr``; not of ``LENGTH``."""
+        return (vl if self.by_vl else 1) * (mr if self.by_mr else 1)
+
+
+class Access(Enum):
+    """What an instruction does with the elements at an address."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True)
+class Use:
+    """What an instruction uses an operand for; of an address, what lies there and what becomes of
+    it. Without an address, ``extent`` and ``access`` are None."""
+
+    role: Role
+    extent: Extent | None = None
+    access: Access | None = None
+
+
 @dataclass(frozen=True)
 class Operand:
-    """One operand: where it is encoded and what it means."""
+    """One operand: where it is encoded and what it is used for."""
 
     field: BitField
-    role: Role
+    use: Use
+
+    @property
+    def role(self) -> Role:
+        """What the operand is for."""
+        return self.use.role
+
+    @property
+    def extent(self) -> Extent:
+        """Elements at the address that the operand holds; only of an operand with an address."""
+        assert self.use.extent is not None
+        return self.use.extent
+
+    @property
+    def access(self) -> Access:
+        """What is done with them; likewise."""
+        assert self.use.access is not None
+        return self.use.access
 
     @property
     def is_register(self) -> bool:
@@ -186,6 +257,9 @@ class Instruction:
         summary: what it does, one sentence.
         semantics: pseudo-code. ``A``, ``B``, ``C`` are the registers named by the fields, ``S`` the
             scratchpad and ``M`` the memory (both byte addressed), ``w`` the width in bytes.
+        work: kind of work, one word, as in SCRATCH's Figure 4.
+        passes: cycles that a 64-bit word of elements takes in the vector unit.
+        fractions: whether FX matters.
         origin: thesis or ours.
         optional: only engines whose configuration asks for it have it.
     """
@@ -196,6 +270,7 @@ class Instruction:
     format: Format
     operands: tuple[Operand, ...]
     unit: Unit
+    work: str
     summary: str
     semantics: str
     width: Width | None = None
@@ -205,6 +280,8 @@ class Instruction:
     logistic: LogisticOp | None = None
     scalar: ScalarOp | None = None
     branch: BranchOp | None = None
+    passes: int = 1
+    fractions: bool = False
     origin: Origin = Origin.THESIS
     optional: bool = False
 
@@ -234,8 +311,26 @@ class Instruction:
         """Fields that name registers read."""
         return tuple(operand.field for operand in self.operands if operand.reads)
 
+    @cached_property
+    def scratchpad(self) -> tuple[Operand, ...]:
+        """Operands that hold scratchpad addresses, in order; of a vector instruction the result,
+        then what it reads."""
+        return tuple(each for each in self.operands if each.role in _SCRATCHPAD)
 
-def operands(fmt: Format, *roles: Role) -> tuple[Operand, ...]:
-    """The operands of ``fmt`` with their ``roles``, in order."""
-    assert len(roles) == len(fmt.value)
-    return tuple(Operand(field, role) for field, role in zip(fmt.value, roles, strict=True))
+    @cached_property
+    def memory(self) -> Operand | None:
+        """The operand that holds a DRAM address, if any."""
+        return next((each for each in self.operands if each.role is Role.DRAM_ADDRESS), None)
+
+    @property
+    def loads(self) -> bool:
+        """Whether it reads memory."""
+        return self.memory is not None and self.memory.access is Access.READ
+
+
+def operands(fmt: Format, *uses: Use | Role) -> tuple[Operand, ...]:
+    """The operands of ``fmt`` with their ``uses``, in order; a role alone holds no address."""
+    return tuple(
+        Operand(field, Use(use) if isinstance(use, Role) else use)
+        for field, use in zip(fmt.value, uses, strict=True)
+    )

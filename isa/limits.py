@@ -3,13 +3,17 @@
 from typing import TypedDict
 
 __all__ = [
+    "ADDRESS_BITS",
+    "INSTRUCTION_WORDS",
     "ISA_VERSION",
     "MAX_FX",
     "MAX_MR",
     "MAX_VL",
+    "MIN_REGISTERS",
     "MIN_REGISTER_WIDTH",
     "REGISTERS",
     "REGISTER_WIDTH",
+    "SCRATCHPAD_BYTES",
     "Limits",
 ]
 
@@ -18,6 +22,8 @@ ISA_VERSION = 1
 
 #: Scalar registers r0..r63, 64 bits each; none is hard-wired.
 REGISTERS = 64
+#: The fewest that an engine may be built with: those that a launch sets, and a few more.
+MIN_REGISTERS = 8
 #: Bits of a register, and the fewest that an engine may be built with. An engine with fewer than
 #: 64 does what one with 64 does or stops with ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
 REGISTER_WIDTH = 64
@@ -26,6 +32,11 @@ MIN_REGISTER_WIDTH = 24
 MAX_VL = 256
 MAX_MR = 256
 MAX_FX = 63
+#: Smallest and largest scratchpad (bytes), program (words) and address of memory (bits) of an
+#: engine.
+SCRATCHPAD_BYTES = (64, 65536)
+INSTRUCTION_WORDS = (16, 8192)
+ADDRESS_BITS = (12, 40)
 
 
 class Limits(TypedDict):

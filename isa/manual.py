@@ -46,7 +46,7 @@ from .table import (
     VerticalOp,
     Width,
 )
-from .timing import WORD_BYTES, beats, passes
+from .timing import WORD_BYTES, beats
 
 __all__ = ["MANUAL_PATH", "main", "manual"]
 
@@ -267,7 +267,7 @@ def _timing() -> str:
     rest = BY_KEY[f"v.v.add[{Width.W16.bits}]"]
     logistic = BY_KEY["v.sigmoid[16]"]
     rows = [
-        (f"{row.width.bits}-bit", WORD_BYTES // row.width.bytes, passes(row), passes(rest))
+        (f"{row.width.bits}-bit", WORD_BYTES // row.width.bytes, row.passes, rest.passes)
         for row in product
         if row.width is not None
     ]
@@ -287,7 +287,7 @@ def _timing() -> str:
                 ("elements", "elements a word", "cycles a word, products", "all else"),
                 rows,
             ),
-            f"A logistic function takes {passes(logistic)} cycles a word.\n",
+            f"A logistic function takes {logistic.passes} cycles a word.\n",
             "Examples:\n",
             _table(("instruction", "VL", "MR", "cycles"), lengths),
         ]

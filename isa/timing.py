@@ -7,7 +7,7 @@ places a ``v.drain`` between. Generators of kernels use the functions here, the 
 and tested against them.
 """
 
-from .table import Instruction, VerticalOp
+from .table import Instruction
 
 __all__ = [
     "RANGE_BYTES",
@@ -15,7 +15,6 @@ __all__ = [
     "VECTOR_LATENCY",
     "WORD_BYTES",
     "beats",
-    "passes",
     "row_beats",
 ]
 
@@ -36,21 +35,11 @@ RANGE_BYTES = 16
 VECTOR_HELD = 2
 
 
-def passes(instruction: Instruction) -> int:
-    """Cycles that each 64-bit word takes: 1; 2 and 4 for 32- and 64-bit products; one for each of
-    its elements for a logistic function."""
-    if instruction.vertical is VerticalOp.MUL and instruction.width is not None:
-        return max(1, instruction.width.bits // 16)
-    if instruction.logistic is not None and instruction.width is not None:
-        return WORD_BYTES // instruction.width.bytes
-    return 1
-
-
 def row_beats(instruction: Instruction, vl: int) -> int:
     """Cycles for ``vl`` elements (one matrix row, or the whole of a ``v.v`` or ``v.s``)."""
     assert instruction.width is not None
     words = -(-vl * instruction.width.bytes // WORD_BYTES)
-    return words * passes(instruction)
+    return words * instruction.passes
 
 
 def beats(instruction: Instruction, vl: int, mr: int) -> int:

@@ -1,7 +1,6 @@
 """Which bytes of the scratchpad a vector instruction reads and writes, and in which beats.
 
-Extents follow from the roles of the operands in the instruction table, beats from
-:mod:`isa.timing`.
+Extents are those of the instruction table, beats those of :mod:`isa.timing`.
 """
 
 from functools import cached_property
@@ -10,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .table import Instruction, Role
-from .timing import WORD_BYTES, beats, passes, row_beats
+from .table import Instruction
+from .timing import WORD_BYTES, beats, row_beats
 
 __all__ = ["Extents", "Span", "VectorOperation", "extents", "overlap"]
 
@@ -47,21 +46,15 @@ class Extents:
     def __init__(self, row: Instruction, vl: int, mr: int) -> None:
         assert row.width is not None
         self.row, self.vl, self.mr = row, vl, mr
-        size = row.width.bytes
-        of_role = {
-            Role.MATRIX_ADDRESS: mr * vl * size,
-            Role.VECTOR_ADDRESS: vl * size,
-            Role.ELEMENT_ADDRESS: size,
-        }
-        self.result = size * (vl if row.reduction is None else mr)
-        self.operands = tuple(
-            of_role[operand.role] for operand in row.operands if operand.role in of_role
+        self.result, *operands = (
+            row.width.bytes * operand.extent.elements(vl, mr) for operand in row.scratchpad
         )
+        self.operands = tuple(operands)
         self.beats = beats(row, vl, mr)
 
     def _of_words(self, size: int) -> NDArray[np.int64]:
         """The beat of a row that first reads each of its first ``size`` bytes."""
-        return np.arange(size) // WORD_BYTES * passes(self.row)
+        return np.arange(size) // WORD_BYTES * self.row.passes
 
     @cached_property
     def read_beats(self) -> tuple[NDArray[np.int64], ...]:
@@ -88,7 +81,7 @@ class Extents:
         if self.row.reduction is not None:
             ends = (np.arange(self.mr) + 1) * row_beats(self.row, self.vl) - 1
             return np.repeat(ends, self.row.width.bytes)
-        return self._of_words(self.result) + passes(self.row) - 1
+        return self._of_words(self.result) + self.row.passes - 1
 
 
 _EXTENTS: dict[tuple[str, int, int], Extents] = {}

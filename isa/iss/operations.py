@@ -6,6 +6,7 @@ arguments.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,11 +26,11 @@ from isa.table import (
     REGISTER_WIDTH,
     Instruction,
     Opcode,
+    Role,
     ScalarOp,
-    VerticalOp,
 )
 
-from .vector_semantics import Count, element_type, element_wise, matrix_vector
+from .vector_semantics import Count, VectorFunction, element_type, element_wise, matrix_vector
 
 __all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
 
@@ -37,6 +38,8 @@ __all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
 Operation = Callable[[], int]
 
 _M64 = (1 << 64) - 1
+#: Of the numbers of elements 1, VL, MR and VL x MR, the one of a matrix.
+_MATRIX = 3
 
 
 class Halt(Exception):
@@ -226,107 +229,70 @@ def _counter(state: ProcessorState, address: int) -> Count | None:
     return count
 
 
-def _matrix_vector(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+def _vector_function(state: ProcessorState, row: Instruction, address: int) -> VectorFunction:
+    """What the vector instruction ``row`` at ``address`` makes of its operands."""
     assert row.width is not None
+    if row.logistic is not None:
+        return partial(logistic, row.logistic)
     assert row.vertical is not None
-    assert row.reduction is not None
+    count = _counter(state, address)
+    if row.reduction is not None:
+        return matrix_vector(row.vertical, row.reduction, row.width, count)
+    return element_wise(row.vertical, row.width, count)
+
+
+def _vector(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
+    assert row.width is not None
     registers, following = state.registers, address + 1
-    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-    pad, size = state.scratchpad, len(state.scratchpad)
+    pad, size, unaligned = state.scratchpad, len(state.scratchpad), state.unaligned
     width, element = row.width.bytes, element_type(row.width)
-    function = matrix_vector(row.vertical, row.reduction, row.width, _counter(state, address))
-    reads_vector = row.vertical is not VerticalOp.NOP
-    unaligned = state.unaligned
+    function = _vector_function(state, row, address)
+    # Register with the address, and which of the numbers of elements lies there.
+    places = [
+        (operand.field.extract(word), operand.extent.by_vl + 2 * operand.extent.by_mr)
+        for operand in row.scratchpad
+    ]
+    operands = [(number, which, which == _MATRIX) for number, which in places[1:]]
+    result_register = places[0][0]
 
     def operation() -> int:
         vl, mr = state.vl, state.mr
-        result, matrix, vector = registers[a], registers[b], registers[c]
-        if (
-            (result | matrix | (vector if reads_vector else 0)) & unaligned
-            or result + mr * width > size
-            or matrix + mr * vl * width > size
-            or (reads_vector and vector + vl * width > size)
-        ):
-            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
-        values = function(
-            np.frombuffer(pad, element, mr * vl, matrix).reshape(mr, vl),
-            np.frombuffer(pad, element, vl, vector) if reads_vector else None,
-            state.fx,
-        )
-        pad[result : result + mr * width] = values.tobytes()
+        counts = (1, vl, mr, vl * mr)
+        for number, which in places:
+            start = registers[number]
+            if start & unaligned or start + counts[which] * width > size:
+                raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        values = []
+        for number, which, is_matrix in operands:
+            read = np.frombuffer(pad, element, counts[which], registers[number])
+            values.append(read.reshape(mr, vl) if is_matrix else read)
+        results = function(*values, fx=state.fx).tobytes()
+        result = registers[result_register]
+        pad[result : result + len(results)] = results
         return following
 
     return operation
 
 
-def _element_wise(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
-    assert row.width is not None
-    assert row.vertical is not None
-    registers, following = state.registers, address + 1
-    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-    pad, size = state.scratchpad, len(state.scratchpad)
-    width, element = row.width.bytes, element_type(row.width)
-    function = element_wise(row.vertical, row.width, _counter(state, address))
-    one_element = row.opcode == Opcode.VECTOR_SCALAR
-    unaligned = state.unaligned
-
-    def operation() -> int:
-        vl = state.vl
-        length = vl * width
-        result, first, second = registers[a], registers[b], registers[c]
-        if (
-            (result | first | second) & unaligned
-            or result + length > size
-            or first + length > size
-            or second + (width if one_element else length) > size
-        ):
-            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
-        values = function(
-            np.frombuffer(pad, element, vl, first),
-            np.frombuffer(pad, element, 1 if one_element else vl, second),
-            state.fx,
-        )
-        pad[result : result + length] = values.tobytes()
-        return following
-
-    return operation
-
-
-def _logistic(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
-    assert row.width is not None
-    assert row.logistic is not None
-    registers, following = state.registers, address + 1
-    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
-    pad, size = state.scratchpad, len(state.scratchpad)
-    width, element, which = row.width.bytes, element_type(row.width), row.logistic
-    unaligned = state.unaligned
-
-    def operation() -> int:
-        length = state.vl * width
-        result, source = registers[a], registers[b]
-        outside = result + length > size or source + length > size
-        if outside or (result | source) & unaligned:
-            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
-        values = logistic(which, np.frombuffer(pad, element, state.vl, source), state.fx)
-        pad[result : result + length] = values.tobytes()
-        return following
-
-    return operation
+def _register(row: Instruction, word: int, role: Role) -> int:
+    """The register that ``word`` names for the operand of ``row`` with ``role``."""
+    return next(each.field.extract(word) for each in row.operands if each.role is role)
 
 
 def _transfer(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
     assert row.width is not None
     registers, following = state.registers, address + 1
-    load = row.opcode == Opcode.LD_SRAM
-    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-    pad_register, memory_register = (a, b) if load else (b, a)
+    load = row.loads
+    scratchpad_register = _register(row, word, Role.SCRATCHPAD_ADDRESS)
+    memory_register = _register(row, word, Role.DRAM_ADDRESS)
+    length_register = _register(row, word, Role.LENGTH)
     pad, size = state.scratchpad, len(state.scratchpad)
     width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
     unaligned = state.unaligned
 
     def operation() -> int:
-        near, far, length = registers[pad_register], registers[memory_register], registers[c]
-        length *= width
+        near, far = registers[scratchpad_register], registers[memory_register]
+        length = registers[length_register] * width
         if near + length > size or near & unaligned:
             raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
         if far & unaligned:
@@ -347,9 +313,9 @@ def _transfer_register(
 ) -> Operation:
     assert row.width is not None
     registers, following = state.registers, address + 1
-    load = row.opcode == Opcode.LD_REG
-    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
-    address_register, data_register = (b, a) if load else (a, b)
+    load = row.loads
+    address_register = _register(row, word, Role.DRAM_ADDRESS)
+    data_register = _register(row, word, Role.DESTINATION if load else Role.SOURCE)
     width, memory, memory_bytes = row.width.bytes, state.memory, state.memory_bytes
     mask, register_width = (1 << row.width.bits) - 1, state.register_width
 
@@ -379,10 +345,10 @@ def _scalar(state: ProcessorState, row: Instruction, word: int, address: int) ->
 _BY_OPCODE: dict[Opcode, _Binder] = {
     Opcode.MOV: _move,
     Opcode.MOV_IMM: _move_constant,
-    Opcode.MATRIX_VECTOR: _matrix_vector,
-    Opcode.VECTOR_VECTOR: _element_wise,
-    Opcode.VECTOR_SCALAR: _element_wise,
-    Opcode.LOGISTIC: _logistic,
+    Opcode.MATRIX_VECTOR: _vector,
+    Opcode.VECTOR_VECTOR: _vector,
+    Opcode.VECTOR_SCALAR: _vector,
+    Opcode.LOGISTIC: _vector,
     Opcode.SET_VL: _setting("vl", 1, lambda state: state.max_vl),
     Opcode.SET_MR: _setting("mr", 1, lambda state: state.max_mr),
     Opcode.SET_FX: _setting("fx", 0, lambda state: MAX_FX),

@@ -17,6 +17,7 @@ import numpy as np
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
+from isa.limits import ADDRESS_BITS, INSTRUCTION_WORDS, MIN_REGISTERS, SCRATCHPAD_BYTES
 from isa.program import Program
 from isa.support.checks import Checks
 from isa.support.errors import VipError
@@ -136,11 +137,11 @@ class Simulator:
         observer: Observer | None = None,
         count_saturation: bool = False,
     ) -> None:
-        _CHECK.within("scratchpad_bytes", scratchpad_bytes, 64, 65536)
+        _CHECK.within("scratchpad_bytes", scratchpad_bytes, *SCRATCHPAD_BYTES)
         _CHECK.one_of("scratchpad_alignment", scratchpad_alignment, (1, 2, 4, 8))
-        _CHECK.within("registers", registers, 8, REGISTERS)
-        _CHECK.within("address_bits", address_bits, 12, 40)
-        _CHECK.within("instruction_words", instruction_words, 16, 8192)
+        _CHECK.within("registers", registers, MIN_REGISTERS, REGISTERS)
+        _CHECK.within("address_bits", address_bits, *ADDRESS_BITS)
+        _CHECK.within("instruction_words", instruction_words, *INSTRUCTION_WORDS)
         least = max(MIN_REGISTER_WIDTH, address_bits + 1)
         _CHECK.within("register_width", register_width, least, REGISTER_WIDTH)
         _CHECK.within("max_vl", max_vl, 1, MAX_VL)

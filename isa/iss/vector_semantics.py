@@ -12,14 +12,13 @@ import numpy as np
 
 from isa.table import ReductionOp, VerticalOp, Width
 
-__all__ = ["Count", "ElementWise", "MatrixVector", "element_type", "element_wise", "matrix_vector"]
+__all__ = ["Count", "VectorFunction", "element_type", "element_wise", "matrix_vector"]
 
 Array = np.ndarray[Any, Any]
 
-#: ``f(b, c, fx)``: element-wise operation on VL elements; ``c`` may be one element.
-ElementWise = Callable[[Array, Array, int], Array]
-#: ``f(matrix, vector, fx)``: MR results for an MR x VL matrix; ``vector`` is None under ``nop``.
-MatrixVector = Callable[[Array, Array | None, int], Array]
+#: ``f(*operands, fx)``: results for the operands that the instruction table lists: vectors of VL
+#: elements, one element, or a matrix of MR x VL.
+VectorFunction = Callable[..., Array]
 
 #: Is told how many values saturated.
 Count = Callable[[int], None]
@@ -76,7 +75,7 @@ def _round_shift(values: Array, fx: int) -> Array:
     return shifted
 
 
-def element_wise(vertical: VerticalOp, width: Width, count: Count | None = None) -> ElementWise:
+def element_wise(vertical: VerticalOp, width: Width, count: Count | None = None) -> VectorFunction:
     """The function of a ``v.v`` or ``v.s`` instruction; results have the element's type.
 
     Parameters:
@@ -105,7 +104,7 @@ def _sum_of_wide_products(products: Array) -> Array:
 
 def matrix_vector(
     vertical: VerticalOp, reduction: ReductionOp, width: Width, count: Count | None = None
-) -> MatrixVector:
+) -> VectorFunction:
     """The function of an ``m.v`` instruction; results have the element's type.
 
     Parameters:
@@ -119,8 +118,7 @@ def matrix_vector(
     if vertical is VerticalOp.MUL:
         wide_sum = width is Width.W32 and reduction is ReductionOp.ADD
 
-        def multiply(matrix: Array, vector: Array | None, fx: int) -> Array:
-            assert vector is not None
+        def multiply(matrix: Array, vector: Array, fx: int) -> Array:
             products = matrix.astype(exact) * vector.astype(exact)
             total = _sum_of_wide_products(products) if wide_sum else reduce(products, axis=1)
             return saturate(_round_shift(total, fx)).astype(element)
@@ -130,7 +128,7 @@ def matrix_vector(
     operation = _VERTICAL.get(vertical)
     saturates = vertical in (VerticalOp.ADD, VerticalOp.SUB)
 
-    def combine(matrix: Array, vector: Array | None, fx: int) -> Array:
+    def combine(matrix: Array, vector: Array | None = None, *, fx: int) -> Array:
         values = matrix.astype(exact)
         if operation is not None:
             assert vector is not None

@@ -2,11 +2,30 @@
 
 from typing import Any
 
-from isa.instruction import WIDTH, Format, Instruction, Opcode, Origin, Role, Unit
+from isa.instruction import (
+    WIDTH,
+    Access,
+    Extent,
+    Format,
+    Instruction,
+    Opcode,
+    Origin,
+    Role,
+    Unit,
+    Use,
+)
 from isa.instruction import operands as make_operands
 from isa.operators import Width
 
 __all__ = ["load_store_rows"]
+
+
+def _scratchpad(access: Access) -> Use:
+    return Use(Role.SCRATCHPAD_ADDRESS, Extent.LENGTH, access)
+
+
+def _memory(extent: Extent, access: Access) -> Use:
+    return Use(Role.DRAM_ADDRESS, extent, access)
 
 
 def load_store_rows() -> list[Instruction]:
@@ -26,8 +45,12 @@ def load_store_rows() -> list[Instruction]:
                 opcode=Opcode.LD_SRAM,
                 format=Format.ABC,
                 operands=make_operands(
-                    Format.ABC, Role.SCRATCHPAD_ADDRESS, Role.DRAM_ADDRESS, Role.LENGTH
+                    Format.ABC,
+                    _scratchpad(Access.WRITE),
+                    _memory(Extent.LENGTH, Access.READ),
+                    Role.LENGTH,
                 ),
+                work="load",
                 summary="Load elements from memory into the scratchpad.",
                 semantics="S[A .. A + C*w] = M[B .. B + C*w]",
                 **common,
@@ -38,8 +61,12 @@ def load_store_rows() -> list[Instruction]:
                 opcode=Opcode.ST_SRAM,
                 format=Format.ABC,
                 operands=make_operands(
-                    Format.ABC, Role.DRAM_ADDRESS, Role.SCRATCHPAD_ADDRESS, Role.LENGTH
+                    Format.ABC,
+                    _memory(Extent.LENGTH, Access.WRITE),
+                    _scratchpad(Access.READ),
+                    Role.LENGTH,
                 ),
+                work="store",
                 summary="Store elements from the scratchpad into memory.",
                 semantics="M[A .. A + C*w] = S[B .. B + C*w]",
                 **common,
@@ -49,7 +76,10 @@ def load_store_rows() -> list[Instruction]:
                 mnemonic="ld.reg",
                 opcode=Opcode.LD_REG,
                 format=Format.AB,
-                operands=make_operands(Format.AB, Role.DESTINATION, Role.DRAM_ADDRESS),
+                operands=make_operands(
+                    Format.AB, Role.DESTINATION, _memory(Extent.ELEMENT, Access.READ)
+                ),
+                work="load",
                 summary="Load one element from memory into a register, sign-extended.",
                 semantics="A = signed(M[B .. B + w]); B a multiple of w",
                 **common,
@@ -59,7 +89,10 @@ def load_store_rows() -> list[Instruction]:
                 mnemonic="st.reg",
                 opcode=Opcode.ST_REG,
                 format=Format.AB,
-                operands=make_operands(Format.AB, Role.DRAM_ADDRESS, Role.SOURCE),
+                operands=make_operands(
+                    Format.AB, _memory(Extent.ELEMENT, Access.WRITE), Role.SOURCE
+                ),
+                work="store",
                 summary="Store the low bits of a register into memory.",
                 semantics="M[A .. A + w] = low w bytes of B; A a multiple of w",
                 **common,
@@ -73,6 +106,7 @@ def load_store_rows() -> list[Instruction]:
             format=Format.NONE,
             operands=(),
             unit=Unit.ISSUE,
+            work="wait",
             summary="Wait until every earlier load and store is complete.",
             semantics="wait",
         )
@@ -85,6 +119,7 @@ def load_store_rows() -> list[Instruction]:
             format=Format.NONE,
             operands=(),
             unit=Unit.ISSUE,
+            work="end",
             summary="Complete every earlier instruction, then stop.",
             semantics="stop",
             origin=Origin.OURS,

@@ -7,15 +7,16 @@ from isa.operators import BranchOp, ScalarOp
 __all__ = ["scalar_rows"]
 
 
+#: Summary, formula and kind of work.
 _SCALAR_TEXT = {
-    ScalarOp.ADD: ("Add; wraps at 64 bits", "{b} + {c}"),
-    ScalarOp.SUB: ("Subtract; wraps at 64 bits", "{b} - {c}"),
-    ScalarOp.SLL: ("Shift left", "{b} << ({c} mod 64)"),
-    ScalarOp.SRL: ("Shift right, filling with zeros", "unsigned({b}) >> ({c} mod 64)"),
-    ScalarOp.SRA: ("Shift right, filling with the sign", "signed({b}) >> ({c} mod 64)"),
-    ScalarOp.AND: ("Bitwise and", "{b} & {c}"),
-    ScalarOp.OR: ("Bitwise or", "{b} | {c}"),
-    ScalarOp.XOR: ("Bitwise exclusive or", "{b} ^ {c}"),
+    ScalarOp.ADD: ("Add; wraps at 64 bits", "{b} + {c}", "add"),
+    ScalarOp.SUB: ("Subtract; wraps at 64 bits", "{b} - {c}", "add"),
+    ScalarOp.SLL: ("Shift left", "{b} << ({c} mod 64)", "shift"),
+    ScalarOp.SRL: ("Shift right, filling with zeros", "unsigned({b}) >> ({c} mod 64)", "shift"),
+    ScalarOp.SRA: ("Shift right, filling with the sign", "signed({b}) >> ({c} mod 64)", "shift"),
+    ScalarOp.AND: ("Bitwise and", "{b} & {c}", "logic"),
+    ScalarOp.OR: ("Bitwise or", "{b} | {c}", "logic"),
+    ScalarOp.XOR: ("Bitwise exclusive or", "{b} ^ {c}", "logic"),
 }
 _SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
 
@@ -24,7 +25,7 @@ def scalar_rows() -> list[Instruction]:
     """The rows, in the manual's order."""
     rows = []
     for op in ScalarOp:
-        text, expression = _SCALAR_TEXT[op]
+        text, expression, work = _SCALAR_TEXT[op]
         name = op.name.lower()
         rows.append(
             Instruction(
@@ -34,13 +35,14 @@ def scalar_rows() -> list[Instruction]:
                 format=Format.ABC,
                 operands=make_operands(Format.ABC, Role.DESTINATION, Role.SOURCE, Role.SOURCE),
                 unit=Unit.SCALAR,
+                work=work,
                 scalar=op,
                 summary=f"{text}.",
                 semantics="A = " + expression.format(b="B", c="C"),
             )
         )
     for op in ScalarOp:
-        text, expression = _SCALAR_TEXT[op]
+        text, expression, work = _SCALAR_TEXT[op]
         name = op.name.lower()
         role = Role.SHIFT if op in _SHIFTS else Role.IMMEDIATE
         rows.append(
@@ -51,6 +53,7 @@ def scalar_rows() -> list[Instruction]:
                 format=Format.AB_IMM,
                 operands=make_operands(Format.AB_IMM, Role.DESTINATION, Role.SOURCE, role),
                 unit=Unit.SCALAR,
+                work=work,
                 scalar=op,
                 summary=f"{text}, with a constant (sign-extended to 64 bits).",
                 semantics="A = " + expression.format(b="B", c="imm14"),
@@ -64,6 +67,7 @@ def scalar_rows() -> list[Instruction]:
             format=Format.AB,
             operands=make_operands(Format.AB, Role.DESTINATION, Role.SOURCE),
             unit=Unit.SCALAR,
+            work="move",
             summary="Copy a register.",
             semantics="A = B",
         )
@@ -76,6 +80,7 @@ def scalar_rows() -> list[Instruction]:
             format=Format.A_IMM,
             operands=make_operands(Format.A_IMM, Role.DESTINATION, Role.IMMEDIATE),
             unit=Unit.SCALAR,
+            work="move",
             summary="Load a constant (sign-extended to 64 bits).",
             semantics="A = imm20",
         )
@@ -95,6 +100,7 @@ def scalar_rows() -> list[Instruction]:
                 format=Format.AB_IMM,
                 operands=make_operands(Format.AB_IMM, Role.SOURCE, Role.SOURCE, Role.TARGET),
                 unit=Unit.SCALAR,
+                work="branch",
                 branch=branch,
                 summary=f"Branch if {condition}.",
                 semantics=f"if {condition}: pc = pc + imm14",
@@ -108,6 +114,7 @@ def scalar_rows() -> list[Instruction]:
             format=Format.IMM,
             operands=make_operands(Format.IMM, Role.TARGET),
             unit=Unit.SCALAR,
+            work="branch",
             branch=BranchOp.JMP,
             summary="Jump.",
             semantics="pc = pc + imm14",

@@ -1,15 +1,20 @@
 """Rows of the instruction table: vector unit and its settings."""
 
+from typing import Any, NamedTuple
+
 from isa.instruction import (
     REDUCTION,
     VERTICAL,
     WIDTH,
+    Access,
+    Extent,
     Format,
     Instruction,
     Opcode,
     Origin,
     Role,
     Unit,
+    Use,
 )
 from isa.instruction import operands as make_operands
 from isa.limits import MAX_FX, MAX_MR, MAX_VL
@@ -18,89 +23,116 @@ from isa.operators import LogisticOp, ReductionOp, VerticalOp, Width
 __all__ = ["vector_rows"]
 
 
-_VERTICAL_TEXT = {
-    VerticalOp.NOP: ("{b}", "the matrix elements themselves"),
-    VerticalOp.ADD: ("sat({b} + {c})", "saturated sums"),
-    VerticalOp.SUB: ("sat({b} - {c})", "saturated differences"),
-    VerticalOp.MIN: ("min({b}, {c})", "minima"),
-    VerticalOp.MAX: ("max({b}, {c})", "maxima"),
-    VerticalOp.MUL: ("{b} * {c}", "full-width products"),
+class _Vertical(NamedTuple):
+    """Of an element-wise operation: formula of elements ``{b}`` and ``{c}``, the results in words,
+    and the kind of work."""
+
+    formula: str
+    results: str
+    work: str
+
+
+_VERTICAL = {
+    VerticalOp.NOP: _Vertical("{b}", "the matrix elements themselves", "reduce"),
+    VerticalOp.ADD: _Vertical("sat({b} + {c})", "saturated sums", "add"),
+    VerticalOp.SUB: _Vertical("sat({b} - {c})", "saturated differences", "add"),
+    VerticalOp.MIN: _Vertical("min({b}, {c})", "minima", "compare"),
+    VerticalOp.MAX: _Vertical("max({b}, {c})", "maxima", "compare"),
+    VerticalOp.MUL: _Vertical("{b} * {c}", "full-width products", "multiply"),
 }
+#: Bits of the second operand that a multiplier takes in a cycle.
+_LIMB_BITS = 16
+_WORD_BYTES = 8
+
+
+def _result(extent: Extent) -> Use:
+    return Use(Role.RESULT_ADDRESS, extent, Access.WRITE)
+
+
+_MATRIX = Use(Role.MATRIX_ADDRESS, Extent.MATRIX, Access.READ)
+_VECTOR = Use(Role.VECTOR_ADDRESS, Extent.VECTOR, Access.READ)
+_ELEMENT = Use(Role.ELEMENT_ADDRESS, Extent.ELEMENT, Access.READ)
+
+
+def _of_vertical(vertical: VerticalOp, width: Width) -> dict[str, Any]:
+    """What all instructions with the operation ``vertical`` have alike."""
+    product = vertical is VerticalOp.MUL
+    return {
+        "width": width,
+        "unit": Unit.VECTOR,
+        "vertical": vertical,
+        "work": _VERTICAL[vertical].work,
+        "passes": max(1, width.bits // _LIMB_BITS) if product else 1,
+        "fractions": product,
+    }
+
+
+def _matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) -> Instruction:
+    name = f"m.v.{vertical.name}.{reduction.name}".lower()
+    unary = vertical is VerticalOp.NOP
+    formula, results, _ = _VERTICAL[vertical]
+    element = formula.format(b="S[B + (i*VL + j)*w]", c="S[C + j*w]")
+    reduce = {"ADD": "sum"}.get(reduction.name, reduction.name.lower())
+    total = f"{reduce}(j < VL: {element})"
+    if vertical is VerticalOp.MUL:
+        total = f"sat(round({total} >> FX))"
+    elif reduction is ReductionOp.ADD:
+        total = f"sat({total})"
+    reduced = "each matrix row" if unary else f"{results} of each matrix row and the vector"
+    return Instruction(
+        key=f"{name}[{width.bits}]",
+        mnemonic=name,
+        opcode=Opcode.MATRIX_VECTOR,
+        function=WIDTH.insert(width) | VERTICAL.insert(vertical) | REDUCTION.insert(reduction),
+        format=Format.ABC,
+        operands=make_operands(
+            Format.ABC, _result(Extent.ROWS), _MATRIX, Role.IGNORED if unary else _VECTOR
+        ),
+        reduction=reduction,
+        summary=f"Reduce {reduced} by {reduction.name.lower()}.",
+        semantics=f"for i < MR: S[A + i*w] = {total}",
+        **_of_vertical(vertical, width),
+    )
+
+
+def _element_wise(opcode: Opcode, vertical: VerticalOp, width: Width) -> Instruction:
+    scalar = opcode is Opcode.VECTOR_SCALAR
+    name = f"{'v.s' if scalar else 'v.v'}.{vertical.name}".lower()
+    element, results, _ = _VERTICAL[vertical]
+    element = element.format(b="S[B + j*w]", c="S[C]" if scalar else "S[C + j*w]")
+    if vertical is VerticalOp.MUL:
+        element, results = f"sat(round({element} >> FX))", "rounded products"
+    return Instruction(
+        key=f"{name}[{width.bits}]",
+        mnemonic=name,
+        opcode=opcode,
+        function=WIDTH.insert(width) | VERTICAL.insert(vertical),
+        format=Format.ABC,
+        operands=make_operands(
+            Format.ABC, _result(Extent.VECTOR), _VECTOR, _ELEMENT if scalar else _VECTOR
+        ),
+        summary=f"Element-wise {results} of a vector and "
+        f"{'one element' if scalar else 'a vector'}.",
+        semantics=f"for j < VL: S[A + j*w] = {element}",
+        **_of_vertical(vertical, width),
+    )
 
 
 def vector_rows() -> list[Instruction]:
     """The rows, in the manual's order."""
-    rows = []
-    for vertical in VerticalOp:
-        for reduction in ReductionOp:
-            for width in Width:
-                name = f"m.v.{vertical.name}.{reduction.name}".lower()
-                last = Role.IGNORED if vertical is VerticalOp.NOP else Role.VECTOR_ADDRESS
-                element, words = _VERTICAL_TEXT[vertical]
-                element = element.format(b="S[B + (i*VL + j)*w]", c="S[C + j*w]")
-                reduce = {"ADD": "sum"}.get(reduction.name, reduction.name.lower())
-                total = f"{reduce}(j < VL: {element})"
-                if vertical is VerticalOp.MUL:
-                    total = f"sat(round({total} >> FX))"
-                elif reduction is ReductionOp.ADD:
-                    total = f"sat({total})"
-                rows.append(
-                    Instruction(
-                        key=f"{name}[{width.bits}]",
-                        mnemonic=name,
-                        width=width,
-                        opcode=Opcode.MATRIX_VECTOR,
-                        function=(
-                            WIDTH.insert(width)
-                            | VERTICAL.insert(vertical)
-                            | REDUCTION.insert(reduction)
-                        ),
-                        format=Format.ABC,
-                        operands=make_operands(
-                            Format.ABC, Role.RESULT_ADDRESS, Role.MATRIX_ADDRESS, last
-                        ),
-                        unit=Unit.VECTOR,
-                        vertical=vertical,
-                        reduction=reduction,
-                        summary=f"Reduce {words} of each matrix row and the vector by "
-                        f"{reduction.name.lower()}."
-                        if vertical is not VerticalOp.NOP
-                        else f"Reduce each matrix row by {reduction.name.lower()}.",
-                        semantics=f"for i < MR: S[A + i*w] = {total}",
-                    )
-                )
-    for opcode, kind in ((Opcode.VECTOR_VECTOR, "v.v"), (Opcode.VECTOR_SCALAR, "v.s")):
-        for vertical in VerticalOp:
-            if vertical is VerticalOp.NOP:
-                continue
-            for width in Width:
-                name = f"{kind}.{vertical.name}".lower()
-                scalar = kind == "v.s"
-                element, words = _VERTICAL_TEXT[vertical]
-                element = element.format(b="S[B + j*w]", c="S[C]" if scalar else "S[C + j*w]")
-                if vertical is VerticalOp.MUL:
-                    element, words = f"sat(round({element} >> FX))", "rounded products"
-                rows.append(
-                    Instruction(
-                        key=f"{name}[{width.bits}]",
-                        mnemonic=name,
-                        width=width,
-                        opcode=opcode,
-                        function=WIDTH.insert(width) | VERTICAL.insert(vertical),
-                        format=Format.ABC,
-                        operands=make_operands(
-                            Format.ABC,
-                            Role.RESULT_ADDRESS,
-                            Role.VECTOR_ADDRESS,
-                            Role.ELEMENT_ADDRESS if scalar else Role.VECTOR_ADDRESS,
-                        ),
-                        unit=Unit.VECTOR,
-                        vertical=vertical,
-                        summary=f"Element-wise {words} of a vector and "
-                        f"{'one element' if scalar else 'a vector'}.",
-                        semantics=f"for j < VL: S[A + j*w] = {element}",
-                    )
-                )
+    rows = [
+        _matrix_vector(vertical, reduction, width)
+        for vertical in VerticalOp
+        for reduction in ReductionOp
+        for width in Width
+    ]
+    rows += [
+        _element_wise(opcode, vertical, width)
+        for opcode in (Opcode.VECTOR_VECTOR, Opcode.VECTOR_SCALAR)
+        for vertical in VerticalOp
+        if vertical is not VerticalOp.NOP
+        for width in Width
+    ]
     for logistic in LogisticOp:
         name = f"v.{logistic.name}".lower()
         width = Width.W16
@@ -112,8 +144,11 @@ def vector_rows() -> list[Instruction]:
                 opcode=Opcode.LOGISTIC,
                 function=WIDTH.insert(width) | VERTICAL.insert(logistic),
                 format=Format.AB,
-                operands=make_operands(Format.AB, Role.RESULT_ADDRESS, Role.VECTOR_ADDRESS),
+                operands=make_operands(Format.AB, _result(Extent.VECTOR), _VECTOR),
                 unit=Unit.VECTOR,
+                work="logistic",
+                passes=_WORD_BYTES // width.bytes,
+                fractions=True,
                 logistic=logistic,
                 summary=f"Element-wise {logistic.name.lower()}.",
                 semantics=f"for j < VL: S[A + j*w] = {logistic.name.lower()}(S[B + j*w])",
@@ -135,6 +170,7 @@ def vector_rows() -> list[Instruction]:
                 format=Format.A,
                 operands=make_operands(Format.A, Role.SOURCE),
                 unit=Unit.ISSUE,
+                work="set",
                 summary=f"Set the {what} of the following vector instructions ({limit}).",
                 semantics=f"{name.upper()} = A; fault unless {limit}",
                 origin=origin,
@@ -148,6 +184,7 @@ def vector_rows() -> list[Instruction]:
             format=Format.NONE,
             operands=(),
             unit=Unit.ISSUE,
+            work="wait",
             summary="Wait until every earlier vector instruction has written its result.",
             semantics="wait",
         )

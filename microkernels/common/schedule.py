@@ -131,26 +131,23 @@ class ScheduleModel:
     ) -> int:
         assert row.width is not None
         size = row.width.bytes
-        if row.mnemonic == "ld.reg":
-            _, ready = self._request(time, values[1], size, words_out=0)
-            self._registers[numbers[0]] = ready
+        held = {operand.role: value for operand, value in zip(row.operands, values, strict=True)}
+        memory = held[Role.DRAM_ADDRESS]
+        if not row.scratchpad:
+            _, ready = self._request(time, memory, size, words_out=int(not row.loads))
+            if row.loads:
+                self._registers[numbers[0]] = ready
             return time
-        if row.mnemonic == "st.reg":
-            self._request(time, values[0], size, words_out=1)
-            return time
-        length = values[2] * size
+        length = held[Role.LENGTH] * size
         if length == 0:
             return time
-        if row.mnemonic == "ld.sram":
-            address, memory = values[:2]
-            self._log.transfer(row, address, length, pc)
-            time = self._clear(time, [(address, address + length)], self._loads)
+        address = held[Role.SCRATCHPAD_ADDRESS]
+        self._log.transfer(row, address, length, pc)
+        time = self._clear(time, [(address, address + length)], self._loads)
+        if row.loads:
             _, done = self._request(time, memory, length, words_out=0)
             self._loads.append((address, address + length, done))
         else:
-            memory, address = values[:2]
-            self._log.transfer(row, address, length, pc)
-            time = self._clear(time, [(address, address + length)], self._loads)
             sent, _ = self._request(time, memory, length, words_out=-(-length // WORD_BYTES))
             self._stores.append((address, address + length, sent))
         return time

@@ -39,7 +39,7 @@ class Spacing:
             reads: its operands; a single element counts as read with the first word.
             result: what it writes.
             row: the instruction, or one that takes as many cycles a word
-                (:func:`isa.timing.passes`).
+                (:attr:`isa.table.Instruction.passes`).
         """
         assert row.width is not None
         size = row.width.bytes

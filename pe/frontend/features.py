@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hdl.config import PeConfig
-from isa.table import FIELD_C, Opcode, Unit, VerticalOp
+from isa.table import FIELD_C, Opcode, Unit
 
 __all__ = ["Features"]
 
@@ -39,9 +39,7 @@ class Features:
             vector=bool(vectors),
             second=any(FIELD_C in row.reads for row in vectors),
             matrices=any(row.reduction is not None for row in vectors),
-            fractions=any(
-                row.vertical is VerticalOp.MUL or row.logistic is not None for row in vectors
-            ),
+            fractions=any(row.fractions for row in vectors),
             load_scratchpad=Opcode.LD_SRAM in opcodes,
             store_scratchpad=Opcode.ST_SRAM in opcodes,
             load_register=Opcode.LD_REG in opcodes,

@@ -10,7 +10,7 @@ from hdl.component import Component
 from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
-from isa.table import MAX_FX, Opcode, Width
+from isa.table import INSTRUCTIONS, MAX_FX, Extent, Opcode, Unit, Width
 from pe.vector.settings import element_bits
 
 from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
@@ -29,6 +29,20 @@ __all__ = [
 
 #: Bits of the causes that an instruction and its operands' values can have on a full engine.
 CAUSE_BITS = FaultCause.DRAM_RANGE.bit_length()
+
+
+def _forms() -> dict[Opcode, tuple[Extent, ...]]:
+    """Operand forms of vector instructions: what lies where A, B and C point."""
+    forms: dict[Opcode, tuple[Extent, ...]] = {}
+    for row in INSTRUCTIONS:
+        if row.unit is Unit.VECTOR:
+            extents = tuple(operand.extent for operand in row.scratchpad)
+            # An instruction of a form may ignore the last operand.
+            forms[Opcode(row.opcode)] = max(extents, forms.get(Opcode(row.opcode), ()), key=len)
+    return forms
+
+
+_FORMS = _forms()
 
 
 def cause_bits(config: PeConfig) -> int:
@@ -118,20 +132,11 @@ class RangeCheck(Component):
             vector.eq(fields.is_unit(d.unit, IssueClass.VECTOR)),
             transfer.eq(memory & ~register),
         ]
-        matrix = Signal()
-        element = Signal()
-        m.d.comb += [
-            matrix.eq(fields.is_form(kind, Opcode.MATRIX_VECTOR)),
-            element.eq(fields.is_form(kind, Opcode.VECTOR_SCALAR)),
-        ]
+        counts = self._counts(m)
 
         # Lengths in elements, as wide as the largest that is not refused by its upper bits.
         length = self.c[: byte_bits(config)]
         long = self.c[byte_bits(config) :].any() & transfer
-        counts: list[Value] = [self.vl, self.vl, Mux(element, 1, self.vl)]
-        if features.matrices:
-            counts[0] = Mux(matrix, self.mr, self.vl)
-            counts[1] = Mux(matrix, self.elements, self.vl)
         used = (
             vector | (transfer & ~store),
             vector | (transfer & store),
@@ -195,6 +200,23 @@ class RangeCheck(Component):
             ]
         m.d.comb += self.bad_setting.eq(self._bad_setting())
         return m
+
+    def _counts(self, m: Module) -> list[Value]:
+        """Elements in each range of a vector instruction, by its operand form."""
+        fields = Encodings.of(self.config)
+        matrices = Features.of(self.config).matrices
+        elements = {Extent.ELEMENT: 1, Extent.ROWS: self.mr, Extent.MATRIX: self.elements}
+        counts: list[Value] = [self.vl] * RANGES
+        for form, extents in _FORMS.items():
+            others = [extent for extent in extents if extent is not Extent.VECTOR]
+            if not others:
+                continue
+            chosen = Signal(name=others[-1].name.lower())
+            m.d.comb += chosen.eq(fields.is_form(self.decoded.kind, form))
+            for number, extent in enumerate(extents):
+                if extent in elements and (matrices or not extent.by_mr):
+                    counts[number] = Mux(chosen, elements[extent], counts[number])
+        return counts
 
     def _bad_setting(self) -> Value:
         """Whether the instruction sets VL, MR or FX to what they can't be."""

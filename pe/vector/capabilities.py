@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from hdl.config import PeConfig
 from isa.table import MAX_VL, Instruction, Opcode, ReductionOp, Unit, VerticalOp, Width
-from isa.timing import passes
 from pe.ports import VectorKind
 
 __all__ = ["FOLDED", "LONG", "VectorNeeds"]
@@ -124,7 +123,7 @@ class VectorNeeds:
     @property
     def most_passes(self) -> int:
         """Most cycles that a word takes."""
-        return max((passes(row) for row in self.rows), default=1)
+        return max((row.passes for row in self.rows), default=1)
 
     @property
     def has_long_products(self) -> bool:

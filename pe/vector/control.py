@@ -12,7 +12,7 @@ from hdl.config import PeConfig
 from hdl.simd import one_of
 from isa.logistic import MOST_FRACTION
 from isa.table import Unit, VerticalOp
-from isa.timing import VECTOR_LATENCY, WORD_BYTES, passes
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from pe.frontend.encodings import Encodings
 from pe.frontend.features import Features
 from pe.ports import VectorKind, vector_command
@@ -116,7 +116,7 @@ class VectorControl(Component):
                 m.d.comb += final_pass.eq(max(1, each.bits // LIMB_BITS) - 1)
         if needs.logistic.rows:
             with m.If(logistic):
-                m.d.comb += final_pass.eq(passes(needs.logistic.rows[0]) - 1)
+                m.d.comb += final_pass.eq(needs.logistic.rows[0].passes - 1)
 
         last_row = ~reduces | (now.mr == 1) if features.matrices else Const(1, 1)
         last_pass = Signal()

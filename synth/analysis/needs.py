@@ -6,63 +6,11 @@ from dataclasses import dataclass, field
 
 from isa.launch import START_REGISTERS
 from isa.program import Program
-from isa.table import (
-    BY_KEY,
-    INSTRUCTIONS,
-    Instruction,
-    Opcode,
-    Role,
-    ScalarOp,
-    Unit,
-    VerticalOp,
-)
+from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Role, Unit
 
 from .reach import flow, place
 
-__all__ = ["Needs", "instruction_type", "needed", "union"]
-
-_VERTICAL_TYPES = {
-    VerticalOp.NOP: "reduce",
-    VerticalOp.ADD: "add",
-    VerticalOp.SUB: "add",
-    VerticalOp.MIN: "compare",
-    VerticalOp.MAX: "compare",
-    VerticalOp.MUL: "multiply",
-}
-_SCALAR_TYPES = {
-    ScalarOp.ADD: "add",
-    ScalarOp.SUB: "add",
-    ScalarOp.SLL: "shift",
-    ScalarOp.SRL: "shift",
-    ScalarOp.SRA: "shift",
-    ScalarOp.AND: "logic",
-    ScalarOp.OR: "logic",
-    ScalarOp.XOR: "logic",
-}
-_OPCODE_TYPES = {
-    Opcode.LD_SRAM: "load",
-    Opcode.LD_REG: "load",
-    Opcode.ST_SRAM: "store",
-    Opcode.ST_REG: "store",
-    Opcode.DRAIN: "wait",
-    Opcode.MEMFENCE: "wait",
-    Opcode.HALT: "end",
-}
-
-
-def instruction_type(row: Instruction) -> str:
-    """What kind of work an instruction does, one word, as in SCRATCH's Figure 4."""
-    if row.logistic is not None:
-        return "logistic"
-    if row.vertical is not None:
-        return _VERTICAL_TYPES[row.vertical]
-    if row.scalar is not None:
-        return _SCALAR_TYPES[row.scalar]
-    if row.branch is not None:
-        return "branch"
-    if row.unit is Unit.SCALAR:
-        return "move"
-    return _OPCODE_TYPES.get(Opcode(row.opcode), "set")
+__all__ = ["Needs", "needed", "union"]
 
 
 @dataclass(frozen=True)
@@ -95,8 +43,9 @@ class Needs:
         return self._counts(lambda row: "-" if row.width is None else str(row.width.bits))
 
     def types(self) -> dict[Unit, dict[str, int]]:
-        """Reachable words by functional unit and type (:func:`instruction_type`)."""
-        return self._counts(instruction_type)
+        """Reachable words by functional unit and kind of work
+        (:attr:`isa.table.Instruction.work`)."""
+        return self._counts(lambda row: row.work)
 
     def pairs(self) -> dict[str, dict[str, int]]:
         """Reachable ``m.v`` words by element-wise operation and reduction (``mul.add``), then by

@@ -7,7 +7,7 @@ more. :mod:`synth.analysis.values` finds out which sides are really taken.
 from dataclasses import dataclass
 
 from isa.program import Program
-from isa.table import FIELD_A, BranchOp, Instruction, Role, Unit, VerticalOp, find
+from isa.table import FIELD_A, BranchOp, Instruction, Role, Unit, find
 from synth.errors import TrimError
 
 __all__ = ["FX", "MR", "SLOTS", "VL", "Flow", "flow", "place"]
@@ -119,9 +119,9 @@ def _reads(row: Instruction, word: int) -> int:
         bits |= 1 << field.extract(word)
     if row.unit is Unit.VECTOR:
         bits |= 1 << VL
-        if row.reduction is not None:
+        if any(operand.extent.by_mr for operand in row.scratchpad):
             bits |= 1 << MR
-        if row.vertical is VerticalOp.MUL or row.logistic is not None:
+        if row.fractions:
             bits |= 1 << FX
     return bits
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, VerticalOp
+from isa.table import Instruction, Role
 
 __all__ = ["Span", "Transfer", "register_access", "transfer", "vector_spans"]
 
@@ -30,23 +30,24 @@ class Transfer(NamedTuple):
 
 def vector_spans(row: Instruction, word: int) -> tuple[Span, ...]:
     """What the vector instruction ``word``, which encodes ``row``, touches in the scratchpad."""
-    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-    matrix = row.reduction is not None
-    spans = [Span(a, vl=not matrix, mr=matrix), Span(b, vl=True, mr=matrix)]
-    ignored = matrix and row.vertical is VerticalOp.NOP
-    if row.logistic is None and not ignored:
-        spans.append(Span(c, vl=row.opcode != Opcode.VECTOR_SCALAR, mr=False))
-    return tuple(spans)
+    return tuple(
+        Span(each.field.extract(word), each.extent.by_vl, each.extent.by_mr)
+        for each in row.scratchpad
+    )
+
+
+def _registers(row: Instruction, word: int) -> dict[Role, int]:
+    return {each.role: each.field.extract(word) for each in row.operands}
 
 
 def transfer(row: Instruction, word: int) -> Transfer:
     """Registers of ``word``, which encodes ``row``, a load or store of the scratchpad."""
-    a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
-    return Transfer(a, b, c) if row.opcode == Opcode.LD_SRAM else Transfer(b, a, c)
+    named = _registers(row, word)
+    return Transfer(named[Role.SCRATCHPAD_ADDRESS], named[Role.DRAM_ADDRESS], named[Role.LENGTH])
 
 
 def register_access(row: Instruction, word: int) -> tuple[int, int | None]:
     """Registers of ``ld.reg`` and ``st.reg``: that with the DRAM address, and that which is loaded
     (None: stored)."""
-    a, b = FIELD_A.extract(word), FIELD_B.extract(word)
-    return (b, a) if row.opcode == Opcode.LD_REG else (a, None)
+    named = _registers(row, word)
+    return named[Role.DRAM_ADDRESS], named.get(Role.DESTINATION)

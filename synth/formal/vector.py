@@ -10,7 +10,6 @@ from amaranth.hdl import Cat, Const, Value
 
 from hdl.config import PeConfig
 from isa.table import Unit, VerticalOp
-from isa.timing import passes
 from pe.frontend.encodings import Encodings
 
 from .relation import Codes, Invariant, Relation, View
@@ -109,7 +108,7 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
                 for name, code in command_values(configs[0], row)[0].items()
                 if f.has(f"{control}now.{name}")
             ).all()
-            & (f[control + "pass_index"] < passes(row))
+            & (f[control + "pass_index"] < row.passes)
             for row in rows
         ]
         return ~f[control + "running"] | any_of(terms)

@@ -10,7 +10,7 @@ from amaranth.sim import Simulator
 from hdl.config import PeConfig
 from isa.logistic import logistic
 from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, Unit, VerticalOp
-from isa.timing import VECTOR_LATENCY, beats, passes, row_beats
+from isa.timing import VECTOR_LATENCY, beats, row_beats
 from pe.frontend.encodings import Encodings
 from pe.ports import vector_command
 from pe.vector.stages import read_cycles, result_cycles
@@ -121,7 +121,7 @@ def expected_writes(
     )
     matrix = row.opcode == Opcode.MATRIX_VECTOR
     chunk = size if matrix else WORD
-    period = row_beats(row, command.vl) if matrix else passes(row)
+    period = row_beats(row, command.vl) if matrix else row.passes
     return {
         start + (n + 1) * period - 1 + write_cycles(config): (
             command.result + at,
@@ -251,7 +251,7 @@ def random_command(rng: random.Random, key: str, half: int, source: int, longest
     """
     row = BY_KEY[key]
     size = row.width.bytes
-    words = max(1, longest // passes(row))
+    words = max(1, longest // row.passes)
     mr = 1
     if row.reduction is not None:
         mr = rng.choice([1, 1, 2, 3, rng.randrange(1, words + 1)])

@@ -5,7 +5,7 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.program import Program
 from isa.table import BY_KEY, FIELD_A, INSTRUCTIONS, Unit
-from synth.analysis.needs import Needs, instruction_type, needed, union
+from synth.analysis.needs import Needs, needed, union
 from synth.errors import TrimError
 
 
@@ -107,7 +107,7 @@ def test_histogram_counts_by_unit_and_width() -> None:
 
 @pytest.mark.parametrize("row", INSTRUCTIONS, ids=lambda row: row.key)
 def test_every_instruction_has_a_type(row) -> None:
-    assert instruction_type(row).isalpha()
+    assert row.work.isalpha()
 
 
 def test_pairs_and_constants() -> None:
