@@ -19,9 +19,10 @@ from types import ModuleType
 
 import sim_tb
 from hdl.component import Component
-from hdl.config import PeConfig, SramKind
+from hdl.config import SramKind
 from hdl.emission import emit
 from isa.program import Program
+from pe.config import PeConfig
 from sim_tb.dut.engine import configuration_verilog, engine_design
 from sim_tb.runner.build import Design
 from soc.generate.designs import Configuration

@@ -5,15 +5,17 @@ from amaranth.lib.wiring import In, Out
 
 from .component import Component
 from .config import SramKind
-from .counters import COUNTER_BITS
 from .emission import once
 from .sram import Sram
 
-__all__ = ["CounterBank"]
+__all__ = ["COUNTER_BITS", "CounterBank"]
+
+#: Width of a counter; at 1.25 GHz it wraps after three hours.
+COUNTER_BITS = 44
 
 
 class CounterBank(Component):
-    """Counters of :data:`hdl.counters.COUNTER_BITS` in one memory.
+    """Counters of :data:`COUNTER_BITS` bits in one memory.
 
     In flip-flops, sixteen of them would be an eighth of an engine. Instead events gather in narrow
     counters, and each in its turn, once in ``depth`` cycles, is added to its word of the memory.

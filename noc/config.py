@@ -14,7 +14,7 @@ CLASSES = 2
 
 #: Columns or rows at most.
 _MAX_SIDE = 16
-#: Widest byte address of a chip; that of :class:`hdl.config.PeConfig`.
+#: Widest byte address of a chip; that of :class:`pe.config.PeConfig`.
 _MAX_ADDRESS_BITS = 40
 #: Shortest ring whose links, in one direction, packets could wait for in a circle. In one of four,
 #: only packets from every other place take two links of one direction (:mod:`noc.routing`).

@@ -4,10 +4,8 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import Out, connect, flipped
 
 from hdl.component import Component
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
 from hdl.emission import once
-from hdl.ports import ControlPort, IdentityPort, MemoryPort
+from hdl.ports import MemoryPort
 from isa.faults import FaultCause
 from pe.frontend.arc import Arc
 from pe.frontend.decode import Decode
@@ -20,7 +18,9 @@ from pe.frontend.scalar import Scalar
 from pe.lsu.unit import LoadStore
 from pe.vector.unit import VectorUnit
 
+from .config import PeConfig
 from .counters import Counters
+from .interface import ControlPort, IdentityPort, PeCounter
 from .scratchpad import Scratchpad, read_roles, write_roles
 from .sequencer import Sequencer
 
@@ -40,8 +40,8 @@ class Pe(Component):
 
     Members:
         memory: :class:`hdl.ports.MemoryPort`, out.
-        control: :class:`hdl.ports.ControlPort`, out (seen from the engine).
-        identity: :class:`hdl.ports.IdentityPort`, out (seen from the engine).
+        control: :class:`pe.interface.ControlPort`, out (seen from the engine).
+        identity: :class:`pe.interface.IdentityPort`, out (seen from the engine).
     """
 
     def __init__(self, config: PeConfig) -> None:

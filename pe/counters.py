@@ -4,12 +4,13 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
-from hdl.counter_bank import CounterBank
-from hdl.counters import COUNTER_BITS, PeCounter
+from hdl.counter_bank import COUNTER_BITS, CounterBank
 from hdl.emission import once
 from pe.frontend.dispatch import EVENT_BITS
 from pe.frontend.range_check import byte_bits
+
+from .config import PeConfig
+from .interface import PeCounter
 
 __all__ = ["FLUSH_CYCLES", "Counters"]
 
@@ -18,7 +19,7 @@ FLUSH_CYCLES = len(PeCounter) + 3
 
 
 class Counters(Component):
-    """The counters of :class:`hdl.counters.PeCounter` (:class:`hdl.counter_bank.CounterBank`).
+    """The counters of :class:`pe.interface.PeCounter` (:class:`hdl.counter_bank.CounterBank`).
 
     Members:
         clear: in; start again from 0 (while nothing is counted).

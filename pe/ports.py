@@ -3,10 +3,11 @@
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import PeConfig
 from isa.table import MAX_FX, Unit
 from pe.frontend.encodings import Encodings
 from pe.frontend.features import Features
+
+from .config import PeConfig
 
 __all__ = ["ScratchpadReadPort", "ScratchpadWritePort", "VectorKind", "vector_command"]
 

@@ -5,7 +5,6 @@ from amaranth.lib.wiring import In
 
 from hdl.coded_ram import CodedRam
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.simd import rotate_units_right
 from hdl.sram import Sram
@@ -13,6 +12,7 @@ from hdl.sram_fpga import DISTRIBUTED_DEPTH
 from pe.frontend.features import Features
 from pe.vector.stages import read_cycles
 
+from .config import PeConfig
 from .ports import ScratchpadReadPort, ScratchpadWritePort
 
 __all__ = ["BANKS", "Scratchpad", "read_roles", "write_roles"]

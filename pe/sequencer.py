@@ -7,14 +7,14 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
-from hdl.ports import IdentityPort, PeState, launch_command, pc_shape, status_layout
 from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 from pe.frontend.dispatch import EVENT_BITS
 from pe.frontend.range_check import cause_bits
 
+from .config import PeConfig
 from .counters import FLUSH_CYCLES
+from .interface import IdentityPort, PeState, launch_command, pc_shape, status_layout
 
 __all__ = ["Sequencer", "overhead_cycles"]
 
@@ -46,9 +46,9 @@ class Sequencer(Component):
     are, and reports.
 
     Members:
-        launch: stream of :func:`hdl.ports.launch_command`, in. stop: in.
-        identity: :class:`hdl.ports.IdentityPort`, out.
-        status: :func:`hdl.ports.status_layout`, out.
+        launch: stream of :func:`pe.interface.launch_command`, in. stop: in.
+        identity: :class:`pe.interface.IdentityPort`, out.
+        status: :func:`pe.interface.status_layout`, out.
         words: out, length of the program; not of one that is built in.
         start: out, one cycle: the program begins in the next one. run: out; it runs.
         active: out; the program runs, or its last instructions complete.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rich.table import Table
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.chip_copies import Copies, run_copies
 from soc.generate.presets import preset

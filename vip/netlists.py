@@ -7,7 +7,7 @@ clock belong together only if they are of one netlist.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from soc.generate.generate import verilog
 from synth.physical.asic import NANGATE45, NANGATE45_AREA, library_of
 from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners

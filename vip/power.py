@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun
 from soc.generate.generate import verilog
 from synth.physical.mapping import Progress, engine_netlist

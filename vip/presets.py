@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.config import PeConfig
 from memory.axi.layout import AxiConfig
+from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hdl.config import PeConfig
 from microkernels.data.stereo import motorcycle
+from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution
 from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES

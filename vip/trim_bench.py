@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from sim_tb.cosim.engine import PeSimulation
 from sim_tb.cosim.nn import cosim_nn, job_key

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.nn import job_key
 from sim_tb.runner.cache import Kept, fingerprint

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from hdl.ports import PeState
 from isa.table import Unit
+from pe.interface import PeState
 from sim_tb.cosim.trim_check import TrimCheck
 from soc.generate.generate import configuration_json
 from synth.analysis.trim import AreaComparison, TrimReport

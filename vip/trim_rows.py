@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.dut.engine import source_digest
 from sim_tb.runner.cache import fingerprint
 from soc.generate.configuration_file import configuration_of

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from hdl.config import PeConfig
 from isa.image import DramImage
 from isa.program import Program
+from pe.config import PeConfig
 from sim_tb.cosim.trim_check import Measured, Workload, measure
 from synth.analysis.profile import InFlight, Profile, profile_run
 from synth.analysis.trim import TrimReport, report

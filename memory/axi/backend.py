@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiBurst
 from hdl.component import Component
-from hdl.counters import COUNTER_BITS
+from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from hdl.stream_buffer import StreamBuffer

@@ -4,8 +4,7 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.counter_bank import CounterBank
-from hdl.counters import COUNTER_BITS
+from hdl.counter_bank import COUNTER_BITS, CounterBank
 from hdl.emission import once
 from memory.controller.counters import INDEX_BITS, VaultCounter
 

@@ -9,7 +9,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.counters import COUNTER_BITS
+from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from memory.config import VaultConfig

@@ -8,8 +8,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.counter_bank import CounterBank
-from hdl.counters import COUNTER_BITS
+from hdl.counter_bank import COUNTER_BITS, CounterBank
 from hdl.emission import once
 from memory.config import VaultConfig
 

@@ -5,10 +5,10 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
 from hdl.priority import lowest_one
 from isa.timing import RANGE_BYTES
+from pe.config import PeConfig
 
 from .features import Features
 

@@ -5,7 +5,6 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -23,6 +22,7 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
+from pe.config import PeConfig
 
 from .encodings import CLASSES, CONTROL, Encodings
 from .instruction_word import WORD_BITS, whole_word, word_bits

@@ -7,10 +7,10 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
 from isa.faults import FaultCause
 from isa.table import Unit
+from pe.config import PeConfig
+from pe.interface import PeCounter
 from pe.lsu.ports import COLUMN_BITS, load_store_command, register_encodings
 from pe.ports import vector_command
 
@@ -90,7 +90,7 @@ class Dispatch(Component):
             out; see :class:`pe.frontend.arc.Arc`.
         vector: stream of :func:`pe.ports.vector_command`, out.
         load_store: stream of :func:`pe.lsu.ports.load_store_command`, out.
-        stall: out; :class:`hdl.counters.PeCounter` for which what is held waits. loaded, stored:
+        stall: out; :class:`pe.interface.PeCounter` for which what is held waits. loaded, stored:
             out; bytes that the load or store dispatched in this cycle moves. Only with counters.
     """
 

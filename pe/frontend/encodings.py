@@ -7,7 +7,6 @@ from functools import cache
 from amaranth.hdl import Value
 from amaranth.lib import enum
 
-from hdl.config import PeConfig
 from hdl.packing import Packing
 from hdl.simd import one_of
 from isa.table import (
@@ -20,6 +19,7 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
+from pe.config import PeConfig
 
 __all__ = ["CLASSES", "CONTROL", "ControlOp", "Encodings", "IssueClass"]
 

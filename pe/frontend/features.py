@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import cache
 
-from hdl.config import PeConfig
 from isa.table import FIELD_C, Opcode, Unit
+from pe.config import PeConfig
 
 __all__ = ["Features"]
 

@@ -6,10 +6,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
-from hdl.ports import load_word, pc_shape
 from hdl.sram import Sram
+from pe.config import PeConfig
+from pe.interface import load_word, pc_shape
 
 from .instruction_word import WORD_BITS, is_legal, word_bits, word_packing
 
@@ -29,7 +29,7 @@ class Fetch(Component):
     A program that is built in is read from a ROM: what is loaded is dropped, and ``words`` ignored.
 
     Members:
-        load: stream of :func:`hdl.ports.load_word`, in: writes the buffer; ready unless ``run``.
+        load: stream of :func:`pe.interface.load_word`, in: writes the buffer; ready unless ``run``.
         run: in; 0 discards everything.
         start: in; sets the program counter to 0 (with ``run`` 0).
         words: in, length of the program; stable while ``run``.

@@ -4,9 +4,9 @@ from functools import cache
 
 from amaranth.hdl import Value
 
-from hdl.config import PeConfig
 from hdl.packing import Packing
 from isa.table import find
+from pe.config import PeConfig
 
 __all__ = ["WORD_BITS", "is_legal", "whole_word", "word_bits", "word_packing"]
 

@@ -7,12 +7,11 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
 from hdl.emission import once
-from hdl.ports import pc_shape
 from isa.faults import FaultCause
 from isa.table import Opcode, Unit
+from pe.config import PeConfig
+from pe.interface import PeCounter, pc_shape
 from pe.vector.settings import VectorSettings
 
 from .decode import issued
@@ -53,7 +52,7 @@ class Issue(Component):
         halt: out; ``halt`` executes. cause: out; fault of the instruction at dispatch, or else of
             that at issue, or ``NONE``. fault_pc: out; its address, without one that at issue.
             waiting_pc: out; address of the oldest instruction that waits, else of the last one.
-        event: out; :class:`hdl.counters.PeCounter` of this cycle, not knowing the fault of what
+        event: out; :class:`pe.interface.PeCounter` of this cycle, not knowing the fault of what
             moves on to dispatch; only with counters.
     """
 

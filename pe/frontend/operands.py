@@ -7,8 +7,8 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
-from hdl.ports import PC_BITS, pc_shape
+from pe.config import PeConfig
+from pe.interface import PC_BITS, pc_shape
 
 from .decode import decoded, issued, register_operands
 from .features import Features
@@ -184,7 +184,7 @@ class Operands(Component):
         return m
 
     def _kept(self, target: Signal) -> Value:
-        """What :func:`hdl.ports.pc_shape` keeps of the place where a branch goes."""
+        """What :func:`pe.interface.pc_shape` keeps of the place where a branch goes."""
         bits = self.config.pc_bits
         if len(target) == pc_shape(self.config).width:
             return target

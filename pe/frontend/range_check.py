@@ -7,10 +7,10 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.table import INSTRUCTIONS, MAX_FX, Extent, Opcode, Unit, Width
+from pe.config import PeConfig
 from pe.vector.settings import element_bits
 
 from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range

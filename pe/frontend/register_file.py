@@ -4,9 +4,9 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.sram import Sram
+from pe.config import PeConfig
 
 from .features import Features
 

@@ -4,9 +4,9 @@ from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.simd import one_of
 from isa.table import BranchOp, ScalarOp, Unit
+from pe.config import PeConfig
 
 from .decode import issued
 from .encodings import Encodings

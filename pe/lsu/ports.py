@@ -6,9 +6,9 @@ from typing import Any
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
-from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES, WORD_BITS
 from isa.table import Opcode, Width
+from pe.config import PeConfig
 from pe.frontend.arc import column_count_bits, entry_bits
 from pe.frontend.encodings import Encodings
 from pe.frontend.features import Features

@@ -7,10 +7,10 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
 from hdl.simd import rotate_units_right
 from isa.table import Opcode
+from pe.config import PeConfig
 from pe.frontend.arc import entry_bits
 from pe.frontend.features import Features
 from pe.ports import ScratchpadReadPort

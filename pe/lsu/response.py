@@ -7,9 +7,9 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.ports import WORD_BITS, memory_response
 from isa.table import Opcode
+from pe.config import PeConfig
 from pe.frontend.arc import entry_bits
 from pe.frontend.features import Features
 from pe.ports import ScratchpadWritePort

@@ -5,11 +5,11 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from hdl.priority import lowest_one
 from hdl.sram import Sram
+from pe.config import PeConfig
 from pe.frontend.arc import entry_bits
 from pe.frontend.features import Features
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort

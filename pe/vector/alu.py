@@ -6,11 +6,11 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import VerticalOp, Width
+from pe.config import PeConfig
 
 from .beat import WIDTH_BITS, is_width, lanes_of
 from .capabilities import VectorNeeds

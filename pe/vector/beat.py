@@ -12,12 +12,12 @@ from typing import Any
 from amaranth.hdl import Module, ShapeLike, Signal, Value, signed
 from amaranth.lib import data
 
-from hdl.config import PeConfig
 from hdl.packing import Packing
 from hdl.simd import one_of
 from isa.logistic import MOST_FRACTION
 from isa.table import MAX_FX, LogisticOp, Opcode, ReductionOp, Unit, VerticalOp, Width
 from isa.timing import WORD_BYTES
+from pe.config import PeConfig
 from pe.frontend.encodings import Encodings
 
 from .capabilities import VectorNeeds

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hdl.config import PeConfig
 from isa.table import MAX_VL, Instruction, Opcode, ReductionOp, Unit, VerticalOp, Width
+from pe.config import PeConfig
 from pe.ports import VectorKind
 
 __all__ = ["FOLDED", "LONG", "VectorNeeds"]

@@ -8,11 +8,11 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.simd import one_of
 from isa.logistic import MOST_FRACTION
 from isa.table import Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from pe.config import PeConfig
 from pe.frontend.encodings import Encodings
 from pe.frontend.features import Features
 from pe.ports import VectorKind, vector_command

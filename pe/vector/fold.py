@@ -4,12 +4,12 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
 from hdl.quad_reducer import QuadReducer
 from hdl.simd import LaneReducer
 from isa.table import Width
+from pe.config import PeConfig
 
 from .beat import REDUCTION_BITS, TAIL_BITS, WIDTH_BITS, is_width
 from .capabilities import FOLDED, VectorNeeds

@@ -6,9 +6,9 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.simd import one_of, signed_less
 from isa.table import ReductionOp, Width
+from pe.config import PeConfig
 
 from .beat import (
     ResultFields,

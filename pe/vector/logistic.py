@@ -8,7 +8,6 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.ports import WORD_BITS
 from hdl.simd import one_of
 from isa.logistic import (
@@ -21,6 +20,7 @@ from isa.logistic import (
     Region,
 )
 from isa.table import LogisticOp, Width
+from pe.config import PeConfig
 
 from .beat import logistic_beat
 from .capabilities import VectorNeeds

@@ -10,11 +10,11 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.multiplier import LimbMultiplier, ProductSum
 from hdl.ports import WORD_BITS
 from isa.table import Width
+from pe.config import PeConfig
 
 from .beat import LIMB_BITS, PASS_BITS, WIDTH_BITS, is_width
 from .capabilities import LONG, VectorNeeds

@@ -4,9 +4,9 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MAX_FX, MAX_MR
+from pe.config import PeConfig
 from pe.frontend.features import Features
 
 __all__ = ["VectorSettings", "element_bits", "setting_bits"]

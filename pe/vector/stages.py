@@ -6,9 +6,9 @@ vector unit is busy for as long, whatever is built. Behavioural memories get the
 which are all that there are. A stage in which no instruction does anything is left out.
 """
 
-from hdl.config import PeConfig
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
 from isa.timing import WORD_BYTES
+from pe.config import PeConfig
 
 from .capabilities import FOLDED, LONG, VectorNeeds
 

@@ -5,9 +5,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from isa.table import Unit
+from pe.config import PeConfig
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort, vector_command
 
 from .capabilities import VectorNeeds

@@ -9,11 +9,11 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
 from isa.table import Width
 from isa.timing import WORD_BYTES
+from pe.config import PeConfig
 
 from .alu import GRANULES, VectorAlu, VectorSaturate, adder_joins, subtracts
 from .beat import (

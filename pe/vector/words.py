@@ -4,9 +4,9 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.ports import WORD_BITS
 from isa.table import Width
+from pe.config import PeConfig
 
 from .beat import REDUCTION_BITS, WIDTH_BITS, is_product, is_reduced, is_width
 from .capabilities import FOLDED, VectorNeeds

@@ -6,12 +6,12 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, LaneShifter, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import MAX_FX, ReductionOp, Width
 from isa.timing import WORD_BYTES
+from pe.config import PeConfig
 from pe.ports import ScratchpadWritePort
 
 from .beat import ResultFields, is_product, is_reduced, is_width, lanes_of, result_beat

@@ -7,8 +7,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.image import DramImage
 from isa.program import Program
 from microkernels.bp.contents import pack, unpack
@@ -17,6 +15,8 @@ from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.common.saturation import count_saturation
+from pe.config import PeConfig
+from pe.interface import PeState
 from soc.tile.config import VaultTileConfig
 
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hdl.counters import PeCounter
 from hdl.ports import COLUMN_BYTES
 from isa.program import Program
 from memory.controller.counters import VaultCounter
 from noc.node.counters import NetworkCounter
+from pe.interface import PeCounter
 from soc.host.driver import Host, HostTimeout
 from soc.host.reports import FaultReport
 from soc.host.transport import Blocking, run
@@ -25,7 +25,7 @@ class ChipResult:
     Attributes:
         faults: of the PEs that did not halt by themselves.
         cycles: from before the launch until the host has found that none runs.
-        counters: of each PE, by name of :class:`hdl.counters.PeCounter`.
+        counters: of each PE, by name of :class:`pe.interface.PeCounter`.
         vaults: of each vault, by name of :class:`memory.controller.counters.VaultCounter`, and
         network: of each vault's node, by name of :class:`noc.node.counters.NetworkCounter`: from
             the launch to the end. Without counters there are none of these three.

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from itertools import chain
 
-from hdl.config import PeConfig
 from isa.hazards import Hazard, HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
+from pe.config import PeConfig
 from sim_tb.random.reference import differences, expected_end
 
 from .engine import CosimResult

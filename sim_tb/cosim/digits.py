@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdl.config import PeConfig
 from microkernels.apps.digits import Digits, Network
 from microkernels.apps.digits_train import accuracy
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.job import NnJob
+from pe.config import PeConfig
 
 from .engine import MemoryBehaviour, PeSimulation
 from .nn import cosim_nn

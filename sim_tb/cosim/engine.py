@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
-from hdl.ports import PeState
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from isa.support.errors import VipError
 from isa.table import REGISTER_WIDTH
+from pe.config import PeConfig
+from pe.interface import PeCounter, PeState
 from pe.scratchpad import read_roles, write_roles
 from sim_tb.dut.engine import TOP, build_engine
 from sim_tb.harness.models import NEVER, HostJob, HostResult, MemoryBehaviour, Outcome
@@ -129,7 +128,7 @@ class CosimResult:
         memory_error: memory answered an access with an error, whatever ``cause`` says.
         cycles: from launch to end as the host sees it, so with the engine's start-up and the wait
             for its units; the counter ``CYCLES`` has the program's own.
-        counters: by name of :class:`hdl.counters.PeCounter`.
+        counters: by name of :class:`pe.interface.PeCounter`.
         registers: 64-bit patterns; empty unless the engine's ``sram`` is ``behavioural``.
         scratchpad: all its bytes; likewise.
         wall_seconds: simulation time on this machine, loading included.

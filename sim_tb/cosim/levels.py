@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdl.ports import PeState
 from isa.image import DramImage
 from microkernels.bp.contents import contents
 from microkernels.bp.levels import BLOCK, coarse_problem, copied
 from microkernels.bp.levels_job import BpLevelsJob, Phase
 from microkernels.bp.problem import Messages
+from pe.interface import PeState
 from soc.tile.config import VaultTileConfig
 
 from .engine import CosimError

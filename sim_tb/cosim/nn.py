@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.image import DramImage
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.job import NnJob
+from pe.config import PeConfig
+from pe.interface import PeState
 from sim_tb.runner.cache import fingerprint
 from soc.tile.config import VaultTileConfig
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.image import DramImage
 from isa.program import Program
 from isa.support.scratch import scratch_folder
 from microkernels.bp.problem import BpProblem
 from microkernels.nn.conv_loop import ConvLoop, conv_loop_program
+from pe.config import PeConfig
+from pe.interface import PeState
 from sim_tb.dut.engine import TOP
 from sim_tb.runner.port_trace import read_signals
 

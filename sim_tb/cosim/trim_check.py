@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from isa.table import BY_KEY, REGISTERS
+from pe.config import PeConfig
+from pe.interface import PeState
 from pe.sequencer import overhead_cycles
 
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.counters import PeCounter
-from hdl.ports import COLUMN_BYTES, PeState
+from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from memory.model.device_model import DeviceSetup, device_setup
+from pe.interface import PeCounter, PeState
 from sim_tb.dut.tile import TOP, build_tile
 from sim_tb.harness.models import Outcome
 from sim_tb.harness.tile_models import EngineResult, TileJob, TileResult
@@ -43,7 +43,7 @@ class PeResult:
         cause, pc: of a fault; ``pc`` means nothing without one.
         memory_error: memory answered an access with an error, whatever ``cause`` says.
         cycles: from launch to end as the host sees it.
-        counters: by name of :class:`hdl.counters.PeCounter`.
+        counters: by name of :class:`pe.interface.PeCounter`.
     """
 
     slot: int

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from hdl.config import PeConfig
-from hdl.counters import COUNTER_BITS
-from hdl.ports import PC_BITS, status_layout
+from hdl.counter_bank import COUNTER_BITS
 from hdl.sram_macro import SramGeometry, macro_model
 from isa.support.cache import build_folder
 from isa.support.files import write_atomically
+from pe.config import PeConfig
+from pe.interface import PC_BITS, status_layout
 from sim_tb.runner.build import BuildError, Design, build, check_tools
 from sim_tb.runner.cache import fingerprint
 from sim_tb.runner.readout import CONTROL, WATCH_CONTROL

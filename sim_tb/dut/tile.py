@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hdl.counters import COUNTER_BITS
-from hdl.ports import PC_BITS, WORD_BITS, status_layout
+from hdl.counter_bank import COUNTER_BITS
+from hdl.ports import WORD_BITS
 from memory.controller.counters import INDEX_BITS
 from memory.controller.dram_port import DramCommand
 from memory.model.device_model import DEVICE_SOURCES
+from pe.interface import PC_BITS, status_layout
 from sim_tb.runner.build import Design, build
 from soc.tile.config import VaultTileConfig
 

@@ -18,10 +18,10 @@ from functools import partial
 
 import numpy as np
 
-from hdl.config import ALL_INSTRUCTIONS
 from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.dense_shape import DenseShape
 from microkernels.nn.job import DEFAULT_OUT_DEPTH, NnJob, conv_job, dense_job, pool_job
+from pe.config import ALL_INSTRUCTIONS
 from sim_tb.cosim.nn import cosim_vault_nn, job_key
 from sim_tb.dut.tile import tile_design
 from sim_tb.runner.cache import Kept, fingerprint

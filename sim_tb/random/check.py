@@ -18,9 +18,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hdl.config import PeConfig
 from isa.image import DramImage
 from isa.support.files import write_atomically
+from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, CosimResult, Identity, Job, PeSimulation
 
 from .configs import random_config

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from hdl.config import PeConfig
 from isa.table import BY_KEY, INSTRUCTIONS, Unit, Width
+from pe.config import PeConfig
 
 from .program_builder import NEEDED
 

@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, find
+from pe.config import PeConfig
+from pe.interface import PeState
 from sim_tb.cosim.engine import CosimResult
 
 from .programs import RandomProgram

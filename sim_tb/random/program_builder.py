@@ -2,12 +2,12 @@
 
 from random import Random
 
-from hdl.config import PeConfig
 from isa.hazards import HazardModel
 from isa.launch import START_FX, START_MR, START_VL
 from isa.operators import fits
 from isa.table import BY_KEY, IMM14, IMM20
 from isa.vector_operation import Span
+from pe.config import PeConfig
 
 __all__ = ["HOSTILE", "NEEDED", "ProgramBuilder"]
 

@@ -10,9 +10,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from hdl.config import PeConfig
 from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
 from isa.vector_operation import Span, VectorOperation
+from pe.config import PeConfig
 from sim_tb.harness.models import MemoryBehaviour
 
 from .faults import FAULTS, possible_faults

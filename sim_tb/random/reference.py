@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hdl.config import PeConfig
-from hdl.ports import EXACT_PC_WORDS, PC_BITS, PeState
 from isa.assembly.disassembler import disassemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator
 from isa.table import Opcode, find
+from pe.config import PeConfig
+from pe.interface import EXACT_PC_WORDS, PC_BITS, PeState
 from sim_tb.cosim.engine import CosimResult
 
 from .programs import RandomProgram

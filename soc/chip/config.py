@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field, replace
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from isa.support.checks import Checks
 from noc.config import NetworkConfig
 from noc.node.counters import NetworkCounter
+from pe.config import PeConfig
 from soc.host.config import HostConfig
 from soc.tile.config import VaultTileConfig
 

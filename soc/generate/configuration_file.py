@@ -6,9 +6,10 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from isa.support.errors import VipError
 from isa.support.files import read_bytes, write_atomically
+from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 

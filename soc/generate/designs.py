@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from hdl.component import Component
-from hdl.config import PeConfig, SramKind
+from hdl.config import SramKind
+from pe.config import PeConfig
 from pe.core import Pe
 from soc.chip.chip import Chip
 from soc.chip.config import ChipConfig

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from hdl.config import ALL_INSTRUCTIONS, ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
+from pe.config import ALL_INSTRUCTIONS, PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultTileConfig
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from isa.support.checks import Checks
+from pe.config import PeConfig
 
 from .register_map import GROUP_PES, MAX_COUNTERS, MAX_PES, MAX_PROGRAM_WORDS, MAX_VAULTS
 

@@ -13,12 +13,11 @@ Over a transport of plain functions (:mod:`soc.host.transport`)::
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hdl.counters import PeCounter
-from hdl.ports import PeState
 from isa.faults import FaultCause
 from isa.program import Program
 from isa.table import ISA_VERSION
 from memory.controller.counters import LATENCY_LIMITS, VaultCounter
+from pe.interface import PeCounter, PeState
 
 from .register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE, VAULT
 from .register_types import WORD_BYTES, Block

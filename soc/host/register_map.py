@@ -7,9 +7,8 @@ Registers are 32-bit words. They lie in blocks; a block is a page of registers, 
 processing engine (PE) or vault.
 """
 
-from hdl.counters import PeCounter
-from hdl.ports import PeState
 from isa.faults import FaultCause
+from pe.interface import PeCounter, PeState
 
 from .register_types import WORD_BYTES, Access, Block, Field, Register
 
@@ -294,7 +293,7 @@ PE = Block(
         *_counter(
             "COUNTER",
             0x80,
-            "Performance counters, of the current or last launch: see `hdl/counters.py`.",
+            "Performance counters, of the current or last launch: see `pe/interface.py`.",
             len(PeCounter),
         ),
     ),

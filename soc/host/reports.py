@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hdl.ports import PeState
 from isa.assembly.disassembler import instruction_text
 from isa.encoding import decode
 from isa.faults import FaultCause
+from pe.interface import PeState
 
 __all__ = ["ChipIdentity", "FaultReport", "PeStatus", "instruction_at"]
 

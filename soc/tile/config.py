@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from isa.support.checks import Checks
 from isa.table import Opcode
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.crossbar import MAX_REQUESTERS
+from pe.config import PeConfig
 
 __all__ = ["VaultBackEnd", "VaultTileConfig"]
 

@@ -10,12 +10,12 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiResponse
 from hdl.component import Component
-from hdl.config import PeConfig
-from hdl.counters import COUNTER_BITS
+from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import once
-from hdl.ports import ControlPort, PeState
 from hdl.stream_buffer import StreamBuffer
 from memory.controller.counters import INDEX_BITS as VAULT_INDEX_BITS
+from pe.config import PeConfig
+from pe.interface import ControlPort, PeState
 from soc.chip.control_bus import (
     INDEX_BITS,
     ControlBitmap,
@@ -56,8 +56,8 @@ class TileControl(Component):
     Members:
         input: :class:`soc.chip.control_bus.ControlLink`, in, from the tile before or the host.
         output: :class:`soc.chip.control_bus.ControlLink`, out.
-        control: array of ``pes`` :class:`hdl.ports.ControlPort`, in (seen from the engine, so that
-            ``connect(m, tile_control.control[slot], pe.control)`` joins them).
+        control: array of ``pes`` :class:`pe.interface.ControlPort`, in (seen from the engine, so
+            that ``connect(m, tile_control.control[slot], pe.control)`` joins them).
         vault: in; index of this vault in the chip.
         first_pe: in; index in the chip of the PE in slot 0, which the others follow.
         vault_counter_index: out; which :class:`memory.controller.counters.VaultCounter` to read.

@@ -4,11 +4,12 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.counters import COUNTER_BITS
+from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import once
-from hdl.ports import ControlPort, MemoryPort
+from hdl.ports import MemoryPort
 from memory.controller.counters import INDEX_BITS
 from pe.core import Pe
+from pe.interface import ControlPort
 
 from .config import VaultTileConfig
 from .engine_slot import join_engine
@@ -16,7 +17,7 @@ from .vault_memory import VaultMemory, memory_member
 
 __all__ = ["IDENTITY_BITS", "VaultTile"]
 
-#: Width of the numbers that tell engines apart (:class:`hdl.ports.IdentityPort`).
+#: Width of the numbers that tell engines apart (:class:`pe.interface.IdentityPort`).
 IDENTITY_BITS = 16
 
 
@@ -31,7 +32,8 @@ class VaultTile(Component):
         config: what to build.
 
     Members:
-        control: array of ``config.pes`` :class:`hdl.ports.ControlPort`, out (seen from the engine).
+        control: array of ``config.pes`` :class:`pe.interface.ControlPort`, out (seen from the
+            engine).
         ports: array of ``config.extra_ports`` :class:`hdl.ports.MemoryPort`, in, for the network
             and the host; only there when there are any. One that is not used has all inputs 0.
         dram or axi: see :func:`soc.tile.vault_memory.memory_member`.

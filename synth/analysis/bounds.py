@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hdl.config import PeConfig
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.program import Program
 from isa.table import MIN_REGISTER_WIDTH, Instruction, Opcode, Unit
 from isa.timing import WORD_BYTES
+from pe.config import PeConfig
 from synth.errors import CoverageError
 
 from .facts import Facts
@@ -55,7 +55,7 @@ class Bound:
     """One size.
 
     Attributes:
-        name: attribute of :class:`hdl.config.PeConfig`, or ``fx``, for which hardware has no limit.
+        name: attribute of :class:`pe.config.PeConfig`, or ``fx``, for which hardware has no limit.
         value: what the programs need. size: what the engine gets, the next that can be built.
         full: what it had.
         basis: how ``value`` is known. why: the word that needs it, or the reason, one line.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from hdl.config import PeConfig
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -15,6 +14,7 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
+from pe.config import PeConfig
 
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, clip, evaluate, step_of

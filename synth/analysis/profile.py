@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hdl.config import PeConfig
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
 from isa.support.files import read_bytes, write_atomically
 from isa.table import ISA_VERSION
+from pe.config import PeConfig
 from synth.errors import TrimError
 
 from .facts import Facts

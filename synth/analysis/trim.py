@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hdl.config import PeConfig
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
+from pe.config import PeConfig
 from synth.errors import TrimError
 from synth.physical.area import AreaReport, AreaRow, synthesise
 from synth.physical.mapping import Progress

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hdl.config import PeConfig
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
 from isa.program import Program
 from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Role
+from pe.config import PeConfig
 
 from .effects import Effects, Registers
 from .facts import Facts

@@ -1,6 +1,6 @@
 """Correspondence of a full processing engine and a trimmed one."""
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 
 from .front import PROBES, front_relation
 from .load_store import load_store_relation

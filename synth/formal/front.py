@@ -2,11 +2,11 @@
 
 from amaranth.hdl import Cat, Value
 
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, VerticalOp
+from pe.config import PeConfig
 from pe.frontend.encodings import Encodings
 from pe.frontend.register_file import READ_PORTS
+from pe.interface import PeCounter
 from pe.lsu.ports import BYTE_BITS, COLUMN_BITS
 
 from .relation import Invariant, Relation, View

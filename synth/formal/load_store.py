@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from amaranth.hdl import Value
 
-from hdl.config import PeConfig
 from hdl.ports import memory_request
 from isa.table import Opcode, Unit
+from pe.config import PeConfig
 from pe.lsu.ports import BYTE_BITS, COLUMN_BITS, load_table_entry, register_encodings
 
 from .relation import Condition, Ghost, Invariant, Relation, View

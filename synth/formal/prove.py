@@ -5,8 +5,8 @@
 
 from dataclasses import fields, replace
 
-from hdl.config import PeConfig
 from isa.table import Unit
+from pe.config import PeConfig
 from pe.core import Pe
 
 from .cut import cut

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from amaranth.hdl import Cat, Const, Value
 
-from hdl.config import PeConfig
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -20,6 +19,7 @@ from isa.table import (
     Unit,
 )
 from isa.timing import WORD_BYTES
+from pe.config import PeConfig
 from pe.frontend.encodings import CLASSES, CONTROL, Encodings
 from pe.lsu.ports import register_encodings
 

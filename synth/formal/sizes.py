@@ -11,10 +11,10 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Value
 from amaranth.lib import wiring
 
-from hdl.config import PeConfig
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MAX_FX, ScalarOp, Unit
+from pe.config import PeConfig
 from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
 from pe.frontend.encodings import ControlOp, Encodings, IssueClass
 from pe.frontend.features import Features

@@ -8,8 +8,8 @@ import re
 
 from amaranth.hdl import Cat, Const, Value
 
-from hdl.config import PeConfig
 from isa.table import Unit, VerticalOp
+from pe.config import PeConfig
 from pe.frontend.encodings import Encodings
 
 from .relation import Codes, Invariant, Relation, View

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from amaranth.hdl import Cat, Const, Mux, ShapeLike, Value
 from amaranth.lib import data
 
-from hdl.config import PeConfig
 from isa.table import MAX_VL, Opcode, ReductionOp, Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from pe.config import PeConfig
 from pe.frontend.encodings import Encodings
 from pe.frontend.features import Features
 from pe.ports import vector_command

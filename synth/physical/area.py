@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hdl.config import PeConfig
 from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry
+from pe.config import PeConfig
 from soc.generate.generate import verilog
 from synth.errors import SynthesisError
 from synth.sram.area import GATE_UM2, sram_um2

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import emit
 from noc.node.node import Node
+from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration, with_sram
 from soc.host.chain import HostChain

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from hdl.config import PeConfig
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
 from noc.crossbar import MAX_REQUESTERS
+from pe.config import PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultBackEnd, VaultTileConfig
 from synth.errors import SynthesisError

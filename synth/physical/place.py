@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import median
 
-from hdl.config import PeConfig
 from hdl.emission import Emission
 from isa.support.processes import workers
+from pe.config import PeConfig
 from soc.generate.generate import verilog
 from synth.errors import SynthesisError
 

@@ -4,12 +4,12 @@ import warnings
 
 from amaranth.sim import Simulator
 
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
-from hdl.ports import COLUMN_BYTES, PeState
+from hdl.ports import COLUMN_BYTES
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
+from pe.config import PeConfig
 from pe.core import Pe
+from pe.interface import PeCounter, PeState
 
 CONFIG = PeConfig(
     instructions=frozenset(

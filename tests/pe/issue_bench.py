@@ -3,9 +3,9 @@
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from hdl.config import PeConfig
 from isa.encoding import encode
 from isa.table import BY_KEY
+from pe.config import PeConfig
 from pe.frontend.decode import Decode, issued
 from pe.frontend.issue import Issue
 from pe.frontend.operands import with_operands

@@ -1,6 +1,6 @@
 import pytest
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hdl.counters import PeCounter
-from hdl.ports import COLUMN_BYTES, PeState
+from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
+from pe.interface import PeCounter, PeState
 from pe.sequencer import overhead_cycles
 from tests.pe.core_bench import CONFIG, IDENTITY, PARAMETERS, Bench
 

@@ -1,6 +1,6 @@
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
+from pe.config import PeConfig
 from pe.counters import FLUSH_CYCLES, Counters
+from pe.interface import PeCounter
 
 
 async def _clear(ctx, dut):

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from isa.table import (
     BY_KEY,
     FIELD_A,
@@ -16,6 +15,7 @@ from isa.table import (
     Unit,
     find,
 )
+from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.frontend.decode import Decode
 from pe.frontend.encodings import ControlOp, IssueClass
 

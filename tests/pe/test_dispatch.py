@@ -2,12 +2,12 @@
 
 import pytest
 
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
 from isa.faults import FaultCause
 from isa.table import BY_KEY, Opcode, Unit
+from pe.config import PeConfig
 from pe.frontend.dispatch import Dispatch
 from pe.frontend.encodings import Encodings
+from pe.interface import PeCounter
 
 CONFIG = PeConfig()
 PC = 77

@@ -3,12 +3,12 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from hdl.config import PeConfig
-from hdl.ports import EXACT_PC_WORDS
 from isa.table import BY_KEY, INSTRUCTIONS, find
+from pe.config import PeConfig
 from pe.frontend.decode import Decode
 from pe.frontend.fetch import GATES_DEPTH, Fetch
 from pe.frontend.instruction_word import WORD_BITS, whole_word
+from pe.interface import EXACT_PC_WORDS
 
 CONFIG = PeConfig(instruction_words=64)
 

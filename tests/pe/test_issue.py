@@ -2,12 +2,12 @@
 
 import pytest
 
-from hdl.config import PeConfig
-from hdl.counters import PeCounter
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import BY_KEY
 from isa.timing import RANGE_BYTES
+from pe.config import PeConfig
+from pe.interface import PeCounter
 from tests.pe.issue_bench import PC, WIDE, Bench
 
 NARROW = PeConfig(register_width=24, address_bits=16)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from hdl.ports import COLUMN_BYTES
+from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.lsu.ports import load_store_command, register_encodings
 from pe.lsu.unit import LoadStore
 

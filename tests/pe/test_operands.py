@@ -4,9 +4,9 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.sim import Simulator
 
-from hdl.config import PeConfig
 from isa.encoding import encode
 from isa.table import BY_KEY
+from pe.config import PeConfig
 from pe.frontend.decode import Decode
 from pe.frontend.operands import Operands
 from pe.frontend.register_file import RegisterFile

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hdl.config import PeConfig
 from isa.faults import FaultCause
 from isa.table import BY_KEY, FIELD_C, MAX_VL, Unit
+from pe.config import PeConfig
 from pe.frontend.arc import UNIT_BYTES
 from pe.frontend.encodings import ControlOp, IssueClass
 from pe.frontend.range_check import RangeCheck, cause_of

@@ -1,6 +1,6 @@
 import pytest
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from pe.frontend.register_file import RegisterFile
 
 

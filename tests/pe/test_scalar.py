@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import PeConfig
 from isa.table import BY_KEY, BranchOp, ScalarOp
+from pe.config import PeConfig
 from pe.frontend.encodings import Encodings
 from pe.frontend.scalar import Scalar
 

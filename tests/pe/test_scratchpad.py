@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from pe.scratchpad import Scratchpad, read_roles, write_roles
 from pe.vector.stages import read_cycles
 

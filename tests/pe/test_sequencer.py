@@ -2,9 +2,9 @@
 
 import pytest
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.faults import FaultCause
+from pe.config import PeConfig
+from pe.interface import PeState
 from pe.sequencer import Sequencer
 
 NARROW = PeConfig(register_width=24, address_bits=16, registers=8, counters=False)

@@ -7,9 +7,9 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
-from hdl.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from isa.logistic import LIMIT_BITS, MOST_FRACTION, U_FRACTION, logistic
 from isa.table import BY_KEY, INSTRUCTIONS, LogisticOp, Unit
+from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from pe.vector.logistic import VectorLogistic
 from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import Command, hostile_memory, random_command, run

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from hdl.config import PeConfig
 from isa.table import INSTRUCTIONS, Unit
+from pe.config import PeConfig
 from tests.pe.vector_bench import hostile_memory, random_command, run
 
 KEYS = [row.key for row in INSTRUCTIONS if row.unit is Unit.VECTOR and not row.optional]

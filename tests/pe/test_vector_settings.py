@@ -2,8 +2,8 @@
 
 import pytest
 
-from hdl.config import PeConfig
 from isa.table import MAX_MR, MAX_VL
+from pe.config import PeConfig
 from pe.vector.settings import VectorSettings
 
 

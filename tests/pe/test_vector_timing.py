@@ -7,9 +7,9 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 
-from hdl.config import PeConfig
 from isa.table import Opcode
 from isa.timing import VECTOR_LATENCY
+from pe.config import PeConfig
 from pe.scratchpad import Scratchpad
 from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import Command, expected_writes, hostile_memory, run

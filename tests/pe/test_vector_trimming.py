@@ -6,8 +6,8 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
-from hdl.config import PeConfig
 from isa.table import INSTRUCTIONS, Unit, VerticalOp, Width
+from pe.config import PeConfig
 from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import hostile_memory, random_command, run
 

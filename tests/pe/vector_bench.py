@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from amaranth.sim import Simulator
 
-from hdl.config import PeConfig
 from isa.logistic import logistic
 from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, row_beats
+from pe.config import PeConfig
 from pe.frontend.encodings import Encodings
 from pe.ports import vector_command
 from pe.vector.stages import read_cycles, result_cycles

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from hdl.ports import PeState
 from isa.faults import FaultCause
+from pe.interface import PeState
 from sim_tb.cosim.vault import WINDOW_CYCLES, PeResult, VaultResult
 from sim_tb.measure.bandwidth_plot import bandwidth_windows, draw_bandwidth
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from bench.record import values
-from hdl.ports import PeState
 from isa.faults import FaultCause
+from pe.interface import PeState
 from sim_tb.cosim.vault import PeResult, VaultResult
 from sim_tb.measure import belief as belief_bench
 from sim_tb.measure.belief import BELIEF, belief_job, measure_belief

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hdl.ports import PeState
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from microkernels.data.stereo import motorcycle
+from pe.interface import PeState
 from sim_tb.cosim.chip import run_program
 from sim_tb.cosim.chip_bp import cosim_chip_bp
 from sim_tb.cosim.chip_session import ChipSimulation

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from pe.config import PeConfig
+from pe.interface import PeState
 from sim_tb.cosim.compare import Comparison, compare_run
 from sim_tb.cosim.engine import CosimResult
 

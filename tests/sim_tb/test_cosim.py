@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS, PeConfig
-from hdl.counters import PeCounter
-from hdl.ports import PeState
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from pe.config import ALL_INSTRUCTIONS, PeConfig
+from pe.interface import PeCounter, PeState
 from sim_tb.cosim.engine import (
     CosimError,
     CosimResult,

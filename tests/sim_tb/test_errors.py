@@ -2,11 +2,11 @@
 
 import pytest
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from pe.config import PeConfig
+from pe.interface import PeState
 from sim_tb.cosim.engine import Job, MemoryBehaviour, PeSimulation
 
 START = "mov r1, #4096\nmov r2, #64\nmov r4, #8\nset.vl r4\nmov r6, #256\n"

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
-from hdl.ports import PeState
 from isa.faults import FaultCause
+from pe.interface import PeState
 from sim_tb.cosim.vault import PeResult, VaultResult
 from sim_tb.measure import roofline_plot
 from sim_tb.measure.kernel_rows import KernelRow, VaultWork, row_of

@@ -7,11 +7,12 @@ from random import Random
 
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS, PeConfig
-from hdl.ports import COLUMN_BYTES, PeState
+from hdl.ports import COLUMN_BYTES
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from pe.config import ALL_INSTRUCTIONS, PeConfig
+from pe.interface import PeState
 from sim_tb.cosim.engine import CosimError, CosimResult, Job, PeSimulation
 from sim_tb.harness.models import MemoryBehaviour
 from sim_tb.random.check import check_programs

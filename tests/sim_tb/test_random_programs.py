@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS, PeConfig
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.table import find
+from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.random.configs import random_config
 from sim_tb.random.faults import FAULTS
 from sim_tb.random.programs import random_program

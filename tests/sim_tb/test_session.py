@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.dut.engine import TOP, engine_design
 from sim_tb.harness.models import HostJob, HostResult, MemoryBehaviour, Outcome
 from sim_tb.runner.build import BuildError, Design, build

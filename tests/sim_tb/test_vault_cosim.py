@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.ports import PeState
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from memory.controller.counters import LAG_CYCLES
 from microkernels.data.stereo import motorcycle
+from pe.interface import PeState
 from sim_tb.cosim.bp import BpJob, cosim_vault_bp
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.vault import run_vault

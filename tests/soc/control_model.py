@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.axi import Axi4Lite
 from hdl.component import Component
 from hdl.emission import once
-from hdl.ports import ControlPort, PeState
 from isa.table import ISA_VERSION
+from pe.interface import ControlPort, PeState
 from soc.host.config import HostConfig
 from soc.host.control import HostControl
 from soc.host.register_map import BLOCKS, CHIP, IDENTITY, MAP_ADDRESS_BITS, MAP_VERSION, PE, VAULT

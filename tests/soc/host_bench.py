@@ -9,11 +9,10 @@ from cocotb.triggers import RisingEdge, with_timeout
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiMaster
 
-from hdl.counters import PeCounter
-from hdl.ports import PeState
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from memory.controller.counters import VaultCounter
+from pe.interface import PeCounter, PeState
 from sim_tb.harness.host_transport import AxiTransport
 from soc.host.driver import Host, HostTimeout
 from soc.host.register_map import CHIP, PE, VAULT

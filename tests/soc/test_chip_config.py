@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
 from noc.node.counters import NetworkCounter
+from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import with_sram
 from soc.generate.presets import chip_preset, tile_preset

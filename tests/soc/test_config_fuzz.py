@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from isa.support.errors import VipError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
 from noc.config import NetworkConfig
+from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.host.config import HostConfig
 from soc.tile.config import VaultTileConfig

@@ -5,11 +5,12 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.config import PeConfig
 from hdl.emission import once
-from hdl.ports import MemoryPort, PeState
+from hdl.ports import MemoryPort
 from isa.assembly.assembler import assemble
+from pe.config import PeConfig
 from pe.core import Pe
+from pe.interface import PeState
 from soc.chip.control_bus import ControlCommand, ControlLink, ControlSpace
 from soc.host.control import HostControl
 from soc.host.register_map import CHIP

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.ports import PeState
+from pe.interface import PeState
 from soc.host.register_map import CHIP, PE, VAULT
 from tests.soc.control_model import DECERR, OKAY, ControlRing, Engine, Expected
 from tests.soc.host_dut import small

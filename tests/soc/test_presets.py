@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, ConfigurationError
+from hdl.config import ConfigurationError
 from memory.config import VaultConfig
+from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS
 from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 
 

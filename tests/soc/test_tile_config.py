@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
 from memory.config import VaultConfig
+from pe.config import PeConfig
 from soc.generate.designs import with_sram
 from soc.generate.presets import preset, tile_preset
 from soc.tile.config import VaultTileConfig

@@ -12,10 +12,10 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiBus, AxiRam
 
-from hdl.ports import PeState, launch_command, load_word, status_layout
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from memory.controller.counters import VaultCounter
+from pe.interface import PeState, launch_command, load_word, status_layout
 from soc.generate.presets import tile_preset
 from tests.memory.axi_ram_bench import pack, unpack
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import synth.physical.yosys
-from hdl.config import PeConfig
 from hdl.yosys import YosysError
 from microkernels.bp.kernel import bp_program
+from pe.config import PeConfig
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from synth.analysis.trim import AreaComparison, compare_area, trim

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json, verilog

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hdl.config import PeConfig
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
+from pe.config import PeConfig
 from synth.analysis.profile import InFlight, Profile, profile_run
 from synth.errors import TrimError
 

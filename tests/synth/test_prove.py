@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from pe.core import Pe
 from synth.formal.cut import Cut, cut
 from synth.formal.engine import PROBES, engine_relation

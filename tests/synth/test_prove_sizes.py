@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from synth.formal.cut import cut
 from synth.formal.induction import prove_relation
 from synth.formal.prove import ProofError, prove

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from pe.vector.unit import VectorUnit
 from synth.formal.cut import Cut, cut
 from synth.formal.induction import Proof, prove_relation

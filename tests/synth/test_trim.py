@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdl.config import PeConfig
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from microkernels.bp.kernel import bp_program
+from pe.config import PeConfig
 from soc.generate.presets import preset
 from synth.analysis.profile import InFlight, Profile, profile_run
 from synth.analysis.trim import report, trim

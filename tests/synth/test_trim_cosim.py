@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hdl.ports import PeState
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from pe.interface import PeState
 from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation, run_pe
 from sim_tb.cosim.nn import cosim_nn

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.config import ALL_INSTRUCTIONS
+from pe.config import ALL_INSTRUCTIONS
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from synth.errors import SynthesisError

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hdl.config import PeConfig
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
+from pe.config import PeConfig
 from sim_tb.random.programs import RandomProgram, random_program
 from synth.analysis import values
 from synth.analysis.facts import Facts

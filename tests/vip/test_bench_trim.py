@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from soc.generate.presets import preset
 from vip.trim_bench import QUICK, UNIONS, _Bench, measure_trims

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from isa.faults import FaultCause
+from pe.config import PeConfig
+from pe.interface import PeState
 from sim_tb.cosim import trim_check
 from sim_tb.cosim.engine import CosimResult
 from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed

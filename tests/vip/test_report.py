@@ -6,7 +6,7 @@ from re import findall
 
 import pytest
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from synth.physical.area import AreaReport, AreaRow
 from synth.physical.corners import CornerTiming
 from synth.physical.devices import DEVICES

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hdl.ports import PeState
 from isa.faults import FaultCause
+from pe.interface import PeState
 from soc.generate.configuration_file import read_configuration
 from synth.formal.induction import Proof
 from synth.formal.solve import Failure

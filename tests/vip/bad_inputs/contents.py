@@ -14,10 +14,10 @@ from typing import Any
 
 from PIL import Image
 
-from hdl.config import PeConfig
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.table import ISA_VERSION
+from pe.config import PeConfig
 from soc.generate.configuration_file import configuration_text
 from soc.generate.presets import PRESETS
 from synth.analysis.profile import profile_run

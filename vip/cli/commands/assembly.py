@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hdl.config import PeConfig
 from isa.assembly.assembler import assemble_file, listing
 from isa.assembly.disassembler import disassemble
 from isa.formats import FORMATS
 from isa.program import Program
 from isa.support.files import write_atomically
+from pe.config import PeConfig
 from vip.cli.console import console, tally
 from vip.cli.errors import UserError
 from vip.output import write_json

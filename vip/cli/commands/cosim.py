@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hdl.config import PeConfig
-from hdl.ports import PeState
 from microkernels.bp.golden import labels as read_labels
 from microkernels.data.stereo import StereoScene, motorcycle, percent_wrong, read_pair, stereo_scene
 from microkernels.data.stereo_picture import draw
+from pe.config import PeConfig
+from pe.interface import PeState
 from sim_tb.cosim.bp import BpJob, BpOutcome, cosim_bp, cosim_vault_bp
 from sim_tb.cosim.chip_bp import ChipBpOutcome, cosim_chip_bp
 from sim_tb.cosim.engine import CosimResult, MemoryBehaviour

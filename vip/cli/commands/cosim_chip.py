@@ -5,12 +5,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-from hdl.counters import PeCounter
 from isa.image import DramImage
 from isa.program import Program
 from isa.support.files import check_regular, open_without_waiting, write_atomically
 from microkernels.bp.golden import labels as read_labels
 from microkernels.data.stereo import StereoScene, percent_wrong
+from pe.interface import PeCounter
 from sim_tb.cosim.chip import ChipResult, run_program
 from sim_tb.cosim.chip_bp import ChipBpOutcome
 from sim_tb.cosim.chip_session import ChipSimulation

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rich.table import Table
 
-from hdl.config import PeConfig
 from isa.image import DramImage
 from isa.program import Program
+from pe.config import PeConfig
 from sim_tb.cosim.compare import Comparison, compare_run
 from sim_tb.cosim.engine import CosimResult, MemoryBehaviour, run_pe
 from soc.generate.generate import configuration_json

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hdl.config import PeConfig
 from isa.image import DramImage
+from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_program
 from soc.generate.generate import configuration_json
 from soc.generate.presets import preset

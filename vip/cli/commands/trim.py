@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hdl.config import PeConfig
 from isa.support.files import read_bytes
+from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
 from soc.generate.configuration_file import configuration_text

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
+from pe.config import PeConfig
 
 
 @pytest.mark.parametrize(

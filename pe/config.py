@@ -1,0 +1,209 @@
+"""Configuration of a processing engine (PE): what the user sets, checked, and what follows from it.
+
+Configurations are frozen and keyword-only; change one with :func:`dataclasses.replace`. Every value
+that is accepted is built and tested; all else is refused with the allowed range.
+"""
+
+from dataclasses import dataclass, field
+from typing import get_args
+
+from hdl.config import ConfigurationError, SramKind
+from isa.limits import (
+    ADDRESS_BITS,
+    INSTRUCTION_WORDS,
+    MIN_REGISTERS,
+    SCRATCHPAD_BYTES,
+    Limits,
+)
+from isa.support.checks import Checks
+from isa.table import (
+    BY_KEY,
+    INSTRUCTIONS,
+    MAX_MR,
+    MAX_VL,
+    MIN_REGISTER_WIDTH,
+    REGISTER_WIDTH,
+    REGISTERS,
+    Instruction,
+    Unit,
+    Width,
+)
+
+__all__ = ["ALL_INSTRUCTIONS", "STANDARD_INSTRUCTIONS", "PeConfig"]
+
+#: Keys of every instruction.
+ALL_INSTRUCTIONS: frozenset[str] = frozenset(BY_KEY)
+#: Those that a configuration has if it does not say otherwise.
+STANDARD_INSTRUCTIONS: frozenset[str] = frozenset(
+    row.key for row in INSTRUCTIONS if not row.optional
+)
+
+_CHECK = Checks(ConfigurationError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeConfig:
+    """One processing engine. The defaults are the thesis's machine (chapter 5, section 7.1.3).
+
+    Attributes:
+        instructions: keys (see :attr:`isa.table.Instruction.key`) that the PE executes; any other
+            word faults. Units build only what these need; the logistic unit, for one, is only
+            there if one of its optional instructions is.
+        instruction_words: words of the instruction buffer; power of two, 16..8192.
+        registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
+            register faults as illegal.
+        register_width: bits of a scalar register and of all that works on its value; 24..64, more
+            than ``address_bits``. Below 64 the engine behaves as with 64 or stops with
+            ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
+        max_vl, max_mr: largest VL and MR; 1..256. ``set.vl`` and ``set.mr`` fault beyond them.
+        program: words of the one program that the engine can run, 1..``instruction_words`` of them,
+            kept in a ROM: what the host loads is dropped, and the length that a launch names
+            ignored. None: an instruction buffer that the host loads.
+        scratchpad_bytes: power of two, 64..65536.
+        scratchpad_alignment: 1, 2, 4 or 8. Operands and results in the scratchpad, and both ends of
+            transfers to and from it, begin at multiples of so many bytes, or fault (in the
+            scratchpad with ``SCRATCHPAD_RANGE``, in DRAM with ``MISALIGNED``). With ``m.v``
+            instructions at most the bytes of their narrowest element, as rows begin at any element.
+        arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
+        load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
+        address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
+        counters: whether the performance counters (:class:`pe.interface.PeCounter`) exist; else
+            they read 0.
+        sram: implementation of all memories. ``macro``, the choice for ASICs, also builds
+            multipliers from gates instead of operators meant for the multipliers of an FPGA.
+
+    Raises:
+        ConfigurationError: a value outside its range, or an unknown instruction.
+    """
+
+    instructions: frozenset[str] = field(default=STANDARD_INSTRUCTIONS)
+    instruction_words: int = 1024
+    registers: int = REGISTERS
+    register_width: int = REGISTER_WIDTH
+    max_vl: int = MAX_VL
+    max_mr: int = MAX_MR
+    program: tuple[int, ...] | None = None
+    scratchpad_bytes: int = 4096
+    scratchpad_alignment: int = 1
+    arc_entries: int = 20
+    load_store_queue: int = 64
+    address_bits: int = 33
+    counters: bool = True
+    sram: SramKind = "behavioural"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.instructions, frozenset) or not self.instructions:
+            raise ConfigurationError(
+                "instructions must be a non-empty frozenset of instruction keys"
+            )
+        unknown = sorted(str(key) for key in self.instructions if key not in ALL_INSTRUCTIONS)
+        if unknown:
+            raise ConfigurationError(
+                f"instructions: {unknown[0]!r} is not in the instruction table"
+            )
+        if "halt" not in self.instructions:
+            raise ConfigurationError("instructions must contain 'halt': no program could end")
+        _CHECK.power_of_two("instruction_words", self.instruction_words, *INSTRUCTION_WORDS)
+        _CHECK.power_of_two("registers", self.registers, MIN_REGISTERS, REGISTERS)
+        _CHECK.power_of_two("scratchpad_bytes", self.scratchpad_bytes, *SCRATCHPAD_BYTES)
+        _CHECK.power_of_two(
+            "scratchpad_alignment", self.scratchpad_alignment, 1, self._most_aligned()
+        )
+        _CHECK.within("arc_entries", self.arc_entries, 1, 64)
+        _CHECK.power_of_two("load_store_queue", self.load_store_queue, 2, 64)
+        _CHECK.within("address_bits", self.address_bits, *ADDRESS_BITS)
+        least = max(MIN_REGISTER_WIDTH, self.address_bits + 1)
+        _CHECK.within("register_width", self.register_width, least, REGISTER_WIDTH)
+        _CHECK.within("max_vl", self.max_vl, 1, MAX_VL)
+        _CHECK.within("max_mr", self.max_mr, 1, MAX_MR)
+        if self.program is not None:
+            self._check_program(self.program)
+        _CHECK.flag("counters", self.counters)
+        _CHECK.one_of("sram", self.sram, get_args(SramKind))
+
+    def _most_aligned(self) -> int:
+        """The largest ``scratchpad_alignment`` that the instructions allow."""
+        return min(
+            (row.width.bytes for row in self.rows if row.reduction is not None and row.width),
+            default=max(width.bytes for width in Width),
+        )
+
+    def _check_program(self, program: object) -> None:
+        if not isinstance(program, tuple):
+            raise ConfigurationError("program must be a tuple of instruction words, or None")
+        if not 1 <= len(program) <= self.instruction_words:
+            raise ConfigurationError(
+                f"program must have 1 to {self.instruction_words} words (instruction_words), "
+                f"not {len(program)}"
+            )
+        for address, word in enumerate(program):
+            _CHECK.within(f"word {address} of program", word, 0, (1 << 32) - 1)
+
+    @property
+    def rows(self) -> tuple[Instruction, ...]:
+        """The instructions' table rows, in the table's order."""
+        return tuple(row for row in INSTRUCTIONS if row.key in self.instructions)
+
+    def rows_of(self, unit: Unit) -> tuple[Instruction, ...]:
+        """The rows that ``unit`` executes."""
+        return tuple(row for row in self.rows if row.unit is unit)
+
+    @property
+    def limits(self) -> Limits:
+        """What makes :class:`isa.iss.simulator.Simulator` this engine."""
+        return Limits(
+            scratchpad_bytes=self.scratchpad_bytes,
+            scratchpad_alignment=self.scratchpad_alignment,
+            registers=self.registers,
+            address_bits=self.address_bits,
+            instructions=self.instructions,
+            instruction_words=self.instruction_words,
+            register_width=self.register_width,
+            max_vl=self.max_vl,
+            max_mr=self.max_mr,
+        )
+
+    @property
+    def register_bits(self) -> int:
+        """Bits of a register number."""
+        return (self.registers - 1).bit_length()
+
+    @property
+    def scratchpad_bits(self) -> int:
+        """Bits of a scratchpad byte address."""
+        return (self.scratchpad_bytes - 1).bit_length()
+
+    @property
+    def tag_bits(self) -> int:
+        """Bits of a memory request's tag."""
+        return (self.load_store_queue - 1).bit_length()
+
+    @property
+    def pc_bits(self) -> int:
+        """Bits of an instruction buffer address."""
+        return (self.instruction_words - 1).bit_length()
+
+    @property
+    def vl_limit(self) -> int:
+        """Largest VL that a program can reach."""
+        return self.max_vl if "set.vl" in self.instructions else 1
+
+    @property
+    def mr_limit(self) -> int:
+        """Largest MR that a program can reach."""
+        return self.max_mr if "set.mr" in self.instructions else 1
+
+    @property
+    def vl_bits(self) -> int:
+        """Bits of a vector length, which reaches :attr:`vl_limit` itself."""
+        return self.vl_limit.bit_length()
+
+    @property
+    def mr_bits(self) -> int:
+        """Bits of a row count, which reaches :attr:`mr_limit` itself."""
+        return self.mr_limit.bit_length()
+
+    @property
+    def narrow(self) -> bool:
+        """Whether registers have fewer bits than the instruction set's."""
+        return self.register_width < REGISTER_WIDTH

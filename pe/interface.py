@@ -1,0 +1,158 @@
+"""The control side of a processing engine: how the host launches it, and what it reports.
+
+Counters run from launch to the end of the program. Every cycle of a running program is counted once
+in ``CYCLES`` and once in exactly one of the ``ISSUED_*`` and ``STALL_*`` counters.
+"""
+
+from enum import IntEnum
+
+from amaranth.hdl import Shape, signed
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.counter_bank import COUNTER_BITS
+from isa.faults import FaultCause
+from isa.table import IMM14
+
+from .config import PeConfig
+
+__all__ = [
+    "EXACT_PC_WORDS",
+    "PC_BITS",
+    "ControlPort",
+    "IdentityPort",
+    "PeCounter",
+    "PeState",
+    "launch_command",
+    "load_word",
+    "pc_shape",
+    "status_layout",
+]
+
+#: Signed width of a program counter: the largest instruction buffer and a branch out of it.
+PC_BITS = IMM14.bits + 1
+#: Engines with fewer words of program keep program counters short; see :func:`pc_shape`.
+EXACT_PC_WORDS = 1024
+
+
+class PeCounter(IntEnum):
+    """Index of each counter on the control port."""
+
+    CYCLES = 0
+    #: Instructions issued, by functional unit; ``ISSUED_CONTROL`` are those of the issue stage.
+    ISSUED_SCALAR = 1
+    ISSUED_VECTOR = 2
+    ISSUED_LOAD_STORE = 3
+    ISSUED_CONTROL = 4
+    #: No instruction at the issue stage: start-up and taken branches.
+    STALL_FETCH = 5
+    #: A register to be read or written waits for its value from memory.
+    STALL_REGISTER = 6
+    #: The instruction's scratchpad range overlaps a transfer in flight.
+    STALL_ARC_CONFLICT = 7
+    #: A transfer found every entry of the array range check taken.
+    STALL_ARC_FULL = 8
+    #: A vector instruction waits for the vector unit.
+    STALL_VECTOR = 9
+    #: A load or store waits for the load-store unit.
+    STALL_LOAD_STORE = 10
+    #: ``v.drain`` waits.
+    STALL_DRAIN = 11
+    #: ``memfence`` waits, or ``halt`` or a fault waits for the units to finish.
+    STALL_FENCE = 12
+    #: Cycles in which the vector unit reads a beat.
+    VECTOR_BUSY = 13
+    #: Bytes requested from memory and bytes written to it.
+    BYTES_LOADED = 14
+    BYTES_STORED = 15
+
+
+class PeState(enum.Enum, shape=2):
+    """What a processing engine is doing."""
+
+    #: Never launched since reset.
+    IDLE = 0
+    RUNNING = 1
+    #: Ended by ``halt`` or by the host's ``stop``; all its accesses are complete.
+    HALTED = 2
+    #: Stopped by a fault; all its accesses are complete.
+    FAULTED = 3
+
+
+def pc_shape(config: PeConfig) -> Shape:
+    """A program counter within the engine.
+
+    From :data:`EXACT_PC_WORDS` words of instruction buffer on it holds every place that a branch
+    can reach. Smaller engines keep the address within the buffer and, as sign, whether it lies
+    outside; so the address reported with ``PC_OUT_OF_PROGRAM`` is right modulo the buffer's words.
+    """
+    if config.instruction_words >= EXACT_PC_WORDS:
+        return signed(PC_BITS)
+    return signed(config.pc_bits + 1)
+
+
+def load_word(config: PeConfig) -> data.StructLayout:
+    """One word for the instruction buffer: ``address`` (words) and ``word``."""
+    return data.StructLayout({"address": config.pc_bits, "word": 32})
+
+
+def launch_command(config: PeConfig) -> data.StructLayout:
+    """A launch: ``words``, the program's length (words), and ``parameters``, a DRAM address."""
+    return data.StructLayout({"words": config.pc_bits + 1, "parameters": 64})
+
+
+def status_layout() -> data.StructLayout:
+    """Status of an engine.
+
+    Members:
+        state: :class:`PeState`.
+        cause, pc: after a fault, why (see :class:`isa.faults.FaultCause`) and the address of the
+            faulting instruction (signed, and wide enough for every place that a branch can reach,
+            as it may leave the program on either side; :func:`pc_shape` has the exception).
+        memory_error: memory answered an access of this launch with an error, whatever ``cause``
+            says; cleared by a launch.
+    """
+    return data.StructLayout(
+        {
+            "state": PeState,
+            "cause": max(FaultCause).bit_length(),
+            "pc": signed(PC_BITS),
+            "memory_error": 1,
+        }
+    )
+
+
+class ControlPort(wiring.Signature):
+    """How the host controls a processing engine, seen from the engine.
+
+    Members:
+        load: stream of :func:`load_word`, in; accepted while the engine is not running.
+        launch: stream of :func:`launch_command`, in; accepted while the engine is not running.
+        stop: in; while 1, a running engine issues nothing more, finishes and halts.
+        status: :func:`status_layout`, out.
+        counter_index: in; which :class:`pe.interface.PeCounter` to read.
+        counter_value: out, one cycle after ``counter_index``.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        super().__init__(
+            {
+                "load": In(stream.Signature(load_word(config))),
+                "launch": In(stream.Signature(launch_command(config))),
+                "stop": In(1),
+                "status": Out(status_layout()),
+                "counter_index": In(4),
+                "counter_value": Out(COUNTER_BITS),
+            }
+        )
+
+
+class IdentityPort(wiring.Signature):
+    """Which processing engine this is, seen from the engine: inputs, so that all share one module.
+
+    Members (in): ``pe_index``, ``vault``, ``slot``, ``pe_count``; they reach the program in
+    :data:`isa.launch.START_REGISTERS`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"pe_index": In(16), "vault": In(16), "slot": In(16), "pe_count": In(16)})
