@@ -15,15 +15,13 @@ import sim_tb.measure.kernels
 import sim_tb.measure.vgg
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
-from microkernels.bp.levels_job import BpLevelsJob
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.ring import VaultRing
-from sim_tb.cosim.bp import BpJob, cosim_bp, cosim_vault_bp
-from sim_tb.cosim.chip_bp import chip_job, cosim_chip_bp
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.nn import job_key
+from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_engine, cosim_vault, job_key
 from sim_tb.dut.chip import build_chip, chip_design
 from sim_tb.dut.tile import tile_design
 from sim_tb.measure.belief import BELIEF, belief_key
@@ -150,17 +148,17 @@ def made_of_stereo() -> dict[str, str]:
     """The vault, the program of each phase, and the pair."""
     config = tile_preset(_TILE)
     problem = motorcycle(*_STEREO).problem
-    job = BpLevelsJob(
-        problem=problem,
-        coarse_iterations=_STEREO_COARSE,
-        iterations=_STEREO_FINE,
+    job = bp_levels_job(
+        problem,
+        _STEREO_COARSE,
+        _STEREO_FINE,
         ring=VaultRing(address_bits=config.vault.address_bits),
         pes=config.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
     )
     return {
         **fingerprints.simulator("vault", tile_design(config)),
-        "programs": fingerprints.programs(phase.program for phase in job.phases),
+        "programs": fingerprints.programs(launch.program for launch in job.launches),
         "the pair": fingerprints.data(problem.data_costs.tobytes()),
     }
 
@@ -196,12 +194,11 @@ def speed() -> Iterator[Measurement]:
     problem = motorcycle(*_SPEED).problem
 
     def pe(iterations: int) -> int:
-        return cosim_bp(BpJob(problem=problem, iterations=iterations), preset("pe")).cycles
+        return cosim_engine(bp_job(problem, iterations), preset("pe")).cycles
 
     def vault(iterations: int) -> int:
-        return cosim_vault_bp(
-            BpJob(problem=problem, iterations=iterations), tile_preset(_TILE)
-        ).cycles
+        tile = tile_preset(_TILE)
+        return cosim_vault(bp_job(problem, iterations, pes=tile.pes), tile).cycles
 
     for name, run in (("pe", pe), ("vault", vault)):
         # The first run builds the simulator.
@@ -246,19 +243,18 @@ def chip() -> Iterator[Measurement]:
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             yield Measurement(f"{name}_build_mib", peak / 1024, "MiB", None)
             before = child_seconds()
-            outcome = cosim_chip_bp(
-                problem, iterations, config, counters=name != "thesis", preload=preload
-            )
+            job = chip_bp_job(problem, iterations, config)
+            outcome = cosim_chip(job, config, counters=name != "thesis", preload=preload)
             seconds = child_seconds() - before
             if not outcome.match:
                 raise CosimError(f"{name}: messages differ from the golden model's")
             result = outcome.result
             yield Measurement(f"{name}_bp_cycles", result.program_cycles, "cycles", 0.02)
-            yield Measurement(f"{name}_remote_bytes", outcome.remote_bytes, "fraction", 0.02)
+            yield Measurement(f"{name}_remote_bytes", job.remote_bytes, "fraction", 0.02)
             if not preload:
                 share = result.remote_share
                 yield Measurement(f"{name}_remote_requests", share, "fraction", 0.02)
-                other = cosim_chip_bp(problem, iterations, config, outer=True)
+                other = cosim_chip(job, config, outer=True)
                 cycles = other.result.program_cycles
                 yield Measurement(f"{name}_bp_cycles_cocotbext_axi", cycles, "cycles", 0.02)
             rate = result.simulated_cycles / seconds / 1000
@@ -271,6 +267,6 @@ def made_of_chip() -> dict[str, str]:
     for name, (size, iterations, _) in _CHIPS.items():
         config = _chip(name)
         found |= fingerprints.simulator(name, chip_design(config))
-        job = chip_job(motorcycle(*size).problem, iterations, config)
+        job = chip_bp_job(motorcycle(*size).problem, iterations, config)
         found[f"program on {name}"] = fingerprints.programs([job.program])
     return found

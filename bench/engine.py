@@ -16,11 +16,12 @@ import synth.timing.open_sta
 import synth.timing.sta
 import vip.power
 import vip.report
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_program
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_loop import conv_loop_program
-from sim_tb.cosim.bp import BpJob, cosim_bp
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
+from sim_tb.cosim.kernels import cosim_engine
 from soc.generate.generate import generate, verilog
 from soc.generate.presets import preset
 from synth.physical.area import synthesise
@@ -64,7 +65,7 @@ def belief_propagation() -> Iterator[Measurement]:
     problem = motorcycle(*_BP_SIZE).problem
     for latency in (20, 60):
         memory = MemoryBehaviour(latency=latency)
-        outcome = cosim_bp(BpJob(problem=problem, iterations=1, memory=memory), preset("pe"))
+        outcome = cosim_engine(bp_job(problem), preset("pe"), memory=memory)
         if not outcome.match:
             raise CosimError("the kernel's messages differ from the golden model's")
         yield Measurement(

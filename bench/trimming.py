@@ -21,7 +21,7 @@ import vip.trim_rows
 import vip.trimming
 from sim_tb.cosim.applications import applications, choose
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.nn import job_key
+from sim_tb.cosim.kernels import job_key
 from soc.generate.presets import chip_preset, preset
 from synth.physical.targets import find_target
 from vip.trim_bench import measure_trims

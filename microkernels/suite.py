@@ -1,14 +1,19 @@
-"""The launches of each application of the suite that trimming is measured on: sizes and data.
+"""The applications that trimming is measured on: those of SCRATCH's evaluation on integers, and the
+thesis's workloads at small sizes. This is the only list of them.
 
-Data are real where they come to hand: a photograph of scikit-image, its stereo pair, scikit-learn's
-digits; otherwise random numbers from a fixed seed. Sizes are such that an engine ends within some
-ten thousand cycles.
+Each is one or more launches of one engine, with what a golden model demands of each. Data are real
+where they come to hand: a photograph of scikit-image, its stereo pair, scikit-learn's digits;
+otherwise random numbers from a fixed seed. Sizes are such that an engine ends within some ten
+thousand cycles.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from isa.program import Program
 from microkernels.apps.bitonic_sort import bitonic_sort_job
 from microkernels.apps.convolve_image import ImageFilter, convolve_image_job
 from microkernels.apps.diffusion import diffusion_system
@@ -28,33 +33,12 @@ from microkernels.data.photograph import photograph
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
-from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.runtime.job import KernelJob
 
-__all__ = [
-    "average_pooling",
-    "belief_propagation",
-    "bitonic_sort",
-    "bp_construct",
-    "bp_copy",
-    "conv_mid",
-    "conv_short",
-    "convolutional_network",
-    "fully_connected",
-    "gaussian_elimination",
-    "image_convolution",
-    "kmeans",
-    "lstm",
-    "matrix_addition",
-    "matrix_multiplication",
-    "matrix_transposition",
-    "max_pooling",
-    "median_pooling",
-    "network_in_network",
-    "vgg_pooling",
-]
+__all__ = ["Application", "suite"]
 
 _SEED = 1
 _FRACTION = 10
@@ -68,6 +52,53 @@ _NOISE = 0.05
 #: Enough for four of five digits; the full training takes longer than all else here.
 _EPOCHS = 2
 
+_Make = Callable[[], tuple[KernelJob, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """An application.
+
+    Attributes:
+        name: as commands know it. summary: what it computes, on what.
+        preset: name of the full engine that it is written for.
+        make: makes its jobs.
+    """
+
+    name: str
+    summary: str
+    preset: str = "pe"
+    make: _Make
+
+    @cached_property
+    def jobs(self) -> tuple[KernelJob, ...]:
+        """Its launches in order, each with the memory that it finds, as the golden models of those
+        before it left it, and with the outputs that its own demands."""
+        return self.make()
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs of its launches, each once."""
+        return tuple(dict.fromkeys(job.program for job in self.jobs))
+
+
+_SUITE: list[Application] = []
+
+
+def suite() -> tuple[Application, ...]:
+    """All applications: SCRATCH's, then the thesis's."""
+    return tuple(_SUITE)
+
+
+def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make], _Make]:
+    """Puts the application that the function makes into the suite."""
+
+    def listed(make: _Make) -> _Make:
+        _SUITE.append(Application(name=name, summary=summary, preset=preset, make=make))
+        return make
+
+    return listed
+
 
 def _values(*shape: int, limit: int = 1000) -> Elements:
     """Random elements from -``limit`` to ``limit``."""
@@ -75,29 +106,34 @@ def _values(*shape: int, limit: int = 1000) -> Elements:
     return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
 
 
-def matrix_addition() -> tuple[NnJob, ...]:
+@_application("matrix-addition", "matrices of 60 x 300, saturated")
+def matrix_addition() -> tuple[KernelJob, ...]:
     """Two random matrices of 60 x 300 elements."""
     return (matrix_add_job(_values(60, 300, limit=30000), _values(300, 60, limit=30000).T),)
 
 
-def matrix_multiplication() -> tuple[NnJob, ...]:
+@_application("matrix-multiplication", "32 x 64 by 64 x 40, fixed point")
+def matrix_multiplication() -> tuple[KernelJob, ...]:
     """Random matrices of 32 x 64 and 64 x 40 elements."""
     product = matrix_multiply_job(_values(32, 64), _values(64, 40), fraction=_FRACTION)
     return (product,)
 
 
-def matrix_transposition() -> tuple[NnJob, ...]:
+@_application("matrix-transposition", "a photograph of 100 x 60 pixels")
+def matrix_transposition() -> tuple[KernelJob, ...]:
     """The photograph at 100 x 60 pixels, rows and columns exchanged."""
     return (matrix_transpose_job(photograph(100, 60)),)
 
 
-def image_convolution() -> tuple[NnJob, ...]:
+@_application("image-convolution", "binomial filter of 3 x 3 on a photograph of 40 x 96 pixels")
+def image_convolution() -> tuple[KernelJob, ...]:
     """The photograph at 40 x 96 pixels, smoothed by a binomial filter of 3 x 3."""
     binomial = ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4)
     return (convolve_image_job(binomial, photograph(40, 96)),)
 
 
-def bitonic_sort() -> tuple[NnJob, ...]:
+@_application("bitonic-sort", "two rows of 256 pixels")
+def bitonic_sort() -> tuple[KernelJob, ...]:
     """Two of the photograph's rows, of 256 pixels."""
     return (bitonic_sort_job(photograph(2, 256)),)
 
@@ -108,17 +144,20 @@ def _maps() -> Elements:
     return to_fixed(digits.transpose(3, 1, 2, 0), ACTIVATION_FRACTION)
 
 
-def max_pooling() -> tuple[NnJob, ...]:
+@_application("max-pooling", "2 x 2 pixels, 32 digits")
+def max_pooling() -> tuple[KernelJob, ...]:
     """Maxima of 2 x 2 pixels of 32 digits."""
     return (pool_job(PoolShape(width=SIDE, height=SIDE, channels=32), _maps()),)
 
 
-def average_pooling() -> tuple[NnJob, ...]:
+@_application("average-pooling", "2 x 2 pixels, 32 digits")
+def average_pooling() -> tuple[KernelJob, ...]:
     """Means of 2 x 2 pixels of 32 digits."""
     return (pool_job(PoolShape(width=SIDE, height=SIDE, channels=32, mean=True), _maps()),)
 
 
-def median_pooling() -> tuple[NnJob, ...]:
+@_application("median-pooling", "3 x 3 pixels, two apart, of a noisy photograph of 8-bit pixels")
+def median_pooling() -> tuple[KernelJob, ...]:
     """Medians of 3 x 3 pixels, two apart, of the photograph at 41 x 151 pixels with noise."""
     image = photograph(41, 151) - 128
     rng = np.random.default_rng(_SEED)
@@ -126,7 +165,8 @@ def median_pooling() -> tuple[NnJob, ...]:
     return (median_pool_job(noisy, stride=2),)
 
 
-def kmeans() -> tuple[NnJob, ...]:
+@_application("k-means", "48 digits, ten centres that the host moves")
+def kmeans() -> tuple[KernelJob, ...]:
     """Two rounds of k-means on 48 digits: assignment, then the host moves the ten centres."""
     digits = load_digits()
     points = (digits.train_images[: 48 + CLASSES] * _HIGHEST_PIXEL).astype(np.int16)
@@ -136,7 +176,8 @@ def kmeans() -> tuple[NnJob, ...]:
     return first, kmeans_job(points, moved_centres(points, first.expected, centres))
 
 
-def gaussian_elimination() -> tuple[NnJob, ...]:
+@_application("gaussian-elimination", "four systems of 16 equations, 32-bit fixed point")
+def gaussian_elimination() -> tuple[KernelJob, ...]:
     """A step of diffusion, implicit, that spares edges, on four blocks of 4 x 4 pixels of the
     photograph: each four by four a system of 16 equations."""
     image = photograph(8, 8) / _WHITE
@@ -144,50 +185,55 @@ def gaussian_elimination() -> tuple[NnJob, ...]:
     return (gauss_job(np.stack(systems)),)
 
 
-def convolutional_network() -> tuple[NnJob, ...]:
+@_application("cnn", "a digit through two convolutions and a fully connected layer")
+def convolutional_network() -> tuple[KernelJob, ...]:
     """A digit through a network of three layers: two convolutions with pooling, one fully
     connected."""
     digits = load_digits()
     network = train(digits, **NETWORKS["CNN"], epochs=_EPOCHS)
-    jobs: list[NnJob] = []
+    jobs: list[KernelJob] = []
     network.fixed_scores(digits.test_images[:1], _collect(jobs))
     return tuple(jobs)
 
 
-def network_in_network() -> tuple[NnJob, ...]:
+@_application("network-in-network", "a digit through convolutions of 3 x 3 and 1 x 1")
+def network_in_network() -> tuple[KernelJob, ...]:
     """A digit through a network in network."""
     digits = load_digits()
-    jobs: list[NnJob] = []
+    jobs: list[KernelJob] = []
     nin_fixed_scores(fit_nin(digits), digits.test_images[0], _collect(jobs))
     return tuple(jobs)
 
 
-def _collect(jobs: list[NnJob]) -> Callable[[NnJob], Elements]:
+def _collect(jobs: list[KernelJob]) -> Callable[[KernelJob], Elements]:
     """Gives what each job demands, and puts it into the list."""
 
-    def run(job: NnJob) -> Elements:
+    def run(job: KernelJob) -> Elements:
         jobs.append(job)
         return job.expected
 
     return run
 
 
-def belief_propagation() -> tuple[NnJob, ...]:
+@_application("bp", "an iteration of belief propagation, 16 labels")
+def belief_propagation() -> tuple[KernelJob, ...]:
     """An iteration of BP-M on the Motorcycle pair at 12 x 9 pixels, 16 labels."""
     return (bp_job(motorcycle(12, 9, _LABELS).problem),)
 
 
-def bp_construct() -> tuple[NnJob, ...]:
+@_application("bp-construct", "hierarchical belief propagation: coarse data costs")
+def bp_construct() -> tuple[KernelJob, ...]:
     """The coarse data costs of the Motorcycle pair at 16 x 12 pixels, 16 labels."""
     return (bp_construct_job(motorcycle(16, 12, _LABELS).problem),)
 
 
-def bp_copy() -> tuple[NnJob, ...]:
+@_application("bp-copy", "hierarchical belief propagation: messages for the fine level")
+def bp_copy() -> tuple[KernelJob, ...]:
     """The messages that such a pair's coarse problem gives its fine one."""
     return (bp_copy_job(motorcycle(16, 12, _LABELS).problem),)
 
 
-def _conv(shape: ConvShape, *, strips: bool) -> NnJob:
+def _conv(shape: ConvShape, *, strips: bool) -> KernelJob:
     size = (shape.filters, shape.kernel, shape.kernel, shape.channels)
     return conv_job(
         shape,
@@ -199,25 +245,29 @@ def _conv(shape: ConvShape, *, strips: bool) -> NnJob:
     )
 
 
-def conv_short() -> tuple[NnJob, ...]:
+@_application("conv-short", "a network's first convolution, 3 channels")
+def conv_short() -> tuple[KernelJob, ...]:
     """A piece of VGG-16's conv1_1: 3 channels, short vectors."""
     shape = ConvShape(width=12, height=8, channels=3, filters=32, padding=1)
     return (_conv(shape, strips=True),)
 
 
-def conv_mid() -> tuple[NnJob, ...]:
+@_application("conv-mid", "a convolution of 64 channels")
+def conv_mid() -> tuple[KernelJob, ...]:
     """A piece of a layer in VGG-16's middle: 64 of its channels, 8 filters."""
     return (_conv(ConvShape(width=8, height=5, channels=64, filters=8), strips=False),)
 
 
-def vgg_pooling() -> tuple[NnJob, ...]:
+@_application("vgg-pooling", "sums of two segments, maximum of 2 x 2, bias, ReLU")
+def vgg_pooling() -> tuple[KernelJob, ...]:
     """Maximum of 2 x 2 pixels of the sums of two segments, with bias and ReLU."""
     shape = PoolShape(width=14, height=8, channels=32, segments=2)
     maps = _values(shape.segments, shape.height, shape.width, shape.channels)
     return (pool_job(shape, maps, _values(shape.channels), relu=True),)
 
 
-def fully_connected() -> tuple[NnJob, ...]:
+@_application("fully-connected", "256 inputs, 48 outputs")
+def fully_connected() -> tuple[KernelJob, ...]:
     """A fully connected layer of 256 inputs and 48 outputs, with the sums of another vault."""
     shape = DenseShape(inputs=256, outputs=48)
     return (
@@ -232,7 +282,12 @@ def fully_connected() -> tuple[NnJob, ...]:
     )
 
 
-def lstm() -> tuple[NnJob, ...]:
+@_application(
+    "lstm",
+    "a time step of 24 cells with peepholes and projection, batch 4",
+    preset="pe-logistic",
+)
+def lstm() -> tuple[KernelJob, ...]:
     """A time step of a layer of LSTM with 24 cells, 16 outputs and 12 inputs, batch 4."""
     shape = LstmShape(inputs=12, cells=24, outputs=16, batch=4)
     rng = np.random.default_rng(_SEED)

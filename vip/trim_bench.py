@@ -14,7 +14,8 @@ from functools import partial
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from sim_tb.cosim.engine import PeSimulation
-from sim_tb.cosim.nn import cosim_nn, job_key
+from sim_tb.cosim.kernels import cosim_job as cosim_nn
+from sim_tb.cosim.kernels import job_key
 from sim_tb.cosim.recorded import record_workload
 from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from sim_tb.runner.cache import Kept, fingerprint

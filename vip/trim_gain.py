@@ -6,7 +6,7 @@ from typing import Any
 
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
-from sim_tb.cosim.nn import job_key
+from sim_tb.cosim.kernels import job_key
 from sim_tb.runner.cache import Kept, fingerprint
 from synth.physical.budget import find_budget
 from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings

@@ -1,26 +1,17 @@
-"""Jobs of one processing engine whose data are plain arrays in memory."""
+"""Jobs of one processing engine (PE) whose data are plain arrays in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from isa.image import DramImage
 from isa.program import Program
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import ROW_BYTES, round_up
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.job import NnJob
+from microkernels.common.memory import Readable, Writable
+from microkernels.runtime.job import Golden, KernelJob, Launch
 
-__all__ = ["addresses", "array_job", "check_array", "check_range"]
-
-
-def check_range(name: str, value: int, low: int, high: int) -> None:
-    """Make sure that ``value`` is a whole number from ``low`` to ``high``.
-
-    Raises:
-        KernelError: it is not.
-    """
-    CHECK.within(name, value, low, high)
+__all__ = ["addresses", "array_job", "check_array"]
 
 
 def check_array(name: str, values: Elements, shape: tuple[int, ...], dtype: np.dtype) -> Elements:
@@ -57,35 +48,36 @@ def array_job(
     program: Program,
     inputs: Mapping[int, Elements],
     target: int,
-    expected: Elements,
+    model: Callable[[], Elements],
     operations: int,
-) -> NnJob:
-    """A job of one engine, whose program knows all addresses.
+) -> KernelJob:
+    """A job of one PE, whose program knows all addresses.
 
     Parameters:
         name: for messages.
         inputs: address -> array there at the start.
-        target: address of the result. expected: what must be there at the end.
-        operations: see :class:`microkernels.nn.job.NnJob`.
+        target: address of the result. model: what must be there at the end
+            (:class:`microkernels.runtime.job.Golden`).
+        operations: see :class:`microkernels.runtime.job.KernelJob`.
     """
+    golden = Golden(model)
+    expected = golden.values
     ends = [address + array.nbytes for address, array in (*inputs.items(), (target, expected))]
 
-    def prepare(memory: DramImage) -> None:
+    def prepare(memory: Writable) -> None:
         for address, array in inputs.items():
             memory.write(address, array.tobytes())
 
-    def outputs(memory: DramImage) -> Elements:
+    def outputs(memory: Readable) -> Elements:
         data = memory.read(target, expected.nbytes)
         return np.frombuffer(data, expected.dtype).reshape(expected.shape)
 
-    return NnJob(
+    return KernelJob(
         name=name,
-        program=program,
-        parameters=0,
-        sharers=1,
-        end=round_up(max(ends), ROW_BYTES),
+        launches=(Launch(program=program),),
         prepare=prepare,
         outputs=outputs,
-        expected=expected,
+        golden=golden,
+        end=round_up(max(ends), ROW_BYTES),
         operations=operations,
     )

@@ -32,13 +32,12 @@ from microkernels.common.fixed_point import (
     Elements,
     check_elements,
 )
-from microkernels.common.saturation import with_saturation
 from microkernels.common.spacing import Spacing, Span
 from microkernels.common.writer import KernelWriter
 from microkernels.nn.conv_plan import DEFAULT_SCRATCHPAD
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import addresses, array_job, check_range
+from .array_job import addresses, array_job
 
 __all__ = ["bitonic_sort_job", "bitonic_sort_program", "bitonic_sort_source"]
 
@@ -93,8 +92,8 @@ def bitonic_sort_source(rows: int, length: int) -> str:
     Raises:
         KernelError: a value outside its range.
     """
-    check_range("rows", rows, 1, _MOST_ROWS)
-    check_range("elements of a row", length, _LEAST, MAX_VL)
+    CHECK.within("rows", rows, 1, _MOST_ROWS)
+    CHECK.within("elements of a row", length, _LEAST, MAX_VL)
     if length & (length - 1):
         raise KernelError(f"elements of a row must be a power of two, not {length}")
     return _BitonicSort(rows, length).text()
@@ -237,8 +236,7 @@ class _BitonicSort:
         self.writer.vector(mnemonic, result, *operands, note=note)
 
 
-@with_saturation
-def bitonic_sort_job(rows: Elements) -> NnJob:
+def bitonic_sort_job(rows: Elements) -> KernelJob:
     """Each row in rising order.
 
     Raises:
@@ -255,7 +253,7 @@ def bitonic_sort_job(rows: Elements) -> NnJob:
         program,
         {masks: _masks(length), turn: np.full(length, -1, ELEMENT), source: rows},
         target,
-        np.sort(rows, axis=1),
+        lambda: np.sort(rows, axis=1),
         # A minimum and a maximum for each pair of each step.
         count * length * _steps(length),
     )

@@ -28,10 +28,9 @@ from microkernels.common.fixed_point import (
     multiply,
     subtract,
 )
-from microkernels.common.saturation import with_saturation
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import array_job, check_range
+from .array_job import array_job
 from .row_window import RowWindow, WindowShape
 
 __all__ = ["ImageFilter", "convolve_image", "convolve_image_job", "convolve_image_source"]
@@ -61,15 +60,15 @@ class ImageFilter:
         rows: object = self.taps
         if not isinstance(rows, tuple) or not all(isinstance(row, tuple) for row in rows):
             raise KernelError(f"taps must be a tuple of rows, which are tuples, not {shown(rows)}")
-        check_range("rows of the filter", len(self.taps), 1, _MOST_TAPS)
-        check_range("columns of the filter", self.across, 1, _MOST_TAPS)
+        CHECK.within("rows of the filter", len(self.taps), 1, _MOST_TAPS)
+        CHECK.within("columns of the filter", self.across, 1, _MOST_TAPS)
         if len({len(row) for row in self.taps}) != 1:
             raise KernelError("the filter's rows must be equally long")
         for tap in (tap for row in self.taps for tap in row):
-            check_range("a tap", tap, -_MOST_TAP, _MOST_TAP)
+            CHECK.within("a tap", tap, -_MOST_TAP, _MOST_TAP)
         if not self.terms:
             raise KernelError("the filter's taps must not all be 0")
-        check_range("shift", self.shift, 0, _MOST_SHIFT)
+        CHECK.within("shift", self.shift, 0, _MOST_SHIFT)
 
     @property
     def down(self) -> int:
@@ -193,14 +192,12 @@ class _ConvolveImage:
         return result
 
 
-@with_saturation
-def convolve_image_job(kernel: ImageFilter, image: Elements) -> NnJob:
+def convolve_image_job(kernel: ImageFilter, image: Elements) -> KernelJob:
     """The convolution of an image, height x width elements, by ``kernel``.
 
     Raises:
         KernelError: as :func:`convolve_image`.
     """
-    expected = convolve_image(kernel, image)
     shape = kernel.shape(image.shape)
     factors, source, target, _ = shape.places(len(kernel.factors), Width.W16)
     return array_job(
@@ -208,6 +205,6 @@ def convolve_image_job(kernel: ImageFilter, image: Elements) -> NnJob:
         _program(kernel, shape.height, shape.width),
         {factors: np.array(kernel.factors, ELEMENT), source: image.astype(ELEMENT)},
         target,
-        expected,
-        2 * len(kernel.terms) * expected.size,
+        lambda: convolve_image(kernel, image),
+        2 * len(kernel.terms) * shape.outputs,
     )

@@ -15,8 +15,9 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
+from microkernels.nn.jobs import conv_job, dense_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.runtime.job import KernelJob
 
 __all__ = [
     "ACTIVATION_FRACTION",
@@ -153,7 +154,7 @@ class Network:
         return values
 
     def fixed_scores(
-        self, images: Elements, run: Callable[[NnJob], Elements], *, sharers: int = 1
+        self, images: Elements, run: Callable[[KernelJob], Elements], *, sharers: int = 1
     ) -> Elements:
         """Fixed point: count x 10 scores, as the kernels compute them.
 
@@ -181,7 +182,7 @@ class Network:
 
     @staticmethod
     def _convolve(
-        value: Elements, layer: Weights, run: Callable[[NnJob], Elements], sharers: int
+        value: Elements, layer: Weights, run: Callable[[KernelJob], Elements], sharers: int
     ) -> Elements:
         height, width, channels = value.shape
         shape = ConvShape(
@@ -217,7 +218,7 @@ def _checked(images: Elements) -> Elements:
     return images
 
 
-def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> NnJob:
+def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> KernelJob:
     batch, inputs = vectors.shape
     return dense_job(
         DenseShape(inputs=inputs, outputs=len(layer.bias), batch=batch),

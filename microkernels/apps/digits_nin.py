@@ -11,8 +11,9 @@ import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.job import NnJob, conv_job, pool_job
+from microkernels.nn.jobs import conv_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.runtime.job import KernelJob
 
 from .digits import ACTIVATION_FRACTION, CLASSES, SIDE, WEIGHT_FRACTION, Digits, Weights, convolved
 
@@ -55,7 +56,7 @@ def nin_scores(layers: tuple[Weights, ...], images: Elements) -> Elements:
 
 
 def nin_fixed_scores(
-    layers: tuple[Weights, ...], image: Elements, run: Callable[[NnJob], Elements]
+    layers: tuple[Weights, ...], image: Elements, run: Callable[[KernelJob], Elements]
 ) -> Elements:
     """Fixed point: the 10 scores of a picture, as the kernels compute them.
 

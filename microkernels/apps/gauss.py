@@ -28,13 +28,13 @@ from isa.timing import RANGE_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import Elements
-from microkernels.common.saturation import clip, with_saturation
+from microkernels.common.saturation import clip
 from microkernels.common.spacing import Spacing, Span
 from microkernels.common.writer import KernelWriter
 from microkernels.nn.conv_plan import DEFAULT_SCRATCHPAD
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import addresses, array_job, check_array, check_range
+from .array_job import addresses, array_job, check_array
 
 __all__ = [
     "FRACTION",
@@ -78,8 +78,8 @@ class GaussShape:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        check_range("unknowns", self.unknowns, 1, _MOST_UNKNOWNS)
-        check_range("systems", self.systems, 1, _MOST_SYSTEMS)
+        CHECK.within("unknowns", self.unknowns, 1, _MOST_UNKNOWNS)
+        CHECK.within("systems", self.systems, 1, _MOST_SYSTEMS)
 
     @property
     def row(self) -> int:
@@ -326,10 +326,8 @@ class _Gauss:
         w.op("bne", self.below, self.use, "unknown_loop")
 
 
-@with_saturation
-def gauss_job(systems: Elements) -> NnJob:
+def gauss_job(systems: Elements) -> KernelJob:
     """The solutions of systems; parameters and errors as of :func:`solve`."""
-    expected = solve(systems)
     shape = _shape_of(systems)
     constants, start, source, target, _ = shape.places
     first_values = np.array([0] * shape.unknowns + [_ONE], _NUMBER)
@@ -340,6 +338,6 @@ def gauss_job(systems: Elements) -> NnJob:
         _program(shape),
         {constants: _CONSTANTS, start: first_values, source: systems.astype(_NUMBER)},
         target,
-        expected,
+        lambda: solve(systems),
         shape.systems * (elimination + 2 * shape.unknowns * shape.unknowns),
     )

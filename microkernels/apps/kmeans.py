@@ -26,12 +26,11 @@ from isa.timing import RANGE_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements, dot
-from microkernels.common.saturation import with_saturation
 from microkernels.common.writer import KernelWriter
 from microkernels.nn.conv_plan import DEFAULT_SCRATCHPAD
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import addresses, array_job, check_range
+from .array_job import addresses, array_job
 
 __all__ = [
     "FRACTION",
@@ -67,9 +66,9 @@ class KmeansShape:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        check_range("points", self.points, 1, _MOST_POINTS)
-        check_range("coordinates", self.coordinates, 1, MAX_VL - 1)
-        check_range("centres", self.centres, 1, _MOST_CENTRES)
+        CHECK.within("points", self.points, 1, _MOST_POINTS)
+        CHECK.within("coordinates", self.coordinates, 1, MAX_VL - 1)
+        CHECK.within("centres", self.centres, 1, _MOST_CENTRES)
         if self.group < 1:
             raise KernelError(
                 f"{self.centres} centres of {self.coordinates} coordinates do not fit the "
@@ -306,8 +305,7 @@ def kmeans_source(shape: KmeansShape) -> str:
     return w.text()
 
 
-@with_saturation
-def kmeans_job(points: Elements, centres: Elements) -> NnJob:
+def kmeans_job(points: Elements, centres: Elements) -> KernelJob:
     """The assignment of points to centres; parameters as of :func:`assign`.
 
     Raises:
@@ -328,6 +326,6 @@ def kmeans_job(points: Elements, centres: Elements) -> NnJob:
             source: _extended(points),
         },
         target,
-        assign(points, centres),
+        lambda: assign(points, centres),
         shape.points * shape.centres * (2 * shape.coordinates + 2),
     )

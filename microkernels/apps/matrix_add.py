@@ -13,11 +13,10 @@ from isa.program import Program
 from isa.table import MAX_VL
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements, add, check_elements
-from microkernels.common.saturation import with_saturation
 from microkernels.common.writer import KernelWriter
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import addresses, array_job, check_range
+from .array_job import addresses, array_job
 
 __all__ = ["MOST_ELEMENTS", "matrix_add_job", "matrix_add_program", "matrix_add_source"]
 
@@ -41,7 +40,7 @@ def matrix_add_source(elements: int) -> str:
     Raises:
         KernelError: ``elements`` outside its range.
     """
-    check_range("elements", elements, 1, MOST_ELEMENTS)
+    CHECK.within("elements", elements, 1, MOST_ELEMENTS)
     size = elements * ELEMENT_BYTES
     first, second, target, _ = addresses(size, size, size)
     block = min(elements, MAX_VL)
@@ -100,8 +99,7 @@ def matrix_add_source(elements: int) -> str:
     return w.text()
 
 
-@with_saturation
-def matrix_add_job(first: Elements, second: Elements) -> NnJob:
+def matrix_add_job(first: Elements, second: Elements) -> KernelJob:
     """The sum of two matrices of equal shape.
 
     Raises:
@@ -117,6 +115,6 @@ def matrix_add_job(first: Elements, second: Elements) -> NnJob:
         program,
         {places[0]: first, places[1]: second},
         places[2],
-        add(first, second),
+        lambda: add(first, second),
         first.size,
     )

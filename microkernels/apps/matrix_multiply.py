@@ -26,12 +26,11 @@ from microkernels.common.fixed_point import (
     check_fraction,
     dot,
 )
-from microkernels.common.saturation import with_saturation
 from microkernels.common.writer import KernelWriter
 from microkernels.nn.conv_plan import DEFAULT_SCRATCHPAD
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import addresses, array_job, check_range
+from .array_job import addresses, array_job
 
 __all__ = [
     "MultiplyShape",
@@ -66,9 +65,9 @@ class MultiplyShape:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        check_range("rows", self.rows, 1, _MOST)
-        check_range("inner", self.inner, 1, MAX_VL)
-        check_range("columns", self.columns, 1, _MOST)
+        CHECK.within("rows", self.rows, 1, _MOST)
+        CHECK.within("inner", self.inner, 1, MAX_VL)
+        CHECK.within("columns", self.columns, 1, _MOST)
 
     @property
     def row_bytes(self) -> int:
@@ -242,8 +241,7 @@ def matrix_multiply_source(shape: MultiplyShape, *, fraction: int) -> str:
     return w.text()
 
 
-@with_saturation
-def matrix_multiply_job(first: Elements, second: Elements, *, fraction: int) -> NnJob:
+def matrix_multiply_job(first: Elements, second: Elements, *, fraction: int) -> KernelJob:
     """The product of two matrices.
 
     Raises:
@@ -262,6 +260,6 @@ def matrix_multiply_job(first: Elements, second: Elements, *, fraction: int) -> 
         matrix_multiply_program(shape, fraction=fraction),
         {left: first, right: second.T.copy()},
         target,
-        dot(first, second, fraction),
+        lambda: dot(first, second, fraction),
         2 * first.size * shape.columns,
     )

@@ -28,11 +28,10 @@ from microkernels.common.fixed_point import (
     Elements,
     check_elements,
 )
-from microkernels.common.saturation import with_saturation
 from microkernels.common.writer import KernelWriter
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import addresses, array_job, check_range
+from .array_job import addresses, array_job
 
 __all__ = ["matrix_transpose_job", "matrix_transpose_program", "matrix_transpose_source"]
 
@@ -70,8 +69,8 @@ def matrix_transpose_source(rows: int, columns: int) -> str:
     Raises:
         KernelError: a size outside its range.
     """
-    check_range("rows", rows, 1, _MOST)
-    check_range("columns", columns, 1, _MOST)
+    CHECK.within("rows", rows, 1, _MOST)
+    CHECK.within("columns", columns, 1, _MOST)
     return _Transpose(rows, columns).text()
 
 
@@ -207,8 +206,7 @@ class _Transpose:
             w.op("bne", self.place, self.row_end, label)
 
 
-@with_saturation
-def matrix_transpose_job(matrix: Elements) -> NnJob:
+def matrix_transpose_job(matrix: Elements) -> KernelJob:
     """The transpose of a matrix.
 
     Raises:
@@ -225,6 +223,6 @@ def matrix_transpose_job(matrix: Elements) -> NnJob:
         program,
         {masks: _masks(min(_ACROSS, columns)), source: matrix},
         target,
-        matrix.T.copy(),
+        matrix.T.copy,
         matrix.size,
     )

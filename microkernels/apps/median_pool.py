@@ -17,10 +17,9 @@ from isa.program import Program
 from isa.table import Width
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.common.saturation import with_saturation
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 
-from .array_job import array_job, check_array, check_range
+from .array_job import array_job, check_array
 from .row_window import RowWindow, WindowShape
 
 __all__ = ["median_pool", "median_pool_job", "median_pool_source"]
@@ -36,7 +35,7 @@ _BUFFERS = 6
 def _shape(image: tuple[int, ...], stride: int) -> WindowShape:
     if len(image) != 2:
         raise KernelError(f"an image has two dimensions, not {len(image)}")
-    check_range("stride", stride, 1, _MOST_STRIDE)
+    CHECK.within("stride", stride, 1, _MOST_STRIDE)
     return WindowShape(height=image[0], width=image[1], down=_SIDE, across=_SIDE, stride=stride)
 
 
@@ -149,10 +148,8 @@ class _MedianPool:
 
 
 @CHECK.arguments
-@with_saturation
-def median_pool_job(image: Elements, stride: int = 1) -> NnJob:
+def median_pool_job(image: Elements, stride: int = 1) -> KernelJob:
     """Medians of the windows of an image; parameters and errors as of :func:`median_pool`."""
-    expected = median_pool(image, stride)
     shape = _shape(image.shape, stride)
     picker = _picker(stride)
     places = shape.places(picker.size, Width.W8)
@@ -161,6 +158,6 @@ def median_pool_job(image: Elements, stride: int = 1) -> NnJob:
         _program(shape.height, shape.width, stride),
         {places[0]: picker, places[1]: image.astype(_PIXEL)},
         places[2],
-        expected,
-        _OPERATIONS * expected.size,
+        lambda: median_pool(image, stride),
+        _OPERATIONS * shape.outputs,
     )

@@ -17,7 +17,7 @@ from microkernels.common.spacing import Spacing, Span
 from microkernels.common.writer import KernelWriter
 from microkernels.nn.conv_plan import DEFAULT_SCRATCHPAD
 
-from .array_job import addresses, check_range
+from .array_job import addresses
 
 __all__ = ["RowWindow", "WindowShape"]
 
@@ -47,9 +47,9 @@ class WindowShape:
         CHECK.fields(self)
         for name in ("down", "across"):
             CHECK.at_least(name, getattr(self, name), 1)
-        check_range("rows of the image", self.height, self.down, _MOST_SIDE)
-        check_range("columns of the image", self.width, self.across, _MOST_SIDE)
-        check_range("stride", self.stride, 1, _MOST_SIDE)
+        CHECK.within("rows of the image", self.height, self.down, _MOST_SIDE)
+        CHECK.within("columns of the image", self.width, self.across, _MOST_SIDE)
+        CHECK.within("stride", self.stride, 1, _MOST_SIDE)
 
     @property
     def out_height(self) -> int:
@@ -62,13 +62,18 @@ class WindowShape:
         return (self.width - self.across) // self.stride + 1
 
     @property
+    def outputs(self) -> int:
+        """How many there are."""
+        return self.out_height * self.out_width
+
+    @property
     def new_rows(self) -> int:
         """Rows of the image that come under the window from a row of outputs to the next."""
         return min(self.stride, self.down)
 
     def places(self, constants: int, width: Width) -> tuple[int, ...]:
         """Addresses of so many constants, of the image, of the outputs, and behind them."""
-        sizes = (constants, self.height * self.width, self.out_height * self.out_width)
+        sizes = (constants, self.height * self.width, self.outputs)
         return addresses(*(size * width.bytes for size in sizes))
 
 

@@ -3,19 +3,19 @@
 Everything lies where :mod:`microkernels.bp.layout` says.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from isa.image import DramImage
 from microkernels.common.errors import KernelError
+from microkernels.common.memory import Readable, Writable
 
 from .layout import BpLayout
 from .problem import BpProblem, Direction, Messages, check_messages, element_type
 from .record import COST_PLACE, PLACE
 
-__all__ = ["RowPiece", "collect", "contents", "pack", "row_pieces", "unpack"]
+__all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
@@ -93,26 +93,6 @@ def contents(
             yield piece.address, records.tobytes()
 
 
-def collect(layout: BpLayout, read: Callable[[int, int], bytes]) -> Messages:
-    """Read the messages of all directions back.
-
-    Parameters:
-        read: gives the bytes from an address on, as many as told.
-    """
-    dtype = element_type(layout.bits)
-    shape = (len(Direction), layout.height, layout.width, layout.labels)
-    messages = np.empty(shape, dtype)
-    for piece in row_pieces(layout):
-        if piece.y >= layout.height:
-            continue
-        row = messages[:, piece.y, piece.columns]
-        records = np.frombuffer(read(piece.address, piece.length), np.uint8)
-        for direction, place in PLACE.items():
-            vectors = np.ascontiguousarray(_vectors(records, layout, place)[: row.shape[1]])
-            row[direction] = vectors.view(dtype)
-    return messages
-
-
 def _vectors(data: np.ndarray, layout: BpLayout, place: int) -> np.ndarray:
     """View ``[x, byte]`` of one vector of every record of a row."""
     records = data.reshape(-1, layout.record_bytes)
@@ -123,7 +103,7 @@ def _vectors(data: np.ndarray, layout: BpLayout, place: int) -> np.ndarray:
 def pack(
     problem: BpProblem,
     layout: BpLayout,
-    memory: DramImage,
+    memory: Writable,
     *,
     iterations: int,
     messages: Messages | None = None,
@@ -133,6 +113,17 @@ def pack(
         memory.write(address, data)
 
 
-def unpack(layout: BpLayout, memory: DramImage) -> Messages:
+def unpack(layout: BpLayout, memory: Readable) -> Messages:
     """Read the messages of all directions back."""
-    return collect(layout, memory.read)
+    dtype = element_type(layout.bits)
+    shape = (len(Direction), layout.height, layout.width, layout.labels)
+    messages = np.empty(shape, dtype)
+    for piece in row_pieces(layout):
+        if piece.y >= layout.height:
+            continue
+        row = messages[:, piece.y, piece.columns]
+        records = np.frombuffer(memory.read(piece.address, piece.length), np.uint8)
+        for direction, place in PLACE.items():
+            vectors = np.ascontiguousarray(_vectors(records, layout, place)[: row.shape[1]])
+            row[direction] = vectors.view(dtype)
+    return messages

@@ -1,133 +1,317 @@
-"""Belief propagation and the two steps between its levels as jobs of one processing engine."""
+"""Belief propagation on one level and on two as jobs of an engine, a vault or a chip."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from isa.image import DramImage
-from isa.program import Program
-from microkernels.common.errors import CHECK
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.common.saturation import count_saturation
-from microkernels.nn.job import NnJob
+from microkernels.common.memory import Readable, Writable
+from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.ring import VaultRing
 
-from .contents import pack, unpack
+from .contents import contents, pack, unpack
 from .golden import iterate
 from .kernel import bp_program
 from .layout import BpLayout
-from .levels import coarse_problem, copied
+from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
-from .problem import BpProblem
+from .problem import BpProblem, Messages
+from .traffic import remote_share
 
-__all__ = ["bp_construct_job", "bp_copy_job", "bp_job"]
+__all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
 
-#: Pixels of the fine level for one of the coarse level.
-_BLOCK_PIXELS = 4
+#: No schedule is so bad: cycles of a launch, and for each message that it updates.
+_START_CYCLES = 1_000_000
+_UPDATE_CYCLES = 20_000
+
+
+def _max_cycles(updates: int) -> int:
+    return _START_CYCLES + updates * _UPDATE_CYCLES
 
 
 @CHECK.arguments
-def bp_job(problem: BpProblem, iterations: int = 1) -> NnJob:
-    """So many BP-M iterations (at least 1), from messages of 0; the outputs are all messages.
+def bp_job(
+    problem: BpProblem,
+    iterations: int = 1,
+    *,
+    ring: VaultRing | None = None,
+    pes: int = 1,
+    messages: Messages | None = None,
+    scratchpad_bytes: int = 4096,
+) -> KernelJob:
+    """So many BP-M iterations of four directions each, 0 or more; the outputs are all messages.
+
+    To go on with as many iterations more, launch again; nothing has to be written again.
+
+    Parameters:
+        problem: what to solve; any size.
+        ring: of the vaults that share it; None: there is one, without a chip around it.
+        pes: of each vault that work.
+        messages: where to begin; None: all 0.
+        scratchpad_bytes: of a PE.
 
     Raises:
-        KernelError: a problem that the kernel can't solve.
+        KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad, or
+            negative iterations.
     """
-    layout = BpLayout.of(problem)
-    labels = problem.labels
-    # Three sums of vectors, a sum and a minimum for each pair of labels, and a subtraction.
-    update = 3 * labels + 2 * labels * labels + labels
+    CHECK.at_least("iterations", iterations, 0)
+    layout = BpLayout.of(problem, sharers=pes, ring=ring)
+    labels, updates = problem.labels, problem.updates * iterations
+    program = bp_program(
+        labels,
+        problem.bits,
+        scratchpad_bytes=scratchpad_bytes,
+        vault_bits=None if ring is None else ring.address_bits,
+    )
 
-    def prepare(memory: DramImage) -> None:
-        pack(problem, layout, memory, iterations=iterations)
+    def prepare(memory: Writable) -> None:
+        pack(problem, layout, memory, iterations=iterations, messages=messages)
 
-    with count_saturation() as clipped:
-        expected = iterate(problem, iterations)
-    return NnJob(
+    return KernelJob(
         name="belief propagation",
-        program=bp_program(labels, problem.bits),
-        parameters=layout.parameters,
-        sharers=1,
-        end=layout.end,
+        launches=(
+            Launch(program=program, parameters=layout.parameters, max_cycles=_max_cycles(updates)),
+        ),
         prepare=prepare,
         outputs=lambda memory: unpack(layout, memory),
-        expected=expected,
-        operations=update * problem.updates * iterations,
-        saturated=clipped.values,
+        golden=Golden(lambda: iterate(problem, iterations, messages), lazy=True),
+        end=layout.end,
+        pes=pes,
+        ring=ring,
+        # Three sums of vectors and a difference; a sum and a minimum for each pair of labels.
+        operations=updates * (4 * labels + 2 * labels * labels),
+        updates=updates,
+        remote_bytes=remote_share(layout),
     )
 
 
-def _unmade(problem: BpProblem) -> BpProblem:
-    """The coarse problem before construct has run: no data costs."""
-    coarse = coarse_problem(problem)
-    return BpProblem(np.zeros_like(coarse.data_costs), coarse.smoothness, coarse.bits)
+class _Levels:
+    """What the jobs on two levels share (:mod:`microkernels.bp.levels`).
+
+    Attributes:
+        coarse: the coarse problem. unmade: the same before construct has run, without data costs.
+        layout: addresses of both levels.
+    """
+
+    def __init__(
+        self,
+        problem: BpProblem,
+        *,
+        ring: VaultRing | None = None,
+        pes: int = 1,
+        smoothness: NDArray[np.integer] | None = None,
+        scratchpad_bytes: int = 4096,
+    ) -> None:
+        self.problem = problem
+        self.coarse = coarse_problem(problem, smoothness)
+        costs = np.zeros_like(self.coarse.data_costs)
+        self.unmade = BpProblem(costs, self.coarse.smoothness, self.coarse.bits)
+        self.layout = LevelsLayout(
+            problem=problem,
+            sharers=pes,
+            ring=ring or VaultRing(),
+            coarse_symmetric=ring is not None and self.coarse.symmetric,
+        )
+        self._vault_bits = None if ring is None else ring.address_bits
+        self._scratchpad_bytes = scratchpad_bytes
+
+    def launch(self, name: str, updates: int = 0) -> Launch:
+        """The launch ``construct``, ``coarse``, ``copy`` or ``fine``."""
+        make, parameters = {
+            "construct": (construct_program, self.layout.construct_parameters),
+            "coarse": (bp_program, self.layout.coarse.parameters),
+            "copy": (copy_program, self.layout.copy_parameters),
+            "fine": (bp_program, self.layout.fine.parameters),
+        }[name]
+        program = make(
+            self.problem.labels,
+            self.problem.bits,
+            scratchpad_bytes=self._scratchpad_bytes,
+            vault_bits=self._vault_bits,
+        )
+        cycles = _max_cycles(updates + self.problem.width * self.problem.height)
+        return Launch(name=name, program=program, parameters=parameters, max_cycles=cycles)
+
+    def prepare(
+        self,
+        memory: Writable,
+        coarse: BpProblem,
+        *,
+        coarse_iterations: int = 0,
+        iterations: int = 0,
+        messages: Messages | None = None,
+    ) -> None:
+        """Put the problem and ``coarse`` with its ``messages`` (None: all 0) into ``memory``."""
+        layout = self.layout
+        pack(self.problem, layout.fine, memory, iterations=iterations)
+        pack(coarse, layout.coarse, memory, iterations=coarse_iterations, messages=messages)
+        for vault in range(layout.ring.vaults):
+            for address, data in layout.parameters(vault):
+                memory.write(address, data)
 
 
 @CHECK.arguments
-def bp_construct_job(problem: BpProblem) -> NnJob:
+def bp_levels_job(
+    problem: BpProblem,
+    coarse_iterations: int,
+    iterations: int,
+    *,
+    ring: VaultRing | None = None,
+    pes: int = 1,
+    smoothness: NDArray[np.integer] | None = None,
+    scratchpad_bytes: int = 4096,
+) -> KernelJob:
+    """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
+    are the messages of the fine level.
+
+    Parameters:
+        coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
+        ring: of the vaults; None: a chip of one.
+        smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
+        problem, pes, scratchpad_bytes: as for :func:`bp_job`.
+
+    Raises:
+        KernelError: as :func:`bp_job` and :func:`microkernels.bp.levels.coarse_problem`.
+    """
+    CHECK.at_least("coarse_iterations", coarse_iterations, 0)
+    CHECK.at_least("iterations", iterations, 0)
+    ring = ring or VaultRing()
+    both = _Levels(
+        problem, ring=ring, pes=pes, smoothness=smoothness, scratchpad_bytes=scratchpad_bytes
+    )
+    coarse_updates = both.coarse.updates * coarse_iterations
+    updates = problem.updates * iterations
+
+    def prepare(memory: Writable) -> None:
+        both.prepare(
+            memory, both.unmade, coarse_iterations=coarse_iterations, iterations=iterations
+        )
+
+    return KernelJob(
+        name="hierarchical belief propagation",
+        launches=(
+            both.launch("construct"),
+            both.launch("coarse", coarse_updates),
+            both.launch("copy"),
+            both.launch("fine", updates),
+        ),
+        prepare=prepare,
+        outputs=lambda memory: unpack(both.layout.fine, memory),
+        golden=Golden(
+            lambda: iterate_levels(problem, coarse_iterations, iterations, smoothness), lazy=True
+        ),
+        end=both.layout.coarse.end,
+        pes=pes,
+        ring=ring,
+    )
+
+
+@CHECK.arguments
+def bp_between_job(
+    problem: BpProblem,
+    messages: Messages,
+    *,
+    ring: VaultRing,
+    pes: int = 1,
+    scratchpad_bytes: int = 4096,
+) -> KernelJob:
+    """Construct and copy on the first vault of a ring: they need no other vault. The outputs are
+    all bytes of its tiles, on both levels.
+
+    Parameters:
+        problem: of even sides, so that all blocks are full.
+        messages: of the coarse level, from which copy begins.
+        ring, pes, scratchpad_bytes: as for :func:`bp_job`.
+
+    Raises:
+        KernelError: an odd side, messages of a wrong shape, or as :func:`bp_job`.
+    """
+    if problem.width % BLOCK or problem.height % BLOCK:
+        raise KernelError(f"{problem.width} x {problem.height} pixels: both sides must be even")
+    both = _Levels(problem, ring=ring, pes=pes, scratchpad_bytes=scratchpad_bytes)
+    begun = copied(problem, messages)
+    after = [
+        (address, data)
+        for address, data in (
+            *contents(both.coarse, both.layout.coarse, iterations=0, messages=messages),
+            *contents(problem, both.layout.fine, iterations=0, messages=begun),
+        )
+        if ring.vault_of(address) == 0
+    ]
+
+    def prepare(memory: Writable) -> None:
+        both.prepare(_FirstVault(memory, ring), both.unmade, messages=messages)
+
+    def joined(pieces: list[bytes]) -> Elements:
+        return np.frombuffer(b"".join(pieces), np.uint8)
+
+    return KernelJob(
+        name="construct and copy",
+        launches=(both.launch("construct"), both.launch("copy")),
+        prepare=prepare,
+        outputs=lambda memory: joined([memory.read(at, len(data)) for at, data in after]),
+        golden=Golden(lambda: joined([data for _, data in after])),
+        end=both.layout.coarse.end,
+        pes=pes,
+    )
+
+
+class _FirstVault:
+    """The first vault of a chip's memory: nothing else is written."""
+
+    def __init__(self, memory: Writable, ring: VaultRing) -> None:
+        self._memory = memory
+        self._ring = ring
+
+    def write(self, address: int, data: bytes) -> None:
+        if self._ring.vault_of(address) == 0:
+            self._memory.write(address, data)
+
+
+@CHECK.arguments
+def bp_construct_job(problem: BpProblem) -> KernelJob:
     """The data costs of the coarse problem, ``[y, x, label]``, from those of ``problem``.
 
     Raises:
         KernelError: a problem that the kernel can't solve.
     """
-    layout = LevelsLayout(problem=problem)
-    coarse = layout.coarse
-    with count_saturation() as clipped:
-        expected = coarse_problem(problem).data_costs
-    length = problem.labels * expected.itemsize
+    both = _Levels(problem)
+    costs = both.unmade.data_costs
 
-    def prepare(memory: DramImage) -> None:
-        pack(problem, layout.fine, memory, iterations=0)
-        pack(_unmade(problem), coarse, memory, iterations=0)
-        for address, data in layout.parameters(0):
-            memory.write(address, data)
-
-    def outputs(memory: DramImage) -> Elements:
-        found = np.empty_like(expected)
-        for y, x in np.ndindex(expected.shape[:2]):
-            data = memory.read(coarse.data_cost(x, y), length)
-            found[y, x] = np.frombuffer(data, expected.dtype)
+    def outputs(memory: Readable) -> Elements:
+        found = np.empty_like(costs)
+        for y, x in np.ndindex(costs.shape[:2]):
+            data = memory.read(both.layout.coarse.data_cost(x, y), found[y, x].nbytes)
+            found[y, x] = np.frombuffer(data, costs.dtype)
         return found
 
-    return NnJob(
+    return KernelJob(
         name="coarse data costs",
-        program=construct_program(problem.labels, problem.bits),
-        parameters=layout.construct_parameters,
-        sharers=1,
-        end=coarse.end,
-        prepare=prepare,
+        launches=(both.launch("construct"),),
+        prepare=lambda memory: both.prepare(memory, both.unmade),
         outputs=outputs,
-        expected=expected,
-        operations=(_BLOCK_PIXELS - 1) * expected.size,
-        saturated=clipped.values,
+        golden=Golden(lambda: coarse_problem(problem).data_costs),
+        end=both.layout.coarse.end,
+        operations=(BLOCK * BLOCK - 1) * costs.size,
     )
 
 
 @CHECK.arguments
-def bp_copy_job(problem: BpProblem, iterations: int = 1) -> NnJob:
+def bp_copy_job(problem: BpProblem, iterations: int = 1) -> KernelJob:
     """The messages of ``problem`` that the coarse problem's begin it with, after so many iterations
     there (0 or more).
 
     Raises:
         KernelError: a problem that the kernel can't solve.
     """
-    layout = LevelsLayout(problem=problem)
-    coarse = coarse_problem(problem)
-    messages = iterate(coarse, iterations)
-    program: Program = copy_program(problem.labels, problem.bits)
-
-    def prepare(memory: DramImage) -> None:
-        pack(problem, layout.fine, memory, iterations=0)
-        pack(coarse, layout.coarse, memory, iterations=0, messages=messages)
-        for address, data in layout.parameters(0):
-            memory.write(address, data)
-
-    return NnJob(
+    both = _Levels(problem)
+    messages = iterate(both.coarse, iterations)
+    return KernelJob(
         name="messages of the fine level",
-        program=program,
-        parameters=layout.copy_parameters,
-        sharers=1,
-        end=layout.coarse.end,
-        prepare=prepare,
-        outputs=lambda memory: unpack(layout.fine, memory),
-        expected=copied(problem, messages),
-        operations=0,
+        launches=(both.launch("copy"),),
+        prepare=lambda memory: both.prepare(memory, both.coarse, messages=messages),
+        outputs=lambda memory: unpack(both.layout.fine, memory),
+        golden=Golden(lambda: copied(problem, messages)),
+        end=both.layout.coarse.end,
     )

@@ -6,7 +6,7 @@ from .layout import BpLayout
 from .problem import Direction, element_type
 from .record import LOADED_VECTORS
 
-__all__ = ["Traffic", "sweep_traffic"]
+__all__ = ["Traffic", "remote_share", "sweep_traffic"]
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,9 @@ def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
             if layout.grid.following(direction, tile) is not None:
                 remote += lines * vector
     return Traffic(total, remote)
+
+
+def remote_share(layout: BpLayout) -> float:
+    """Part of the bytes of an iteration that goes to another vault; 0 without any."""
+    sweeps = [sweep_traffic(layout, direction) for direction in Direction]
+    return Traffic(sum(one.total for one in sweeps), sum(one.remote for one in sweeps)).share

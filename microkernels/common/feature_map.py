@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.image import DramImage
-
 from .errors import CHECK, KernelError
 from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
+from .memory import Readable, Writable
 
 __all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "StripMap", "round_up"]
 
@@ -112,7 +111,7 @@ class FeatureMap:
             + inside * ELEMENT_BYTES
         )
 
-    def store(self, memory: DramImage, values: Elements, *, around: int = 0) -> None:
+    def store(self, memory: Writable, values: Elements, *, around: int = 0) -> None:
         """Put height x width x channels elements into ``memory``.
 
         Parameters:
@@ -135,12 +134,12 @@ class FeatureMap:
             part = values[:, :, number * self.depth : (number + 1) * self.depth]
             self._store_plane(memory, self.base + number * self.slice_step, part)
 
-    def _store_plane(self, memory: DramImage, base: int, plane: Elements) -> None:
+    def _store_plane(self, memory: Writable, base: int, plane: Elements) -> None:
         """Put a slice, down x across x channels with the pixels around, at ``base``."""
         columns = np.ascontiguousarray(plane.transpose(1, 0, 2))
         memory.write(base, columns.astype(ELEMENT).tobytes())
 
-    def load(self, memory: DramImage) -> Elements:
+    def load(self, memory: Readable) -> Elements:
         """The height x width x channels elements in ``memory``, without the pixels around.
 
         Raises:
@@ -227,7 +226,7 @@ class StripMap(FeatureMap):
             + rest * ELEMENT_BYTES
         )
 
-    def load(self, memory: DramImage) -> Elements:
+    def load(self, memory: Readable) -> Elements:
         """The height x width x channels elements in ``memory``; rows in no strip are 0."""
         across = self.width + 2 * self.padding
         shape = (self.height + 2 * self.padding, across, self.slices * self.depth)
@@ -244,7 +243,7 @@ class StripMap(FeatureMap):
         inside = slice(self.padding, self.padding + self.height)
         return values[inside, self.padding : self.padding + self.width, : self.channels]
 
-    def _store_plane(self, memory: DramImage, base: int, plane: Elements) -> None:
+    def _store_plane(self, memory: Writable, base: int, plane: Elements) -> None:
         for strip in range(self.strips):
             rows = plane[strip * self.stride : strip * self.stride + self.rows]
             super()._store_plane(memory, base + strip * self.strip_step, rows)

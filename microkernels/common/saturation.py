@@ -7,21 +7,14 @@ two agree where a program computes nothing but what its golden model does. It ma
 end of a last vector that nobody reads, or a sum that only takes time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from microkernels.nn.job import NnJob
-
-__all__ = ["SaturationCount", "clip", "count_saturation", "with_saturation"]
-
-_P = ParamSpec("_P")
+__all__ = ["SaturationCount", "clip", "count_saturation"]
 
 
 @dataclass(eq=False)
@@ -53,16 +46,3 @@ def clip(values: NDArray[np.integer], low: int, high: int) -> NDArray[np.integer
         for count in _active:
             count.values += clipped
     return limited
-
-
-def with_saturation(make: Callable[_P, "NnJob"]) -> Callable[_P, "NnJob"]:
-    """A function that makes a job and runs the job's golden model, and nothing else that saturates:
-    the job says how many values did."""
-
-    @wraps(make)
-    def counted(*args: _P.args, **kwargs: _P.kwargs) -> "NnJob":
-        with count_saturation() as count:
-            job = make(*args, **kwargs)
-        return replace(job, saturated=count.values)
-
-    return counted

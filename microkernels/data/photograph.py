@@ -5,7 +5,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from isa.support.extras import need
-from microkernels.apps.array_job import check_range
+from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements
 
 __all__ = ["SIDE", "photograph"]
@@ -25,8 +25,8 @@ def photograph(height: int, width: int) -> Elements:
     need("skimage", "photographs")
     from PIL import Image
 
-    check_range("height", height, 1, SIDE)
-    check_range("width", width, 1, SIDE)
+    CHECK.within("height", height, 1, SIDE)
+    CHECK.within("width", width, 1, SIDE)
     scale = min(SIDE // height, SIDE // width)
     with as_file(files("skimage") / "data" / "camera.png") as path, Image.open(path) as image:
         pixels = np.asarray(image, np.int64)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.image import DramImage
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
+from microkernels.common.memory import Writable
 
 from .conv_plan import ConvPlan
 from .writer import block_bytes, block_size
@@ -175,7 +175,7 @@ class ConvLayout:
         )
         return self.weights + before * self.plan.slices * self.plan.pass_bytes
 
-    def store(self, memory: DramImage, weights: Elements, bias: Elements, *, relu: bool) -> None:
+    def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
         """Put all but the image into ``memory``.
 
         Parameters:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.image import DramImage
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
+from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.barrier import FlagTable
 
 from .dense_plan import DensePlan
@@ -74,7 +74,7 @@ class Vectors:
         """First byte behind them."""
         return self.base + self.batch * self.pitch
 
-    def store(self, memory: DramImage, values: Elements) -> None:
+    def store(self, memory: Writable, values: Elements) -> None:
         """Put batch x length elements into ``memory``.
 
         Raises:
@@ -85,7 +85,7 @@ class Vectors:
         for number, vector in enumerate(values):
             memory.write(self.base + number * self.pitch, vector.astype(ELEMENT).tobytes())
 
-    def load(self, memory: DramImage) -> Elements:
+    def load(self, memory: Readable) -> Elements:
         """The batch x length elements in ``memory``.
 
         Raises:
@@ -201,7 +201,7 @@ class DenseLayout:
         """First byte behind all that this layout adds to the vectors."""
         return self.weights(self.plan.sharers)
 
-    def store(self, memory: DramImage, weights: Elements, bias: Elements, *, relu: bool) -> None:
+    def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
         """Put all but inputs and other segments' sums into ``memory``.
 
         Parameters:

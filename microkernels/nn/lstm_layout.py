@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.image import DramImage
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements
+from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.barrier import FlagTable
 
 from .lstm_plan import LstmPlan
@@ -139,7 +139,7 @@ class LstmLayout:
         return round_up(self.weights + blocks * plan.block_bytes, ROW_BYTES)
 
     def store(
-        self, memory: DramImage, weights: LstmWeights, x: Elements, state: LstmState, m: Elements
+        self, memory: Writable, weights: LstmWeights, x: Elements, state: LstmState, m: Elements
     ) -> None:
         """Put everything into ``memory``.
 
@@ -175,7 +175,7 @@ class LstmLayout:
         words = [self._words(member) for member in range(self.plan.sharers)]
         memory.write(self.parameters, block_bytes(self.parameters, words))
 
-    def state(self, memory: DramImage) -> Elements:
+    def state(self, memory: Readable) -> Elements:
         """The vault's part of the new c, and behind it of the new y, as far as they mean something:
         batch x (cells + outputs) elements."""
         plan, cut, shape = self.plan, self.plan.cut, self.plan.cut.shape
@@ -218,10 +218,10 @@ class LstmLayout:
         return self.starts + self.plan.groups * GATES * self.plan.group_bytes
 
     @staticmethod
-    def _write(memory: DramImage, address: int, values: Elements) -> None:
+    def _write(memory: Writable, address: int, values: Elements) -> None:
         memory.write(address, np.ascontiguousarray(values, ELEMENT).tobytes())
 
-    def _store_chunks(self, memory: DramImage, base: int, values: Elements) -> None:
+    def _store_chunks(self, memory: Writable, base: int, values: Elements) -> None:
         """Put vectors x positions elements chunk by chunk."""
         filled = np.pad(values, ((0, self._vectors - len(values)), (0, 0)))
         for number in range(values.shape[1] // self.plan.cut.chunk):

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.image import DramImage
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
+from microkernels.common.memory import Writable
 
 from .conv_plan import DEFAULT_SCRATCHPAD
 from .pool_shape import PoolShape
@@ -191,7 +191,7 @@ class PoolLayout:
         size = self.source.slices * self.source.depth * ELEMENT_BYTES
         return round_up(self.bias + size, COLUMN_BYTES)
 
-    def store(self, memory: DramImage, bias: Elements | None = None, *, relu: bool = False) -> None:
+    def store(self, memory: Writable, bias: Elements | None = None, *, relu: bool = False) -> None:
         """Put all but the maps into ``memory``.
 
         Parameters:

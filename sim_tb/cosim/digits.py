@@ -8,11 +8,11 @@ import numpy as np
 from microkernels.apps.digits import Digits, Network
 from microkernels.apps.digits_train import accuracy
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.job import NnJob
+from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 
 from .engine import MemoryBehaviour, PeSimulation
-from .nn import cosim_nn
+from .kernels import cosim_job
 
 __all__ = ["DigitsOutcome", "cosim_digits"]
 
@@ -69,8 +69,8 @@ def cosim_digits(
 
     with PeSimulation(config) as simulation:
 
-        def run(job: NnJob) -> Elements:
-            outcome = cosim_nn(job, simulation, memory=memory)
+        def run(job: KernelJob) -> Elements:
+            outcome = cosim_job(job, simulation, memory=memory)
             cycles.append(outcome.cycles)
             if progress is not None:
                 progress(len(cycles))

@@ -9,6 +9,7 @@ import numpy as np
 from isa.image import DramImage
 from isa.program import Program
 from isa.support.scratch import scratch_folder
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.nn.conv_loop import ConvLoop, conv_loop_program
 from pe.config import PeConfig
@@ -16,8 +17,8 @@ from pe.interface import PeState
 from sim_tb.dut.engine import TOP
 from sim_tb.runner.port_trace import read_signals
 
-from .bp import BpJob, cosim_bp
 from .engine import CosimError, Job, MemoryBehaviour, PeSimulation
+from .kernels import cosim_engine
 from .trim_check import Workload
 
 __all__ = ["RecordedRun", "record_bp", "record_convolution", "record_program", "record_workload"]
@@ -56,11 +57,11 @@ class RecordedRun:
 
 def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
     """One BP-M iteration, held against the golden model; parameters and errors as of
-    :func:`sim_tb.cosim.bp.cosim_bp`."""
+    :func:`sim_tb.cosim.kernels.cosim_engine`."""
     with scratch_folder("trace") as folder:
         trace = folder / "ports.vcd"
-        job = BpJob(problem=problem, iterations=1)
-        outcome = cosim_bp(job, config, trace=trace, ports_only=True)
+        job = bp_job(problem, scratchpad_bytes=config.scratchpad_bytes)
+        outcome = cosim_engine(job, config, trace=trace, ports_only=True)
         if not outcome.match:
             raise CosimError("the kernel's messages differ from the golden model's")
         return _recorded(trace, {"message update": outcome.updates})

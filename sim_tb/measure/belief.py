@@ -1,9 +1,9 @@
 """How long belief propagation on full HD takes, from one vault's tile in RTL with DRAM timing.
 
 Full HD, 1,920 x 1,080 pixels with 16 labels of 16 bits, is cut into 32 x 32 tiles of at most 60 x
-34 pixels, 32 of them a vault's, one after the other. Each kernel is a phase of hierarchical BP-M
-(:mod:`sim_tb.cosim.levels`). An iteration is measured on one tile, or on its 30 x 17 blocks of 2 x
-2 pixels; construct and copy on the four tiles of a vault of 2 x 2.
+34 pixels, 32 of them a vault's, one after the other. Each kernel is a launch of hierarchical BP-M
+(:func:`microkernels.bp.jobs.bp_levels_job`). An iteration is measured on one tile, or on its 30 x
+17 blocks of 2 x 2 pixels; construct and copy on the four tiles of a vault of 2 x 2.
 
 A tile alone has no neighbours, so it has fewer messages to update than one within an image.
 Therefore an iteration is scaled by message updates, not by tiles; construct and copy, which do the
@@ -11,15 +11,17 @@ same for each pixel, by pixels.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from microkernels.bp.jobs import bp_between_job, bp_levels_job
 from microkernels.bp.levels import coarse_problem
-from microkernels.bp.levels_job import BpLevelsJob
 from microkernels.bp.problem import BpProblem, message_updates
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
-from sim_tb.cosim.levels import cosim_vault_between, cosim_vault_levels
+from sim_tb.cosim.kernels import cosim_vault
 from sim_tb.runner.cache import fingerprint
 from soc.tile.config import VaultTileConfig
 
@@ -58,31 +60,39 @@ BELIEF: dict[str, _Belief] = {
 }
 
 
-def belief_job(name: str, config: VaultTileConfig) -> BpLevelsJob:
+def belief_job(name: str, config: VaultTileConfig) -> KernelJob:
     """What a vault runs for a kernel of :data:`BELIEF`: tiles of the Motorcycle pair."""
-    side = 1 if name in _ITERATIONS else _SIDE**2
-    return BpLevelsJob(
-        problem=motorcycle(side * _TILE[0], side * _TILE[1], _LABELS).problem,
-        coarse_iterations=_ITERATIONS[name] if name == "bp_coarse" else 0,
-        iterations=_ITERATIONS[name] if name == "bp_m" else 0,
-        ring=VaultRing(
-            columns=_SIDE if side > 1 else 1,
-            rows=_SIDE if side > 1 else 1,
-            address_bits=config.vault.address_bits,
-        ),
-        pes=config.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
+    return bp_levels_job(
+        _problem(name),
+        _ITERATIONS[name] if name == "bp_coarse" else 0,
+        _ITERATIONS[name] if name == "bp_m" else 0,
+        **_machine(name, config),
     )
+
+
+def _problem(name: str) -> BpProblem:
+    side = 1 if name in _ITERATIONS else _SIDE**2
+    return motorcycle(side * _TILE[0], side * _TILE[1], _LABELS).problem
+
+
+def _machine(name: str, config: VaultTileConfig) -> dict[str, Any]:
+    """The vaults that share the problem, and their engines."""
+    side = 1 if name in _ITERATIONS else _SIDE
+    return {
+        "ring": VaultRing(columns=side, rows=side, address_bits=config.vault.address_bits),
+        "pes": config.pes,
+        "scratchpad_bytes": config.pe.scratchpad_bytes,
+    }
 
 
 def belief_key(name: str, config: VaultTileConfig) -> str:
     """Tells runs of :func:`measure_belief` apart, but for the vault's hardware."""
     job = belief_job(name, config)
-    programs = [repr((phase.name, phase.parameters, phase.program.words)) for phase in job.phases]
-    data = [part for address, held in job.writes() for part in (str(address), held)]
+    programs = [repr((phase.name, phase.parameters, phase.program.words)) for phase in job.launches]
+    data = [part for address, held in job.segments() for part in (str(address), held)]
     # Rows kept hold times of the whole image.
     scale = repr((_FULL_HD, _VAULTS, "by units"))
-    return fingerprint(name, scale, *programs, *data, job.expected().tobytes())
+    return fingerprint(name, scale, *programs, *data, job.expected.tobytes())
 
 
 def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
@@ -92,15 +102,12 @@ def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
         config: of the vault.
 
     Raises:
-        CosimError: an engine faulted, the job does not fit the vault, or construct or copy left
-            something wrong.
+        CosimError: an engine faulted, or the job does not fit the vault.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    kernel, job = BELIEF[name], belief_job(name, config)
-    problem = job.problem
+    kernel, problem = BELIEF[name], _problem(name)
     if name in _ITERATIONS:
-        outcome = cosim_vault_levels(job, config)
-        result, match = outcome.phases[kernel.phase], outcome.match
+        job = belief_job(name, config)
         run = problem if name == "bp_m" else coarse_problem(problem)
         units = _ITERATIONS[name] * run.updates
         whole = message_updates(*_FULL_HD) if name == "bp_m" else message_updates(*_HALVES)
@@ -109,12 +116,18 @@ def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
         drawn = np.random.default_rng(_SEED).integers(
             -1000, 1000, coarse.no_messages().shape, coarse.data_costs.dtype
         )
-        result, match = cosim_vault_between(job, drawn, config)[kernel.phase], True
-        units = problem.width * problem.height // job.ring.vaults
+        job = bp_between_job(problem, drawn, **_machine(name, config))
+        units = problem.width * problem.height // _SIDE**2
         whole = _FULL_HD[0] * _FULL_HD[1]
+    outcome = cosim_vault(job, config)
+    work = VaultWork(
+        result=outcome.results[kernel.phase],
+        operations=_operations(name, problem),
+        match=outcome.match,
+    )
     return row_of(
         name,
-        [VaultWork(result=result, operations=_operations(name, problem), match=match)],
+        [work],
         limit_ms=kernel.limit_ms,
         thesis_ms=kernel.thesis_ms,
         scaled="updates" if name in _ITERATIONS else "pixels",

@@ -20,9 +20,10 @@ import numpy as np
 
 from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.job import DEFAULT_OUT_DEPTH, NnJob, conv_job, dense_job, pool_job
+from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, conv_job, dense_job, pool_job
+from microkernels.runtime.job import KernelJob
 from pe.config import ALL_INSTRUCTIONS
-from sim_tb.cosim.nn import cosim_vault_nn, job_key
+from sim_tb.cosim.kernels import cosim_vault, job_key
 from sim_tb.dut.tile import tile_design
 from sim_tb.runner.cache import Kept, fingerprint
 from soc.tile.config import VaultTileConfig
@@ -71,7 +72,7 @@ def conv_rounds(layer: Layer, pes: int) -> int:
 
 def layer_jobs(
     layer: Layer, *, batch: int = 1, rounds: int | None = None, pes: int = 4
-) -> list[tuple[NnJob, float]]:
+) -> list[tuple[KernelJob, float]]:
     """What a vault runs for a layer, with random data, and how often it would have to.
 
     Parameters:
@@ -84,7 +85,7 @@ def layer_jobs(
     def values(*shape: int, limit: int = 1000) -> np.ndarray:
         return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
 
-    jobs: list[tuple[NnJob, float]] = []
+    jobs: list[tuple[KernelJob, float]] = []
     if layer.conv is not None:
         every = conv_rounds(layer, pes)
         run = every if rounds is None else min(rounds, every)
@@ -213,7 +214,7 @@ class _Bench:
     def _jobs(
         self,
         name: str,
-        jobs: list[tuple[NnJob, float]],
+        jobs: list[tuple[KernelJob, float]],
         config: VaultTileConfig,
         *,
         limit_ms: float,
@@ -226,7 +227,7 @@ class _Bench:
         def measure() -> KernelRow:
             works = []
             for job, times in jobs:
-                outcome = cosim_vault_nn(job, config)
+                outcome = cosim_vault(job, config)
                 works.append(
                     VaultWork(
                         result=outcome.result,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.nn.job import NnJob
-from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
+from microkernels.runtime.job import KernelJob
 
 __all__ = ["ESE", "ESE_LIMIT_MS", "ESE_THESIS_MS", "ese_job"]
 
@@ -22,7 +22,7 @@ _FRACTION = 11
 _SEED = 1
 
 
-def ese_job(sharers: int, *, batch: int = ESE.batch) -> NnJob:
+def ese_job(sharers: int, *, batch: int = ESE.batch) -> KernelJob:
     """A vault's part of a time step with random weights, inputs and state of usual size.
 
     Parameters:

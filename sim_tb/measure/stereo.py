@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.bp.golden import energy, labels
-from microkernels.bp.levels_job import BpLevelsJob
+from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import StereoScene, percent_wrong
 from microkernels.runtime.ring import VaultRing
-from sim_tb.cosim.levels import cosim_vault_levels
+from sim_tb.cosim.kernels import cosim_vault
 from soc.tile.config import VaultTileConfig
 
 __all__ = ["StereoFigures", "measure_stereo"]
@@ -74,10 +74,10 @@ def measure_stereo(
         CosimError: an engine faulted, or the grid does not fit the vault.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    job = BpLevelsJob(
-        problem=scene.problem,
-        coarse_iterations=coarse_iterations,
-        iterations=iterations,
+    job = bp_levels_job(
+        scene.problem,
+        coarse_iterations,
+        iterations,
         ring=VaultRing(address_bits=config.vault.address_bits),
         pes=config.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
@@ -85,11 +85,11 @@ def measure_stereo(
     cycles: dict[str, int] = {}
     match = True
     if verilog:
-        outcome = cosim_vault_levels(job, config, progress=progress)
-        messages, match = outcome.messages, outcome.match
-        cycles = {name: result.cycles for name, result in outcome.phases.items()}
+        outcome = cosim_vault(job, config, progress=progress)
+        messages, match = outcome.outputs, outcome.match
+        cycles = {name: result.cycles for name, result in outcome.results.items()}
     else:
-        messages = job.expected()
+        messages = job.expected
     chosen = labels(scene.problem, messages)
     truth = np.full(chosen.shape, -1) if scene.truth is None else scene.truth
     wrong = percent_wrong(chosen, truth)

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memory.controller.counters import LATENCY_LIMITS
+from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.bp import BpJob, cosim_vault_bp
 from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import cosim_vault
 from soc.tile.config import VaultTileConfig
 
 from .vault import VARIANTS, Variant
@@ -61,17 +62,21 @@ def measure_bp(
 
     Raises:
         CosimError: a message differs from the golden model's, or as
-            :func:`sim_tb.cosim.bp.cosim_vault_bp`.
+            :func:`sim_tb.cosim.kernels.cosim_vault`.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
-    job = BpJob(problem=motorcycle(_WIDTH, _HEIGHT, _LABELS).problem, iterations=1)
+    job = bp_job(
+        motorcycle(_WIDTH, _HEIGHT, _LABELS).problem,
+        pes=tile.pes,
+        scratchpad_bytes=tile.pe.scratchpad_bytes,
+    )
     found = {}
     for variant in variants:
         if variant.requesters:
             continue
         if progress is not None:
             progress(variant)
-        outcome = cosim_vault_bp(job, replace(tile, vault=variant.config))
+        outcome = cosim_vault(job, replace(tile, vault=variant.config))
         if not outcome.match:
             raise CosimError(
                 f"{variant.name}: {outcome.differing} message elements differ from the golden "

@@ -137,12 +137,12 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applications, "cpu_seconds", lambda: next(seconds))
     monkeypatch.setattr(applications, "child_seconds", lambda: next(seconds))
     outcome = Anything(match=True, result=Anything())
-    for name in ("generate", "build_chip", "cosim_bp", "cosim_vault_bp"):
+    for name in ("generate", "build_chip", "cosim_engine", "cosim_vault"):
         monkeypatch.setattr(applications, name, lambda *_, **__: Anything())
-    monkeypatch.setattr(applications, "cosim_chip_bp", lambda *_, **__: outcome)
+    monkeypatch.setattr(applications, "cosim_chip", lambda *_, **__: outcome)
     check("chip")
     cycles = iter(range(1, 100))
-    for name in ("cosim_bp", "cosim_vault_bp"):
+    for name in ("cosim_engine", "cosim_vault"):
         monkeypatch.setattr(applications, name, lambda *_: Anything(cycles=next(cycles)))
     check("speed")
 

@@ -16,10 +16,10 @@ from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
-from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.runtime.job import KernelJob
 
 
 def zeros(*shape: int) -> Elements:
@@ -34,7 +34,7 @@ WEIGHTS = LstmWeights(
 MLP = Network(connected=(Weights(np.zeros((10, 64)), np.zeros(10)),))
 
 
-def conv(shape: ConvShape = CONV, *, room: int = 4096, **data: Any) -> NnJob:
+def conv(shape: ConvShape = CONV, *, room: int = 4096, **data: Any) -> KernelJob:
     given = {
         "image": zeros(shape.height, shape.width, shape.channels),
         "weights": zeros(shape.filters, shape.kernel, shape.kernel, shape.channels),
@@ -43,18 +43,18 @@ def conv(shape: ConvShape = CONV, *, room: int = 4096, **data: Any) -> NnJob:
     return conv_job(shape, **(given | data), fraction=8, scratchpad_bytes=room)
 
 
-def pooled(shape: PoolShape, *, room: int = 4096) -> NnJob:
+def pooled(shape: PoolShape, *, room: int = 4096) -> KernelJob:
     maps = zeros(shape.segments, shape.height, shape.width, shape.channels)
     return pool_job(shape, maps, scratchpad_bytes=room)
 
 
-def dense(batch: int = 1, **data: Any) -> NnJob:
+def dense(batch: int = 1, **data: Any) -> KernelJob:
     given = {"inputs": zeros(batch, 10), "weights": zeros(12, 10), "bias": zeros(12)}
     shape = DenseShape(inputs=10, outputs=12, batch=batch)
     return dense_job(shape, **(given | data), fraction=8)
 
 
-def lstm(batch: int = 2, **changed: Elements) -> NnJob:
+def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
     shape = replace(LSTM, batch=batch)
     return lstm_job(shape, replace(WEIGHTS, **changed), zeros(batch, 4), fraction=8)
 

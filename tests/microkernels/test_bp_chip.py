@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
-from microkernels.bp.chip import BpChipJob
 from microkernels.bp.golden import iterate
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, Direction
 from microkernels.bp.steps import Neighbours
@@ -19,6 +19,7 @@ from microkernels.bp.traffic import sweep_traffic
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 
 ADDRESS_BITS = 19
@@ -34,19 +35,18 @@ def problem_of(seed: int, width: int, height: int, labels: int, bits: int = 16) 
     )
 
 
-def job_of(problem: BpProblem, columns: int, rows: int, pes: int, iterations: int = 1) -> BpChipJob:
+def job_of(problem: BpProblem, columns: int, rows: int, pes: int, iterations: int = 1) -> KernelJob:
     ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
-    return BpChipJob(problem=problem, iterations=iterations, ring=ring, pes=pes)
+    return bp_job(problem, iterations, ring=ring, pes=pes)
 
 
-def load(job: BpChipJob) -> DramImage:
-    memory = DramImage(job.ring.vaults << ADDRESS_BITS)
-    for address, data in job.writes():
-        memory.write(address, data)
+def load(job: KernelJob) -> DramImage:
+    memory = DramImage(job.vaults << ADDRESS_BITS)
+    job.prepare(memory)
     return memory
 
 
-def start(job: BpChipJob, memory: DramImage, seed: int = 0, idle: int = 0) -> Together:
+def start(job: KernelJob, memory: DramImage, seed: int = 0, idle: int = 0) -> Together:
     return Together(
         job.program,
         memory,
@@ -57,7 +57,7 @@ def start(job: BpChipJob, memory: DramImage, seed: int = 0, idle: int = 0) -> To
     )
 
 
-def right(job: BpChipJob, schedule: Schedule, seed: int = 0) -> bool:
+def right(job: KernelJob, schedule: Schedule, seed: int = 0) -> bool:
     """Whether all messages are right; asserts that all PEs ended, went no further than a neighbour
     and ran into no hazard."""
     with load(job) as memory:
@@ -67,8 +67,7 @@ def right(job: BpChipJob, schedule: Schedule, seed: int = 0) -> bool:
         assert set(together.traffic) <= {0, 1}
         for model in together.models:
             assert [str(hazard) for hazard in model.hazards] == []
-        data = {address: memory.read(address, length) for address, length in job.reads()}
-        return bool((job.result(data) == job.expected()).all())
+        return not job.differing(job.outputs(memory))
 
 
 GRIDS = [(2, 2, 1), (4, 2, 2), (3, 2, 1), (1, 1, 4), (3, 1, 2), (1, 2, 3), (3, 3, 1)]
@@ -106,31 +105,30 @@ def test_one_pe_far_behind(slow: int) -> None:
 
 
 def test_a_launch_may_follow_without_clearing_anything() -> None:
-    job = job_of(problem_of(5, 9, 7, 4), 3, 2, 1)
+    problem = problem_of(5, 9, 7, 4)
+    job = job_of(problem, 3, 2, 1)
     with load(job) as memory:
         for seed in range(3):
             outcomes = start(job, memory, seed).run(in_bursts(seed, 200))
             assert {outcome.state for outcome in outcomes} == {"halted"}
-        data = {address: memory.read(address, length) for address, length in job.reads()}
-    assert (job.result(data) == iterate(job.problem, 3)).all()
+        assert (job.outputs(memory) == iterate(problem, 3)).all()
 
 
 def test_pes_without_work_end_at_once() -> None:
     job = job_of(problem_of(6, 7, 5, 3), 2, 1, 1)
     with load(job) as memory:
         outcomes = start(job, memory, idle=2).run(in_bursts(1, 60))
-        data = {address: memory.read(address, length) for address, length in job.reads()}
+        assert not job.differing(job.outputs(memory))
     assert {outcome.state for outcome in outcomes} == {"halted"}
-    assert (job.result(data) == job.expected()).all()
 
 
 def test_it_goes_on_from_messages() -> None:
     problem = problem_of(7, 6, 5, 3)
     begin = iterate(problem, 2)
     ring = VaultRing(columns=2, rows=1, address_bits=ADDRESS_BITS)
-    job = BpChipJob(problem=problem, iterations=1, ring=ring, pes=2, messages=begin)
+    job = bp_job(problem, ring=ring, pes=2, messages=begin)
     assert right(job, in_bursts(1, 50))
-    assert (job.expected() == iterate(problem, 3)).all()
+    assert (job.expected == iterate(problem, 3)).all()
 
 
 def unless(step: str, words: dict[str, int], own: FlagTable) -> dict[str, int]:
@@ -161,11 +159,13 @@ def test_each_wait_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: str, pes
 
 def test_remote_traffic_is_what_the_layout_says() -> None:
     """The messages that leave tiles and the flags for neighbours go one link, all else none."""
-    job = job_of(problem_of(2, 10, 13, 16), 2, 2, 2)
+    problem = problem_of(2, 10, 13, 16)
+    job = job_of(problem, 2, 2, 2)
     with load(job) as memory:
         together = start(job, memory)
         together.run(in_bursts(0, 100))
-    expected = sum(sweep_traffic(job.layout, direction).remote for direction in Direction)
+    layout = BpLayout.of(problem, sharers=2, ring=job.ring)
+    expected = sum(sweep_traffic(layout, direction).remote for direction in Direction)
     pes, steps = 8, 4
     # Each PE is in two of the sweeps. Between steps one flag, at both barriers two.
     flags = pes * (2 * (steps - 1) + 2 * 2)
@@ -190,13 +190,12 @@ def test_remote_traffic_on_full_hd() -> None:
 
 def test_the_same_places_every_time_and_no_two_pieces_overlap() -> None:
     job = job_of(problem_of(3, 9, 8, 5), 2, 2, 3)
-    pieces = list(job.writes())
-    assert pieces == list(job.writes())
+    pieces = job.segments()
+    assert pieces == job.segments()
     spans = sorted((address, address + len(data)) for address, data in pieces)
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert all(address % 32 == 0 for address, _ in pieces)
-    written = dict(pieces)
-    assert all(len(written[address]) == length for address, length in job.reads())
+    assert job.ring is not None
     vaults = {job.ring.vault_of(address) for address, _ in pieces}
     assert vaults == set(range(4))
     for start, end in spans:
@@ -206,15 +205,14 @@ def test_the_same_places_every_time_and_no_two_pieces_overlap() -> None:
 @pytest.mark.parametrize(("labels", "bits"), [(8, 16), (16, 8), (16, 16), (32, 16), (16, 32)])
 def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: int) -> None:
     problem = problem_of(0, 4, 4, labels, bits)
-    job = BpChipJob(problem=problem, iterations=1, instruction_words=512)
+    job = bp_job(problem, ring=VaultRing())
     assert len(job.program.words) <= 512
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"iterations": -1}, "iterations must be 0 or more, not -1"),
-        ({"instruction_words": 256}, "words does not fit an instruction buffer of 256"),
+        ({"iterations": -1}, "iterations must be at least 0, not -1"),
         ({"ring": VaultRing(address_bits=14)}, "the vault has 16384 bytes"),
         ({"pes": 0}, "sharers must be at least 1"),
         ({"scratchpad_bytes": 512}, "do not fit a scratchpad of 512 bytes"),
@@ -222,6 +220,6 @@ def test_the_program_fits_an_instruction_buffer_of_512_words(labels: int, bits: 
 )
 def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
     with pytest.raises(KernelError) as error:
-        BpChipJob(**{"problem": problem_of(0, 9, 9, 16), "iterations": 1} | change)
+        bp_job(**{"problem": problem_of(0, 9, 9, 16)} | change)
     assert message in str(error.value)
     assert "\n" not in str(error.value)

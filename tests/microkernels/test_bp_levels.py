@@ -8,15 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
-from microkernels.bp.contents import collect
+from microkernels.bp.contents import unpack
 from microkernels.bp.golden import energy, iterate, labels
+from microkernels.bp.jobs import bp_levels_job
 from microkernels.bp.levels import coarse_problem, coarse_smoothness, copied, iterate_levels
-from microkernels.bp.levels_job import BpLevelsJob
 from microkernels.bp.levels_kernel import copy_program
+from microkernels.bp.levels_layout import LevelsLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.interleave import Together, in_bursts
+from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 
 ADDRESS_BITS = 20
@@ -35,12 +37,11 @@ def problem_of(seed: int, width: int, height: int, count: int, bits: int = 16) -
     return BpProblem(rng.integers(-limit, limit, (height, width, count)), linear(count, 5, 3), bits)
 
 
-def run(job: BpLevelsJob, seed: int = 0, longest: int = 200) -> tuple[DramImage, list[Together]]:
-    memory = DramImage(job.ring.vaults << ADDRESS_BITS)
-    for address, data in job.writes():
-        memory.write(address, data)
+def run(job: KernelJob, seed: int = 0, longest: int = 200) -> tuple[DramImage, list[Together]]:
+    memory = DramImage(job.vaults << ADDRESS_BITS)
+    job.prepare(memory)
     launches = []
-    for phase in job.phases:
+    for phase in job.launches:
         together = Together(
             phase.program,
             memory,
@@ -77,25 +78,27 @@ def test_all_phases_equal_the_golden_model(
     iterations: int,
 ) -> None:
     columns, rows, pes = grid
-    job = BpLevelsJob(
-        problem=problem_of(seed, width, height, count, bits),
-        coarse_iterations=1,
-        iterations=iterations,
-        ring=VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS),
-        pes=pes,
+    problem = problem_of(seed, width, height, count, bits)
+    ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
+    job = bp_levels_job(problem, 1, iterations, ring=ring, pes=pes)
+    layout = LevelsLayout(
+        problem=problem,
+        sharers=pes,
+        ring=ring,
+        coarse_symmetric=coarse_problem(problem).symmetric,
     )
     memory, launches = run(job, seed)
     with memory:
-        data = {address: memory.read(address, length) for address, length in job.reads()}
-        coarse = collect(job.layout.coarse, memory.read)
-        unit = job.problem.bits // 8
-        expected = coarse_problem(job.problem)
+        messages = job.outputs(memory)
+        coarse = unpack(layout.coarse, memory)
+        unit = problem.bits // 8
+        expected = coarse_problem(problem)
         for y, x in np.ndindex(expected.height, expected.width):
-            place = job.layout.coarse.data_cost(x, y)
+            place = layout.coarse.data_cost(x, y)
             costs = np.frombuffer(memory.read(place, count * unit), f"<i{unit}")
             assert (costs == expected.data_costs[y, x]).all()
     assert (coarse == iterate(expected, 1)).all()
-    assert (job.result(data) == job.expected()).all()
+    assert not job.differing(messages)
     # Construct and copy touch the own vault only.
     assert set(launches[0].traffic) | set(launches[2].traffic) <= {0}
 
@@ -103,18 +106,13 @@ def test_all_phases_equal_the_golden_model(
 @pytest.mark.parametrize(("count", "bits"), [(1, 8), (5, 16), (34, 16), (20, 32)])
 def test_construct_and_copy_at_any_vector_length(count: int, bits: int) -> None:
     """Without fine iterations the messages are the coarse ones, copied."""
-    job = BpLevelsJob(
-        problem=problem_of(count, 7, 6, count, bits),
-        coarse_iterations=1,
-        iterations=0,
-        ring=VaultRing(address_bits=ADDRESS_BITS),
-        pes=2,
-    )
+    problem = problem_of(count, 7, 6, count, bits)
+    job = bp_levels_job(problem, 1, 0, ring=VaultRing(address_bits=ADDRESS_BITS), pes=2)
     memory, _ = run(job)
     with memory:
-        data = {address: memory.read(address, length) for address, length in job.reads()}
-    coarse = iterate(coarse_problem(job.problem), 1)
-    assert (job.result(data) == copied(job.problem, coarse)).all()
+        messages = job.outputs(memory)
+    coarse = iterate(coarse_problem(problem), 1)
+    assert (messages == copied(problem, coarse)).all()
     assert coarse.any() or count == 1
 
 
@@ -170,7 +168,7 @@ def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) 
         "coarse_iterations": 1,
     }
     with pytest.raises(KernelError) as error:
-        BpLevelsJob(**given | change)
+        bp_levels_job(**given | change)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 

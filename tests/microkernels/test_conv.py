@@ -18,7 +18,8 @@ from microkernels.nn.conv_kernel import conv_source
 from microkernels.nn.conv_layout import ConvLayout, share_conv
 from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvOrder, ConvShape, convolve
-from microkernels.nn.job import NnJob, conv_job, simulate
+from microkernels.nn.jobs import conv_job
+from microkernels.runtime.job import KernelJob, simulate
 
 FRACTION = 8
 
@@ -159,7 +160,7 @@ def test_saturates_between_slices() -> None:
     assert convolve(shape, whole, image, weights, zero, fraction=0, relu=False).item() == 30000
 
 
-def _beats(job: NnJob) -> int:
+def _beats(job: KernelJob) -> int:
     with DramImage(job.end) as memory:
         job.prepare(memory)
         model = ScheduleModel()

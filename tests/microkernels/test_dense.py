@@ -13,7 +13,8 @@ from microkernels.common.fixed_point import Elements, from_fixed
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import plan_dense
 from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
-from microkernels.nn.job import dense_job, simulate
+from microkernels.nn.jobs import dense_job
+from microkernels.runtime.job import simulate
 
 FRACTION = 8
 

@@ -10,10 +10,10 @@ from isa.table import BY_KEY, LogisticOp
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import FRACTION_LIMIT, from_fixed, to_fixed
 from microkernels.common.logistic import sigmoid, tanh
-from microkernels.nn.job import simulate
-from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_plan import plan_lstm
 from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmState, LstmWeights, lstm_step
+from microkernels.runtime.job import simulate
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)

@@ -10,8 +10,9 @@ from onnx.reference import ReferenceEvaluator
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.job import pool_job, simulate
+from microkernels.nn.jobs import pool_job
 from microkernels.nn.pool_shape import PoolShape, pool
+from microkernels.runtime.job import simulate
 
 
 def values(seed: int, *shape: int, limit: int = 1000) -> Elements:

@@ -16,10 +16,10 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.common.saturation import clip, count_saturation
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
-from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.runtime.job import KernelJob
 from microkernels.suite import bitonic_sort, kmeans, matrix_transposition, median_pooling
 
 
@@ -29,19 +29,19 @@ def values(*shape: int) -> Elements:
     return rng.integers(-32768, 32767, shape, np.int16, endpoint=True)
 
 
-def convolution(*, channels: int, strips: bool) -> NnJob:
+def convolution(*, channels: int, strips: bool) -> KernelJob:
     shape = ConvShape(width=12, height=8, channels=channels, filters=8, padding=1)
     weights = values(8, 3, 3, channels)
     return conv_job(shape, values(8, 12, channels), weights, values(8), fraction=8, strips=strips)
 
 
-def fully_connected(others: Elements | None) -> NnJob:
+def fully_connected(others: Elements | None) -> KernelJob:
     shape = DenseShape(inputs=256, outputs=48)
     data = (values(1, 256), values(48, 256), values(48))
     return dense_job(shape, *data, fraction=8, others=others)
 
 
-def lstm() -> NnJob:
+def lstm() -> KernelJob:
     shape = LstmShape(inputs=12, cells=24, outputs=16, batch=4)
     weights = LstmWeights(
         gates=values(4, 24, 28),
@@ -68,7 +68,7 @@ def systems() -> Elements:
     return np.clip(found * (1 << FRACTION), -(2**31), 2**31 - 1).astype(np.int32)
 
 
-def simulated(job: NnJob) -> int:
+def simulated(job: KernelJob) -> int:
     with DramImage(job.end) as memory:
         job.prepare(memory)
         simulator = Simulator(
@@ -79,7 +79,7 @@ def simulated(job: NnJob) -> int:
             count_saturation=True,
         )
         assert simulator.run().state == "halted"
-        assert job.differing(memory) == 0
+        assert job.differing(job.outputs(memory)) == 0
     return sum(simulator.saturated)
 
 

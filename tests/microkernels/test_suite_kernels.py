@@ -21,7 +21,7 @@ from microkernels.apps.median_pool import median_pool, median_pool_job
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, from_fixed
 from microkernels.data.photograph import photograph
-from microkernels.nn.job import NnJob, simulate
+from microkernels.runtime.job import KernelJob, simulate
 
 SEEDS = st.integers(0, 1 << 20)
 LIMITS = st.sampled_from([100, 3000, 32767])
@@ -33,7 +33,7 @@ def values(seed: int, *shape: int, limit: int = 32767) -> Elements:
     return rng.integers(-limit - 1, limit, shape, np.int16, endpoint=True)
 
 
-def check(job: NnJob) -> None:
+def check(job: KernelJob) -> None:
     outputs, hazards = simulate(job)
     assert np.array_equal(outputs, job.expected)
     assert [str(hazard) for hazard in hazards] == []

@@ -19,10 +19,9 @@ from microkernels.apps.matrix_multiply import MultiplyShape, matrix_multiply_pro
 from microkernels.apps.matrix_transpose import matrix_transpose_program
 from microkernels.apps.median_pool import median_pool_job
 from microkernels.apps.row_window import WindowShape
-from microkernels.bp.chip import BpChipJob
+from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels_job import BpLevelsJob
 from microkernels.bp.levels_kernel import construct_program, copy_program
 from microkernels.bp.levels_layout import LevelsLayout
 from microkernels.bp.problem import BpProblem
@@ -38,8 +37,7 @@ from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import plan_dense
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.job import conv_job, dense_job, pool_job
-from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_plan import plan_lstm
@@ -78,8 +76,6 @@ INSTANCES: tuple[Any, ...] = (
     PROBLEM,
     FlagTable(base=0, members=4),
     BpLayout(width=8, height=6, labels=4),
-    BpChipJob(problem=PROBLEM, iterations=1),
-    BpLevelsJob(problem=PROBLEM, coarse_iterations=1, iterations=1),
     LevelsLayout(problem=PROBLEM),
     TileGrid(width=8, height=6, ring=VaultRing()),
     VaultRing(),
@@ -192,11 +188,19 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (best_depth, {"shape": CONV, "out_depth": 8, "scratchpad_bytes": 4096}),
     (plan_dense, {"shape": DENSE, "segments": 1, "sharers": 1, "chunk": None}),
     (plan_lstm, {"shape": LSTM, "vaults": 1, "sharers": 1, "scratchpad_bytes": 4096}),
+    (
+        bp_job,
+        {"problem": PROBLEM, "iterations": 1, "ring": None, "pes": 1},
+    ),
+    (
+        bp_levels_job,
+        {"problem": PROBLEM, "coarse_iterations": 1, "iterations": 1, "smoothness": None},
+    ),
     (bp_program, {"labels": 4, "bits": 16, "slots": 8, "scratchpad_bytes": 4096}),
     (construct_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
     (copy_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
-    (conv_program, {"layout": INSTANCES[13], "fraction": 8}),
-    (dense_program, {"layout": INSTANCES[16], "fraction": 8}),
+    (conv_program, {"layout": INSTANCES[11], "fraction": 8}),
+    (dense_program, {"layout": INSTANCES[14], "fraction": 8}),
     (lstm_program, {"plan": plan_lstm(LSTM), "fraction": 8}),
     (bitonic_sort_program, {"rows": 2, "length": 8}),
     (matrix_add_program, {"elements": 100}),

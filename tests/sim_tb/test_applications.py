@@ -8,10 +8,10 @@ import pytest
 from microkernels.apps.digits import CLASSES, load_digits
 from microkernels.apps.kmeans import FRACTION, kmeans_job, moved_centres
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.job import NnJob, simulate
+from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.applications import Application, ApplicationError, applications, choose
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
-from sim_tb.cosim.nn import cosim_nn
+from sim_tb.cosim.kernels import cosim_job
 from soc.generate.presets import preset
 
 HOSTILE = MemoryBehaviour(
@@ -58,9 +58,9 @@ def test_golden_model_simulator_and_verilog_agree(
         assert np.array_equal(outputs, job.expected)
         assert [str(hazard) for hazard in hazards] == []
         assert np.any(job.expected != job.expected.flat[0])
-        outcome = cosim_nn(job, simulation, memory=MemoryBehaviour(latency=40))
+        outcome = cosim_job(job, simulation, memory=MemoryBehaviour(latency=40))
         assert outcome.match
-        assert cosim_nn(job, simulation, memory=HOSTILE).match
+        assert cosim_job(job, simulation, memory=HOSTILE).match
         cycles += outcome.cycles
         operations += job.operations
     assert operations / cycles >= LEAST.get(application.name, 0)
@@ -84,8 +84,8 @@ def test_host_and_engine_find_clusters_of_digits(engine: PeSimulation) -> None:
     def rounds(count: int, centres: Elements) -> tuple[Elements, Elements]:
         found = np.zeros(0)
         for _ in range(count):
-            job: NnJob = kmeans_job(points, centres)
-            outcome = cosim_nn(job, engine)
+            job: KernelJob = kmeans_job(points, centres)
+            outcome = cosim_job(job, engine)
             assert outcome.match
             found = outcome.outputs
             centres = moved_centres(points, found, centres)

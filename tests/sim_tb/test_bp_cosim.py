@@ -8,13 +8,14 @@ import pytest
 from isa.image import DramImage
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.schedule import most_labels
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.bp import BpJob, cosim_bp
 from sim_tb.cosim.engine import Identity, Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.kernels import cosim_engine
 from soc.generate.presets import preset
 
 PE = preset("pe")
@@ -34,9 +35,7 @@ def simulation() -> Iterator[PeSimulation]:
 @pytest.mark.parametrize(("latency", "limit"), [(20, 82), (60, 84)])
 def test_stereo_tile_takes_little_more_than_the_datapath(latency: int, limit: float) -> None:
     problem = motorcycle(64, 48, 16).problem
-    outcome = cosim_bp(
-        BpJob(problem=problem, iterations=1, memory=MemoryBehaviour(latency=latency)), PE
-    )
+    outcome = cosim_engine(bp_job(problem), PE, memory=MemoryBehaviour(latency=latency))
     assert outcome.match
     assert outcome.updates == problem.updates
     # 16 rows of 4 beats and 4 vector instructions of 4 beats.

@@ -12,9 +12,9 @@ from isa.image import DramImage
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeState
 from sim_tb.cosim.chip import run_program
-from sim_tb.cosim.chip_bp import cosim_chip_bp
 from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, BusError, run
@@ -197,11 +197,12 @@ def test_accesses_that_do_not_exist_are_refused_and_hang_nothing(
 
 def test_belief_propagation_on_all_vaults_equals_the_golden_model() -> None:
     scene = motorcycle(11, 9, 8)
-    outcome = cosim_chip_bp(scene.problem, 2, TINY)
+    job = chip_bp_job(scene.problem, 2, TINY)
+    outcome = cosim_chip(job, TINY)
     assert outcome.match
     assert outcome.updates == 2 * scene.problem.updates
     # Engines that wait read flags in their own vault, which are not among the bytes.
-    assert 0 < outcome.result.remote_share < outcome.remote_bytes < 0.5
+    assert 0 < outcome.result.remote_share < job.remote_bytes < 0.5
 
 
 def test_image_of_another_size_is_refused() -> None:

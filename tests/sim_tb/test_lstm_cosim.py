@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from microkernels.nn.job import NnJob
-from microkernels.nn.lstm_job import lstm_job
+from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
+from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
-from sim_tb.cosim.nn import cosim_nn
+from sim_tb.cosim.kernels import cosim_job
 from sim_tb.measure.lstm_ese import ESE, ese_job
 from soc.generate.presets import preset
 
@@ -26,7 +26,7 @@ def simulation() -> Iterator[PeSimulation]:
         yield running
 
 
-def random_job(shape: LstmShape, seed: int, vaults: int) -> NnJob:
+def random_job(shape: LstmShape, seed: int, vaults: int) -> KernelJob:
     rng = np.random.default_rng(seed)
 
     def values(*size: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_every_bit_whatever_the_memory(
 ) -> None:
     job = random_job(shape, shape.batch, vaults)
     for memory in (MemoryBehaviour(), HOSTILE):
-        assert cosim_nn(job, simulation, memory=memory).match
+        assert cosim_job(job, simulation, memory=memory).match
 
 
 def test_an_engine_s_share_of_a_step_of_ese_takes_less_than_180_us(
@@ -70,6 +70,6 @@ def test_an_engine_s_share_of_a_step_of_ese_takes_less_than_180_us(
 ) -> None:
     """The limit of the datapath is 162 us, 202,500 cycles."""
     job = ese_job(1, batch=ESE.batch // SHARERS)
-    outcome = cosim_nn(job, simulation, memory=MemoryBehaviour(latency=100))
+    outcome = cosim_job(job, simulation, memory=MemoryBehaviour(latency=100))
     assert outcome.match
     assert outcome.cycles * 0.8e-3 < 180

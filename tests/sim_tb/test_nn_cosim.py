@@ -10,11 +10,12 @@ from microkernels.apps.digits_train import NETWORKS, train
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.job import NnJob, conv_job, dense_job, pool_job
+from microkernels.nn.jobs import conv_job, dense_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
-from sim_tb.cosim.nn import cosim_nn, cosim_vault_nn
+from sim_tb.cosim.kernels import cosim_job, cosim_vault
 from sim_tb.measure.kernels import NAMES, QUICK, layer_jobs
 from sim_tb.measure.vgg import CONVOLUTIONS, LAYERS
 from soc.generate.presets import preset, tile_preset
@@ -37,7 +38,9 @@ def values(*shape: int, limit: int = 1000) -> Elements:
     return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
 
 
-def conv(shape: ConvShape, *, sharers: int = 1, strips: bool = False, room: int = 4096) -> NnJob:
+def conv(
+    shape: ConvShape, *, sharers: int = 1, strips: bool = False, room: int = 4096
+) -> KernelJob:
     return conv_job(
         shape,
         values(shape.height, shape.width, shape.channels),
@@ -51,7 +54,7 @@ def conv(shape: ConvShape, *, sharers: int = 1, strips: bool = False, room: int 
     )
 
 
-def pooling(shape: PoolShape, *, sharers: int = 1, room: int = 4096) -> NnJob:
+def pooling(shape: PoolShape, *, sharers: int = 1, room: int = 4096) -> KernelJob:
     return pool_job(
         shape,
         values(shape.segments, shape.height, shape.width, shape.channels),
@@ -62,7 +65,9 @@ def pooling(shape: PoolShape, *, sharers: int = 1, room: int = 4096) -> NnJob:
     )
 
 
-def connected(shape: DenseShape, *, others: int = 0, sharers: int = 1, room: int = 4096) -> NnJob:
+def connected(
+    shape: DenseShape, *, others: int = 0, sharers: int = 1, room: int = 4096
+) -> KernelJob:
     return dense_job(
         shape,
         values(shape.batch, shape.inputs),
@@ -94,9 +99,9 @@ def connected(shape: DenseShape, *, others: int = 0, sharers: int = 1, room: int
     ],
     ids=lambda job: job.program.source[0].file,
 )
-def test_layers_are_exact_on_any_memory(job: NnJob, simulation: PeSimulation) -> None:
+def test_layers_are_exact_on_any_memory(job: KernelJob, simulation: PeSimulation) -> None:
     for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
-        outcome = cosim_nn(job, simulation, memory=memory)
+        outcome = cosim_job(job, simulation, memory=memory)
         assert outcome.differing == 0
 
 
@@ -109,8 +114,8 @@ def test_layers_are_exact_on_any_memory(job: NnJob, simulation: PeSimulation) ->
     ],
     ids=lambda job: job.program.source[0].file,
 )
-def test_layers_are_exact_on_a_vault(job: NnJob) -> None:
-    assert cosim_vault_nn(job, SMALL_VAULT).match
+def test_layers_are_exact_on_a_vault(job: KernelJob) -> None:
+    assert cosim_vault(job, SMALL_VAULT).match
 
 
 @pytest.mark.parametrize(
@@ -126,7 +131,7 @@ def test_vector_unit_hardly_waits(
     def cycles(width: int) -> int:
         shape = ConvShape(width=width + 2, height=3, channels=channels, filters=filters)
         memory = MemoryBehaviour(latency=60)
-        return cosim_nn(conv(shape, strips=strips), simulation, memory=memory).cycles
+        return cosim_job(conv(shape, strips=strips), simulation, memory=memory).cycles
 
     assert 1 <= (cycles(28) - cycles(20)) / 8 / products <= 1 + overhead
 
@@ -162,7 +167,7 @@ def test_part_of_a_tile_is_a_share_of_its_rounds() -> None:
 def test_jobs_that_do_not_fit(simulation: PeSimulation) -> None:
     two = pooling(PoolShape(width=6, height=6, channels=4), sharers=2)
     with pytest.raises(CosimError, match="a job of 2 engines can't run on one"):
-        cosim_nn(two, simulation)
+        cosim_job(two, simulation)
     large = connected(DenseShape(inputs=2000, outputs=500))
     with pytest.raises(CosimError, match="the vault has 1048576"):
-        cosim_vault_nn(large, SMALL_VAULT)
+        cosim_vault(large, SMALL_VAULT)

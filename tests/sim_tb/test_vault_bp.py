@@ -1,11 +1,11 @@
 """Belief propagation on the variants of a vault's memory."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.bp import BpOutcome
 from sim_tb.cosim.engine import CosimError
 from sim_tb.measure import vault_bp
 from sim_tb.measure.vault import Variant
@@ -34,9 +34,9 @@ def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatc
 
 
 def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(job: object, config: object) -> BpOutcome:  # type: ignore[type-arg]
-        return BpOutcome(match=False, differing=3, updates=1, cycles=1, messages=None, result=None)
+    def wrong(job: object, config: object) -> SimpleNamespace:
+        return SimpleNamespace(match=False, differing=3)
 
-    monkeypatch.setattr(vault_bp, "cosim_vault_bp", wrong)
+    monkeypatch.setattr(vault_bp, "cosim_vault", wrong)
     with pytest.raises(CosimError, match=r"^base: 3 message elements differ"):
         measure_bp(SMALL, [BASE])

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -10,15 +9,17 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from memory.controller.counters import LAG_CYCLES
+from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeState
-from sim_tb.cosim.bp import BpJob, cosim_vault_bp
 from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import cosim_vault
 from sim_tb.cosim.vault import run_vault
 from soc.generate.presets import tile_preset
 from vip.cli.app import main
 
 SMALL = tile_preset("vault-small")
+ROOM = SMALL.pe.scratchpad_bytes
 
 #: Each engine writes its start registers to a row of its own, reads them back and adds them up.
 SELF = assemble("""
@@ -162,8 +163,8 @@ def test_lone_write_waits_for_its_bank_alone(image: DramImage, gap: int) -> None
 
 @pytest.mark.parametrize(("pes", "limit"), [(1, 110), (2, 150)])
 def test_small_tile_is_exact(pes: int, limit: float) -> None:
-    job = BpJob(problem=motorcycle(8, 6, 16).problem, iterations=2)
-    outcome = cosim_vault_bp(job, SMALL, pes=pes)
+    job = bp_job(motorcycle(8, 6, 16).problem, 2, pes=pes, scratchpad_bytes=ROOM)
+    outcome = cosim_vault(job, SMALL)
     assert outcome.match
     assert outcome.pes == len(outcome.result.pes) == pes
     assert 80 <= outcome.cycles_per_update < limit
@@ -171,11 +172,11 @@ def test_small_tile_is_exact(pes: int, limit: float) -> None:
 
 
 def test_tiles_that_do_not_fit_are_refused() -> None:
-    large = BpJob(problem=motorcycle(60, 300, 16).problem, iterations=1)
+    large = bp_job(motorcycle(60, 300, 16).problem, scratchpad_bytes=ROOM)
     with pytest.raises(CosimError, match=r"bytes, the vault has 1048576$"):
-        cosim_vault_bp(large, SMALL)
+        cosim_vault(large, SMALL)
     with pytest.raises(CosimError, match="3 engines can't work in a vault of 2"):
-        cosim_vault_bp(replace(large, problem=motorcycle(8, 6, 16).problem), SMALL, pes=3)
+        cosim_vault(bp_job(motorcycle(8, 6, 16).problem, pes=3, scratchpad_bytes=ROOM), SMALL)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from isa.image import DramImage
 from pe.interface import PeState
 from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation, run_pe
-from sim_tb.cosim.nn import cosim_nn
+from sim_tb.cosim.kernels import cosim_job
 from sim_tb.cosim.trim_check import Workload, check_trimmed
 from soc.generate.presets import preset
 from synth.analysis.trim import report, trim
@@ -114,7 +114,7 @@ def test_an_application_with_its_program_in_rom() -> None:
         check = check_trimmed(run.work, full, baked, before=run.measured, try_removed=False)
         assert check.match, check.different
     with PeSimulation(baked) as simulation:
-        assert all(cosim_nn(job, simulation).match for job in application.jobs)
+        assert all(cosim_job(job, simulation).match for job in application.jobs)
 
 
 @pytest.mark.slow

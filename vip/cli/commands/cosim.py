@@ -9,13 +9,20 @@ import typer
 from rich.table import Table
 
 from microkernels.bp.golden import labels as read_labels
+from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import StereoScene, motorcycle, percent_wrong, read_pair, stereo_scene
 from microkernels.data.stereo_picture import draw
 from pe.config import PeConfig
 from pe.interface import PeState
-from sim_tb.cosim.bp import BpJob, BpOutcome, cosim_bp, cosim_vault_bp
-from sim_tb.cosim.chip_bp import ChipBpOutcome, cosim_chip_bp
+from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimResult, MemoryBehaviour
+from sim_tb.cosim.kernels import (
+    KernelOutcome,
+    chip_bp_job,
+    cosim_chip,
+    cosim_engine,
+    cosim_vault,
+)
 from sim_tb.cosim.vault import VaultResult
 from sim_tb.measure.bandwidth_plot import draw_bandwidth
 from soc.chip.config import ChipConfig
@@ -113,10 +120,10 @@ def scene_of(
 
 
 def bp_report(
-    outcome: BpOutcome[CosimResult], scene: StereoScene, config: PeConfig
+    outcome: KernelOutcome[CosimResult], scene: StereoScene, config: PeConfig
 ) -> dict[str, object]:
     """The numbers of a run as plain data."""
-    chosen = read_labels(scene.problem, outcome.messages)
+    chosen = read_labels(scene.problem, outcome.outputs)
     report: dict[str, object] = {
         "match": outcome.match,
         "differing_elements": outcome.differing,
@@ -137,7 +144,7 @@ def bp_report(
     return report
 
 
-def show_bp(outcome: BpOutcome[CosimResult]) -> None:
+def show_bp(outcome: KernelOutcome[CosimResult]) -> None:
     """Print what a run came to."""
     counters = outcome.result.counters
     verdict = "every message equals the golden model's"
@@ -265,22 +272,26 @@ def bp(
         disparities=disparities,
     )
     memory = _memory(latency, bandwidth, stall, out_of_order, seed)
-    job = BpJob(problem=scene.problem, iterations=iterations, memory=memory)
     expected = 81 * scene.problem.updates * iterations
-    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome
+    outcome: KernelOutcome[CosimResult] | KernelOutcome[VaultResult] | KernelOutcome[ChipResult]
     show: Callable[[], None]
     if isinstance(config, VaultTileConfig):
-        with counted("cosimulation (cycles)", expected / (pes or config.pes)) as done:
-            outcome = shared = cosim_vault_bp(job, config, pes=pes, trace=trace, progress=done)
+        job = bp_job(
+            scene.problem,
+            iterations,
+            pes=pes or config.pes,
+            scratchpad_bytes=config.pe.scratchpad_bytes,
+        )
+        with counted("cosimulation (cycles)", expected / job.pes) as done:
+            outcome = shared = cosim_vault(job, config, trace=trace, progress=done)
         if plot is not None:
             draw_bandwidth(shared.result, plot, caption=f"BP-M on {shared.pes} engines of a vault")
         report = vault_bp_report(shared, scene, config)
         show = partial(show_vault_bp, shared)
     elif isinstance(config, ChipConfig):
         with tally("cosimulation (cycles)") as done:
-            outcome = spread = cosim_chip_bp(
-                scene.problem,
-                iterations,
+            outcome = spread = cosim_chip(
+                chip_bp_job(scene.problem, iterations, config),
                 config,
                 preload=preload,
                 outer=cocotbext_axi,
@@ -290,16 +301,17 @@ def bp(
         report = chip_bp_report(spread, scene, config)
         show = partial(show_chip_bp, spread)
     else:
+        job = bp_job(scene.problem, iterations, scratchpad_bytes=config.scratchpad_bytes)
         with counted("cosimulation (cycles)", expected) as done:
-            outcome = alone = cosim_bp(job, config, trace=trace, progress=done)
+            outcome = alone = cosim_engine(job, config, memory=memory, trace=trace, progress=done)
         report = bp_report(alone, scene, config)
         show = partial(show_bp, alone)
     if picture is not None:
         caption = f"BP-M on {outcome.pes} engine(s), {iterations} iterations"
-        draw(scene, read_labels(scene.problem, outcome.messages), picture, caption=caption)
-    write_json(json, report | {"saturated": outcome.saturated})
+        draw(scene, read_labels(scene.problem, outcome.outputs), picture, caption=caption)
+    write_json(json, report | {"saturated": outcome.job.saturated})
     show()
-    show_model_saturated(outcome.saturated)
+    show_model_saturated(outcome.job.saturated)
     if not outcome.match:
         raise typer.Exit(1)
 

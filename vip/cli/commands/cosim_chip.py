@@ -12,8 +12,8 @@ from microkernels.bp.golden import labels as read_labels
 from microkernels.data.stereo import StereoScene, percent_wrong
 from pe.interface import PeCounter
 from sim_tb.cosim.chip import ChipResult, run_program
-from sim_tb.cosim.chip_bp import ChipBpOutcome
 from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.kernels import KernelOutcome
 from soc.chip.config import ChipConfig
 from soc.generate.generate import configuration_json
 from soc.host.driver import Host
@@ -99,7 +99,7 @@ def chip_report(result: ChipResult, config: ChipConfig) -> dict[str, object]:
 
 
 def chip_bp_report(
-    outcome: ChipBpOutcome, scene: StereoScene, config: ChipConfig
+    outcome: KernelOutcome[ChipResult], scene: StereoScene, config: ChipConfig
 ) -> dict[str, object]:
     """The numbers of belief propagation as plain data."""
     report = chip_report(outcome.result, config)
@@ -113,15 +113,15 @@ def chip_bp_report(
         "pes": outcome.pes,
         "updates": outcome.updates,
         "cycles_per_update": round(outcome.cycles_per_update, 3),
-        "remote_byte_share": round(outcome.remote_bytes, 6),
+        "remote_byte_share": round(outcome.job.remote_bytes, 6),
     }
     if scene.truth is not None:
-        chosen = read_labels(scene.problem, outcome.messages)
+        chosen = read_labels(scene.problem, outcome.outputs)
         report["percent_wrong"] = round(percent_wrong(chosen, scene.truth), 2)
     return report
 
 
-def show_chip_bp(outcome: ChipBpOutcome) -> None:
+def show_chip_bp(outcome: KernelOutcome[ChipResult]) -> None:
     """Print what belief propagation came to."""
     verdict = "every message equals the golden model's"
     if not outcome.match:
@@ -130,7 +130,7 @@ def show_chip_bp(outcome: ChipBpOutcome) -> None:
     table.add_row("engines", str(outcome.pes))
     table.add_row("message updates", f"{outcome.updates:,}")
     table.add_row("cycles per update and engine", f"{outcome.cycles_per_update:.2f}")
-    table.add_row("bytes moved to another vault", f"{outcome.remote_bytes:.2%}")
+    table.add_row("bytes moved to another vault", f"{outcome.job.remote_bytes:.2%}")
     _add(table, outcome.result)
     console.print(table)
 

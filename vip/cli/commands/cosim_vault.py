@@ -5,7 +5,7 @@ from rich.table import Table
 from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.golden import labels as read_labels
 from microkernels.data.stereo import StereoScene, percent_wrong
-from sim_tb.cosim.bp import BpOutcome
+from sim_tb.cosim.kernels import KernelOutcome
 from sim_tb.cosim.vault import VaultResult
 from sim_tb.measure.bandwidth_plot import bandwidth_windows
 from soc.generate.generate import configuration_json
@@ -26,7 +26,7 @@ def bandwidth_report(result: VaultResult) -> dict[str, object]:
 
 
 def vault_bp_report(
-    outcome: BpOutcome[VaultResult], scene: StereoScene, config: VaultTileConfig
+    outcome: KernelOutcome[VaultResult], scene: StereoScene, config: VaultTileConfig
 ) -> dict[str, object]:
     """The numbers of a run as plain data."""
     result = outcome.result
@@ -56,12 +56,12 @@ def vault_bp_report(
         "configuration": configuration_json(config),
     }
     if scene.truth is not None:
-        chosen = read_labels(scene.problem, outcome.messages)
+        chosen = read_labels(scene.problem, outcome.outputs)
         report["percent_wrong"] = round(percent_wrong(chosen, scene.truth), 2)
     return report
 
 
-def show_vault_bp(outcome: BpOutcome[VaultResult]) -> None:
+def show_vault_bp(outcome: KernelOutcome[VaultResult]) -> None:
     """Print what a run came to."""
     result = outcome.result
     verdict = "every message equals the golden model's"

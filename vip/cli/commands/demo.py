@@ -9,14 +9,13 @@ import typer
 from isa.image import DramImage
 from isa.support.extras import need
 from isa.support.files import write_atomically
-from microkernels.bp.contents import pack
 from microkernels.bp.golden import labels as read_labels
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_source
-from microkernels.bp.layout import BpLayout
 from microkernels.data.stereo import motorcycle
 from microkernels.data.stereo_picture import draw
-from sim_tb.cosim.bp import BpJob, cosim_bp
 from sim_tb.cosim.engine import MemoryBehaviour
+from sim_tb.cosim.kernels import cosim_engine
 from sim_tb.cosim.trim_check import Workload, check_trimmed
 from sim_tb.runner.build import check_tools
 from soc.generate.generate import check_directory, configuration_json, generate
@@ -74,21 +73,20 @@ def demo(
 
     console.rule("1  program: BP-M for 16 labels of 16 bits")
     scene = motorcycle(_WIDTH, _HEIGHT, _LABELS)
-    layout = BpLayout.of(scene.problem)
+    job = bp_job(scene.problem, _ITERATIONS)
     source = output / "bp.s"
     write_atomically(source, bp_source(_LABELS).encode())
     program = read_program(source)
     program.save(output / "bp.vip")
     with DramImage(1 << config.address_bits) as image:
-        pack(scene.problem, layout, image, iterations=_ITERATIONS)
-        contents = image.read(0, layout.end)
+        job.prepare(image)
+        contents = image.read(0, job.end)
     write_atomically(output / "bp.memory", contents)
     console.print(f"{source}: {len(program.words)} instructions; its memory is bp.memory")
 
     console.rule("2  cosimulation: Verilog of the engine, memory latency 60 cycles")
-    job = BpJob(problem=scene.problem, iterations=_ITERATIONS, memory=memory, program=program)
     with counted("cosimulation (cycles)", 81 * scene.problem.updates * _ITERATIONS) as done:
-        outcome = cosim_bp(job, config, progress=done)
+        outcome = cosim_engine(job, config, memory=memory, progress=done)
     bp = bp_report(outcome, scene, config)
     write_json(output / "bp.json", bp)
     show_bp(outcome)
@@ -96,7 +94,7 @@ def demo(
         raise UserError("the engine's messages differ from the golden model's")
     picture = output / "motorcycle.png"
     caption = f"BP-M on the engine, {_ITERATIONS} iterations"
-    draw(scene, read_labels(scene.problem, outcome.messages), picture, caption=caption)
+    draw(scene, read_labels(scene.problem, outcome.outputs), picture, caption=caption)
     console.print(f"{picture}: disparities beside the true ones")
 
     console.rule("3  Verilog of the engine, full and trimmed to this program")
@@ -106,7 +104,7 @@ def demo(
         console.print(f"{written.directory}: {len(written.modules)} modules, {written.lines} lines")
 
     console.rule("4  the trimmed engine: same results, same cycles")
-    work = Workload(program=program, contents=contents, parameters=layout.parameters, memory=memory)
+    work = Workload(program=program, contents=contents, parameters=job.parameters, memory=memory)
     with counted("cosimulation of both engines (cycles)", 2 * outcome.cycles) as done:
         check = check_trimmed(work, cut.full, cut.trimmed, done)
 

@@ -1,24 +1,18 @@
-"""A layer ready to run: its program, what the host puts into memory, and what must come out.
+"""Layers ready to run (:mod:`microkernels.runtime.job`), laid out with given data.
 
-:func:`conv_job`, :func:`pool_job` and :func:`dense_job` lay out a layer with given data and compute
-the outputs that the golden models demand; :func:`simulate` runs it on the instruction set
-simulator. How it runs on hardware is :mod:`sim_tb.cosim.nn`'s business.
+Data that do not fit the layer are refused when the job is made.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
-from isa.image import DramImage
-from isa.program import Program
-from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import Elements, check_elements
-from microkernels.common.saturation import with_saturation
-from microkernels.common.schedule import Hazard
-from microkernels.runtime.interleave import Together
+from microkernels.common.memory import Writable
+from microkernels.runtime.job import Golden, KernelJob, Launch
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
@@ -28,62 +22,21 @@ from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
 from .dense_plan import plan_dense
 from .dense_shape import DenseShape, dense, partial_sums
+from .lstm_kernel import lstm_program
+from .lstm_layout import LstmLayout
+from .lstm_plan import plan_lstm
+from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step
 from .pool_kernel import pool_program
 from .pool_layout import PoolLayout
 from .pool_shape import PoolShape, pool
 
-__all__ = [
-    "DEFAULT_OUT_DEPTH",
-    "STANDARD",
-    "NnJob",
-    "conv_job",
-    "dense_job",
-    "pool_job",
-    "simulate",
-]
+__all__ = ["DEFAULT_OUT_DEPTH", "conv_job", "dense_job", "lstm_job", "pool_job"]
 
-#: Instructions of every engine that is not trimmed: all but the optional ones.
-STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
 #: Channels in a slice of a map, where nothing else is asked for.
 DEFAULT_OUT_DEPTH = 32
 
 
-@dataclass(frozen=True, kw_only=True)
-class NnJob:
-    """A layer with its data.
-
-    Attributes:
-        name: for messages.
-        program: what all PEs execute.
-        parameters: address of the parameter block.
-        sharers: PEs that share the layer.
-        end: first byte of memory behind all that it uses.
-        prepare: puts inputs and all else into a memory.
-        outputs: reads the outputs from a memory.
-        expected: what they must be.
-        operations: additions, multiplications and comparisons of elements that the layer asks for,
-            whatever the program makes of them.
-        saturated: values that saturate in the golden model (:mod:`microkernels.common.saturation`).
-    """
-
-    name: str
-    program: Program
-    parameters: int
-    sharers: int
-    end: int
-    prepare: Callable[[DramImage], None]
-    outputs: Callable[[DramImage], Elements]
-    expected: Elements
-    operations: int
-    saturated: int = 0
-
-    def differing(self, memory: DramImage) -> int:
-        """Output elements in ``memory`` that are not as expected."""
-        return int(np.count_nonzero(self.outputs(memory) != self.expected))
-
-
 @CHECK.arguments
-@with_saturation
 def conv_job(
     shape: ConvShape,
     image: Elements,
@@ -100,7 +53,7 @@ def conv_job(
     sharers: int = 1,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> NnJob:
+) -> KernelJob:
     """A convolution.
 
     Parameters:
@@ -148,27 +101,29 @@ def conv_job(
         base=round_up(target.end, ROW_BYTES),
         sharers=sharers,
     )
-    expected = convolve(shape, plan.order, image, weights, bias, fraction=fraction, relu=relu)
+    golden = Golden(
+        lambda: convolve(shape, plan.order, image, weights, bias, fraction=fraction, relu=relu)
+    )
 
-    def prepare(memory: DramImage) -> None:
+    def prepare(memory: Writable) -> None:
         source.store(memory, image)
         layout.store(memory, weights, bias, relu=relu)
 
-    return NnJob(
+    return KernelJob(
         name="convolution",
-        program=conv_program(layout, fraction=fraction),
-        parameters=layout.parameters,
-        sharers=sharers,
+        launches=(
+            Launch(program=conv_program(layout, fraction=fraction), parameters=layout.parameters),
+        ),
         end=layout.end,
+        pes=sharers,
         prepare=prepare,
         outputs=target.load,
-        expected=expected,
+        golden=golden,
         operations=2 * shape.macs,
     )
 
 
 @CHECK.arguments
-@with_saturation
 def pool_job(
     shape: PoolShape,
     maps: Elements,
@@ -180,7 +135,7 @@ def pool_job(
     sharers: int = 1,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> NnJob:
+) -> KernelJob:
     """A pooling layer, or the completion of partial sums.
 
     Parameters:
@@ -219,31 +174,29 @@ def pool_job(
         sharers=sharers,
         scratchpad_bytes=scratchpad_bytes,
     )
-    expected = pool(shape, maps, bias, relu=relu)
+    golden = Golden(lambda: pool(shape, maps, bias, relu=relu))
     each_output = shape.window**2 - 1 + shape.scaled + (bias is not None) + relu
     added = shape.width * shape.height * shape.channels * (shape.segments - 1)
 
-    def prepare(memory: DramImage) -> None:
+    def prepare(memory: Writable) -> None:
         for number, segment in enumerate(maps):
             place = replace(first, base=base + number * step)
             place.store(memory, segment, around=shape.around)
         layout.store(memory, bias, relu=relu)
 
-    return NnJob(
+    return KernelJob(
         name="pooling",
-        program=pool_program(layout),
-        parameters=layout.parameters,
-        sharers=sharers,
+        launches=(Launch(program=pool_program(layout), parameters=layout.parameters),),
         end=layout.end,
+        pes=sharers,
         prepare=prepare,
         outputs=target.load,
-        expected=expected,
-        operations=added + expected.size * each_output,
+        golden=golden,
+        operations=added + golden.values.size * each_output,
     )
 
 
 @CHECK.arguments
-@with_saturation
 def dense_job(
     shape: DenseShape,
     inputs: Elements,
@@ -258,7 +211,7 @@ def dense_job(
     chunk: int | None = None,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> NnJob:
+) -> KernelJob:
     """A vault's part of a fully connected layer.
 
     Parameters:
@@ -294,65 +247,80 @@ def dense_job(
         base=round_up(target.end, ROW_BYTES),
         completes=completes,
     )
-    sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
-    every = np.concatenate([sums[np.newaxis], found])
 
-    def prepare(memory: DramImage) -> None:
+    def model() -> Elements:
+        sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
+        every = np.concatenate([sums[np.newaxis], found])
+        return dense(every, bias, relu=relu) if completes else sums
+
+    def prepare(memory: Writable) -> None:
         source.store(memory, inputs)
         layout.store(memory, weights, bias, relu=relu)
         for number, segment in enumerate(found):
             layout.sums(1 + number).store(memory, segment)
 
-    return NnJob(
+    return KernelJob(
         name="fully connected",
-        program=dense_program(layout, fraction=fraction),
-        parameters=layout.parameters,
-        sharers=sharers,
+        launches=(
+            Launch(program=dense_program(layout, fraction=fraction), parameters=layout.parameters),
+        ),
         end=layout.end,
+        pes=sharers,
         prepare=prepare,
         outputs=target.load if completes else layout.sums(0).load,
-        expected=dense(every, bias, relu=relu) if completes else sums,
-        operations=2 * shape.inputs * sums.size + completes * found.size,
+        golden=Golden(model),
+        operations=2 * shape.inputs * shape.batch * shape.outputs + completes * found.size,
     )
 
 
-def simulate(
-    job: NnJob, *, seed: int = 0, instructions: frozenset[str] = STANDARD
-) -> tuple[Elements, list[Hazard]]:
-    """Run a job on instruction set simulators, in the order of their estimated times.
+@CHECK.arguments
+def lstm_job(
+    shape: LstmShape,
+    weights: LstmWeights,
+    x: Elements,
+    state: LstmState | None = None,
+    *,
+    fraction: int,
+    vaults: int = 1,
+    vault: int = 0,
+    sharers: int = 1,
+    base: int = 0,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> KernelJob:
+    """A time step of a layer on one of its vaults.
+
+    What other vaults contribute to the inputs of the projection lies in memory from the beginning.
+    The job's outputs are the vault's part of the new c, and behind it of the new y.
 
     Parameters:
-        seed: of the order in which stores become visible to other PEs.
-        instructions: keys of those that the PEs have, such as ``config.instructions`` of a preset.
-            The default is :data:`STANDARD`.
-
-    Returns:
-        The outputs, and the hazards of the schedule.
+        weights: of the layer.
+        x: batch x inputs elements.
+        state: of the step before; None: the first step.
+        fraction: fraction bits of all numbers, 0..15.
+        vaults: that share the layer. vault: which one this is. sharers: PEs of the vault.
+        base: where its memory begins; a multiple of 256.
+        scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: the program has an instruction that the PEs lack, or a PE faulted.
+        KernelError: a shape that does not fit, or data that do not fit the shape.
     """
-    for address, word in enumerate(job.program.words):
-        row = find(word)
-        if row is not None and row.key not in instructions:
-            raise KernelError(
-                f"{job.name}: the program needs {row.key} (word {address}), which the PEs lack"
-            )
-    with DramImage(job.end) as memory:
-        job.prepare(memory)
-        together = Together(
-            job.program,
-            memory,
-            members=job.sharers,
-            parameters=job.parameters,
-            seed=seed,
-            instructions=instructions,
-        )
-        for slot, outcome in enumerate(together.run(together.in_time, limit=1 << 28)):
-            if outcome.state != "halted":
-                raise KernelError(
-                    f"{job.name}: PE {slot} {outcome.state} at word {outcome.pc}: "
-                    f"{outcome.cause.name}"
-                )
-        hazards = [hazard for model in together.models for hazard in model.hazards]
-        return job.outputs(memory), hazards
+    before = LstmState.start(shape) if state is None else state
+    plan = plan_lstm(shape, vaults=vaults, sharers=sharers, scratchpad_bytes=scratchpad_bytes)
+    layout = LstmLayout(plan=plan, vault=vault, base=base)
+
+    @cache
+    def after() -> LstmState:
+        return lstm_step(plan.cut, weights, x, before, fraction=fraction)
+
+    return KernelJob(
+        name="LSTM",
+        launches=(
+            Launch(program=lstm_program(plan, fraction=fraction), parameters=layout.parameters),
+        ),
+        end=layout.end,
+        pes=sharers,
+        prepare=lambda memory: layout.store(memory, weights, x, before, after().m),
+        outputs=layout.state,
+        golden=Golden(lambda: layout.own(after())),
+        operations=shape.operations // vaults,
+    )

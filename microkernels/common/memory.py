@@ -1,0 +1,19 @@
+"""What jobs need of a memory: any host can give it, whatever its transport."""
+
+from typing import Protocol
+
+__all__ = ["Readable", "Writable"]
+
+
+class Writable(Protocol):
+    """A memory that can be written, such as :class:`isa.image.DramImage`."""
+
+    def write(self, address: int, data: bytes, /) -> None:
+        """Write ``data`` from ``address`` on."""
+
+
+class Readable(Protocol):
+    """A memory that can be read."""
+
+    def read(self, address: int, n: int, /) -> bytes:
+        """The ``n`` bytes from ``address`` on."""

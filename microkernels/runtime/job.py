@@ -1,0 +1,214 @@
+"""A kernel with its data, ready to run: the only class of jobs.
+
+Layers (:mod:`microkernels.nn.jobs`), belief propagation (:mod:`microkernels.bp.jobs`) and the
+applications (:mod:`microkernels.suite`) make objects of it that differ in their data alone.
+:func:`simulate` runs one on instruction set simulators, :mod:`sim_tb.cosim.kernels` on the Verilog
+of an engine, a vault or a chip. Any other host does this, whatever its transport:
+
+1. write :meth:`KernelJob.segments` to the DRAM; nothing else needs a defined value;
+2. for each of :attr:`KernelJob.launches`, in order: load the program, the same into all PEs
+   (processing engines), launch them with the start register ``parameters`` as it says, and
+   ``vault`` and ``slot`` as :mod:`isa.launch` says, and wait until all have halted. PEs may start
+   at different times. PEs in slots from :attr:`KernelJob.pes` on end at once;
+3. give :attr:`KernelJob.outputs` a way to read the DRAM; they should equal
+   :attr:`KernelJob.expected`.
+
+PEs may wait for each other, so one that faults may hold up the rest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from isa.image import DramImage
+from isa.program import Program
+from isa.table import INSTRUCTIONS, find
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements
+from microkernels.common.memory import Readable, Writable
+from microkernels.common.saturation import count_saturation
+from microkernels.common.schedule import Hazard
+
+from .interleave import Together
+from .ring import VaultRing
+
+__all__ = ["STANDARD", "Golden", "KernelJob", "Launch", "simulate"]
+
+#: Instructions of every engine that is not trimmed: all but the optional ones.
+STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
+#: A launch that takes longer hangs: hours of simulation.
+_MAX_CYCLES = 1 << 36
+
+
+class Golden:
+    """The result of a golden model, computed once.
+
+    Parameters:
+        model: computes it, and nothing else that saturates. What it raises shows when the job is
+            made, unless ``lazy``.
+        lazy: compute it when it is first needed.
+    """
+
+    def __init__(self, model: Callable[[], Elements], *, lazy: bool = False) -> None:
+        self._model = model
+        if not lazy:
+            _ = self.values
+
+    @cached_property
+    def _found(self) -> tuple[Elements, int]:
+        with count_saturation() as count:
+            return self._model(), count.values
+
+    @property
+    def values(self) -> Elements:
+        """The result."""
+        return self._found[0]
+
+    @property
+    def saturated(self) -> int:
+        """Values that saturate in it (:mod:`microkernels.common.saturation`)."""
+        return self._found[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One launch of all PEs of a job.
+
+    Attributes:
+        program: what all of them execute.
+        parameters: the start register of that name, the same for all: the address of the parameter
+            block, within its vault where there are several.
+        name: tells the launches of a job apart.
+        max_cycles: a launch that takes more cycles hangs.
+    """
+
+    program: Program
+    parameters: int = 0
+    name: str = ""
+    max_cycles: int = _MAX_CYCLES
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelJob:
+    """A kernel with its data; see the module's text.
+
+    Attributes:
+        name: for messages.
+        launches: one after the other on the same memory, at least one.
+        prepare: puts inputs and all else into a memory.
+        outputs: reads the outputs from a memory.
+        golden: what they must be.
+        end: first byte behind all that the job uses of each vault's memory.
+        pes: PEs of each vault that work, in the slots from 0 on.
+        ring: of the vaults, whose addresses are those of the chip; None: there is one.
+        operations: additions, multiplications and comparisons of elements that the job asks for,
+            whatever the program makes of them.
+        updates: messages of belief propagation that it updates; None: it is something else.
+        remote_bytes: part of the bytes that PEs move to another vault, going by the layout.
+    """
+
+    name: str
+    launches: tuple[Launch, ...]
+    prepare: Callable[[Writable], None]
+    outputs: Callable[[Readable], Elements]
+    golden: Golden
+    end: int
+    pes: int = 1
+    ring: VaultRing | None = None
+    operations: int = 0
+    updates: int | None = None
+    remote_bytes: float = 0.0
+
+    @property
+    def program(self) -> Program:
+        """Of the only launch."""
+        (launch,) = self.launches
+        return launch.program
+
+    @property
+    def parameters(self) -> int:
+        """Of the only launch."""
+        (launch,) = self.launches
+        return launch.parameters
+
+    @property
+    def vaults(self) -> int:
+        """Vaults that work."""
+        return 1 if self.ring is None else self.ring.vaults
+
+    @property
+    def expected(self) -> Elements:
+        """What the outputs must be."""
+        return self.golden.values
+
+    @property
+    def saturated(self) -> int:
+        """Values that saturate in the golden model."""
+        return self.golden.saturated
+
+    def differing(self, outputs: Elements) -> int:
+        """Elements of ``outputs`` that are not as expected."""
+        return int(np.count_nonzero(outputs != self.expected))
+
+    def segments(self) -> list[tuple[int, bytes]]:
+        """Addresses, and bytes for each, that have to be in memory before the first launch."""
+        written = _Written()
+        self.prepare(written)
+        return written.segments
+
+
+class _Written:
+    """Collects what is written."""
+
+    def __init__(self) -> None:
+        self.segments: list[tuple[int, bytes]] = []
+
+    def write(self, address: int, data: bytes) -> None:
+        self.segments.append((address, bytes(data)))
+
+
+def simulate(
+    job: KernelJob, *, seed: int = 0, instructions: frozenset[str] = STANDARD
+) -> tuple[Elements, list[Hazard]]:
+    """Run a job of one vault on instruction set simulators, in the order of their estimated times.
+
+    Parameters:
+        seed: of the order in which stores become visible to other PEs.
+        instructions: keys of those that the PEs have, such as ``config.instructions`` of a preset.
+            The default is :data:`STANDARD`.
+
+    Returns:
+        The outputs, and the hazards of the schedule.
+
+    Raises:
+        KernelError: a program has an instruction that the PEs lack, or a PE faulted.
+    """
+    hazards: list[Hazard] = []
+    with DramImage(job.end) as memory:
+        job.prepare(memory)
+        for launch in job.launches:
+            for address, word in enumerate(launch.program.words):
+                row = find(word)
+                if row is not None and row.key not in instructions:
+                    raise KernelError(
+                        f"{job.name}: the program needs {row.key} (word {address}), which the PEs "
+                        f"lack"
+                    )
+            together = Together(
+                launch.program,
+                memory,
+                members=job.pes,
+                parameters=launch.parameters,
+                seed=seed,
+                instructions=instructions,
+            )
+            for slot, outcome in enumerate(together.run(together.in_time, limit=1 << 28)):
+                if outcome.state != "halted":
+                    raise KernelError(
+                        f"{job.name}: PE {slot} {outcome.state} at word {outcome.pc}: "
+                        f"{outcome.cause.name}"
+                    )
+            hazards += [hazard for model in together.models for hazard in model.hazards]
+        return job.outputs(memory), hazards

@@ -1,0 +1,297 @@
+"""Kernels on the Verilog of an engine, a vault or a chip, held against their golden models."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from isa.image import DramImage
+from microkernels.bp.jobs import bp_job
+from microkernels.bp.problem import BpProblem
+from microkernels.common.fixed_point import Elements
+from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import VaultRing
+from pe.config import PeConfig
+from pe.interface import PeState
+from sim_tb.runner.cache import fingerprint
+from soc.chip.config import ChipConfig
+from soc.host.driver import Host
+from soc.host.transport import Blocking, run
+from soc.tile.config import VaultTileConfig
+
+from .chip import ChipResult, run_program
+from .chip_session import ChipSimulation
+from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from .vault import VaultResult, run_vault
+
+__all__ = [
+    "KernelOutcome",
+    "chip_bp_job",
+    "cosim_chip",
+    "cosim_engine",
+    "cosim_job",
+    "cosim_vault",
+    "job_key",
+]
+
+ResultT = TypeVar("ResultT", CosimResult, VaultResult, ChipResult)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOutcome(Generic[ResultT]):
+    """What came of a job.
+
+    Attributes:
+        job: as it was given.
+        outputs: as the engines left them in memory.
+        results: of the cosimulation, by name of the launch.
+        cycles: of the programs; of several engines, till the last ends.
+        pes: engines that shared the work.
+    """
+
+    job: KernelJob
+    outputs: Elements
+    results: Mapping[str, ResultT]
+    cycles: int
+    pes: int = 1
+
+    @cached_property
+    def differing(self) -> int:
+        """Output elements that differ from the golden model's."""
+        return self.job.differing(self.outputs)
+
+    @property
+    def match(self) -> bool:
+        """Every output equals the golden model's."""
+        return self.differing == 0
+
+    @property
+    def result(self) -> ResultT:
+        """Of the only launch."""
+        (result,) = self.results.values()
+        return result
+
+    @property
+    def updates(self) -> int:
+        """Messages of belief propagation that were updated."""
+        return self.job.updates or 0
+
+    @property
+    def cycles_per_update(self) -> float:
+        """Cycles of an engine for one message, the mean of all directions; the datapath's limit for
+        16 labels of 16 bits is 80."""
+        return self.cycles * self.pes / self.updates
+
+
+def job_key(job: KernelJob) -> str:
+    """Tells jobs of one launch apart, by program, data and expected outputs."""
+    start = repr((job.name, job.program.words, job.parameters, job.pes))
+    with DramImage(job.end) as image:
+        job.prepare(image)
+        return fingerprint(start, image.read(0, job.end), job.expected.tobytes())
+
+
+def _check(job: KernelJob, *, vaults: int, pes: int, room: int) -> None:
+    """Refuse a job for another machine than one of so many vaults, with so many engines each and
+    so many bytes of memory each."""
+    if job.updates == 0:
+        raise CosimError("nothing to update: give at least two pixels and one iteration")
+    if job.vaults != vaults:
+        raise CosimError(f"a job of {job.vaults} vault(s) can't run on {vaults}")
+    if not 1 <= job.pes <= pes:
+        raise CosimError(f"{job.pes} engines can't work in a vault of {pes}")
+    if job.end > room:
+        raise CosimError(f"{job.name} needs {job.end} bytes, the vault has {room}")
+
+
+def cosim_job(
+    job: KernelJob,
+    simulation: PeSimulation,
+    *,
+    memory: MemoryBehaviour | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> KernelOutcome[CosimResult]:
+    """Run a job of one PE in an open simulation and compare with the golden model.
+
+    Parameters:
+        memory: how the memory beside the engine answers.
+        progress: called now and then with the cycles of the launch so far.
+
+    Raises:
+        CosimError: a program faulted or did not end, the job is one of several PEs, there is
+            nothing to update, or the memory has no room.
+    """
+    config: PeConfig = simulation.config
+    _check(job, vaults=1, pes=1, room=1 << config.address_bits)
+    results = {}
+    with DramImage(1 << config.address_bits) as image:
+        job.prepare(image)
+        for launch in job.launches:
+            results[launch.name] = result = simulation.run(
+                Job(
+                    words=launch.program.words,
+                    image=image,
+                    memory=memory or MemoryBehaviour(),
+                    parameters=launch.parameters,
+                    max_cycles=launch.max_cycles,
+                ),
+                progress,
+            )
+            if result.state is not PeState.HALTED:
+                raise CosimError(f"{job.name} faulted at word {result.pc}: {result.cause.name}")
+        outputs = job.outputs(image)
+    # Without counters, what the host sees: a few cycles of launch and end more.
+    cycles = sum(result.counters["CYCLES"] or result.cycles for result in results.values())
+    return KernelOutcome(job=job, outputs=outputs, results=results, cycles=cycles)
+
+
+def cosim_engine(
+    job: KernelJob,
+    config: PeConfig,
+    *,
+    memory: MemoryBehaviour | None = None,
+    trace: Path | None = None,
+    ports_only: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> KernelOutcome[CosimResult]:
+    """:func:`cosim_job` in a simulation of its own.
+
+    Parameters:
+        trace: waveform file, ``.vcd`` or ``.fst``. ports_only: of the engine's ports alone.
+
+    Raises:
+        CosimError: as :func:`cosim_job`.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    with PeSimulation(config, trace=trace, ports_only=ports_only) as simulation:
+        return cosim_job(job, simulation, memory=memory, progress=progress)
+
+
+def cosim_vault(
+    job: KernelJob,
+    config: VaultTileConfig,
+    *,
+    trace: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> KernelOutcome[VaultResult]:
+    """Run a job on the engines of a vault and compare with the golden model.
+
+    Parameters:
+        config: of the vault; the job's PEs are its first, the others stay idle.
+        trace, progress: as for :func:`cosim_engine`.
+
+    Raises:
+        CosimError: an engine faulted or did not end, the job does not fit the vault, or there is
+            nothing to update.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    _check(job, vaults=1, pes=config.pes, room=config.vault.size_bytes)
+    results = {}
+    with DramImage(config.vault.size_bytes) as image:
+        job.prepare(image)
+        for launch in job.launches:
+            results[launch.name] = result = run_vault(
+                launch.program,
+                image,
+                config=config,
+                max_cycles=launch.max_cycles,
+                active=job.pes,
+                parameters=launch.parameters,
+                trace=trace,
+                progress=progress,
+            )
+            for pe in result.pes:
+                if pe.state is not PeState.HALTED:
+                    raise CosimError(
+                        f"{job.name} faulted on engine {pe.slot} at word {pe.pc}: {pe.cause.name}"
+                    )
+        outputs = job.outputs(image)
+    cycles = sum(
+        max(pe.counters["CYCLES"] for pe in result.pes) or result.cycles
+        for result in results.values()
+    )
+    return KernelOutcome(job=job, outputs=outputs, results=results, cycles=cycles, pes=job.pes)
+
+
+def chip_bp_job(problem: BpProblem, iterations: int, config: ChipConfig) -> KernelJob:
+    """Belief propagation on all engines of a chip; parameters and errors as of
+    :func:`microkernels.bp.jobs.bp_job`."""
+    network = config.network
+    return bp_job(
+        problem,
+        iterations,
+        ring=VaultRing(
+            columns=network.columns, rows=network.rows, address_bits=network.address_bits
+        ),
+        pes=config.tile.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
+
+
+class _HostMemory:
+    """The DRAM of a simulated chip, through the chip's AXI port."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def write(self, address: int, data: bytes) -> None:
+        run(self._host.write(address, data))
+
+    def read(self, address: int, n: int) -> bytes:
+        return run(self._host.read(address, n))
+
+
+def cosim_chip(
+    job: KernelJob,
+    config: ChipConfig,
+    *,
+    counters: bool = True,
+    preload: bool = False,
+    outer: bool = False,
+    trace: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> KernelOutcome[ChipResult]:
+    """Run a job on the engines of a chip and compare with the golden model.
+
+    The host loads the programs, launches and waits through the chip's AXI ports; it also writes the
+    data and reads the outputs there, unless ``preload`` is set.
+
+    Parameters:
+        preload: put the data into the DRAM, and take the outputs from it, without the chip: many
+            take longer to write at 8 bytes a cycle than to work on.
+        counters: as for :func:`sim_tb.cosim.chip.run_program`.
+        outer, trace, progress: as for :class:`sim_tb.cosim.chip_session.ChipSimulation`.
+
+    Raises:
+        CosimError: an engine faulted or did not end, the job is for another chip, or there is
+            nothing to update.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    room = 1 << config.network.address_bits
+    _check(job, vaults=config.vaults, pes=config.tile.pes, room=room)
+    results = {}
+    with (
+        DramImage(config.memory_bytes) as image,
+        ChipSimulation(config, image, outer=outer, trace=trace, progress=progress) as chip,
+    ):
+        memory = image if preload else _HostMemory(Host(Blocking(chip)))
+        job.prepare(memory)
+        for launch in job.launches:
+            results[launch.name] = result = run_program(
+                chip,
+                launch.program,
+                max_cycles=launch.max_cycles,
+                parameters=launch.parameters,
+                counters=counters,
+            )
+            if result.faults:
+                raise CosimError("; ".join(map(str, result.faults)))
+        outputs = job.outputs(memory)
+    return KernelOutcome(
+        job=job,
+        outputs=outputs,
+        results=results,
+        cycles=sum(result.program_cycles for result in results.values()),
+        pes=job.pes * job.vaults,
+    )
