@@ -8,15 +8,16 @@ import synth.physical.corners
 import synth.physical.nextpnr
 import synth.physical.place
 import synth.physical.thesis_area
+import synth.power.cell_energy
+import synth.power.clock_tree
 import synth.power.power
 import synth.sram.area
 import synth.sram.energy
 import synth.sram.timing
 import synth.timing.open_sta
 import synth.timing.sta
-import vip.power
-import vip.report
-from microkernels.bp.jobs import bp_job
+import vip.reports.collect
+import vip.synthesis.energy
 from microkernels.bp.kernel import bp_program
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_loop import conv_loop_program
@@ -30,9 +31,9 @@ from synth.physical.place import place
 from synth.physical.targets import find_target
 from synth.power.power import THESIS_MHZ
 from synth.sram.area import GATE_UM2
-from vip.netlists import timed_netlist
-from vip.power import engine_power
-from vip.report import KERNELS, record
+from vip.reports.collect import KERNELS, record
+from vip.synthesis.clocks import timed_netlist
+from vip.synthesis.energy import engine_power
 
 from . import fingerprints
 from .measurement import Measurement, cpu_seconds
@@ -215,7 +216,7 @@ def made_of_power() -> dict[str, str]:
     config = preset("pe")
     kernels = [
         bp_program(16, 16, scratchpad_bytes=config.scratchpad_bytes),
-        conv_loop_program(vip.report.CONVOLUTION_POSITIONS),
+        conv_loop_program(vip.reports.collect.CONVOLUTION_POSITIONS),
     ]
     return {
         "Verilog of pe with memory macros": fingerprints.hardware(replace(config, sram="macro")),
@@ -223,9 +224,9 @@ def made_of_power() -> dict[str, str]:
         "programs": fingerprints.programs(kernels),
         "model of power": fingerprints.code(
             synth.power.power,
-            synth.cell_energy,
-            synth.clock_tree,
+            synth.power.cell_energy,
+            synth.power.clock_tree,
             synth.sram.energy,
-            vip.power,
+            vip.synthesis.energy,
         ),
     }

@@ -14,20 +14,20 @@ import synth.physical.budget
 import synth.physical.chip_area
 import synth.physical.fit
 import synth.power.power
-import vip.fitting
-import vip.trim_bench
-import vip.trim_gain
-import vip.trim_rows
-import vip.trimming
+import vip.trimming.filling
+import vip.trimming.gain
+import vip.trimming.rows
+import vip.trimming.runs
+import vip.trimming.suite
 from sim_tb.cosim.applications import applications, choose
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import job_key
 from soc.generate.presets import chip_preset, preset
 from synth.physical.targets import find_target
-from vip.trim_bench import measure_trims
-from vip.trim_gain import simulate_gain
-from vip.trim_rows import means
-from vip.trimming import BASES
+from vip.trimming.gain import simulate_gain
+from vip.trimming.rows import means
+from vip.trimming.runs import BASES
+from vip.trimming.suite import measure_trims
 
 from . import fingerprints
 from .measurement import Measurement
@@ -86,7 +86,7 @@ def _made_of_trimmed() -> dict[str, str]:
             synth.analysis.bounds,
             synth.analysis.effects,
             synth.analysis.reach,
-            vip.trimming,
+            vip.trimming.runs,
         ),
     }
 
@@ -100,8 +100,8 @@ def made_of_fitting() -> dict[str, str]:
             synth.physical.fit,
             synth.physical.budget,
             synth.physical.chip_area,
-            vip.fitting,
-            vip.trim_gain,
+            vip.trimming.filling,
+            vip.trimming.gain,
         ),
         "Verilog of fpga": fingerprints.hardware(chip_preset("fpga")),
         "applications": fingerprints.data(*map(job_key, jobs)),
@@ -141,8 +141,8 @@ def made_of_trimming() -> dict[str, str]:
     jobs = [job for application in applications() for job in application.jobs]
     return {
         **_made_of_trimmed(),
-        "mapping to standard cells": fingerprints.mapping(find_target(vip.trim_rows.CELLS)),
+        "mapping to standard cells": fingerprints.mapping(find_target(vip.trimming.rows.CELLS)),
         "model of power": fingerprints.code(synth.power.power),
-        "what is compared": fingerprints.code(vip.trim_bench, vip.trim_rows),
+        "what is compared": fingerprints.code(vip.trimming.suite, vip.trimming.rows),
         "applications": fingerprints.data(*map(job_key, jobs)),
     }

@@ -15,7 +15,7 @@ from sim_tb.cosim.kernels import cosim_job
 from sim_tb.cosim.trim_check import Workload, check_trimmed
 from soc.generate.presets import preset
 from synth.analysis.trim import report, trim
-from vip.trimming import observe
+from vip.trimming.runs import observe
 
 FULL = preset("pe-small")
 INPUT, ELEMENTS, BLOCKS = 0x1000, 32, 5

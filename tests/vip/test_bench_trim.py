@@ -13,11 +13,11 @@ from PIL import Image
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from soc.generate.presets import preset
-from vip.trim_bench import QUICK, UNIONS, _Bench, measure_trims
-from vip.trim_figure import draw_trims
-from vip.trim_gain import Gain, results
-from vip.trim_rows import TrimmedEngine, TrimRow
-from vip.trimming import Basis, observe
+from vip.trimming.figure import draw_trims
+from vip.trimming.gain import Gain, results
+from vip.trimming.rows import TrimmedEngine, TrimRow
+from vip.trimming.runs import Basis, observe
+from vip.trimming.suite import QUICK, UNIONS, _Bench, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
 PROFILED = TrimmedEngine(
@@ -141,7 +141,9 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         measured.extend((full, trimmed))
         return SimpleNamespace(cycles_trimmed=700, different=(), unfaulted=())
 
-    monkeypatch.setattr("vip.trim_bench.observe", lambda work, full: replace(seen, measured=run))
+    monkeypatch.setattr(
+        "vip.trimming.suite.observe", lambda work, full: replace(seen, measured=run)
+    )
     for name, function in (
         ("synthesise", area),
         ("_power_of", power),
@@ -149,7 +151,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         ("check_trimmed", compared),
         ("_exact", lambda *_, **__: True),
     ):
-        monkeypatch.setattr(f"vip.trim_bench.{name}", function)
+        monkeypatch.setattr(f"vip.trimming.suite.{name}", function)
     row = TrimRow.from_json(_Bench(power=True)._made("one", [application]))
     assert row.match
     assert len(measured) > 8
@@ -180,7 +182,7 @@ def test_finished_rows_of_a_broken_run_are_kept(
             raise KeyboardInterrupt
         return replace(ROW, name=name).to_json()
 
-    monkeypatch.setattr("vip.trim_bench._Bench._made", made)
+    monkeypatch.setattr("vip.trimming.suite._Bench._made", made)
     names = ("matrix-addition", "bp-copy")
     with pytest.raises(KeyboardInterrupt):
         measure_trims(names, power=False)
@@ -189,9 +191,9 @@ def test_finished_rows_of_a_broken_run_are_kept(
     assert [row.name for row in rows] == list(names)
     assert begun == ["matrix-addition", "bp-copy", "bp-copy"]
     # With power it is another row, and so it is with other sources.
-    monkeypatch.setattr("vip.trim_bench.check_power_target", lambda target: None)
+    monkeypatch.setattr("vip.trimming.suite.check_power_target", lambda target: None)
     measure_trims(names[:1])
-    monkeypatch.setattr("vip.trim_bench.made_from", lambda: "other")
+    monkeypatch.setattr("vip.trimming.suite.made_from", lambda: "other")
     measure_trims(names[:1], power=False)
     assert begun[3:] == ["matrix-addition"] * 2
 

@@ -6,7 +6,7 @@ import pytest
 
 from soc.generate.presets import preset
 from synth.physical.area import synthesise
-from vip.netlists import NETLISTS, timed_netlist
+from vip.synthesis.clocks import NETLISTS, timed_netlist
 
 #: As small an engine as there is.
 TINY = replace(

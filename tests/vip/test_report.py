@@ -13,10 +13,10 @@ from synth.physical.devices import DEVICES
 from synth.physical.thesis_area import TABLE_7_4, beside_thesis
 from synth.power.power import PowerReport, PowerRow
 from synth.timing.sta import Path as TimingPath
-from vip.netlists import TimedNetlist
-from vip.report import KERNELS, Report, Scaling
-from vip.report_figures import FIGURES
-from vip.report_page import page
+from vip.reports.collect import KERNELS, Report, Scaling
+from vip.reports.figures import FIGURES
+from vip.reports.page import page
+from vip.synthesis.clocks import TimedNetlist
 
 
 def _row(unit: str, logic: float, memories: float, mhz: float) -> AreaRow:

@@ -17,7 +17,7 @@ from synth.physical.area import AreaRow
 from synth.physical.budget import find_budget
 from synth.physical.chip_area import ChipArea
 from synth.physical.fit import ChipFit, Grid, chip_of
-from vip.fitting import (
+from vip.trimming.filling import (
     CHIP_FILE,
     WINDOW_BITS,
     Filled,
@@ -27,7 +27,7 @@ from vip.fitting import (
     fit_json,
     show_fit,
 )
-from vip.trimming import BASES, observe
+from vip.trimming.runs import BASES, observe
 
 SOURCE = """
     ld.reg [64-bit] r9, r5
@@ -137,8 +137,8 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
         progress(100)
         return (known.trimmed if config.pe == trimmed else known.full).copies
 
-    monkeypatch.setattr("vip.fitting.fit", fitted)
-    monkeypatch.setattr("vip.fitting.run_copies", run)
+    monkeypatch.setattr("vip.trimming.filling.fit", fitted)
+    monkeypatch.setattr("vip.trimming.filling.run_copies", run)
     work = Workload(program=assemble("halt"))
     steps = []
     full, trimmed = preset("pe-small"), known.trimmed.chip.config.pe
@@ -175,10 +175,12 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
         filled.append((pe, tag_bits))
         return known.full.chip
 
-    monkeypatch.setattr("vip.fitting.fit", fitted)
-    monkeypatch.setattr("vip.fitting.run_copies", lambda *_: known.full.copies)
+    monkeypatch.setattr("vip.trimming.filling.fit", fitted)
+    monkeypatch.setattr("vip.trimming.filling.run_copies", lambda *_: known.full.copies)
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
-    monkeypatch.setattr("vip.fitting.observe", lambda work, full: _observed(work, full, counters))
+    monkeypatch.setattr(
+        "vip.trimming.filling.observe", lambda work, full: _observed(work, full, counters)
+    )
     found = fit_application(application, known.full.chip.budget, lambda step: None)
     assert tuple(found) == BASES
     (full, full_tags), *trimmed = filled

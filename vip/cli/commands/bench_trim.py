@@ -12,11 +12,11 @@ from sim_tb.cosim.applications import choose
 from vip.cli.console import console, steps, units_done
 from vip.cli.errors import UserError
 from vip.output import write_json
-from vip.trim_bench import QUICK, measure_trims
-from vip.trim_figure import draw_trims
-from vip.trim_gain import DEVICE, Gains, Simulated, estimate_gains, results, simulate_gain
-from vip.trim_rows import CELLS, POWER_MHZ, TrimRow
-from vip.trimming import BASES, Basis
+from vip.trimming.figure import draw_trims
+from vip.trimming.gain import DEVICE, Gains, Simulated, estimate_gains, results, simulate_gain
+from vip.trimming.rows import CELLS, POWER_MHZ, TrimRow
+from vip.trimming.runs import BASES, Basis
+from vip.trimming.suite import QUICK, measure_trims
 
 from .options import JsonOption, drawing
 

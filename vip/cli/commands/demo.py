@@ -24,7 +24,7 @@ from synth.analysis.trim import report
 from vip.cli.console import console, counted
 from vip.cli.errors import UserError
 from vip.output import write_json
-from vip.trim_report import Checked, show_trim, sound, trim_json
+from vip.trimming.result import Checked, show_trim, sound, trim_json
 
 from .assembly import read_program
 from .cosim import bp_report, show_bp

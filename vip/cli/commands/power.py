@@ -14,8 +14,8 @@ from soc.generate.presets import preset
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.cli.console import console, steps, units_done
 from vip.output import write_json
-from vip.power import check_power_target, engine_power
-from vip.report import KERNELS, record
+from vip.reports.collect import KERNELS, record
+from vip.synthesis.energy import check_power_target, engine_power
 
 from .assembly import read_program
 from .options import JsonOption, PresetOption, liberty_files, reading

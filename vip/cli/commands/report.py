@@ -11,9 +11,9 @@ from isa.support.picture import SUFFIXES
 from soc.generate.presets import preset
 from synth.physical.devices import DEVICES, find_device
 from vip.cli.console import console, steps
-from vip.report import collect
-from vip.report_figures import FIGURES
-from vip.report_page import page
+from vip.reports.collect import collect
+from vip.reports.figures import FIGURES
+from vip.reports.page import page
 
 from .options import PresetOption, filling
 

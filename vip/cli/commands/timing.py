@@ -13,8 +13,8 @@ from synth.physical.corners import Corner, CornerTiming
 from synth.timing.open_sta import OPEN_STA
 from synth.timing.sta import Path as TimingPath
 from vip.cli.console import console, units_done
-from vip.netlists import timed_netlist
 from vip.output import write_json
+from vip.synthesis.clocks import timed_netlist
 
 from .options import JsonOption, PresetOption, liberty_files, reading
 

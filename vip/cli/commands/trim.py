@@ -23,11 +23,11 @@ from synth.physical.targets import DEFAULT_TARGETS
 from vip.cli.console import console, steps, tally, units_done
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
-from vip.fitting import CHIP_FILE, Fitting, fit_both, fit_json, show_fit
 from vip.output import write_json
 from vip.proofs import show_proofs
-from vip.trim_report import Checked, show_trim, sound, trim_json
-from vip.trimming import Observed, observe
+from vip.trimming.filling import CHIP_FILE, Fitting, fit_both, fit_json, show_fit
+from vip.trimming.result import Checked, show_trim, sound, trim_json
+from vip.trimming.runs import Observed, observe
 
 from .assembly import read_program
 from .options import (

@@ -13,9 +13,9 @@ from sim_tb.dut.engine import source_digest
 from sim_tb.runner.cache import fingerprint
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
+from vip.output import provenance
 
-from .output import provenance
-from .trimming import BASES, Basis
+from .runs import BASES, Basis
 
 __all__ = [
     "CELLS",

@@ -12,9 +12,8 @@ from synth.physical.devices import DEVICES
 from synth.physical.place import PlaceReport, place
 from synth.physical.thesis_area import Beside, beside_thesis
 from synth.power.power import PowerReport
-
-from .netlists import NETLISTS, TimedNetlist, timed_netlist
-from .power import engine_power
+from vip.synthesis.clocks import NETLISTS, TimedNetlist, timed_netlist
+from vip.synthesis.energy import engine_power
 
 __all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "Report", "Scaling", "collect", "record"]
 

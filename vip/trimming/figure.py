@@ -8,9 +8,9 @@ import numpy as np
 
 from isa.support.picture import COLOURS, picture
 
-from .trim_gain import DEVICE, Gains, Simulated
-from .trim_rows import CELLS, TrimRow
-from .trimming import BASES, Basis
+from .gain import DEVICE, Gains, Simulated
+from .rows import CELLS, TrimRow
+from .runs import BASES, Basis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
     largest gain.
 
     Parameters:
-        rows, gains, simulated: as for :func:`vip.trim_gain.results`.
+        rows, gains, simulated: as for :func:`vip.trimming.gain.results`.
         path: PNG or SVG file.
 
     Raises:

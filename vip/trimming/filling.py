@@ -12,7 +12,7 @@ from soc.generate.presets import preset
 from synth.physical.budget import Budget
 from synth.physical.fit import ChipFit, Step, fit
 
-from .trimming import BASES, Basis, Observed, cuts, demand, moved, observe
+from .runs import BASES, Basis, Observed, cuts, demand, moved, observe
 
 __all__ = [
     "CHIP_FILE",

@@ -7,9 +7,9 @@ from html import escape
 from synth.physical.area import MEASURES
 from synth.physical.devices import find_device
 from synth.power.power import THESIS_MHZ
+from vip.output import provenance
 
-from .output import provenance
-from .report import KERNELS, Report
+from .collect import KERNELS, Report
 
 __all__ = ["page"]
 
@@ -109,7 +109,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
     """The page's HTML.
 
     Parameters:
-        figures: name -> PNG, of those of :data:`vip.report_figures.FIGURES`.
+        figures: name -> PNG, of those of :data:`vip.reports.figures.FIGURES`.
     """
     pictures = {
         name: f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'

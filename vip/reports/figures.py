@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from isa.support.picture import COLOURS, MUTED, picture
 from synth.power.power import THESIS_MHZ, PowerReport
 
-from .report import KERNELS, Report
+from .collect import KERNELS, Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

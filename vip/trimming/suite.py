@@ -22,10 +22,10 @@ from sim_tb.runner.cache import Kept, fingerprint
 from soc.generate.presets import preset
 from synth.analysis.trim import TrimReport
 from synth.physical.area import synthesise
+from vip.synthesis.energy import check_power_target, engine_power
 
-from .power import check_power_target, engine_power
-from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimmedEngine, TrimRow, made_from
-from .trimming import Observed, cuts, demand, observe
+from .rows import CELLS, POWER_MHZ, TARGET, TrimmedEngine, TrimRow, made_from
+from .runs import Observed, cuts, demand, observe
 
 __all__ = ["QUICK", "UNIONS", "measure_trims"]
 

@@ -11,9 +11,9 @@ from sim_tb.runner.cache import Kept, fingerprint
 from synth.physical.budget import find_budget
 from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 
-from .fitting import CLOCK_MHZ, WINDOW_BITS, fit_application, fit_json
-from .trim_rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from, means
-from .trimming import BASES, Basis
+from .filling import CLOCK_MHZ, WINDOW_BITS, fit_application, fit_json
+from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from, means
+from .runs import BASES, Basis
 
 __all__ = ["DEVICE", "Gain", "Gains", "Simulated", "estimate_gains", "results", "simulate_gain"]
 
@@ -87,8 +87,8 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
 
 
 def simulate_gain(application: Application, step: Step) -> dict[Basis, dict[str, Any]]:
-    """:func:`vip.fitting.fit_application` for :data:`DEVICE` as plain JSON data by basis, made now
-    or kept as long as nothing that it rests on changes; ``step`` and errors as there."""
+    """:func:`vip.trimming.filling.fit_application` for :data:`DEVICE` as plain JSON data by basis,
+    made now or kept as long as nothing that it rests on changes; ``step`` and errors as there."""
     key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
 
     def make() -> dict[Basis, dict[str, object]]:

@@ -1,0 +1,1 @@
+"""The page on an engine: what it shows, its figures, its HTML."""

@@ -1,0 +1,1 @@
+"""Area, clock and power of mapped engines."""

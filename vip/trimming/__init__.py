@@ -1,0 +1,1 @@
+"""Engines trimmed to programs: runs, cuts, checks, chips of them, and the suite of applications."""
