@@ -1,1 +1,83 @@
-"""The command line and the public Python API."""
+"""The public Python API: the verbs of the ``vip`` command as typed functions.
+
+``import vip`` is cheap: a verb's module is imported when the verb is first named. Each verb returns
+a frozen dataclass, reports progress to a callback (:class:`vip.progress.Progress`), and raises a
+:class:`isa.support.errors.VipError` of one line for input that can't be used. An example of each is
+in ``docs/python_api.md``. The command line, ``vip.cli``, parses, shows progress and prints.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim_tb.cosim.engine import MemoryBehaviour
+
+    from .cosimulation.program import ChipRun, EngineRun, cosim
+    from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
+    from .designs import Generated, generate
+    from .programs import Dump, RunResult, assemble, run
+    from .proofs import ProofReport, prove
+    from .reports.write import WrittenReport, report
+    from .synthesis.area import SynthReport, synth
+    from .synthesis.clocks import TimedNetlist, timing
+    from .synthesis.power import PowerResult, power
+    from .trimming.result import TrimResult
+    from .trimming.trim import Launches, Sizes, Subject, trim
+
+__all__ = [
+    "BpRun",
+    "ChipRun",
+    "Dump",
+    "EngineRun",
+    "Generated",
+    "Launches",
+    "MemoryBehaviour",
+    "PowerResult",
+    "ProofReport",
+    "RunResult",
+    "Sizes",
+    "Subject",
+    "SynthReport",
+    "TimedNetlist",
+    "TrimResult",
+    "WrittenReport",
+    "assemble",
+    "cosim",
+    "cosim_bp",
+    "generate",
+    "power",
+    "prove",
+    "report",
+    "run",
+    "stereo_pair",
+    "synth",
+    "timing",
+    "trim",
+]
+
+#: Module -> the names above that it holds.
+_MODULES = {
+    "sim_tb.cosim.engine": ("MemoryBehaviour",),
+    "vip.cosimulation.program": ("ChipRun", "EngineRun", "cosim"),
+    "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
+    "vip.designs": ("Generated", "generate"),
+    "vip.programs": ("Dump", "RunResult", "assemble", "run"),
+    "vip.proofs": ("ProofReport", "prove"),
+    "vip.reports.write": ("WrittenReport", "report"),
+    "vip.synthesis.area": ("SynthReport", "synth"),
+    "vip.synthesis.clocks": ("TimedNetlist", "timing"),
+    "vip.synthesis.power": ("PowerResult", "power"),
+    "vip.trimming.result": ("TrimResult",),
+    "vip.trimming.trim": ("Launches", "Sizes", "Subject", "trim"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

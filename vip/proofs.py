@@ -1,26 +1,78 @@
-"""What proofs of trimming showed, as a table."""
+"""The verb ``prove``: proof that trimmed engines do what the full one does."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from rich.table import Table
-
+from isa.program import Program
+from sim_tb.cosim.applications import ApplicationError, applications
+from synth.analysis.trim import trim
 from synth.formal.prove import Proof
-from vip.cli.console import console
+from synth.formal.prove import prove as prove_trimmed
 
-__all__ = ["show_proofs"]
+from .configurations import Design, engine
+from .programs import load_program
+from .progress import Progress, by_part, silent
+
+__all__ = ["DEFAULT", "ProofReport", "prove"]
+
+#: Applications that are proved when none is named.
+DEFAULT = ("matrix-addition", "image-convolution", "bp")
 
 
-def show_proofs(proofs: Mapping[str, Proof]) -> None:
-    """Show ``proofs`` by what the engine is for, and the examples against those that fail."""
-    table = Table(title="Engines that do what the full one does")
-    for column in ("for", "conditions", "seconds", "result"):
-        table.add_column(column, justify="left" if column in ("for", "result") else "right")
-    for name, proof in proofs.items():
-        result = "proved" if proof.holds else "REFUTED"
-        table.add_row(name, f"{proof.goals:,}", f"{proof.seconds:,.0f}", result)
-    console.print(table)
-    for name, proof in proofs.items():
-        for failure in proof.failures:
-            console.print(f"{name}: {', '.join(failure.goals)} fails", markup=False)
-            if failure.inputs:
-                console.print(f"  with {', '.join(failure.inputs)}", markup=False)
+@dataclass(frozen=True, kw_only=True)
+class ProofReport:
+    """Proofs by the application or program that the engine is trimmed to."""
+
+    proofs: Mapping[str, Proof]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every condition of every proof was shown."""
+        return all(proof.holds for proof in self.proofs.values())
+
+    def to_json(self) -> dict[str, object]:
+        """The proofs as plain JSON data."""
+        return {name: proof.to_json() for name, proof in self.proofs.items()}
+
+
+def prove(
+    what: Sequence[str | Path] = DEFAULT,
+    config: Design = "pe",
+    *,
+    progress: Progress = silent,
+) -> ProofReport:
+    """Prove that engines trimmed to programs do what the full one does, for every input.
+
+    ``prove(["bp"]).holds``. See docs/proofs.md for what is shown and what is assumed. A proof takes
+    minutes; one that was made before is kept.
+
+    Parameters:
+        what: applications of the suite, or program files; an engine is proved for each.
+        config: of the full engine.
+        progress: called with each condition that is shown.
+
+    Raises:
+        VipError: a name or program that can't be used, or a proof that can't be set up.
+    """
+    full = engine(config)
+    proofs = {}
+    for name, programs in _programs(what, full.instruction_words).items():
+        trimmed = trim(programs, full)
+        proofs[name] = prove_trimmed(full, trimmed, by_part(progress, f"proof for {name}"))
+    return ProofReport(proofs=proofs)
+
+
+def _programs(what: Sequence[str | Path], words: int) -> dict[str, list[Program]]:
+    """The programs of each application or file, of at most ``words`` words."""
+    known = {each.name: each for each in applications()}
+    found: dict[str, list[Program]] = {}
+    for each in what:
+        name = str(each)
+        if name in known:
+            found[name] = [work.program for work in known[name].workloads]
+        elif Path(each).is_file():
+            found[name] = [load_program(Path(each), words)]
+        else:
+            raise ApplicationError(f"{name}: no such file, and no application ({', '.join(known)})")
+    return found

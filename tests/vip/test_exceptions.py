@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from isa.support.command import run_command
 from isa.support.errors import VipError
 from sim_tb.harness.models import BehaviourError, MemoryBehaviour
-from vip.cli.errors import UserError, run_command
+from vip.cli.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("isa", "hdl", "pe", "memory", "soc", "microkernels", "sim_tb", "synth", "vip")

@@ -6,7 +6,7 @@ import pytest
 
 from soc.generate.presets import preset
 from synth.physical.area import synthesise
-from vip.synthesis.clocks import NETLISTS, timed_netlist
+from vip.synthesis.clocks import NETLISTS, timing
 
 #: As small an engine as there is.
 TINY = replace(
@@ -28,7 +28,7 @@ TINY = replace(
 @pytest.mark.slow
 @pytest.mark.parametrize("target", NETLISTS)
 def test_area_and_clock_are_of_one_netlist(target: str) -> None:
-    found = timed_netlist(TINY, target)
+    found = timing(TINY, target)
     total = synthesise(TINY, target).total.values
     assert found.logic_ge == pytest.approx(total["logic_ge"], abs=0.5)
     (corner,) = found.corners
@@ -38,5 +38,5 @@ def test_area_and_clock_are_of_one_netlist(target: str) -> None:
 
 @pytest.mark.slow
 def test_the_netlist_for_area_is_smaller() -> None:
-    area, speed = (timed_netlist(TINY, target) for target in NETLISTS)
+    area, speed = (timing(TINY, target) for target in NETLISTS)
     assert area.logic_ge < speed.logic_ge

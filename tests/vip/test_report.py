@@ -13,10 +13,11 @@ from synth.physical.devices import DEVICES
 from synth.physical.thesis_area import TABLE_7_4, beside_thesis
 from synth.power.power import PowerReport, PowerRow
 from synth.timing.sta import Path as TimingPath
-from vip.reports.collect import KERNELS, Report, Scaling
+from vip.reports.collect import Report, Scaling
 from vip.reports.figures import FIGURES
 from vip.reports.page import page
 from vip.synthesis.clocks import TimedNetlist
+from vip.synthesis.power import KERNELS
 
 
 def _row(unit: str, logic: float, memories: float, mhz: float) -> AreaRow:
@@ -53,6 +54,7 @@ def report() -> Report:
         cells=area,
         netlists=tuple(
             TimedNetlist(
+                config=PeConfig(),
                 target=target,
                 library="cells",
                 logic_ge=logic,

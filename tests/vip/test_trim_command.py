@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+import vip.trimming.trim as verb
+from hdl.ports import PeState
 from isa.faults import FaultCause
 from pe.interface import PeState
 from soc.generate.configuration_file import read_configuration
 from synth.formal.induction import Proof
 from synth.formal.solve import Failure
-from vip.cli.commands import trim as command
 
 QUICK = ("--no-check", "--no-area", "-o", "out")
 #: Loads as many elements as the memory says; more than 100 it does not.
@@ -155,13 +156,7 @@ def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypat
         full=end,
         trimmed=end,
     )
-    run = command.observe
-    monkeypatch.setattr(
-        command,
-        "observe",
-        lambda work, full, *, hardware, progress: run(work, full, hardware=False),
-    )
-    monkeypatch.setattr(command, "check_trimmed", lambda *_, **__: check)
+    monkeypatch.setattr(verb, "check_trimmed", lambda *_, **__: check)
     arguments = ("a.vip", "--proved", "--no-area", "-o", "out", "--memory", "few.bin")
     refused(vip("trim", *arguments, "--json", "trim.json"), "does not do what the full one does")
     assert json.loads((tmp_path / "trim.json").read_text())["different"] == ["memory"]
@@ -175,9 +170,7 @@ def test_engine_that_is_not_proved_is_not_written(vip, tmp_path, monkeypatch, ho
         goals=3, failures=failures, assumptions=(), unpaired=(), left_out=("counters",), seconds=1.0
     )
     asked = []
-    monkeypatch.setattr(
-        command, "prove_trimmed", lambda *engines: asked.append(engines[:2]) or proof
-    )
+    monkeypatch.setattr(verb, "prove_trimmed", lambda *engines: asked.append(engines[:2]) or proof)
     result = vip("trim", "a.vip", *QUICK, "--prove", "--json", "trim.json")
     report = json.loads((tmp_path / "trim.json").read_text())
     assert report["proof"]["left_out"] == ["counters"]

@@ -4,7 +4,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from isa.assembly.assembler import assemble
 from sim_tb.cosim.applications import applications, choose
@@ -17,6 +16,7 @@ from synth.physical.area import AreaRow
 from synth.physical.budget import find_budget
 from synth.physical.chip_area import ChipArea
 from synth.physical.fit import ChipFit, Grid, chip_of
+from vip.cli.tables.trim import show_fit
 from vip.trimming.filling import (
     CHIP_FILE,
     WINDOW_BITS,
@@ -25,7 +25,6 @@ from vip.trimming.filling import (
     fit_application,
     fit_both,
     fit_json,
-    show_fit,
 )
 from vip.trimming.runs import BASES, observe
 
@@ -85,7 +84,7 @@ def test_gain_is_engines_over_cycles(capsys):
     assert report["match"]
     assert (report["full"]["engines"], report["trimmed"]["engines"]) == (4, 9)
     assert report["trimmed"]["filled"]["luts"] == pytest.approx(9000 / 433_200, abs=1e-4)
-    Console(width=100).print(show_fit(found))
+    show_fit(found)
     shown = capsys.readouterr().out
     assert "2.00" in shown
     assert "luts of 433,200" in shown

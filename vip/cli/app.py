@@ -4,8 +4,10 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from .errors import run_command
+from isa.support.command import run_command
+
 from .lazy import Entry, LazyGroup
+from .notices import show_notices
 
 __all__ = ["app", "main"]
 
@@ -107,4 +109,5 @@ def _common(
 
 def main() -> None:
     """Entry point of the ``vip`` command."""
+    show_notices()
     run_command(app)

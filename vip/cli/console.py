@@ -1,26 +1,26 @@
-"""What commands show on the terminal."""
+"""The terminal of the commands: results, progress, lines on standard error."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as Display
 from rich.text import Text
 
 from isa.support.errors import printable
+from vip.progress import Progress
 
-__all__ = ["console", "counted", "steps", "tally", "units_done", "warn"]
+__all__ = ["console", "shown", "warn"]
 
 
 class _Plain(Console):
@@ -41,69 +41,50 @@ def warn(line: str) -> None:
     _progress_console.out(printable(f"vip: {line}"), highlight=False)
 
 
-def _progress(*columns: ProgressColumn) -> Progress:
-    """A display that goes away when its work is done; none where nobody sees it move."""
-    return Progress(
-        *columns,
+class _Amount(TaskProgressColumn):
+    """Percent of a stage whose size is known, else the amount done."""
+
+    def render(self, task: Task) -> Text:
+        if task.total is not None:
+            return super().render(task)
+        return Text(f"{task.completed:,.0f}" if task.completed else "")
+
+
+class _Remaining(TimeRemainingColumn):
+    """The time that is left of a stage whose size is known."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.total is not None else Text()
+
+
+@contextmanager
+def shown() -> Iterator[Progress]:
+    """A display of the stage at hand; it goes away with the statement, and there is none where
+    standard error is no terminal. Call the result with the progress."""
+    with Display(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        _Amount(),
+        TimeElapsedColumn(),
+        _Remaining(),
         console=_progress_console,
         transient=True,
         disable=not _progress_console.is_terminal,
-    )
+    ) as display:
+        stages: dict[str, Any] = {}
 
+        def show(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
+            if stage not in stages:
+                for task in stages.values():
+                    display.remove_task(task)
+                stages.clear()
+                stages[stage] = display.add_task(stage, total=total)
+            display.update(
+                stages[stage],
+                description=f"{stage}: {part}" if part else stage,
+                completed=done if total is None else min(done, total),
+                total=total,
+            )
 
-@contextmanager
-def counted(what: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A bar for work of known size; call the result with how much is done so far."""
-    with _progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    ) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=min(done, total))
-        progress.update(task, completed=total)
-
-
-@contextmanager
-def tally(what: str) -> Iterator[Callable[[int], None]]:
-    """A running count for work of unknown size; call the result with how much is done so far."""
-    with _progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TextColumn("{task.completed:,.0f}"),
-        TimeElapsedColumn(),
-    ) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done: progress.update(task, completed=done)
-
-
-@contextmanager
-def units_done(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for work in named units; call the result with a unit's name, how many are done, of
-    how many."""
-    with _progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    ) as progress:
-        task = progress.add_task(what, total=None)
-
-        def done(unit: str, count: int, total: int) -> None:
-            progress.update(task, description=f"{what}: {unit}", completed=count, total=total)
-
-        yield done
-
-
-@contextmanager
-def steps(what: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with the name of the step at hand; call the result with each new one."""
-    with _progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-    ) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda name: progress.update(task, description=f"{what}: {name}")
+        yield show

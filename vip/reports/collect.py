@@ -4,28 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from microkernels.data.stereo import motorcycle
-from pe.config import PeConfig
-from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution
+from hdl.config import PeConfig
 from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES
 from synth.physical.place import PlaceReport, place
 from synth.physical.thesis_area import Beside, beside_thesis
 from synth.power.power import PowerReport
-from vip.synthesis.clocks import NETLISTS, TimedNetlist, timed_netlist
+from vip.synthesis.clocks import NETLISTS, TimedNetlist, timing
 from vip.synthesis.energy import engine_power
+from vip.synthesis.power import KERNELS, record
 
-__all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "Report", "Scaling", "collect", "record"]
-
-#: Pixels across and down, labels, and positions of a convolution: some ten thousand cycles each.
-_BP_SIZE = (8, 4, 16)
-CONVOLUTION_POSITIONS = 64
-
-#: Kernel -> what it is.
-KERNELS: Mapping[str, str] = {
-    "bp": "belief propagation",
-    "conv": "convolution, inner loop",
-}
+__all__ = ["Report", "Scaling", "collect"]
 
 #: Parameter of a configuration -> what it is, the values that are tried.
 _SWEEPS: Mapping[str, tuple[str, Sequence[int]]] = {
@@ -76,14 +65,6 @@ class Report:
     placed: tuple[PlaceReport, ...]
 
 
-def record(kernel: str, config: PeConfig) -> RecordedRun:
-    """Run a kernel of :data:`KERNELS` with the ports recorded."""
-    if kernel == "bp":
-        width, height, labels = _BP_SIZE
-        return record_bp(motorcycle(width, height, labels).problem, config)
-    return record_convolution(CONVOLUTION_POSITIONS, config)
-
-
 def collect(
     name: str,
     config: PeConfig,
@@ -109,7 +90,7 @@ def collect(
     netlists = []
     for target in NETLISTS:
         step(f"clock of {target}")
-        netlists.append(timed_netlist(config, target, jobs=jobs))
+        netlists.append(timing(config, target, jobs=jobs))
     step("ECP5")
     ecp5 = synthesise(config, "ecp5", jobs=jobs).total.values
     power = {}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from isa.support.picture import COLOURS, MUTED, picture
 from synth.power.power import THESIS_MHZ, PowerReport
+from vip.synthesis.power import KERNELS
 
-from .collect import KERNELS, Report
+from .collect import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,9 @@ from synth.physical.area import MEASURES
 from synth.physical.devices import find_device
 from synth.power.power import THESIS_MHZ
 from vip.output import provenance
+from vip.synthesis.power import KERNELS
 
-from .collect import KERNELS, Report
+from .collect import Report
 
 __all__ = ["page"]
 

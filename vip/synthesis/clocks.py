@@ -1,4 +1,4 @@
-"""Area and clock of a mapped engine, both of the same netlist.
+"""The verb ``timing``: area and clock of a mapped engine, both of the same netlist.
 
 An engine mapped for area is smaller and slower than one mapped for speed, so that an area and a
 clock belong together only if they are of one netlist.
@@ -6,17 +6,20 @@ clock belong together only if they are of one netlist.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from pe.config import PeConfig
-from soc.generate.generate import verilog
-from synth.physical.asic import NANGATE45, NANGATE45_AREA, library_of
+from hdl.config import PeConfig
+from soc.generate.generate import configuration_json, verilog
+from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of
 from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners
-from synth.physical.mapping import Progress, engine_netlist
+from synth.physical.mapping import engine_netlist
 from synth.physical.netlist import Netlist
 from synth.physical.targets import find_cells
 from synth.timing.cell_library import CellLibrary
+from vip.configurations import Design, engine
+from vip.progress import Progress, by_part, silent
 
-__all__ = ["NETLISTS", "TimedNetlist", "logic_ge", "timed_netlist"]
+__all__ = ["NETLISTS", "TimedNetlist", "logic_ge", "timing"]
 
 #: Targets of the two netlists that come without a library of the user.
 NETLISTS = (NANGATE45_AREA, NANGATE45)
@@ -27,15 +30,26 @@ class TimedNetlist:
     """A mapped engine.
 
     Attributes:
+        config: of the engine.
         target: that it is mapped to. library: name of its cells.
         logic_ge: gate equivalents of its cells, memories apart.
         corners: its longest paths, at the typical corner first.
     """
 
+    config: PeConfig
     target: str
     library: str
     logic_ge: float
     corners: tuple[CornerTiming, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Area and paths as plain JSON data."""
+        return {
+            "target": self.target,
+            "logic_ge": self.logic_ge,
+            "corners": [row.to_json() for row in self.corners],
+            "configuration": configuration_json(self.config),
+        }
 
 
 def logic_ge(netlist: Netlist, library: CellLibrary) -> float:
@@ -44,30 +58,39 @@ def logic_ge(netlist: Netlist, library: CellLibrary) -> float:
     return sum(areas) / library.gate_um2
 
 
-def timed_netlist(
-    config: PeConfig,
-    target: str,
-    others: Sequence[Corner] = (),
+def timing(
+    config: Design = "pe",
+    target: str = NANGATE45,
+    corners: Sequence[Path] = (),
     *,
-    progress: Progress | None = None,
     jobs: int | None = None,
+    progress: Progress = silent,
 ) -> TimedNetlist:
-    """Map the engine ``config`` and time it.
+    """Time the mapped engine at corners, with our static timing and with OpenSTA where installed.
+
+    ``timing("pe").corners[0].pins.fmax_mhz`` is the clock with the loads of pins alone.
 
     Parameters:
-        target: of standard cells. others: corners beside the target's own.
-        progress, jobs: see :func:`synth.physical.mapping.each_unit`.
+        config: of an engine.
+        target: of standard cells: ``nangate45`` (for speed), ``nangate45-area``, ``liberty:PATH``.
+        corners: Liberty files of the same cells, timed beside the target's own.
+        jobs: tools at a time; None: one a processor.
+        progress: called after each unit that is mapped.
 
     Raises:
         SynthesisError: no such target, a corner that can't be timed, or a design that Yosys
             refuses.
     """
+    chosen = engine(config)
+    others = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corners]
     cells, library = find_cells(target)
     typical = Corner(target, library, library_of(target)[1])
     for corner in (typical, *others):
         check_corner(typical, corner)
-    netlist = engine_netlist(verilog(replace(config, sram="macro")), cells, progress, jobs)
+    report = by_part(progress, f"synthesis for {target}")
+    netlist = engine_netlist(verilog(replace(chosen, sram="macro")), cells, report, jobs)
     return TimedNetlist(
+        config=chosen,
         target=target,
         library=library.name,
         logic_ge=round(logic_ge(netlist, library), 1),

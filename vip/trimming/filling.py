@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rich.table import Table
-
-from pe.config import PeConfig
+from hdl.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.chip_copies import Copies, run_copies
 from soc.generate.presets import preset
@@ -23,7 +21,6 @@ __all__ = [
     "fit_application",
     "fit_both",
     "fit_json",
-    "show_fit",
 ]
 
 #: Name of the file with the chip of trimmed engines.
@@ -196,28 +193,3 @@ def fit_json(found: Fitting) -> dict[str, object]:
         "board_throughput_gain": gain and round(gain, 3),
         "match": found.match,
     }
-
-
-def show_fit(found: Fitting) -> Table:
-    """A table of both chips."""
-    budget = found.full.chip.budget
-    table = Table(title=f"{budget.name}, filled")
-    for heading in ("", "full", "trimmed"):
-        table.add_column(heading, justify="right" if heading else "left")
-    both = (found.full, found.trimmed)
-    table.add_row("engines", *(str(one.chip.config.pes) for one in both))
-    table.add_row("vaults", *(f"{one.chip.config.vaults}" for one in both))
-    for name, part in budget.capacity.items():
-        used = [one.chip.area.total.values.get(name, 0) for one in both]
-        table.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
-    table.add_row("cycles", *(f"{one.copies.cycles:,}" for one in both))
-    table.add_row("throughput", "1.00", f"{found.gain:.2f}")
-    table.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
-    if budget.board is not None and found.board_gain is not None:
-        size = budget.board.bytes_per_second / 1e9
-        table.add_row(
-            f"throughput on {budget.board.name} ({size:.1f} GB/s)",
-            "1.00",
-            f"{found.board_gain:.2f}",
-        )
-    return table

@@ -1,7 +1,7 @@
 """``vip asm``, ``vip disasm`` and ``vip run``."""
 
-import time
 from collections import Counter
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -9,30 +9,27 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from isa.assembly.assembler import assemble_file, listing
+import vip
+from hdl.config import PeConfig
+from isa.assembly.assembler import listing
 from isa.assembly.disassembler import disassemble
 from isa.formats import FORMATS
 from isa.program import Program
 from isa.support.files import write_atomically
-from pe.config import PeConfig
-from vip.cli.console import console, tally
+from vip.cli.console import console, shown
 from vip.cli.errors import UserError
+from vip.cli.tables.machine import show_hazards, show_registers, show_saturated
 from vip.output import write_json
 
-from .machine import (
-    DumpOption,
-    MemoryOption,
-    check_dump,
-    show_hazards,
-    show_registers,
-    show_saturated,
-)
+from .memory_options import DumpOption, MemoryOption, dump_of, naming_dump
 from .options import JsonOption, ParametersOption, PresetOption, file_arguments, reading, writing
 
-__all__ = ["asm", "disasm", "read_program", "run"]
+__all__ = ["asm", "disasm", "run"]
 
-_STEP = 50_000
+#: Characters of a number that --define takes: more than 128 bits have in any notation.
 _NUMBER_CHARACTERS = 160
+#: Instructions that the table of ``vip run`` shows.
+_MOST_EXECUTED = 12
 
 
 class ProgramFormat(Enum):
@@ -44,32 +41,11 @@ class ProgramFormat(Enum):
     MEM = "mem"
 
 
-def read_program(path: Path, words: int | None = None) -> Program:
-    """A program file, or assembly (``.s``, ``.asm``) that is assembled on the way.
-
-    Parameters:
-        words: of the instruction buffer of the engine that is to run it; None: any number.
-
-    Raises:
-        VipError: it can't be read or used, is longer, or there is no instruction in it.
-    """
-    assembly = path.suffix in (".s", ".asm")
-    program = assemble_file(path) if assembly else Program.load(path)
-    if not program.words:
-        raise UserError(f"{path}: there is no instruction in it")
-    if words is not None and len(program.words) > words:
-        raise UserError(
-            f"{path}: the program has {len(program.words)} words, the engine's buffer {words}"
-        )
-    return program
-
-
 def _constants(given: list[str]) -> dict[str, int]:
     constants = {}
     for item in given:
         name, _, value = item.partition("=")
         try:
-            # Longer texts go beyond the 128 bits of the assembler's numbers in any notation.
             constants[name] = int(value, 0) if len(value) <= _NUMBER_CHARACTERS else int("")
         except ValueError:
             raise UserError(
@@ -124,9 +100,7 @@ def asm(
     if target is None:
         target = source.with_suffix(f".{form.value}")
         file_arguments(context).writes(target, "the output")
-    program = assemble_file(source, constants=_constants(define or []), max_words=max_words)
-    if not program.words:
-        raise UserError(f"{source}: there is no instruction in it")
+    program = vip.assemble(source, constants=_constants(define or []), max_words=max_words)
     if form is ProgramFormat.VIP:
         program.save(target)
     else:
@@ -211,76 +185,41 @@ def run(
 
     Example: vip run kernel.vip --memory image.bin --dump 4096 512 result.bin
     """
-    # Only here: the assembler and disassembler start without them.
-    from isa.hazards import HazardLog
-    from isa.image import DramImage
-    from isa.iss.simulator import Simulator, every
-    from soc.generate.presets import preset
-    from synth.analysis.facts import Facts
-    from synth.analysis.profile import profile_of
-    from synth.analysis.recorder import recorder
-
-    config = preset(preset_name)
-    wanted = check_dump(dump, 1 << config.address_bits)
-    loaded = read_program(program)
-    facts, log = Facts(), HazardLog()
-    observers = [] if profile is None else [recorder(facts)]
-    if hazards:
-        observers.append(log.observer())
-    with DramImage(1 << config.address_bits) as image:
-        if memory is not None:
-            image.load_file(0, memory)
-        simulator = Simulator(
-            loaded,
-            image,
+    with shown() as progress, naming_dump():
+        result = vip.run(
+            program,
+            preset_name,
+            memory=memory,
             parameters=parameters,
-            **config.limits,
-            observer=every(*observers),
-            count_saturation=saturation,
+            limit=limit,
+            dump=dump_of(dump),
+            hazards=hazards,
+            saturation=saturation,
+            profile=profile is not None,
+            progress=progress,
         )
-        started = time.perf_counter()
-        with tally("instructions") as done:
-            outcome = simulator.run(min(_STEP, limit))
-            while outcome.state == "limit" and outcome.instructions < limit:
-                done(outcome.instructions)
-                outcome = simulator.run(min(_STEP, limit - outcome.instructions))
-        seconds = time.perf_counter() - started
-        if wanted is not None:
-            first, count, path = wanted
-            image.save_file(first, count, path)
-    write_json(
-        json,
-        {
-            "state": outcome.state,
-            "cause": outcome.cause.name,
-            "pc": outcome.pc,
-            "instructions": outcome.instructions,
-            "executed": dict(simulator.executed),
-            "registers": list(simulator.registers),
-            "hazards": [hazard.report() for hazard in log.hazards] if hazards else None,
-            "saturated": sum(simulator.saturated) if saturation else None,
-        },
-    )
+    write_json(json, result.to_json())
+    outcome = result.outcome
     title = f"{program.name}: {outcome.state}, {outcome.instructions:,} instructions"
-    console.print(f"{title} in {seconds:.2f} s")
-    if profile is not None:
-        profile_of(loaded, simulator, facts, parameters).save(profile)
-    _show_executed(simulator.executed)
-    show_registers(simulator.registers)
-    show_hazards(loaded, log.hazards)
-    show_saturated(loaded, simulator.saturated)
+    console.print(f"{title} in {result.seconds:.2f} s")
+    if profile is not None and result.profile is not None:
+        result.profile.save(profile)
+    _show_executed(result.executed)
+    show_registers(result.registers)
+    show_hazards(result.program, result.hazards or ())
+    show_saturated(result.program, result.saturated or ())
     if outcome.state == "faulted":
         raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
     if outcome.state == "limit":
         raise UserError(f"{program}: still running after {limit} instructions (--limit)")
-    if log.hazards:
+    if result.hazards:
         raise typer.Exit(1)
 
 
-def _show_executed(executed: Counter[str]) -> None:
+def _show_executed(executed: Mapping[str, int]) -> None:
     table = Table()
     table.add_column("instruction")
     table.add_column("executed", justify="right")
-    for key, count in executed.most_common(12):
+    for key, count in Counter(executed).most_common(_MOST_EXECUTED):
         table.add_row(key, f"{count:,}")
     console.print(table)

@@ -11,8 +11,9 @@ from microkernels.apps.digits_train import NETWORKS, train
 from sim_tb.cosim.digits import cosim_digits
 from soc.generate.generate import configuration_json
 from soc.generate.presets import preset
-from vip.cli.console import console, tally
+from vip.cli.console import console, shown
 from vip.output import write_json
+from vip.progress import counting
 
 from .options import JsonOption, PresetOption
 
@@ -37,7 +38,8 @@ def digits(
     outcomes = {}
     for name, layers in NETWORKS.items():
         network = train(data, **layers)
-        with tally(f"{name} (layers run)") as done:
+        with shown() as progress:
+            done = counting(progress, f"{name} (layers run)")
             outcomes[name] = cosim_digits(network, data, config, images=images, progress=done)
     write_json(
         json,

@@ -12,9 +12,10 @@ from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS, measure_k
 from sim_tb.measure.roofline_plot import draw_roofline
 from soc.generate.generate import configuration_json
 from soc.generate.presets import tile_preset
-from vip.cli.console import console, units_done
+from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
+from vip.progress import by_part
 
 from .options import JsonOption, drawing
 
@@ -87,7 +88,8 @@ def kernels(
     names = QUICK if quick else tuple(layer or ())
     rounds = None if whole else QUICK_ROUNDS if quick else ROUNDS
     config = tile_preset(_TILE)
-    with units_done("kernels") as done:
+    with shown() as progress:
+        done = by_part(progress, "kernels")
         rows = measure_kernels(config, names=names, rounds=rounds, progress=done)
     if roofline is not None:
         draw_roofline(rows, config, roofline)

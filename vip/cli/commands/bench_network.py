@@ -9,9 +9,10 @@ from rich.table import Table
 from sim_tb.measure.network import NetworkReport, measure_network
 from sim_tb.measure.network_cases import CURVE_SIZES, SIZES
 from sim_tb.measure.network_plot import draw_curves
-from vip.cli.console import console, units_done
+from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
+from vip.progress import by_part
 
 from .options import JsonOption, drawing
 
@@ -81,9 +82,13 @@ def network(
     if image is not None and not curve_sizes:
         known = " and ".join(f"{columns}x{rows}" for columns, rows in CURVE_SIZES)
         raise UserError(f"--image: latency is measured for {known} alone")
-    with units_done("network") as done:
+    with shown() as progress:
         report = measure_network(
-            flits=flits, sizes=sizes, curve_sizes=curve_sizes, seed=seed, progress=done
+            flits=flits,
+            sizes=sizes,
+            curve_sizes=curve_sizes,
+            seed=seed,
+            progress=by_part(progress, "network"),
         )
     if image is not None:
         draw_curves(report.curves, image)

@@ -11,8 +11,9 @@ from microkernels.data.stereo_picture import draw
 from sim_tb.measure.stereo import measure_stereo
 from soc.generate.generate import configuration_json
 from soc.generate.presets import tile_preset
-from vip.cli.console import console, tally
+from vip.cli.console import console, shown
 from vip.output import write_json
+from vip.progress import counting
 
 from .options import JsonOption, drawing
 
@@ -49,14 +50,14 @@ def stereo(
     """
     scene = motorcycle(width, height, labels)
     config = tile_preset(_TILE)
-    with tally("stereo (cycles)") as done:
+    with shown() as progress:
         figures, chosen = measure_stereo(
             scene,
             config,
             coarse_iterations=coarse,
             iterations=iterations,
             verilog=verilog,
-            progress=done,
+            progress=counting(progress, "stereo (cycles)"),
         )
     if image is not None:
         where = "Verilog" if verilog else "golden model"

@@ -9,9 +9,10 @@ from rich import box
 from rich.table import Table
 
 from sim_tb.cosim.applications import choose
-from vip.cli.console import console, steps, units_done
+from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
+from vip.progress import by_part, naming
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import DEVICE, Gains, Simulated, estimate_gains, results, simulate_gain
 from vip.trimming.rows import CELLS, POWER_MHZ, TrimRow
@@ -102,9 +103,9 @@ def trim(
     names = QUICK if quick else tuple(only or ())
     chosen = choose(names)
     number = fill if fill is not None else int(not names)
-    with units_done("trimming") as done:
-        rows = measure_trims(names, done, power=power)
-    with steps(f"filling {DEVICE}") as step:
+    with shown() as progress:
+        rows = measure_trims(names, by_part(progress, "trimming"), power=power)
+        step = naming(progress, f"filling {DEVICE}")
         gains = estimate_gains(rows, step)
         best = sorted(chosen, key=lambda item: -gains[item.name]["profiled"].throughput_gain)
         simulated = {item.name: simulate_gain(item, step) for item in best[:number]}
@@ -121,10 +122,10 @@ def trim(
         )
     if image is not None:
         draw_trims(rows, gains, simulated, image)
-    shown = {"mean_ff_saved": "flip-flops", "mean_lut_saved": "LUTs", "mean_power_saved": "power"}
-    for label, values in (("proved", found["proved"]), ("of the runs", found)):
-        texts = [f"{values[key]:.1%} of {what}" for key, what in shown.items() if key in values]
-        console.print(f"means, {label}: {', '.join(texts)}")
+    labels = {"mean_ff_saved": "flip-flops", "mean_lut_saved": "LUTs", "mean_power_saved": "power"}
+    for basis, values in (("proved", found["proved"]), ("of the runs", found)):
+        texts = [f"{values[key]:.1%} of {what}" for key, what in labels.items() if key in values]
+        console.print(f"means, {basis}: {', '.join(texts)}")
     if not all(fit["match"] for one in simulated.values() for fit in one.values()):
         raise UserError("engines of a chip do not do what one alone does")
     if not all(row.match and row.exact for row in rows):

@@ -10,9 +10,10 @@ from rich.table import Table
 from sim_tb.measure.vault import TRAFFICS, VARIANTS, Variant, VaultReport, measure
 from sim_tb.measure.vault_bp import BpFigures, measure_bp
 from soc.generate.presets import tile_preset
-from vip.cli.console import console, units_done
+from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
+from vip.progress import by_part
 
 from .options import JsonOption
 
@@ -105,11 +106,13 @@ def vault(
     Example: vip bench vault --variant open-page --variant closed-page --json vault.json
     """
     chosen = _chosen(variant or [])
-    with units_done("traffic") as done:
+    with shown() as progress:
+        done = by_part(progress, "traffic")
         report = measure(chosen, accesses=accesses, seed=seed, progress=_counting(done, chosen))
     kernels: Mapping[str, BpFigures] = {}
     if bp:
-        with units_done("belief propagation") as done:
+        with shown() as progress:
+            done = by_part(progress, "belief propagation")
             kernels = measure_bp(tile_preset(_TILE), chosen, progress=_counting(done, chosen))
     write_json(json, _report(report, kernels))
     _show_traffic(report)

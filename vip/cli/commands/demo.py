@@ -6,31 +6,24 @@ from typing import Annotated
 
 import typer
 
+import vip
 from isa.image import DramImage
 from isa.support.extras import need
 from isa.support.files import write_atomically
-from microkernels.bp.golden import labels as read_labels
-from microkernels.bp.jobs import bp_job
+from microkernels.bp.contents import pack
 from microkernels.bp.kernel import bp_source
 from microkernels.data.stereo import motorcycle
-from microkernels.data.stereo_picture import draw
-from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine
-from sim_tb.cosim.trim_check import Workload, check_trimmed
 from sim_tb.runner.build import check_tools
-from soc.generate.generate import check_directory, configuration_json, generate
+from soc.generate.generate import check_directory
 from soc.generate.presets import preset
-from synth.analysis.trim import report
-from vip.cli.console import console, counted
+from vip.cli.console import console, shown
 from vip.cli.errors import UserError
+from vip.cli.tables.area import show_area
+from vip.cli.tables.cosim import show_bp
+from vip.cli.tables.trim import show_trim
 from vip.output import write_json
-from vip.trimming.result import Checked, show_trim, sound, trim_json
 
-from .assembly import read_program
-from .cosim import bp_report, show_bp
 from .options import JsonOption, filling
-from .synth import area_json, show_area
-from .trim import compare_areas
 
 __all__ = ["demo"]
 
@@ -69,14 +62,14 @@ def demo(
     need("skimage", "photographs")
     output.mkdir(parents=True, exist_ok=True)
     config = preset("pe")
-    memory = MemoryBehaviour(latency=60)
+    memory = vip.MemoryBehaviour(latency=60)
 
     console.rule("1  program: BP-M for 16 labels of 16 bits")
     scene = motorcycle(_WIDTH, _HEIGHT, _LABELS)
     job = bp_job(scene.problem, _ITERATIONS)
     source = output / "bp.s"
     write_atomically(source, bp_source(_LABELS).encode())
-    program = read_program(source)
+    program = vip.assemble(source)
     program.save(output / "bp.vip")
     with DramImage(1 << config.address_bits) as image:
         job.prepare(image)
@@ -85,42 +78,46 @@ def demo(
     console.print(f"{source}: {len(program.words)} instructions; its memory is bp.memory")
 
     console.rule("2  cosimulation: Verilog of the engine, memory latency 60 cycles")
-    with counted("cosimulation (cycles)", 81 * scene.problem.updates * _ITERATIONS) as done:
-        outcome = cosim_engine(job, config, memory=memory, progress=done)
-    bp = bp_report(outcome, scene, config)
-    write_json(output / "bp.json", bp)
-    show_bp(outcome)
-    if not outcome.match:
+    with shown() as progress:
+        bp = vip.cosim_bp(
+            config,
+            scene,
+            iterations=_ITERATIONS,
+            program=program,
+            behaviour=memory,
+            progress=progress,
+        )
+    write_json(output / "bp.json", bp.to_json())
+    show_bp(bp)
+    if not bp.match:
         raise UserError("the engine's messages differ from the golden model's")
     picture = output / "motorcycle.png"
-    caption = f"BP-M on the engine, {_ITERATIONS} iterations"
-    draw(scene, read_labels(scene.problem, outcome.outputs), picture, caption=caption)
+    bp.draw(picture)
     console.print(f"{picture}: disparities beside the true ones")
 
-    console.rule("3  Verilog of the engine, full and trimmed to this program")
-    cut = report(program, config)
-    for name, chosen in zip(_DESIGNS, (cut.full, cut.trimmed), strict=True):
-        written = generate(chosen, output / name)
+    console.rule("3  trimming to this program: same results, same cycles; area by unit")
+    with shown() as progress:
+        cut = vip.trim(
+            [vip.Subject(program=program, memories=[contents], name=source.name)],
+            config,
+            sizes=vip.Sizes(basis="proved"),
+            launches=vip.Launches(parameters=layout.parameters, behaviour=memory),
+            progress=progress,
+        )
+    full = {target: area.full for target, area in cut.areas.items()}
+    area = vip.SynthReport(config=config, areas=full, placed={})
+    show_area("the engine", full)
+    show_trim(cut)
+    write_json(output / "area.json", area.to_json())
+    write_json(output / "trim.json", cut.to_json())
+    write_json(json, {"bp": bp.to_json(), "area": area.to_json(), "trim": cut.to_json()})
+    if cut.failure:
+        raise UserError(cut.failure)
+
+    console.rule("4  Verilog of the engine, full and trimmed to this program")
+    for name, chosen in zip(_DESIGNS, (cut.cut.full, cut.cut.trimmed), strict=True):
+        written = vip.generate(chosen, output / name).report
         console.print(f"{written.directory}: {len(written.modules)} modules, {written.lines} lines")
-
-    console.rule("4  the trimmed engine: same results, same cycles")
-    work = Workload(program=program, contents=contents, parameters=job.parameters, memory=memory)
-    with counted("cosimulation of both engines (cycles)", 2 * outcome.cycles) as done:
-        check = check_trimmed(work, cut.full, cut.trimmed, done)
-
-    console.rule("5  area by unit")
-    areas = compare_areas(cut.full, cut.trimmed)
-    show_area("the engine", {target: area.full for target, area in areas.items()})
-    checks = [Checked(name=source.name, check=check, zero_memory=work.zero_memory)]
-    show_trim(cut, checks, areas)
-    full = {target: area.full for target, area in areas.items()}
-    area = {**area_json(full), "configuration": configuration_json(config)}
-    trimmed = trim_json(cut, checks, areas)
-    write_json(output / "area.json", area)
-    write_json(output / "trim.json", trimmed)
-    write_json(json, {"bp": bp, "area": area, "trim": trimmed})
-    if not sound(checks):
-        raise UserError("the trimmed engine does not do what the full one does")
     seconds = time.perf_counter() - started
     console.rule(f"done in {seconds:.0f} s")
     console.print(f"Look at {picture}; everything is in {output}.")

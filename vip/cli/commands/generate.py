@@ -5,13 +5,9 @@ from typing import Annotated
 
 import typer
 
+import vip
 from hdl.config import SramKind
-from soc.generate.configuration_file import read_configuration
-from soc.generate.designs import with_sram
-from soc.generate.generate import configuration_json
-from soc.generate.generate import generate as write_verilog
-from soc.generate.presets import any_preset
-from vip.cli.console import console, steps
+from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
 
@@ -47,26 +43,11 @@ def generate(
     """
     if file is not None and preset_name is not None:
         raise UserError("--config and --preset exclude each other")
-    name = "pe" if preset_name is None else preset_name
-    config = any_preset(name) if file is None else read_configuration(file)
-    if memories is not None:
-        config = with_sram(config, memories)
-    with steps("generate") as step:
-        step(name if file is None else str(file))
-        report = write_verilog(config, output)
-    write_json(
-        json,
-        {
-            "directory": str(report.directory),
-            "top": report.top,
-            "modules": list(report.modules),
-            "macros": list(report.macros),
-            "files": list(report.files),
-            "lines": report.lines,
-            "bytes": report.bytes,
-            "configuration": configuration_json(config),
-        },
-    )
+    with shown() as progress:
+        progress("generate", part=str(file or preset_name or "pe"))
+        found = vip.generate(file or preset_name or "pe", output, memories=memories)
+    write_json(json, found.to_json())
+    report = found.report
     console.print(
         f"{report.directory}: {len(report.modules)} modules, {report.lines:,} lines of Verilog, "
         f"top module {report.top}"

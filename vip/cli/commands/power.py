@@ -6,18 +6,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from isa.image import DramImage
-from pe.config import PeConfig
-from sim_tb.cosim.recorded import RecordedRun, record_program
-from soc.generate.generate import configuration_json
-from soc.generate.presets import preset
+import vip
 from synth.power.power import THESIS_MHZ, PowerReport
-from vip.cli.console import console, steps, units_done
+from vip.cli.console import console, shown
 from vip.output import write_json
-from vip.reports.collect import KERNELS, record
-from vip.synthesis.energy import check_power_target, engine_power
+from vip.synthesis.power import KERNELS
 
-from .assembly import read_program
 from .options import JsonOption, PresetOption, liberty_files, reading
 
 __all__ = ["power"]
@@ -25,14 +19,6 @@ __all__ = ["power"]
 
 def _own_program(kernel: str) -> list[Path]:
     return [] if kernel in KERNELS else [Path(kernel)]
-
-
-def _record(kernel: str, config: PeConfig, max_cycles: int) -> RecordedRun:
-    if kernel in KERNELS:
-        return record(kernel, config)
-    program = read_program(Path(kernel), config.instruction_words)
-    with DramImage(1 << config.address_bits) as memory:
-        return record_program(program, memory, config, max_cycles)
 
 
 def _table(title: str, report: PowerReport, mhz: float) -> Table:
@@ -91,26 +77,19 @@ def power(
 
     Example: vip power bp --json power.json
     """
-    config = preset(preset_name)
-    check_power_target(target)
-    with steps("power") as step:
-        step(f"running {kernel}")
-        run = _record(kernel, config, max_cycles)
-    with units_done(f"power on {target}") as progress:
-        found = engine_power(
-            [run], config, target, gate_clocks=gate_clocks, progress=progress, jobs=jobs
+    with shown() as progress:
+        found = vip.power(
+            kernel,
+            preset_name,
+            target=target,
+            mhz=mhz,
+            gate_clocks=gate_clocks,
+            max_cycles=max_cycles,
+            jobs=jobs,
+            progress=progress,
         )
+    write_json(json, found.to_json())
     report, thesis = found.report, found.report.at_thesis_node()
-    results = {
-        "kernel": kernel,
-        "gated_clocks": gate_clocks,
-        "fmax_mhz": found.fmax_mhz,
-        **report.to_json(mhz),
-        "at_fmax": report.to_json(found.fmax_mhz),
-        "at_28_nm": thesis.to_json(THESIS_MHZ),
-        "configuration": configuration_json(config),
-    }
-    write_json(json, results)
     title = f"{preset_name} runs {kernel}: mW at {mhz:g} MHz, {report.library}"
     console.print(_table(title, report, mhz))
     for what in report.work:

@@ -6,9 +6,10 @@ import typer
 from rich.table import Table
 
 from synth.physical.budget import FILL
-from vip.cli.console import console, steps
+from vip.cli.console import console, shown
 from vip.output import write_json
 from vip.presets import FPGAS, PresetRow, measure_areas, preset_rows, recorded_areas
+from vip.progress import naming
 
 from .options import JsonOption
 
@@ -53,8 +54,8 @@ def presets(
     recorded = None if measure else recorded_areas()
     if measure:
         rows = preset_rows({})
-        with steps("presets") as step:
-            areas = measure_areas([row.name for row in rows], step)
+        with shown() as progress:
+            areas = measure_areas([row.name for row in rows], naming(progress, "presets"))
         origin = "synthesised now"
     else:
         areas = {} if recorded is None else dict(recorded.areas)

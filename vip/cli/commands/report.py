@@ -5,28 +5,20 @@ from typing import Annotated
 
 import typer
 
-from isa.support.extras import need
-from isa.support.files import write_atomically
-from isa.support.picture import SUFFIXES
-from soc.generate.presets import preset
-from synth.physical.devices import DEVICES, find_device
-from vip.cli.console import console, steps
-from vip.reports.collect import collect
-from vip.reports.figures import FIGURES
-from vip.reports.page import page
+import vip
+from synth.physical.devices import DEVICES
+from vip.cli.console import console, shown
+from vip.reports.write import FILES
 
 from .options import PresetOption, filling
 
 __all__ = ["report"]
 
-_PAGE = "index.html"
-_FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
-
 
 def report(
     folder: Annotated[
         Path,
-        typer.Argument(help="Folder to write; made if missing.", callback=filling(_FILES)),
+        typer.Argument(help="Folder to write; made if missing.", callback=filling(FILES)),
     ],
     preset_name: PresetOption = "pe",
     device: Annotated[
@@ -45,23 +37,13 @@ def report(
 
     Example: vip report build/report --device ecp5-85k
     """
-    need("matplotlib", "pictures")
-    need("skimage", "photographs")
-    for name in device or ():
-        find_device(name)
-    with steps("report") as step:
-        found = collect(
+    with shown() as progress:
+        found = vip.report(
             preset_name,
-            preset(preset_name),
+            folder,
             devices=device or (),
             seeds=seeds,
             jobs=jobs,
-            step=step,
+            progress=progress,
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, draw in FIGURES.items():
-        for suffix in SUFFIXES:
-            draw(found, folder / f"{name}{suffix}")
-    figures = {name: (folder / f"{name}.png").read_bytes() for name in FIGURES}
-    write_atomically(folder / _PAGE, page(found, figures).encode())
-    console.print(f"written to {folder / 'index.html'}")
+    console.print(f"written to {found.page}")

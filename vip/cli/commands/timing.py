@@ -6,15 +6,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from soc.generate.generate import configuration_json
-from soc.generate.presets import preset
-from synth.physical.asic import LIBERTY_PREFIX, library_of
-from synth.physical.corners import Corner, CornerTiming
+import vip
+from synth.physical.corners import CornerTiming
 from synth.timing.open_sta import OPEN_STA
 from synth.timing.sta import Path as TimingPath
-from vip.cli.console import console, units_done
+from vip.cli.console import console, shown
 from vip.output import write_json
-from vip.synthesis.clocks import timed_netlist
 
 from .options import JsonOption, PresetOption, liberty_files, reading
 
@@ -69,18 +66,10 @@ def timing(
 
     Example: vip timing --corner slow.lib --json timing.json
     """
-    config = preset(preset_name)
-    others = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corner or ()]
-    with units_done(f"synthesis for {target}") as progress:
-        netlist = timed_netlist(config, target, others, progress=progress, jobs=jobs)
+    with shown() as progress:
+        netlist = vip.timing(preset_name, target, corner or (), jobs=jobs, progress=progress)
     found = netlist.corners
-    results: dict[str, object] = {
-        "target": target,
-        "logic_ge": netlist.logic_ge,
-        "corners": [row.to_json() for row in found],
-        "configuration": configuration_json(config),
-    }
-    write_json(json, results)
+    write_json(json, netlist.to_json())
     logic = f"{netlist.logic_ge / 1000:.1f} kGE of logic"
     console.print(_table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", found))
     if found[0].open_sta_pins is None:

@@ -1,4 +1,4 @@
-"""How a command ends when it is told to: by Ctrl-C, a terminal that closes, or SIGTERM."""
+"""Signals that end a command: Ctrl-C, a terminal that closes, SIGTERM."""
 
 import os
 import signal
@@ -43,13 +43,13 @@ def interruptible() -> Iterator[None]:
         # Signals are not its business.
         yield
         return
-    told = False
+    ended = False
 
     def end(number: int, _: object) -> None:
-        nonlocal told
-        if told:
+        nonlocal ended
+        if ended:
             os._exit(128 + number)
-        told = True
+        ended = True
         raise Interrupted(number)
 
     before = {

@@ -1,71 +1,20 @@
-"""What ``vip run`` and ``vip cosim program`` share: a program's memory, its end and registers."""
+"""Hazards, saturated values and registers of a run."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
 from rich.table import Table
 
 from isa.program import Program
 from vip.cli.console import console, warn
-from vip.cli.errors import UserError
-
-from .options import address, reading, writing
 
 if TYPE_CHECKING:
     from isa.hazards import Hazard
 
-__all__ = [
-    "DumpOption",
-    "MemoryOption",
-    "check_dump",
-    "show_hazards",
-    "show_model_saturated",
-    "show_registers",
-    "show_saturated",
-]
+__all__ = ["show_hazards", "show_model_saturated", "show_registers", "show_saturated"]
 
 #: More hazards than anybody reads; all are in the JSON.
 _MOST_HAZARDS = 20
-
-
-def _dumped(dump: Any) -> list[Path]:
-    return [Path(dump[2])] if dump else []
-
-
-MemoryOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the memory's contents from address 0.",
-        metavar="FILE",
-        callback=reading(),
-    ),
-]
-DumpOption = Annotated[
-    tuple[str, str, Path] | None,
-    typer.Option(
-        help="Write memory afterwards; address and bytes may be hexadecimal, after 0x.",
-        metavar="ADDRESS BYTES FILE",
-        callback=writing(paths=_dumped),
-    ),
-]
-
-
-def check_dump(dump: tuple[str, str, Path] | None, size: int) -> tuple[int, int, Path] | None:
-    """What ``--dump`` writes after the run: address, bytes, file.
-
-    Raises:
-        UserError: what is no number, or bytes outside the memory, which has ``size``.
-    """
-    if dump is None:
-        return None
-    first, count, path = address(dump[0]), address(dump[1]), dump[2]
-    if first + count > size:
-        raise UserError(
-            f"--dump {first} {count}: the bytes must be within 0 to {size:#x}, the memory's end"
-        )
-    return first, count, path
 
 
 def show_hazards(program: Program, hazards: Sequence["Hazard"]) -> None:

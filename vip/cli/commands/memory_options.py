@@ -1,0 +1,92 @@
+"""Options of a run: the memory of an engine, what it holds before, what is read of it after."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vip.cli.errors import UserError
+from vip.programs import Dump, DumpError
+
+from .options import address, reading, writing
+
+if TYPE_CHECKING:
+    from sim_tb.cosim.engine import MemoryBehaviour
+
+__all__ = ["BehaviourOptions", "DumpOption", "MemoryOption", "dump_of", "naming_dump"]
+
+
+def _dumped(dump: Any) -> list[Path]:
+    return [Path(dump[2])] if dump else []
+
+
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the memory's contents from address 0.",
+        metavar="FILE",
+        callback=reading(),
+    ),
+]
+DumpOption = Annotated[
+    tuple[str, str, Path] | None,
+    typer.Option(
+        help="Write memory afterwards; address and bytes may be hexadecimal, after 0x.",
+        metavar="ADDRESS BYTES FILE",
+        callback=writing(paths=_dumped),
+    ),
+]
+
+
+def dump_of(given: tuple[str, str, Path] | None) -> Dump | None:
+    """The value of ``--dump``.
+
+    Raises:
+        typer.BadParameter: what is no number.
+    """
+    return None if given is None else Dump(address(given[0]), address(given[1]), given[2])
+
+
+@contextmanager
+def naming_dump() -> Iterator[None]:
+    """Name the option in the error of bytes outside the memory."""
+    try:
+        yield
+    except DumpError as error:
+        raise UserError(f"--{error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BehaviourOptions:
+    """Behaviour of the memory beside one engine."""
+
+    latency: Annotated[
+        int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000, metavar="CYCLES")
+    ] = 20
+    bandwidth: Annotated[
+        float, typer.Option(help="Memory bandwidth in bytes per cycle.", min=0.03125, max=8)
+    ] = 8
+    stall: Annotated[
+        float,
+        typer.Option(help="Chance per cycle that the memory refuses a request.", min=0, max=0.99),
+    ] = 0
+    out_of_order: Annotated[
+        bool, typer.Option("--out-of-order", help="Answer requests in random order.")
+    ] = False
+    seed: Annotated[int, typer.Option(help="Seed of everything random in the memory.", min=0)] = 1
+
+    def behaviour(self) -> "MemoryBehaviour":
+        """The behaviour as a simulation takes it."""
+        from sim_tb.cosim.engine import MemoryBehaviour
+
+        return MemoryBehaviour(
+            latency=self.latency,
+            bandwidth=max(1, round(self.bandwidth * 32)),
+            stall=self.stall,
+            gap=self.stall,
+            out_of_order=self.out_of_order,
+            seed=self.seed,
+        )

@@ -1,0 +1,1 @@
+"""Tables of the results of the verbs, printed on the console."""

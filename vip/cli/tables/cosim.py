@@ -1,0 +1,138 @@
+"""Tables of ``vip cosim``."""
+
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from hdl.counters import PeCounter
+from sim_tb.cosim.bp import BpOutcome
+from sim_tb.cosim.chip import ChipResult
+from sim_tb.cosim.chip_bp import ChipBpOutcome
+from sim_tb.cosim.engine import CosimResult
+from sim_tb.cosim.vault import VaultResult
+from vip.cli.console import console
+from vip.cosimulation.program import ChipRun, EngineRun
+from vip.cosimulation.stereo import BpRun
+
+from .machine import show_hazards, show_model_saturated, show_registers, show_saturated
+
+__all__ = ["show_bp", "show_program"]
+
+
+def _table(title: str, rows: Mapping[str, str]) -> None:
+    table = Table(title=title, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    console.print(table)
+
+
+def show_bp(run: BpRun) -> None:
+    """Print the numbers of belief propagation."""
+    outcome = run.outcome
+    verdict = "every message equals the golden model's"
+    if not run.match:
+        verdict = f"{outcome.differing} message elements DIFFER from the golden model"
+    if isinstance(outcome, ChipBpOutcome):
+        rows = _chip_bp(outcome)
+    elif isinstance(outcome.result, VaultResult):
+        rows = _vault_bp(outcome, outcome.result)
+    else:
+        rows = _engine_bp(outcome, outcome.result)
+    _table(verdict, rows)
+    show_model_saturated(outcome.saturated)
+
+
+def _engine_bp(
+    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult], result: CosimResult
+) -> dict[str, str]:
+    counters = result.counters
+    return {
+        "message updates": f"{outcome.updates:,}",
+        "cycles": f"{outcome.cycles:,}",
+        "cycles per update": f"{outcome.cycles_per_update:.2f}",
+        "vector unit busy": f"{counters['VECTOR_BUSY'] / outcome.cycles:.1%}",
+        **{
+            name.lower().replace("_", " "): f"{count:,}"
+            for name, count in counters.items()
+            if name.startswith("STALL_") and count
+        },
+        "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
+    }
+
+
+def _vault_bp(
+    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult], result: VaultResult
+) -> dict[str, str]:
+    return {
+        "engines": str(outcome.pes),
+        "message updates": f"{outcome.updates:,}",
+        "cycles": f"{outcome.cycles:,}",
+        "cycles per update and engine": f"{outcome.cycles_per_update:.2f}",
+        **{
+            f"engine {pe.slot}: vector unit busy": (
+                f"{pe.counters['VECTOR_BUSY'] / outcome.cycles:.1%}"
+            )
+            for pe in result.pes
+        },
+        "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
+        "row hits": f"{result.row_hits:.1%}",
+        "data bus busy": f"{result.counters['BUS_BUSY'] / outcome.cycles:.1%}",
+        "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
+    }
+
+
+def _chip_bp(outcome: ChipBpOutcome) -> dict[str, str]:
+    return {
+        "engines": str(outcome.pes),
+        "message updates": f"{outcome.updates:,}",
+        "cycles per update and engine": f"{outcome.cycles_per_update:.2f}",
+        "bytes moved to another vault": f"{outcome.remote_bytes:.2%}",
+        **_chip(outcome.result),
+    }
+
+
+def _chip(result: ChipResult) -> dict[str, str]:
+    """Rows that all runs of a chip have."""
+    return {
+        "cycles": f"{result.program_cycles:,}",
+        "requests to another vault": f"{result.remote_share:.2%}",
+        "flits on links": f"{result.flits:,}",
+        "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
+        "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
+    }
+
+
+def show_program(name: str, run: EngineRun | ChipRun) -> None:
+    """Print what the program ``name`` did."""
+    if isinstance(run, ChipRun):
+        _show_chip(name, run.result)
+    else:
+        _show_engine(name, run)
+
+
+def _show_engine(name: str, run: EngineRun) -> None:
+    rows = {
+        counter.lower().replace("_", " "): f"{count:,}"
+        for counter, count in run.result.counters.items()
+    }
+    compared = run.comparison
+    if compared is not None:
+        rows["equal to the simulator"] = "yes" if compared.match else "NO"
+    _table(f"{name}: {run.result.state.name.lower()}", rows)
+    show_registers(run.result.registers)
+    if compared is not None:
+        show_hazards(run.program, compared.hazards)
+        show_saturated(run.program, compared.saturated)
+
+
+def _show_chip(name: str, result: ChipResult) -> None:
+    rows = {}
+    for counter in PeCounter:
+        values = [pe[counter.name] for pe in result.counters]
+        if values:
+            title = f"{counter.name.lower().replace('_', ' ')}, mean and most"
+            rows[title] = f"{sum(values) / len(values):,.0f}  {max(values):,}"
+    ended = f"{len(result.faults)} engines faulted" if result.faults else "halted"
+    _table(f"{name}: {ended}", {**rows, **_chip(result)})

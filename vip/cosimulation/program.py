@@ -1,0 +1,256 @@
+"""The verb ``cosim``: a program on the Verilog of an engine or of a chip."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.config import PeConfig
+from isa.image import DramImage
+from isa.program import Program
+from isa.support.errors import VipError
+from isa.support.files import check_regular, open_without_waiting, write_atomically
+from sim_tb.cosim.chip import ChipResult, run_program
+from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.compare import Comparison, compare_run
+from sim_tb.cosim.engine import CosimResult, MemoryBehaviour, run_pe
+from soc.chip.config import ChipConfig
+from soc.generate.generate import configuration_json
+from soc.host.driver import Host
+from soc.host.transport import Blocking
+from soc.host.transport import run as wait_for
+from vip.configurations import Design, design, engine
+from vip.programs import Dump, fill, load_program
+from vip.progress import Progress, counting, silent
+
+__all__ = ["ChipRun", "EngineRun", "chip_json", "cosim"]
+
+#: Bytes that the host writes to a chip at a time.
+_BLOCK_BYTES = 1 << 20
+_STAGE = "cosimulation (cycles)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRun:
+    """A run on one engine.
+
+    Attributes:
+        config: of the engine. program: that ran. result: what it left.
+        comparison: with the instruction set simulator; None: there was none.
+        dumped: the bytes asked for.
+    """
+
+    config: PeConfig
+    program: Program
+    result: CosimResult
+    comparison: Comparison | None
+    dumped: bytes
+
+    def to_json(self) -> dict[str, object]:
+        """The numbers of the run as plain JSON data; None for those of a missing comparison."""
+        result, compared = self.result, self.comparison
+        return {
+            "state": result.state.name.lower(),
+            "cause": result.cause.name,
+            "pc": result.pc,
+            "cycles": result.counters["CYCLES"] or result.cycles,
+            "counters": result.counters,
+            "registers": result.registers,
+            "match": None if compared is None else compared.match,
+            "differences": None if compared is None else list(compared.differences),
+            "hazards": None if compared is None else [item.report() for item in compared.hazards],
+            "saturated": None if compared is None else sum(compared.saturated),
+            "configuration": configuration_json(self.config),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipRun:
+    """A run on all engines of a chip; attributes as of :class:`EngineRun`."""
+
+    config: ChipConfig
+    program: Program
+    result: ChipResult
+    dumped: bytes
+
+    def to_json(self) -> dict[str, object]:
+        """The numbers of the run as plain JSON data."""
+        return chip_json(self.result, self.config)
+
+
+def chip_json(result: ChipResult, config: ChipConfig) -> dict[str, object]:
+    """The numbers of any run of a chip as plain JSON data."""
+    return {
+        "faults": [
+            {
+                "pe": fault.pe,
+                "vault": fault.vault,
+                "cause": fault.cause.name,
+                "pc": fault.pc,
+                "memory_error": fault.memory_error,
+            }
+            for fault in result.faults
+        ],
+        "cycles": result.program_cycles,
+        "bandwidth_gbs": round(result.gbs, 3),
+        "remote_request_share": round(result.remote_share, 6),
+        "flits": result.flits,
+        "counters": list(result.counters),
+        "vault_counters": list(result.vaults),
+        "network_counters": list(result.network),
+        "simulation_seconds": round(result.seconds, 3),
+        "simulated_cycles_per_second": round(result.cycles_per_second),
+        "configuration": configuration_json(config),
+    }
+
+
+def cosim(
+    program: Program | Path,
+    config: Design = "pe",
+    *,
+    memory: bytes | Path | None = None,
+    parameters: int = 0,
+    max_cycles: int = 100_000_000,
+    dump: Dump | None = None,
+    behaviour: MemoryBehaviour | None = None,
+    compare: bool = True,
+    outer: bool = False,
+    trace: Path | None = None,
+    progress: Progress = silent,
+) -> EngineRun | ChipRun:
+    """Run a program on the Verilog of one engine, or of all engines of a chip.
+
+    An engine is compared with the instruction set simulator:
+    ``cosim(Path("kernel.s")).comparison.match`` is true if end, registers, scratchpad and memory
+    are the same. Of a chip the host drives the AXI ports, and nothing is compared. The first run of
+    a configuration builds its simulator, which takes half a minute or more.
+
+    Parameters:
+        program: a program, or a file of one or of assembly.
+        config: of an engine or a chip.
+        memory: contents from address 0 on, bytes or a file; None: zeros.
+        parameters: DRAM address of the parameter block (r5).
+        max_cycles: a longer run is an error.
+        dump: bytes of the memory to read afterwards.
+        behaviour: of the memory beside one engine; None: the default one. A chip has its own.
+        compare: whether to compare one engine with the simulator.
+        outer: let cocotbext-axi's masters drive a chip's buses.
+        trace: file for waveforms, ``.fst`` or ``.vcd``.
+        progress: called with the cycles so far.
+
+    Raises:
+        VipError: a program, configuration or memory that can't be used, a dump outside it, a run
+            that does not end, or a simulator that can't be built.
+        OSError: a file that can't be read or written.
+    """
+    chosen = design(config)
+    if isinstance(chosen, ChipConfig):
+        return _on_chip(
+            load_program(program, chosen.tile.pe.instruction_words),
+            chosen,
+            memory=memory,
+            parameters=parameters,
+            max_cycles=max_cycles,
+            dump=dump,
+            outer=outer,
+            trace=trace,
+            progress=progress,
+        )
+    one = engine(config)
+    return _on_engine(
+        load_program(program, one.instruction_words),
+        one,
+        memory=memory,
+        parameters=parameters,
+        max_cycles=max_cycles,
+        dump=dump,
+        behaviour=behaviour,
+        compare=compare,
+        trace=trace,
+        progress=progress,
+    )
+
+
+def _on_engine(
+    program: Program,
+    config: PeConfig,
+    *,
+    memory: bytes | Path | None,
+    parameters: int,
+    max_cycles: int,
+    dump: Dump | None,
+    behaviour: MemoryBehaviour | None,
+    compare: bool,
+    trace: Path | None,
+    progress: Progress,
+) -> EngineRun:
+    size = 1 << config.address_bits
+    if dump is not None:
+        dump.check(size)
+    comparison: Comparison | None = None
+    with DramImage(size) as image, DramImage(size) as start:
+        for each in (image, start) if compare else (image,):
+            fill(each, memory)
+        result = run_pe(
+            program,
+            image,
+            config=config,
+            max_cycles=max_cycles,
+            memory=behaviour,
+            parameters=parameters,
+            trace=trace,
+            progress=counting(progress, _STAGE),
+        )
+        if compare:
+            comparison = compare_run(
+                program, result, image, start, config=config, parameters=parameters
+            )
+        dumped = b"" if dump is None else dump.take(image)
+    return EngineRun(
+        config=config, program=program, result=result, comparison=comparison, dumped=dumped
+    )
+
+
+def _on_chip(
+    program: Program,
+    config: ChipConfig,
+    *,
+    memory: bytes | Path | None,
+    parameters: int,
+    max_cycles: int,
+    dump: Dump | None,
+    outer: bool,
+    trace: Path | None,
+    progress: Progress,
+) -> ChipRun:
+    """Run ``program`` on all engines. The host writes ``memory`` to the DRAM before, and reads what
+    ``dump`` names after, through the chip's AXI ports."""
+    if dump is not None:
+        dump.check(config.memory_bytes)
+    held = check_regular(memory) if isinstance(memory, Path) else len(memory or b"")
+    if held > config.memory_bytes:
+        name = f"{memory}: it" if isinstance(memory, Path) else "the memory's contents"
+        raise VipError(f"{name} has {held:,} bytes, the chip's memory {config.memory_bytes:,}")
+    cycles = counting(progress, _STAGE)
+    with (
+        DramImage(config.memory_bytes) as image,
+        ChipSimulation(config, image, outer=outer, trace=trace, progress=cycles) as chip,
+    ):
+        host = Host(Blocking(chip))
+        if isinstance(memory, Path):
+            _load(host, memory)
+        elif memory is not None:
+            wait_for(host.write(0, memory))
+        result = run_program(chip, program, max_cycles=max_cycles, parameters=parameters)
+        dumped = b"" if dump is None else wait_for(host.read(dump.address, dump.size))
+    if dump is not None and dump.path is not None:
+        write_atomically(dump.path, dumped)
+        dumped = b""
+    return ChipRun(config=config, program=program, result=result, dumped=dumped)
+
+
+def _load(host: Host, path: Path) -> None:
+    """Write the file to the chip's memory from address 0 on, never all of it at once in ours."""
+    address = 0
+    with open(path, "rb", opener=open_without_waiting) as file:
+        while block := file.read(_BLOCK_BYTES):
+            wait_for(host.write(address, block))
+            address += len(block)

@@ -1,0 +1,260 @@
+"""The verb ``cosim_bp``: depth from stereo by belief propagation on Verilog."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdl.config import PeConfig
+from isa.program import Program
+from memory.controller.counters import LATENCY_LIMITS
+from microkernels.bp.golden import labels as best_labels
+from microkernels.data.stereo import (
+    StereoError,
+    StereoScene,
+    motorcycle,
+    percent_wrong,
+    read_pair,
+    stereo_scene,
+)
+from microkernels.data.stereo_picture import draw
+from sim_tb.cosim.bp import BpJob, BpOutcome, cosim_vault_bp
+from sim_tb.cosim.bp import cosim_bp as cosim_engine_bp
+from sim_tb.cosim.chip_bp import ChipBpOutcome, cosim_chip_bp
+from sim_tb.cosim.engine import CosimResult, MemoryBehaviour
+from sim_tb.cosim.vault import VaultResult
+from sim_tb.measure.bandwidth_plot import bandwidth_windows, draw_bandwidth
+from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration
+from soc.generate.generate import configuration_json
+from soc.tile.config import VaultTileConfig
+from vip.configurations import Design, design
+from vip.progress import Progress, counting, silent
+
+from .program import chip_json
+
+__all__ = ["BpRun", "cosim_bp", "stereo_pair"]
+
+#: Pixels across and down: of a demonstration, of the thesis's tile (6.1), and of an image that a
+#: small chip does in a minute.
+_SIZES: dict[type, tuple[int, int]] = {
+    PeConfig: (64, 48),
+    VaultTileConfig: (60, 34),
+    ChipConfig: (32, 24),
+}
+#: Cycles of an engine for a message, about.
+_CYCLES_PER_UPDATE = 81
+
+
+@dataclass(frozen=True, kw_only=True)
+class BpRun:
+    """Belief propagation on Verilog, compared with the golden model.
+
+    Attributes:
+        config: of what it ran on. scene: what was solved. iterations: of BP-M.
+        outcome: of an engine, of a vault, or of a chip.
+    """
+
+    config: Configuration
+    scene: StereoScene
+    iterations: int
+    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome
+
+    @property
+    def match(self) -> bool:
+        """Whether every message equals the golden model's."""
+        return self.outcome.match
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """``[y, x]``: the label that each pixel gets."""
+        return best_labels(self.scene.problem, self.outcome.messages)
+
+    def draw(self, path: Path) -> None:
+        """Draw photograph, truth and disparities as PNG or SVG.
+
+        Raises:
+            VipError: the file can't be written.
+        """
+        caption = f"BP-M on {self.outcome.pes} engine(s), {self.iterations} iterations"
+        draw(self.scene, self.labels, path, caption=caption)
+
+    def plot(self, path: Path) -> None:
+        """Draw the bandwidth of a vault over time as PNG or SVG.
+
+        Raises:
+            StereoError: it did not run on a vault. OSError: the file can't be written.
+        """
+        result = self.outcome.result
+        if not isinstance(result, VaultResult):
+            raise StereoError("bandwidth over time is known of a vault alone")
+        draw_bandwidth(result, path, caption=f"BP-M on {self.outcome.pes} engines of a vault")
+
+    def to_json(self) -> dict[str, object]:
+        """The numbers of the run as plain JSON data."""
+        outcome, problem = self.outcome, self.scene.problem
+        report: dict[str, object] = {
+            "match": outcome.match,
+            "differing_elements": outcome.differing,
+            "scene": self.scene.name,
+            "width": problem.width,
+            "height": problem.height,
+            "labels": problem.labels,
+            "pes": outcome.pes,
+            "updates": outcome.updates,
+            "cycles_per_update": round(outcome.cycles_per_update, 3),
+            "saturated": outcome.saturated,
+            **_numbers(outcome, self.config),
+        }
+        if self.scene.truth is not None:
+            report["percent_wrong"] = round(percent_wrong(self.labels, self.scene.truth), 2)
+        return report
+
+
+def _numbers(
+    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome,
+    config: Configuration,
+) -> dict[str, object]:
+    """What is known of one kind of machine."""
+    if isinstance(outcome, ChipBpOutcome):
+        assert isinstance(config, ChipConfig)
+        return {
+            **chip_json(outcome.result, config),
+            "remote_byte_share": round(outcome.remote_bytes, 6),
+        }
+    result = outcome.result
+    found = {
+        "cycles": outcome.cycles,
+        "simulation_seconds": round(result.wall_seconds, 3),
+        "simulated_cycles_per_second": round(result.cycles_per_second),
+        "configuration": configuration_json(config),
+    }
+    if isinstance(result, CosimResult):
+        return {**found, "counters": result.counters}
+    return {**found, **_vault_json(result)}
+
+
+def _vault_json(result: VaultResult) -> dict[str, object]:
+    length, (read, written) = bandwidth_windows(result)
+    return {
+        "bandwidth_gbs": round(result.gbs, 3),
+        "row_hit_rate": round(result.row_hits, 4),
+        "bytes": result.bytes_moved,
+        "vault_counters": result.counters,
+        "latencies": {
+            **{f"<{limit}": n for limit, n in zip(LATENCY_LIMITS, result.latencies, strict=False)},
+            "more": result.latencies[-1],
+        },
+        # GB/s in each interval from launch to the end of the last engine.
+        "bandwidth": {
+            "interval_us": round(length, 4),
+            "read_gbs": [round(float(value), 3) for value in read],
+            "written_gbs": [round(float(value), 3) for value in written],
+        },
+        "counters": [pe.counters for pe in result.pes],
+    }
+
+
+def stereo_pair(
+    left: Path | None = None,
+    right: Path | None = None,
+    *,
+    config: Design = "pe",
+    width: int | None = None,
+    height: int | None = None,
+    labels: int = 16,
+    disparities: tuple[int, int] = (0, 64),
+) -> StereoScene:
+    """The stereo problem of two photographs, or of the Motorcycle pair if none are given.
+
+    Parameters:
+        left, right: image files, both or none.
+        config: of what is to solve it, for the default size.
+        width, height: of the grid in pixels; None: a size that ``config`` solves in a minute.
+        labels: levels of disparity, at least 2.
+        disparities: their range in pixels of the photographs given.
+
+    Raises:
+        VipError: photographs or sizes that can't be used, or an extra that is not installed.
+    """
+    size = _SIZES[type(design(config))]
+    across = size[0] if width is None else width
+    down = size[1] if height is None else height
+    if left is None and right is None:
+        return motorcycle(across, down, labels)
+    if left is None or right is None:
+        raise StereoError("left and right photographs go together")
+    return stereo_scene(
+        *read_pair(left, right),
+        width=across,
+        height=down,
+        labels=labels,
+        disparities=disparities,
+        name=left.stem,
+    )
+
+
+def cosim_bp(
+    config: Design = "pe",
+    scene: StereoScene | None = None,
+    *,
+    iterations: int = 5,
+    program: Program | None = None,
+    behaviour: MemoryBehaviour | None = None,
+    pes: int | None = None,
+    preload: bool = False,
+    outer: bool = False,
+    trace: Path | None = None,
+    progress: Progress = silent,
+) -> BpRun:
+    """Depth from stereo by belief propagation (BP-M), checked against the golden model.
+
+    ``cosim_bp("vault", iterations=1).match`` runs it on four engines that share a vault. On a chip
+    all engines share the grid, and the host writes and reads through the AXI ports.
+
+    Parameters:
+        config: of an engine, a vault or a chip.
+        scene: what to solve (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
+        iterations: of BP-M, at least 1.
+        program: kernel of an engine or a vault; None: the one generated for the problem.
+        behaviour: of the memory beside one engine; None: the default one.
+        pes: engines of a vault that work; None: all.
+        preload: put a chip's problem into its DRAM without the AXI port.
+        outer: let cocotbext-axi's masters drive a chip's buses.
+        trace: file for waveforms, ``.fst`` or ``.vcd``.
+        progress: called with the cycles so far.
+
+    Raises:
+        VipError: a problem that does not fit, a run that faults or does not end, or a simulator
+            that can't be built.
+    """
+    chosen = design(config)
+    if scene is None:
+        scene = stereo_pair(config=chosen)
+    job = BpJob(
+        problem=scene.problem,
+        iterations=iterations,
+        memory=behaviour or MemoryBehaviour(),
+        program=program,
+    )
+    expected = _CYCLES_PER_UPDATE * scene.problem.updates * iterations
+    stage = "cosimulation (cycles)"
+    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome
+    if isinstance(chosen, VaultTileConfig):
+        cycles = counting(progress, stage, expected / (pes or chosen.pes))
+        outcome = cosim_vault_bp(job, chosen, pes=pes, trace=trace, progress=cycles)
+    elif isinstance(chosen, ChipConfig):
+        outcome = cosim_chip_bp(
+            scene.problem,
+            iterations,
+            chosen,
+            preload=preload,
+            outer=outer,
+            trace=trace,
+            progress=counting(progress, stage),
+        )
+    else:
+        cycles = counting(progress, stage, expected)
+        outcome = cosim_engine_bp(job, chosen, trace=trace, progress=cycles)
+    return BpRun(config=chosen, scene=scene, iterations=iterations, outcome=outcome)

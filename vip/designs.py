@@ -1,0 +1,56 @@
+"""The verb ``generate``: Verilog of a configuration."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.config import SramKind
+from soc.generate.designs import Configuration, with_sram
+from soc.generate.generate import GenerateReport, configuration_json
+from soc.generate.generate import generate as write_verilog
+
+from .configurations import Design, design
+
+__all__ = ["Generated", "generate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated:
+    """A directory of Verilog. config: that it was made of. report: what is in it."""
+
+    config: Configuration
+    report: GenerateReport
+
+    def to_json(self) -> dict[str, object]:
+        """What was generated as plain JSON data."""
+        report = self.report
+        return {
+            "directory": str(report.directory),
+            "top": report.top,
+            "modules": list(report.modules),
+            "macros": list(report.macros),
+            "files": list(report.files),
+            "lines": report.lines,
+            "bytes": report.bytes,
+            "configuration": configuration_json(self.config),
+        }
+
+
+def generate(config: Design, output: Path | str, *, memories: SramKind | None = None) -> Generated:
+    """Write hierarchical Verilog, a file a module, with its configuration and lint waivers.
+
+    ``generate("pe", "build/pe", memories="macro")`` writes one engine with memory macros. See
+    :func:`soc.generate.generate.generate` for the files.
+
+    Parameters:
+        config: a configuration, the name of a preset, or a JSON file with a configuration.
+        output: directory, which appears whole or not at all; an earlier generated one is replaced.
+        memories: how memories are built; None: as configured.
+
+    Raises:
+        ConfigurationError: a configuration that can't be used.
+        GenerateError: the directory can't be written, or holds something else.
+    """
+    chosen = design(config)
+    if memories is not None:
+        chosen = with_sram(chosen, memories)
+    return Generated(config=chosen, report=write_verilog(chosen, output))

@@ -1,0 +1,43 @@
+"""Progress of long work, which verbs of the API report by a callback."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+__all__ = ["Progress", "by_part", "counting", "naming", "silent"]
+
+
+class Progress(Protocol):
+    """A callback that shows how far the work is; it is called often and must return soon."""
+
+    def __call__(
+        self, stage: str, done: float = 0, total: float | None = None, part: str = ""
+    ) -> None:
+        """Show the progress of a stage.
+
+        Parameters:
+            stage: the work at hand. done: how much of it is done.
+            total: when it is complete; None: that is not known.
+            part: the part of the stage at hand; "" if it has none.
+        """
+
+
+def silent(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
+    """The progress that shows nothing."""
+
+
+def counting(progress: Progress, stage: str, total: float | None = None) -> Callable[[float], None]:
+    """A callback with the amount done, for ``stage``."""
+    progress(stage, 0, total)
+    return lambda done: progress(stage, done, total)
+
+
+def by_part(progress: Progress, stage: str) -> Callable[[str, int, int], None]:
+    """A callback with the name of a part, the number of parts done, and of how many."""
+    progress(stage)
+    return lambda part, done, total: progress(stage, done, total, part)
+
+
+def naming(progress: Progress, stage: str) -> Callable[[str], None]:
+    """A callback with the name of the part that begins."""
+    progress(stage)
+    return lambda part: progress(stage, part=part)

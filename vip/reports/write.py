@@ -1,0 +1,80 @@
+"""The verb ``report``: a page on an engine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isa.support.extras import need
+from isa.support.files import write_atomically
+from isa.support.picture import SUFFIXES
+from synth.physical.devices import find_device
+from vip.configurations import Design, engine
+from vip.progress import Progress, naming, silent
+
+from .collect import Report, collect
+from .figures import FIGURES
+from .page import page
+
+__all__ = ["FILES", "WrittenReport", "report"]
+
+_PAGE = "index.html"
+#: Names of the files of a report.
+FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenReport:
+    """A report. page: its HTML file. found: all that it shows."""
+
+    page: Path
+    found: Report
+
+
+def report(
+    config: Design,
+    folder: Path | str,
+    *,
+    devices: Sequence[str] = (),
+    seeds: int = 5,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> WrittenReport:
+    """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
+
+    ``report("pe", "build/report").page`` needs no other file; the figures stand beside it as PNG
+    and SVG. It takes some ten minutes the first time; finished units are kept.
+
+    Parameters:
+        config: of an engine.
+        folder: made if missing.
+        devices: FPGAs to place on (:func:`synth.physical.devices.find_device`), which takes minutes
+            a seed.
+        seeds: placements on each, at least 1.
+        jobs: tools at a time; None: one a processor.
+        progress: called with each step.
+
+    Raises:
+        VipError: an unknown preset or device, an engine that does not fit, or a tool or extra that
+            is missing.
+        OSError: a file that can't be written.
+    """
+    need("matplotlib", "pictures")
+    need("skimage", "photographs")
+    for name in devices:
+        find_device(name)
+    found = collect(
+        config if isinstance(config, str) else "engine",
+        engine(config),
+        devices=devices,
+        seeds=seeds,
+        jobs=jobs,
+        step=naming(progress, "report"),
+    )
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for name, draw in FIGURES.items():
+        for suffix in SUFFIXES:
+            draw(found, target / f"{name}{suffix}")
+    figures = {name: (target / f"{name}.png").read_bytes() for name in FIGURES}
+    write_atomically(target / _PAGE, page(found, figures).encode())
+    return WrittenReport(page=target / _PAGE, found=found)

@@ -1,0 +1,131 @@
+"""The verb ``synth``: area by unit, and placement on FPGAs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hdl.config import PeConfig
+from soc.generate.generate import configuration_json
+from synth.errors import SynthesisError
+from synth.physical.area import TOTAL, AreaReport, synthesise
+from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA
+from synth.physical.devices import DEVICES, is_device
+from synth.physical.place import PlaceReport, place
+from synth.physical.targets import DEFAULT_TARGETS, TARGETS
+from synth.physical.thesis_area import beside_thesis
+from synth.physical.units import check_units
+from vip.configurations import Design, engine
+from vip.progress import Progress, by_part, silent
+
+__all__ = ["SynthReport", "check_targets", "synth"]
+
+#: Measures that the JSON report always has a place for.
+_ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthReport:
+    """Area of an engine.
+
+    Attributes:
+        config: of it. areas: target -> area by unit.
+        placed: device -> what was placed and routed on it.
+    """
+
+    config: PeConfig
+    areas: Mapping[str, AreaReport]
+    placed: Mapping[str, Sequence[PlaceReport]]
+
+    def to_json(self) -> dict[str, object]:
+        """Totals, ``units`` by name, each target and device, and ``generic`` beside Table 7.4.
+
+        Every measure of :data:`_ALWAYS` is there; None where nothing gives it. Of equal measures
+        the last target's counts, of targets that give a clock before all others, so that
+        ``logic_ge`` and ``fmax_mhz`` are of one netlist; and what was placed counts before all.
+        """
+        none: dict[str, object] = dict.fromkeys(_ALWAYS)
+        totals = dict(none)
+        units: dict[str, dict[str, object]] = {}
+        for area in sorted(self.areas.values(), key=lambda area: "fmax_mhz" in area.total.values):
+            totals |= area.total.values
+            for row in area.rows:
+                units[row.unit] = {**units.get(row.unit, none), **row.values}
+        found: dict[str, object] = {
+            "targets": {name: area.to_json() for name, area in self.areas.items()}
+        }
+        if "generic" in self.areas:
+            found["table_7_4_um2"] = {
+                row.component: {"thesis": row.thesis, "ours": round(row.ours, 1)}
+                for row in beside_thesis(self.areas["generic"])
+            }
+        if self.placed:
+            found["devices"] = {
+                device: {one.unit: one.to_json() for one in reports}
+                for device, reports in self.placed.items()
+            }
+        for one in (one for reports in self.placed.values() for one in reports):
+            values = {**one.used, "fmax_mhz": one.fmax_mhz}
+            if one.unit == TOTAL:
+                totals |= values
+            else:
+                units[one.unit] = {**units.get(one.unit, none), **values}
+        return {**totals, "units": units, **found, "configuration": configuration_json(self.config)}
+
+
+def check_targets(targets: Sequence[str]) -> None:
+    """Refuse what is neither a target nor a device.
+
+    Raises:
+        SynthesisError: the message names those that there are.
+    """
+    cells = (NANGATE45, NANGATE45_AREA)
+    for name in targets:
+        library = name in cells or name.startswith(LIBERTY_PREFIX)
+        if not is_device(name) and name not in TARGETS and not library:
+            known = ", ".join((*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *DEVICES))
+            raise SynthesisError(f"unknown target or device {name!r}; there are: {known}")
+
+
+def synth(
+    config: Design = "pe",
+    targets: Sequence[str] = DEFAULT_TARGETS,
+    *,
+    units: Sequence[str] = (),
+    seeds: int = 5,
+    flat: bool = False,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> SynthReport:
+    """Synthesise an engine with Yosys, or place and route it on FPGAs.
+
+    ``synth("pe", ["xc7"]).areas["xc7"].total.values["luts"]`` are the LUTs of an engine. Finished
+    units and seeds are kept. On a device the whole engine is placed, or each unit named, alone.
+
+    Parameters:
+        config: of an engine.
+        targets: of :data:`synth.physical.targets.TARGETS`, ``nangate45``, ``nangate45-area``,
+            ``liberty:PATH``, or a device (:func:`synth.physical.devices.find_device`).
+        units: wanted; none: all.
+        seeds: placements on each device, at least 1.
+        flat: also the whole engine, without borders between units.
+        jobs: tools at a time; None: one a processor.
+        progress: called after each unit or seed.
+
+    Raises:
+        SynthesisError: an unknown target, device or unit, a design that Yosys refuses or that does
+            not fit, or a tool that is missing.
+    """
+    chosen = engine(config)
+    check_targets(targets)
+    check_units(units)
+    areas: dict[str, AreaReport] = {}
+    placed: dict[str, list[PlaceReport]] = {}
+    for name in targets:
+        if not is_device(name):
+            report = by_part(progress, f"synthesis for {name}")
+            areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
+            continue
+        report = by_part(progress, f"place and route on {name}")
+        for unit in units or (None,):
+            found = place(chosen, name, unit=unit, seeds=seeds, progress=report, jobs=jobs)
+            placed.setdefault(name, []).append(found)
+    return SynthReport(config=chosen, areas=areas, placed=placed)

@@ -1,0 +1,136 @@
+"""The verb ``power``: power of an engine that runs a kernel."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.config import PeConfig
+from isa.image import DramImage
+from isa.program import Program
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution, record_program
+from soc.generate.generate import configuration_json
+from synth.power.power import THESIS_MHZ, PowerReport
+from vip.configurations import Design, engine
+from vip.programs import load_program
+from vip.progress import Progress, by_part, silent
+
+from .energy import check_power_target, engine_power
+
+__all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "PowerResult", "power", "record"]
+
+#: Pixels across and down, labels, and positions of a convolution: some ten thousand cycles each.
+_BP_SIZE = (8, 4, 16)
+CONVOLUTION_POSITIONS = 64
+
+#: Kernel -> what it is.
+KERNELS: Mapping[str, str] = {
+    "bp": "belief propagation",
+    "conv": "convolution, inner loop",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerResult:
+    """Power of an engine while it runs a kernel.
+
+    Attributes:
+        config: of the engine. kernel: that ran.
+        gated_clocks: the clock of registers that are not enabled stands still.
+        mhz: clock at which power is stated. fmax_mhz: clock that the netlist allows.
+        report: power by unit at any clock.
+    """
+
+    config: PeConfig
+    kernel: str
+    gated_clocks: bool
+    mhz: float
+    fmax_mhz: float
+    report: PowerReport
+
+    @property
+    def milliwatts(self) -> float:
+        """Power at :attr:`mhz`."""
+        return self.report.total.milliwatts(self.mhz)
+
+    def to_json(self) -> dict[str, object]:
+        """The power as plain JSON data: at the clock asked for, at the fastest, and scaled to the
+        thesis's node."""
+        return {
+            "kernel": self.kernel,
+            "gated_clocks": self.gated_clocks,
+            "fmax_mhz": self.fmax_mhz,
+            **self.report.to_json(self.mhz),
+            "at_fmax": self.report.to_json(self.fmax_mhz),
+            "at_28_nm": self.report.at_thesis_node().to_json(THESIS_MHZ),
+            "configuration": configuration_json(self.config),
+        }
+
+
+def record(kernel: str, config: PeConfig) -> RecordedRun:
+    """Run a kernel of :data:`KERNELS` with the ports recorded."""
+    if kernel == "bp":
+        width, height, labels = _BP_SIZE
+        return record_bp(motorcycle(width, height, labels).problem, config)
+    return record_convolution(CONVOLUTION_POSITIONS, config)
+
+
+def power(
+    kernel: str | Program | Path = "bp",
+    config: Design = "pe",
+    *,
+    target: str = "nangate45",
+    mhz: float = 1000.0,
+    gate_clocks: bool = True,
+    max_cycles: int = 50_000,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> PowerResult:
+    """Estimate the power of an engine that runs a kernel.
+
+    ``power("bp").milliwatts`` is that of belief propagation at 1 GHz. The kernel runs on the
+    Verilog; the mapped netlist is simulated with the same inputs and must answer as the Verilog
+    did; what each cell, wire and memory does is counted.
+
+    Parameters:
+        kernel: a name in :data:`KERNELS`; or a program, or a file of one, which starts with a
+            memory of zeros.
+        config: of an engine.
+        target: ``nangate45`` or ``liberty:PATH``.
+        mhz: clock at which power is stated.
+        gate_clocks: stop the clock of registers that are not enabled.
+        max_cycles: a program that runs longer is an error.
+        jobs: tools at a time; None: one a processor.
+        progress: called after each unit that is mapped.
+
+    Raises:
+        VipError: a program, configuration or target that can't be used, or a netlist that does
+            something else than its Verilog.
+    """
+    chosen = engine(config)
+    check_power_target(target)
+    name = kernel if isinstance(kernel, str) else str(getattr(kernel, "name", "a program"))
+    progress("power", part=f"running {name}")
+    if isinstance(kernel, str) and kernel in KERNELS:
+        run = record(kernel, chosen)
+    else:
+        source = Path(kernel) if isinstance(kernel, str) else kernel
+        program = load_program(source, chosen.instruction_words)
+        with DramImage(1 << chosen.address_bits) as memory:
+            run = record_program(program, memory, chosen, max_cycles)
+    found = engine_power(
+        [run],
+        chosen,
+        target,
+        gate_clocks=gate_clocks,
+        progress=by_part(progress, f"power on {target}"),
+        jobs=jobs,
+    )
+    return PowerResult(
+        config=chosen,
+        kernel=name,
+        gated_clocks=gate_clocks,
+        mhz=mhz,
+        fmax_mhz=found.fmax_mhz,
+        report=found.report,
+    )

@@ -1,0 +1,278 @@
+"""The verb ``trim``: the engine that some programs need, held against the full one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from hdl.config import PeConfig
+from isa.program import Program
+from isa.support.files import read_bytes
+from sim_tb.cosim.engine import MemoryBehaviour
+from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
+from soc.generate.configuration_file import configuration_text
+from soc.generate.generate import generate as write_verilog
+from synth.analysis.profile import Profile
+from synth.analysis.trim import TrimReport, report
+from synth.errors import TrimError
+from synth.formal.prove import prove as prove_trimmed
+from synth.physical.budget import find_budget
+from synth.physical.comparison import AreaComparison, compare_area
+from synth.physical.targets import DEFAULT_TARGETS
+from vip.configurations import Design, engine
+from vip.programs import load_program
+from vip.progress import Progress, by_part, counting, naming, silent
+
+from .filling import CHIP_FILE, fit_both
+from .result import Checked, TrimResult
+from .runs import Observed, observe
+
+__all__ = ["Launches", "Sizes", "Subject", "trim"]
+
+#: Bytes that a file of a memory's contents may have.
+_MEMORY_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A program that the engine must run.
+
+    Attributes:
+        program: a program, or a file of one or of assembly.
+        memories: contents of the memory from address 0 on, bytes or a file, of a run each. Without
+            any the program runs on zeros, of which nothing is learned.
+        name: for messages; "": that of the file.
+    """
+
+    program: Program | Path
+    memories: Sequence[bytes | Path] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """What a trimmed engine keeps.
+
+    Attributes:
+        basis: ``proved``: only sizes that are proved for all runs; ``runs``: those of the runs
+            where nothing smaller is proved; ``tight``: those of the runs, even where a larger one
+            is proved.
+        profiles: of more runs.
+        allow_uncovered: take runs that do not go wherever the program can go.
+        keep_counters: the performance counters stay.
+        rom: the program, of which there must be one, is baked in.
+        address_bits: of the memory; None: as many as the programs need.
+    """
+
+    basis: Literal["proved", "runs", "tight"] = "runs"
+    profiles: Sequence[Profile] = ()
+    allow_uncovered: bool = False
+    keep_counters: bool = False
+    rom: bool = False
+    address_bits: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launches:
+    """How the programs run.
+
+    Attributes:
+        parameters: DRAM address of the parameter block (r5).
+        behaviour: of the memory. max_cycles: a longer run is an error.
+        allow_fault: compare a program that faults up to its fault.
+    """
+
+    parameters: int = 0
+    behaviour: MemoryBehaviour = field(default_factory=MemoryBehaviour)
+    max_cycles: int = 200_000_000
+    allow_fault: bool = False
+
+
+def trim(
+    programs: Sequence[Subject | Program | Path],
+    config: Design = "pe",
+    *,
+    output: Path | str | None = None,
+    sizes: Sizes | None = None,
+    launches: Launches | None = None,
+    check: bool = True,
+    area: bool = True,
+    prove: bool = False,
+    fit: str | None = None,
+    progress: Progress = silent,
+) -> TrimResult:
+    """Rebuild an engine with what programs need, and compare it with the full one.
+
+    ``trim([Path("kernel.s")], output="build/trimmed")`` writes the Verilog of the engine that
+    kernel.s needs, unless :attr:`TrimResult.failure` says why not.
+
+    Parameters:
+        programs: that the engine must run, at least one.
+        config: of the full engine.
+        output: directory of Verilog; with ``fit`` also a file with the chip of trimmed engines.
+        sizes: what the engine keeps; None: sizes of the runs, else proved ones.
+        launches: how the programs run; None: as usual.
+        check: run the programs on the Verilog of both engines: results and cycles must be the
+            same, and each removed instruction must fault.
+        area: synthesise both engines.
+        prove: prove that the engine does what the full one does, which takes minutes.
+        fit: device (:func:`synth.physical.budget.find_budget`) to fill with engines of either
+            kind, on all of which the programs run; needs ``check``.
+        progress: called with each stage.
+
+    Raises:
+        CoverageError: runs that do not go wherever a program can go, unless that is allowed.
+        ProgramFaultError: a program faults on the full engine, unless that is allowed.
+        VipError: a program, configuration, device or memory that can't be used, or a run that does
+            not end.
+        OSError: a file that can't be read or written.
+    """
+    sizes, launches = sizes or Sizes(), launches or Launches()
+    budget = None if fit is None else find_budget(fit)
+    if budget is not None and not check:
+        raise TrimError("a device is filled with engines that run the programs: check is needed")
+    full = engine(config)
+    subjects = _subjects(programs, full)
+    works = _works(subjects, full, launches)
+    # What a program does with zeros says nothing about what it does with data.
+    given = works if check else [each for each in works if each[0].memories]
+    learning = sizes.basis != "proved" or budget is not None
+    runs = _observe(given, full, hardware=check, progress=progress) if learning else []
+    profiles = [run.profile for (one, _), run in zip(given, runs, strict=False) if one.memories]
+    cut = _cut(subjects, full, sizes, profiles)
+    found = TrimResult(
+        cut=cut,
+        checks=_check(works, runs, cut, progress) if check else (),
+        areas=compare_areas(cut.full, cut.trimmed, progress) if area else {},
+    )
+    if prove and not found.failure:
+        proof = prove_trimmed(cut.full, cut.trimmed, by_part(progress, "proof"))
+        found = replace(found, proof=proof)
+    if budget is not None and not found.failure:
+        step = naming(progress, f"filling {budget.name}")
+        found = replace(found, fitting=fit_both(cut.full, cut.trimmed, budget, runs, step))
+    if output is None or found.failure:
+        return found
+    beside = {}
+    if found.fitting is not None:
+        beside[CHIP_FILE] = configuration_text(found.fitting.trimmed.chip.config)
+    return replace(found, verilog=write_verilog(cut.trimmed, output, beside=beside))
+
+
+def compare_areas(
+    full: PeConfig, trimmed: PeConfig, progress: Progress = silent
+) -> Mapping[str, AreaComparison]:
+    """Area of both engines for every target of :data:`DEFAULT_TARGETS`.
+
+    Raises:
+        SynthesisError: a design that Yosys refuses.
+    """
+    return {
+        target: compare_area(full, trimmed, target, by_part(progress, f"synthesis for {target}"))
+        for target in DEFAULT_TARGETS
+    }
+
+
+def _subjects(
+    programs: Sequence[Subject | Program | Path], full: PeConfig
+) -> list[tuple[Subject, Program]]:
+    """The programs with names and memories, each loaded."""
+    found = []
+    for number, each in enumerate(programs):
+        subject = each if isinstance(each, Subject) else Subject(program=each)
+        if not subject.name:
+            path = subject.program
+            name = path.name if isinstance(path, Path) else f"program {number}"
+            subject = replace(subject, name=name)
+        found.append((subject, load_program(subject.program, full.instruction_words)))
+    return found
+
+
+def _works(
+    subjects: Sequence[tuple[Subject, Program]], full: PeConfig, launches: Launches
+) -> list[tuple[Subject, Workload]]:
+    """The runs of each program: one on each of its memories, or one on zeros."""
+    most = min(1 << full.address_bits, _MEMORY_BYTES)
+    return [
+        (
+            subject,
+            Workload(
+                program=program,
+                contents=read_bytes(memory, most) if isinstance(memory, Path) else memory,
+                parameters=launches.parameters,
+                memory=launches.behaviour,
+                max_cycles=launches.max_cycles,
+                may_fault=launches.allow_fault,
+            ),
+        )
+        for subject, program in subjects
+        for memory in subject.memories or (b"",)
+    ]
+
+
+def _observe(
+    works: Sequence[tuple[Subject, Workload]],
+    full: PeConfig,
+    *,
+    hardware: bool,
+    progress: Progress,
+) -> list[Observed]:
+    """Run all on the full engine; without ``hardware``, on the simulator alone."""
+    runs = []
+    for subject, work in works:
+        cycles = counting(progress, f"{subject.name} on the full engine")
+        with _named(subject):
+            runs.append(observe(work, full, hardware=hardware, progress=cycles))
+    return runs
+
+
+@contextmanager
+def _named(subject: Subject) -> Iterator[None]:
+    """Add the program to the message of a fault."""
+    try:
+        yield
+    except ProgramFaultError as error:
+        raise ProgramFaultError(f"{subject.name}: {error}") from error
+
+
+def _cut(
+    subjects: Sequence[tuple[Subject, Program]],
+    full: PeConfig,
+    sizes: Sizes,
+    profiles: Sequence[Profile],
+) -> TrimReport:
+    return report(
+        [program for _, program in subjects],
+        full,
+        () if sizes.basis == "proved" else (*sizes.profiles, *profiles),
+        names=[subject.name for subject, _ in subjects],
+        keep_counters=sizes.keep_counters,
+        rom=sizes.rom,
+        allow_uncovered=sizes.allow_uncovered,
+        tight=sizes.basis == "tight",
+        address_bits=sizes.address_bits,
+    )
+
+
+def _check(
+    works: Sequence[tuple[Subject, Workload]],
+    runs: Sequence[Observed],
+    cut: TrimReport,
+    progress: Progress,
+) -> tuple[Checked, ...]:
+    """Run all on the trimmed engine, and on the full one where ``runs`` lacks that; try each
+    removed instruction once."""
+    checks: list[Checked] = []
+    for number, (subject, work) in enumerate(works):
+        with _named(subject):
+            check = check_trimmed(
+                work,
+                cut.full,
+                cut.trimmed,
+                counting(progress, f"{subject.name} on both engines (cycles)"),
+                before=runs[number].measured if runs else None,
+                try_removed=not checks,
+            )
+        checks.append(Checked(name=subject.name, check=check, zero_memory=work.zero_memory))
+    return tuple(checks)
