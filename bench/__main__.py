@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
-
-from vip.cli.console import console, steps
-from vip.cli.errors import UserError, run_command
 
 from .benchmarks import BENCHMARKS, Benchmark
 from .checkout import clean_commit
-from .measurement import Measurement, cpu_seconds
+from .measurement import BenchError, Measurement, cpu_seconds
 from .record import Record, read_record, tool_versions, write_record
+from .terminal import console, run, say
 
 
 def _verdict(new: Measurement, old: float | None) -> str:
@@ -42,7 +39,7 @@ def _show(name: str, results: Sequence[Measurement], known: Record) -> bool:
 
 def _say_stale(name: str, benchmark: Benchmark) -> None:
     for why in benchmark.stale(read_record(name)):
-        console.print(f"stale: {name}: {escape(why)}", style="yellow", soft_wrap=True)
+        console.print(f"stale: {name}: {why}", style="yellow", soft_wrap=True)
 
 
 def _run(name: str, benchmark: Benchmark, *, record: bool) -> bool:
@@ -50,14 +47,13 @@ def _run(name: str, benchmark: Benchmark, *, record: bool) -> bool:
     commit = clean_commit() if record else ""
     known = read_record(name)
     before = cpu_seconds()
-    with steps("bench") as step:
-        step(name)
-        results = list(benchmark.run())
+    say(name)
+    results = list(benchmark.run())
     spent = cpu_seconds() - before
     worse = _show(name, results, known)
     if record:
         if clean_commit() != commit:
-            raise UserError(f"{name}: not recorded: the checkout changed meanwhile")
+            raise BenchError(f"{name}: not recorded: the checkout changed meanwhile")
         write_record(
             name,
             results,
@@ -90,7 +86,7 @@ def main(
     """
     for name in names or ():
         if name not in BENCHMARKS:
-            raise UserError(f"{name}: there are {', '.join(BENCHMARKS)}")
+            raise BenchError(f"{name}: there are {', '.join(BENCHMARKS)}")
     chosen = {name: BENCHMARKS[name] for name in names or BENCHMARKS}
     if record:
         clean_commit()
@@ -105,4 +101,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(lambda: typer.run(main))
+    run(main)

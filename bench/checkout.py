@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from vip.cli.errors import UserError
+from .measurement import BenchError
 
 __all__ = ["ROOT", "clean_commit", "has_commit"]
 
@@ -18,10 +18,10 @@ def _git(*arguments: str, root: Path) -> str:
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True)
     except FileNotFoundError:
-        raise UserError("a record needs git, to name the commit that was measured") from None
+        raise BenchError("a record needs git, to name the commit that was measured") from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip().splitlines()[:1]
-        raise UserError(f"{root}: no commit to record: {''.join(reason)}") from None
+        raise BenchError(f"{root}: no commit to record: {''.join(reason)}") from None
     return found.stdout
 
 
@@ -29,17 +29,17 @@ def clean_commit(root: Path = ROOT) -> str:
     """The commit in the checkout ``root``, as 40 hexadecimal digits.
 
     Raises:
-        UserError: there is no git or no checkout, or files differ from the commit or are not in it.
-            Records, ``README.md`` and what is in ``docs`` may differ: no measurement reads them.
+        BenchError: there is no git or no checkout, or files differ from the commit or are not in
+            it. Records, ``README.md`` and ``docs`` may differ: no measurement reads them.
     """
     top = Path(_git("rev-parse", "--show-toplevel", root=root).strip())
     if top.resolve() != root.resolve():
-        raise UserError(f"{root}: a record needs a checkout of VIP; this is a part of {top}")
+        raise BenchError(f"{root}: a record needs a checkout of VIP; this is a part of {top}")
     paths = [".", *(f":(exclude){path}" for path in _WRITTEN)]
     changed = _git("status", "--porcelain", "--untracked-files=all", "--", *paths, root=root)
     if lines := changed.splitlines():
         more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
-        raise UserError(
+        raise BenchError(
             f"a record needs a clean checkout; {lines[0][3:]}{more} differ from the commit"
         )
     return _git("rev-parse", "HEAD", root=root).strip()
@@ -50,7 +50,7 @@ def has_commit(commit: str, root: Path = ROOT) -> bool:
     its history is given the benefit of the doubt.
 
     Raises:
-        UserError: there is no git or no checkout.
+        BenchError: there is no git or no checkout.
     """
     if _git("rev-parse", "--is-shallow-repository", root=root).strip() == "true":
         return True

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from microkernels.bp.problem import message_updates
-from vip.cli.errors import UserError
 
+from .measurement import BenchError
 from .network_share import network_shares, read_rates
 
 __all__ = ["DERIVED"]
@@ -48,7 +48,7 @@ def _network(records: _Records) -> dict[str, float]:
     try:
         rates = read_rates(records["network"])
         shares = network_shares(rates, records["kernels"])
-    except UserError as error:
+    except BenchError as error:
         raise KeyError(str(error)) from None
     found = {"near": rates.neighbour, "far": rates.uniform, "one": rates.one}
     for share in shares:

@@ -16,8 +16,8 @@ from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.levels import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.stereo import motorcycle
-from vip.cli.console import console, steps
-from vip.cli.errors import run_command
+
+from .terminal import console, run, say
 
 #: Iterations on the coarse level, as in the thesis, and most iterations on the fine level.
 _COARSE = 5
@@ -71,13 +71,12 @@ def main(
     Example: python -m bench.energies --width 370 --height 250
     """
     check_picture(path)
-    with steps("energies") as step:
-        problem = motorcycle(width, height, 16).problem
-        step(f"{_FLAT} iterations of {width} x {height} pixels")
-        flat = _energies(problem, problem.no_messages(), _FLAT)
-        step(f"{_COARSE} coarse iterations, {_LEVELS} more")
-        begin = copied(problem, iterate(coarse_problem(problem), _COARSE))
-        levels = _energies(problem, begin, _LEVELS)
+    problem = motorcycle(width, height, 16).problem
+    say(f"{_FLAT} iterations of {width} x {height} pixels")
+    flat = _energies(problem, problem.no_messages(), _FLAT)
+    say(f"{_COARSE} coarse iterations, {_LEVELS} more")
+    begin = copied(problem, iterate(coarse_problem(problem), _COARSE))
+    levels = _energies(problem, begin, _LEVELS)
     table = Table("iterations at full size", "BP-M", "hierarchical")
     for count, value in enumerate(flat):
         other = f"{levels[count]:,}" if count < len(levels) else ""
@@ -92,4 +91,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(lambda: typer.run(main))
+    run(main)

@@ -16,7 +16,6 @@ import synth.sram.energy
 import synth.sram.timing
 import synth.timing.open_sta
 import synth.timing.sta
-import vip.reports.collect
 import vip.synthesis.energy
 from microkernels.bp.kernel import bp_program
 from microkernels.data.stereo import motorcycle
@@ -31,9 +30,9 @@ from synth.physical.place import place
 from synth.physical.targets import find_target
 from synth.power.power import THESIS_MHZ
 from synth.sram.area import GATE_UM2
-from vip.reports.collect import KERNELS, record
-from vip.synthesis.clocks import timed_netlist
+from vip.synthesis.clocks import timing
 from vip.synthesis.energy import engine_power
+from vip.synthesis.power import CONVOLUTION_POSITIONS, KERNELS, record
 
 from . import fingerprints
 from .measurement import Measurement, cpu_seconds
@@ -139,7 +138,7 @@ def standard_cells() -> Iterator[Measurement]:
     yield Measurement("ns_total", 1000 / total, "ns", 0.02)
     memories = synthesise(config, "generic").total.values["sram_um2"]
     for target, prefix in ((_CELLS, ""), (_SMALL_CELLS, "area_")):
-        netlist = timed_netlist(config, target)
+        netlist = timing(config, target)
         (found,) = netlist.corners
         yield Measurement(f"{prefix}kge", netlist.logic_ge / 1000, "kGE", 0.01)
         area = (GATE_UM2 * netlist.logic_ge + memories) / 1e6
@@ -216,7 +215,7 @@ def made_of_power() -> dict[str, str]:
     config = preset("pe")
     kernels = [
         bp_program(16, 16, scratchpad_bytes=config.scratchpad_bytes),
-        conv_loop_program(vip.reports.collect.CONVOLUTION_POSITIONS),
+        conv_loop_program(CONVOLUTION_POSITIONS),
     ]
     return {
         "Verilog of pe with memory macros": fingerprints.hardware(replace(config, sram="macro")),

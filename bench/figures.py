@@ -23,12 +23,12 @@ from typing import Annotated, Any
 import typer
 
 from isa.support.files import write_atomically
-from vip.cli.console import console
-from vip.cli.errors import UserError, run_command
 
 from .checkout import ROOT
 from .derived import DERIVED
+from .measurement import BenchError
 from .record import RESULTS, values
+from .terminal import console, run
 
 __all__ = ["Figures", "Rendered", "Spec", "Table", "documents", "read_spec", "render", "tables"]
 
@@ -114,7 +114,7 @@ class Figures:
         """``template`` with its figures; None if one of them is not recorded.
 
         Raises:
-            UserError: no such template.
+            BenchError: no such template.
         """
         try:
             names = {re.split(r"[.\[]", name)[0] for _, name, _, _ in _fields(template)}
@@ -122,7 +122,7 @@ class Figures:
         except KeyError:
             return None
         except (ValueError, IndexError, AttributeError) as error:
-            raise UserError(f"{_SPEC}: {template!r}: {error}") from None
+            raise BenchError(f"{_SPEC}: {template!r}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -158,14 +158,14 @@ def read_spec(root: Path = ROOT) -> list[Spec]:
     """What ``docs/figures.toml`` says.
 
     Raises:
-        UserError: it is missing, or not as :class:`Spec` has it.
+        BenchError: it is missing, or not as :class:`Spec` has it.
     """
     path = root / _SPEC
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         return [_spec(one) for one in (*content.get("table", ()), *content.get("text", ()))]
     except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{path}: {error}") from None
+        raise BenchError(f"{path}: {error}") from None
 
 
 def _cells(line: str) -> tuple[str, ...]:
@@ -296,15 +296,10 @@ def main(
         text = path.read_text(encoding="utf-8")
         rendered = render(file, text, specs, figures)
         for line in (*rendered.changed, *rendered.unknown):
-            console.print(line, markup=False, emoji=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
         if rendered.missing:
             count, first = len(rendered.missing), rendered.missing[0]
-            console.print(
-                f"{file}: {count} not recorded, first {first}",
-                markup=False,
-                emoji=False,
-                soft_wrap=True,
-            )
+            console.print(f"{file}: {count} not recorded, first {first}", soft_wrap=True)
         failed |= bool(rendered.unknown) or (check and bool(rendered.changed or rendered.missing))
         if not check and rendered.text != text:
             write_atomically(path, rendered.text.encode())
@@ -313,4 +308,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(lambda: typer.run(main))
+    run(main)

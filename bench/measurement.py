@@ -1,10 +1,16 @@
-"""A measured figure, and the processor time that measuring took."""
+"""A measured figure, its error, and the processor time that measuring took."""
 
 import resource
 import time
 from dataclasses import dataclass
 
-__all__ = ["Measurement", "child_seconds", "cpu_seconds"]
+from isa.support.errors import VipError
+
+__all__ = ["BenchError", "Measurement", "child_seconds", "cpu_seconds"]
+
+
+class BenchError(VipError):
+    """A record, a checkout or a name that can't be used, or a measurement that failed; one line."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ Not in it: what a host moves, and patterns that load some links more than random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import typer
 from rich.table import Table
 
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
@@ -29,10 +28,10 @@ from microkernels.nn.lstm_plan import plan_lstm
 from sim_tb.measure.lstm_ese import ESE
 from sim_tb.measure.vgg import FULLY_CONNECTED, LAYERS, Layer
 from soc.generate.presets import chip_preset
-from vip.cli.console import console
-from vip.cli.errors import UserError, run_command
 
+from .measurement import BenchError
 from .record import values
+from .terminal import console, run
 
 __all__ = ["NetworkShare", "Rates", "network_shares", "read_rates"]
 
@@ -101,7 +100,7 @@ def read_rates(network: Mapping[str, float]) -> Rates:
     """The rates in the figures of the record ``network``.
 
     Raises:
-        UserError: it has no random traffic on the thesis's network.
+        BenchError: it has no random traffic on the thesis's network.
     """
     chip = chip_preset(_CHIP).network
     names = [f"{chip.columns}x{chip.rows}_{kind}_answers" for kind in _KINDS]
@@ -110,7 +109,7 @@ def read_rates(network: Mapping[str, float]) -> Rates:
             network[f"{name}_flits"] / network[f"{name}_cycles"] / chip.vaults for name in names
         )
     except KeyError as error:
-        raise UserError(f"the record of the network lacks {error}") from None
+        raise BenchError(f"the record of the network lacks {error}") from None
     return Rates(neighbour=near, uniform=far, one=one)
 
 
@@ -147,7 +146,7 @@ def network_shares(rates: Rates, kernels: Mapping[str, float]) -> list[NetworkSh
         kernels: figures of the record ``kernels``.
 
     Raises:
-        UserError: the record lacks a layer.
+        BenchError: the record lacks a layer.
     """
     chip = chip_preset(_CHIP)
     plan = plan_lstm(ESE, vaults=chip.network.vaults, sharers=chip.tile.pes)
@@ -160,7 +159,7 @@ def network_shares(rates: Rates, kernels: Mapping[str, float]) -> list[NetworkSh
     for name, batch, near, far, barriers in parts:
         key = f"{name}_batch_{batch}"
         if key not in kernels:
-            raise UserError(f"the record of the kernels lacks {key}")
+            raise BenchError(f"the record of the kernels lacks {key}")
         flits = [held / COLUMN_BYTES * _COLUMN_FLITS for held in (near, far)]
         found.append(
             NetworkShare(
@@ -228,4 +227,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_command(lambda: typer.run(main))
+    run(main)

@@ -15,10 +15,10 @@ import typer
 
 from isa.support.files import write_atomically
 from isa.support.picture import SUFFIXES
-from vip.cli.console import console
-from vip.cli.errors import UserError, run_command
 
 from .checkout import ROOT
+from .measurement import BenchError
+from .terminal import console, run
 
 __all__ = ["COMMANDS", "REPORTED", "draw"]
 
@@ -51,7 +51,7 @@ def draw(name: str, folder: Path = _IMAGES) -> None:
     """Draw a picture of :data:`COMMANDS` or :data:`REPORTED` into ``folder``.
 
     Raises:
-        UserError: the command failed; its message is on standard error.
+        BenchError: the command failed; its message is on standard error.
     """
     if name in REPORTED:
         with TemporaryDirectory() as page:
@@ -67,7 +67,7 @@ def draw(name: str, folder: Path = _IMAGES) -> None:
 
 def _run(name: str, arguments: tuple[str, ...]) -> None:
     if subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT).returncode != 0:
-        raise UserError(f"{name}: not drawn: python -m {' '.join(arguments)} failed")
+        raise BenchError(f"{name}: not drawn: python -m {' '.join(arguments)} failed")
 
 
 def main(
@@ -83,11 +83,11 @@ def main(
     known = (*COMMANDS, *REPORTED)
     for name in names or known:
         if name not in known:
-            raise UserError(f"unknown picture {name!r}; there are: {', '.join(known)}")
+            raise BenchError(f"unknown picture {name!r}; there are: {', '.join(known)}")
     for name in names or known:
         console.rule(name)
         draw(name)
 
 
 if __name__ == "__main__":
-    run_command(lambda: typer.run(main))
+    run(main)

@@ -12,11 +12,10 @@ from sim_tb.cosim.applications import choose
 from soc.generate.presets import preset
 from synth.analysis.trim import trim
 from synth.formal.prove import prove
-from vip.cli.commands.prove import DEFAULT
-from vip.cli.errors import UserError
+from vip.proofs import DEFAULT
 
 from . import fingerprints
-from .measurement import Measurement, cpu_seconds
+from .measurement import BenchError, Measurement, cpu_seconds
 
 __all__ = ["made_of_proofs", "proofs"]
 
@@ -36,7 +35,7 @@ def proofs() -> Iterator[Measurement]:
             proof = prove(full, trimmed)
             seconds = cpu_seconds() - before
         if not proof.holds:
-            raise UserError(f"{name}: the proof fails; vip prove {name} says where")
+            raise BenchError(f"{name}: the proof fails; vip prove {name} says where")
         key = name.replace("-", "_")
         yield Measurement(f"{key}_conditions", proof.goals, "conditions", 0.0, True)
         yield Measurement(f"{key}_cpu_seconds", seconds, "s", None)

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from isa.support.files import write_atomically
-from vip.cli.errors import UserError
 
 from .checkout import ROOT
-from .measurement import Measurement
+from .measurement import BenchError, Measurement
 
 __all__ = ["FORMAT", "RESULTS", "Record", "read_record", "tool_versions", "values", "write_record"]
 
@@ -93,7 +92,7 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
     """The record of the benchmark ``name``; an empty one if there is no such file.
 
     Raises:
-        UserError: the file is no record.
+        BenchError: the file is no record.
     """
     path = folder / f"{name}.json"
     if not path.is_file():
@@ -106,7 +105,7 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
         origin = content["provenance"]
         return Record(**found, **{name: origin[name] for name in _PROVENANCE})
     except (ValueError, KeyError, AttributeError):
-        raise UserError(f"{path}: no record of measurements") from None
+        raise BenchError(f"{path}: no record of measurements") from None
 
 
 def values(name: str, folder: Path = RESULTS) -> dict[str, float]:

@@ -1,7 +1,5 @@
 """Benchmarks of trimming."""
 
-import sys
-import time
 from collections.abc import Iterator
 
 import synth.analysis.bounds
@@ -12,6 +10,7 @@ import synth.analysis.trim
 import synth.analysis.values
 import synth.physical.budget
 import synth.physical.chip_area
+import synth.physical.comparison
 import synth.physical.fit
 import synth.power.power
 import vip.trimming.filling
@@ -31,6 +30,7 @@ from vip.trimming.suite import measure_trims
 
 from . import fingerprints
 from .measurement import Measurement
+from .terminal import say
 
 __all__ = ["fitting", "made_of_fitting", "made_of_trimming", "trimming"]
 
@@ -45,7 +45,7 @@ def fitting() -> Iterator[Measurement]:
     and by runs, which all of them run; what is around the engines is the same. Finished chips are
     kept."""
     for application in choose(_FITTED):
-        found = simulate_gain(application, _progress)
+        found = simulate_gain(application, say)
         name = application.name.replace("-", "_")
         chips = {"reference": found[BASES[0]]["full"]}
         for basis, one in found.items():
@@ -68,11 +68,6 @@ def fitting() -> Iterator[Measurement]:
             yield Measurement(f"{name}_{kind}_bus_gb_s", buses, "GB/s", 0.02)
 
 
-def _progress(text: str) -> None:
-    """Say on standard error what is done next."""
-    print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
-
-
 def _made_of_trimmed() -> dict[str, str]:
     return {
         **fingerprints.mapped("pe", preset("pe")),
@@ -81,6 +76,7 @@ def _made_of_trimmed() -> dict[str, str]:
         "mapping for 7-series": fingerprints.mapping(find_target("xc7")),
         "analysis of programs": fingerprints.code(
             synth.analysis.trim,
+            synth.physical.comparison,
             synth.analysis.values,
             synth.analysis.needs,
             synth.analysis.bounds,
@@ -112,7 +108,7 @@ def trimming() -> Iterator[Measurement]:
     """Engines trimmed to each application of the suite, and to unions of some, for 7-series:
     fractions saved, and their means over the applications, with sizes that are proved for every
     input and with those of the runs. No engine has performance counters. Finished rows are kept."""
-    rows = measure_trims(progress=lambda name, done, of: _progress(f"{name}, {done} of {of}"))
+    rows = measure_trims(progress=lambda name, done, of: say(f"{name}, {done} of {of}"))
     for row in rows:
         if not (row.match and row.exact):
             raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")

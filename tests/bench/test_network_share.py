@@ -2,10 +2,10 @@
 
 import pytest
 
+from bench.measurement import BenchError
 from bench.network_share import Rates, network_shares, read_rates
 from bench.record import values
 from microkernels.common.fixed_point import ELEMENT_BYTES
-from vip.cli.errors import UserError
 
 RATES = Rates(neighbour=0.8, uniform=0.25, one=0.1)
 
@@ -57,10 +57,10 @@ def test_rates_are_those_of_the_recorded_traffic() -> None:
 
 
 def test_records_that_lack_something_are_refused_in_one_line() -> None:
-    with pytest.raises(UserError, match="lacks '8x4_neighbour_answers_flits'") as error:
+    with pytest.raises(BenchError, match="lacks '8x4_neighbour_answers_flits'") as error:
         read_rates({})
     assert "\n" not in str(error.value)
     known = kernels()
     del known["fc7_batch_1"]
-    with pytest.raises(UserError, match="lacks fc7_batch_1"):
+    with pytest.raises(BenchError, match="lacks fc7_batch_1"):
         network_shares(RATES, known)

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from bench import pictures
+from bench.measurement import BenchError
 from vip.cli.app import Commands
 from vip.cli.commands.bench import Benches
-from vip.cli.errors import UserError
 
 ROOT = Path(__file__).parent.parent.parent
 #: Drawn from programs of the suite, by vip trim --figure on each; no single command.
@@ -49,5 +49,5 @@ def test_both_kinds_are_drawn_by_a_command(tmp_path, monkeypatch):
     with Image.open(tmp_path / "bp_energies.png") as image:
         assert image.width > 500
     monkeypatch.setitem(pictures.COMMANDS, "bp_energies", ("bench.energies", "--path", "x.foo"))
-    with pytest.raises(UserError, match="bp_energies: not drawn"):
+    with pytest.raises(BenchError, match="bp_energies: not drawn"):
         pictures.draw("bp_energies", tmp_path)

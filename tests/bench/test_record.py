@@ -10,7 +10,7 @@ import pytest
 from bench.__main__ import _verdict, main
 from bench.benchmarks import BENCHMARKS
 from bench.checkout import ROOT, clean_commit, has_commit
-from bench.measurement import Measurement
+from bench.measurement import BenchError, Measurement
 from bench.record import (
     FORMAT,
     RESULTS,
@@ -20,7 +20,6 @@ from bench.record import (
     values,
     write_record,
 )
-from vip.cli.errors import UserError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -90,7 +89,7 @@ def test_older_formats_and_missing_records_are_stale(tmp_path: Path) -> None:
     assert values("old", tmp_path) == {"a": 3}
     assert read_record("none", tmp_path).unusable == "no record"
     (tmp_path / "bad.json").write_text("[")
-    with pytest.raises(UserError, match="no record of measurements"):
+    with pytest.raises(BenchError, match="no record of measurements"):
         read_record("bad", tmp_path)
 
 
@@ -106,14 +105,14 @@ def test_a_clean_checkout_has_a_commit(checkout: Path) -> None:
 @pytest.mark.parametrize("name", ["source.py", "new.py"])
 def test_a_dirty_checkout_is_refused(checkout: Path, name: str) -> None:
     (checkout / name).write_text("a = 2\n")
-    with pytest.raises(UserError, match=f"clean checkout; {name} differ") as error:
+    with pytest.raises(BenchError, match=f"clean checkout; {name} differ") as error:
         clean_commit(checkout)
     assert "\n" not in str(error.value)
 
 
 def test_no_checkout_is_refused(tmp_path: Path, checkout: Path) -> None:
     (checkout / "part").mkdir()
-    with pytest.raises(UserError, match="needs a checkout of VIP"):
+    with pytest.raises(BenchError, match="needs a checkout of VIP"):
         clean_commit(checkout / "part")
 
 
@@ -171,5 +170,5 @@ def test_stale_records_are_named(
     assert capsys.readouterr().out == (
         "stale: generate: Verilog of pe changed since 0123456789ab\n"
     )
-    with pytest.raises(UserError, match="nobench: there are generate"):
+    with pytest.raises(BenchError, match="nobench: there are generate"):
         main(["nobench"], stale=True)
