@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from .cosimulation.program import ChipRun, EngineRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .designs import Generated, generate
-    from .programs import Dump, RunResult, assemble, run
+    from .programs import Dump, assemble
     from .proofs import ProofReport, prove
     from .reports.write import WrittenReport, report
+    from .simulation import RunResult, run
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
@@ -61,9 +62,10 @@ _MODULES = {
     "vip.cosimulation.program": ("ChipRun", "EngineRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.designs": ("Generated", "generate"),
-    "vip.programs": ("Dump", "RunResult", "assemble", "run"),
+    "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.write": ("WrittenReport", "report"),
+    "vip.simulation": ("RunResult", "run"),
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),

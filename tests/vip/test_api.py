@@ -1,0 +1,272 @@
+"""The verbs of ``import vip``, which the command line calls."""
+
+import inspect
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+import vip
+from hdl.config import ConfigurationError
+from isa.support.errors import VipError
+from sim_tb.cosim.trim_check import ProgramFaultError
+from soc.generate.presets import preset
+from synth.errors import CoverageError, SynthesisError, TrimError
+from vip.programs import DumpError
+from vip.reports import write
+
+VERBS = [name for name in vip.__all__ if name.islower()]
+#: Adds 1 to the number at the address of the parameter block.
+COUNT = "ld.reg [64-bit] r9, r5\nadd r9, r9, #1\nst.reg [64-bit] r5, r9\nhalt\n"
+#: Adds two vectors whose length stands in memory.
+ADD = """
+    ld.reg [64-bit] r6, r5
+    mov r7, #100
+    blt r7, r6, many
+    set.vl r6
+    v.v.add [16-bit] r0, r0, r0
+many:
+    halt
+"""
+SMALL = "pe-small"
+#: As small an engine as there is.
+TINY = replace(
+    preset(SMALL),
+    instructions=frozenset({"halt", "jmp", "add"}),
+    registers=8,
+    register_width=24,
+    instruction_words=16,
+    scratchpad_bytes=64,
+    max_vl=1,
+    max_mr=1,
+    arc_entries=1,
+    load_store_queue=2,
+    address_bits=12,
+    counters=False,
+)
+
+
+class Shown:
+    """A progress that keeps what it is called with."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+
+    def __call__(
+        self, stage: str, done: float = 0, total: float | None = None, part: str = ""
+    ) -> None:
+        assert total is None or done <= total or done == 0
+        self.stages.append(stage)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_is_typed_documented_and_returns_a_frozen_dataclass(name: str) -> None:
+    verb = getattr(vip, name)
+    text = inspect.getdoc(verb) or ""
+    parameters = inspect.signature(verb).parameters
+    for word in ("Parameters:", "Raises:", *parameters):
+        assert word in text, f"{name}: nothing on {word}"
+    returned: Any = get_type_hints(verb)["return"]
+    for result in get_args(returned) if isinstance(returned, UnionType) else (returned,):
+        assert is_dataclass(result)
+        assert result.__dataclass_params__.frozen
+        assert fields(result)
+
+
+def test_importing_it_imports_no_room() -> None:
+    script = "import sys, vip; print(sorted({'isa', 'rich', 'numpy', 'typer'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_names_are_listed_and_others_refused() -> None:
+    assert set(vip.__all__) == set(dir(vip))
+    with pytest.raises(AttributeError, match="no attribute 'asemble'"):
+        vip.asemble  # noqa: B018
+
+
+def test_assemble(tmp_path: Path) -> None:
+    program = vip.assemble("mov r1, #N\nhalt", constants={"N": 3})
+    assert len(program.words) == 2
+    file = tmp_path / "n.s"
+    file.write_text("halt\n" * 3)
+    assert len(vip.assemble(file).words) == 3
+    with pytest.raises(VipError, match="longer than 2 words"):
+        vip.assemble(file, max_words=2)
+    with pytest.raises(VipError, match="no instruction"):
+        vip.assemble("; nothing")
+
+
+def test_run(tmp_path: Path) -> None:
+    program = vip.assemble(COUNT)
+    found = vip.run(program, SMALL, memory=bytes([41]), dump=vip.Dump(0, 2), profile=True)
+    assert (found.dumped, found.registers[9]) == (b"\x2a\0", 42)
+    assert found.profile is not None
+    assert found.to_json()["executed"] == dict.fromkeys(
+        ("ld.reg[64]", "add.imm", "st.reg[64]", "halt"), 1
+    )
+    memory = tmp_path / "memory"
+    memory.write_bytes(bytes([1]))
+    out = tmp_path / "out"
+    found = vip.run(program, SMALL, memory=memory, dump=vip.Dump(0, 8, out), hazards=False)
+    assert (found.dumped, found.hazards, out.read_bytes()[0]) == (b"", None, 2)
+    shown = Shown()
+    found = vip.run(vip.assemble("here: jmp here"), limit=60_000, progress=shown)
+    assert (found.outcome.state, found.outcome.instructions) == ("limit", 60_000)
+    assert shown.stages
+    end = preset(SMALL).address_bits
+    with pytest.raises(DumpError, match=f"within 0 to {1 << end:#x}"):
+        vip.run(program, SMALL, dump=vip.Dump((1 << end) - 4, 8))
+    with pytest.raises(ConfigurationError, match="one engine is needed"):
+        vip.run(program, "vault")
+
+
+def test_cosim(tmp_path: Path) -> None:
+    file = tmp_path / "count.s"
+    file.write_text(COUNT)
+    shown = Shown()
+    found = vip.cosim(
+        file,
+        SMALL,
+        memory=bytes(256) + bytes([9]),
+        parameters=256,
+        dump=vip.Dump(256, 1),
+        behaviour=vip.MemoryBehaviour(latency=60),
+        progress=shown,
+    )
+    assert isinstance(found, vip.EngineRun)
+    assert found.comparison is not None
+    assert found.comparison.match
+    assert found.dumped == b"\n"
+    assert found.to_json()["match"] is True
+    assert shown.stages
+    with pytest.raises(DumpError):
+        vip.cosim(file, SMALL, dump=vip.Dump(1 << 40, 1))
+
+
+def test_cosim_bp(tmp_path: Path) -> None:
+    scene = vip.stereo_pair(width=8, height=6, labels=4)
+    found = vip.cosim_bp(SMALL, scene, iterations=1)
+    assert found.match
+    assert found.labels.shape == (6, 8)
+    report = found.to_json()
+    assert (report["width"], report["height"], report["labels"]) == (8, 6, 4)
+    with pytest.raises(VipError, match="of a vault alone"):
+        found.plot(tmp_path / "bandwidth.png")
+    with pytest.raises(VipError, match="go together"):
+        vip.stereo_pair(tmp_path / "left.png")
+
+
+def test_generate(tmp_path: Path) -> None:
+    found = vip.generate(TINY, tmp_path / "tiny", memories="macro")
+    assert (tmp_path / "tiny" / "rtl" / "pe.v").is_file()
+    again = vip.generate(tmp_path / "tiny" / "vip.json", tmp_path / "again")
+    assert again.config == found.config == replace(TINY, sram="macro")
+    assert again.report.files == found.report.files
+
+
+def test_synth() -> None:
+    shown = Shown()
+    found = vip.synth(SMALL, ["generic"], units=["decode"], progress=shown)
+    area = found.areas["generic"].total.values["logic_ge"]
+    assert area > 100
+    assert found.to_json()["logic_ge"] == area
+    assert set(shown.stages) == {"synthesis for generic"}
+    with pytest.raises(SynthesisError, match="unknown target or device 'stratix'"):
+        vip.synth(SMALL, ["stratix"])
+    with pytest.raises(SynthesisError, match="unknown unit 'cache'"):
+        vip.synth(SMALL, units=["cache"])
+
+
+def test_trim(tmp_path: Path) -> None:
+    quick = {"check": False, "area": False}
+    runs = [(count).to_bytes(8, "little") for count in (64, 101)]
+    subject = vip.Subject(program=vip.assemble(ADD), memories=runs, name="add")
+    found = vip.trim([subject], SMALL, output=tmp_path / "out", **quick)
+    sizes = {bound.name: bound for bound in found.cut.bounds}
+    assert (sizes["max_vl"].size, sizes["max_vl"].basis) == (100, "proved")
+    assert sizes["register_width"].basis == "profiled"
+    assert found.failure == ""
+    assert found.verilog is not None
+    assert (tmp_path / "out" / "rtl" / "pe.v").is_file()
+    proved = vip.trim([subject], SMALL, sizes=vip.Sizes(basis="proved"), **quick)
+    assert {bound.basis for bound in proved.cut.bounds} <= {"proved", "full"}
+    assert proved.verilog is None
+    with pytest.raises(CoverageError, match="never taken"):
+        vip.trim([replace(subject, memories=runs[:1])], SMALL, **quick)
+    with pytest.raises(TrimError, match="check is needed"):
+        vip.trim([subject], SMALL, fit="xc7vx690t", **quick)
+
+
+def test_trim_runs_both_engines() -> None:
+    found = vip.trim([vip.assemble(COUNT)], SMALL, area=False)
+    assert found.failure == ""
+    (checked,) = found.checks
+    assert checked.zero_memory
+    assert checked.check.cycles_full == checked.check.cycles_trimmed
+    assert found.to_json()["match"] is True
+    with pytest.raises(ProgramFaultError, match=r"program 0: .* at word 1"):
+        vip.trim([vip.assemble("mov r1, #3\nset.vl r0\nhalt")], SMALL, area=False)
+
+
+def test_failure_names_the_first_reason() -> None:
+    found = vip.trim([vip.assemble("halt")], SMALL, check=False, area=False)
+
+    class Refuted:
+        holds = False
+
+    assert "not proved" in replace(found, proof=Refuted()).failure
+
+
+def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, object] = {}
+
+    def collect(name: str, config: object, **options: Any) -> object:
+        options["step"]("area")
+        asked.update(name=name, config=config, devices=options["devices"])
+        return "found"
+
+    def draw(found: object, path: Path) -> None:
+        assert found == "found"
+        path.write_bytes(path.name.encode())
+
+    monkeypatch.setattr(write, "collect", collect)
+    monkeypatch.setattr(write, "FIGURES", {"area": draw})
+    monkeypatch.setattr(write, "page", lambda found, figures: repr(figures))
+    shown = Shown()
+    written = vip.report(SMALL, tmp_path / "page", progress=shown)
+    assert written.page.read_text() == repr({"area": b"area.png"})
+    assert (tmp_path / "page" / "area.svg").is_file()
+    assert asked == {"name": SMALL, "config": preset(SMALL), "devices": ()}
+    assert "report" in shown.stages
+    with pytest.raises(SynthesisError, match="ecp5-7k"):
+        vip.report(SMALL, tmp_path / "page", devices=["ecp5-7k"])
+
+
+@pytest.mark.slow
+def test_timing() -> None:
+    found = vip.timing(TINY)
+    assert found.corners[0].pins.fmax_mhz > 100
+    assert found.to_json()["logic_ge"] == found.logic_ge
+
+
+@pytest.mark.slow
+def test_power() -> None:
+    found = vip.power(vip.assemble(COUNT), SMALL, mhz=500)
+    assert found.milliwatts > 0
+    assert found.to_json()["mw"] == pytest.approx(found.milliwatts, abs=0.01)
+
+
+@pytest.mark.slow
+def test_prove(tmp_path: Path) -> None:
+    file = tmp_path / "count.s"
+    file.write_text(COUNT)
+    found = vip.prove([file], SMALL)
+    assert list(found.proofs) == [str(file)]
+    assert found.holds
+    with pytest.raises(VipError, match="no such file, and no application"):
+        vip.prove(["sort"])
