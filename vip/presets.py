@@ -8,7 +8,7 @@ synthesises them on demand.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memory.axi.layout import AxiConfig
@@ -21,13 +21,17 @@ from synth.physical.budget import Budget, find_budget
 from synth.physical.chip_area import design_area
 from synth.physical.devices import DEVICES
 
+from .progress import Progress, naming, silent
+
 __all__ = [
     "FPGAS",
     "MEASURED",
     "Areas",
+    "PresetList",
     "PresetRow",
     "Recorded",
     "figure_name",
+    "list_presets",
     "measure_areas",
     "preset_rows",
     "recorded_areas",
@@ -79,6 +83,43 @@ class PresetRow:
     memory_bytes: int
     areas: Areas | None
     fits: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresetList:
+    """All presets. origin: of their areas, in words."""
+
+    rows: tuple[PresetRow, ...]
+    origin: str
+
+    def to_json(self) -> dict[str, object]:
+        """The list as plain JSON data."""
+        presets = {row.name: asdict(row) for row in self.rows}
+        for values in presets.values():
+            del values["name"]
+        return {"areas": self.origin, "presets": presets}
+
+
+def list_presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
+    """All presets, with the areas of the record.
+
+    Parameters:
+        measure: synthesise them now instead, which takes minutes for each that is not kept.
+        progress: called with each synthesis.
+
+    Raises:
+        SynthesisError: Yosys refuses a design.
+    """
+    if measure:
+        areas = measure_areas(tuple(PRESETS), naming(progress, "presets"))
+        return PresetList(rows=preset_rows(areas), origin="synthesised now")
+    recorded = recorded_areas()
+    if recorded is None:
+        return PresetList(
+            rows=preset_rows({}), origin="no record: vip presets --measure finds them"
+        )
+    origin = f"recorded at commit {recorded.commit[:12]}"
+    return PresetList(rows=preset_rows(recorded.areas), origin=origin)
 
 
 def figure_name(preset: str, target: str, measure: str) -> str:

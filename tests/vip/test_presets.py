@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import vip.cli.commands.presets as command
+import vip.presets as module
 from soc.generate.presets import PRESETS
 from synth.physical.budget import FILL, find_budget
 from synth.physical.chip_area import design_area
@@ -74,7 +74,7 @@ def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, ther
     path = tmp_path / "presets.json"
     if there:
         path.write_text(json.dumps(record(90_000.0)))
-    monkeypatch.setattr(command, "recorded_areas", lambda: recorded_areas(path))
+    monkeypatch.setattr(module, "recorded_areas", lambda: recorded_areas(path))
     # The console took its width when it was made.
     monkeypatch.setattr(console, "width", 200)
     code, text, _ = vip("presets", "--json", "out.json")

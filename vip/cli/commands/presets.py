@@ -8,8 +8,7 @@ from rich.table import Table
 from synth.physical.budget import FILL
 from vip.cli.console import console, shown
 from vip.output import write_json
-from vip.presets import FPGAS, PresetRow, measure_areas, preset_rows, recorded_areas
-from vip.progress import naming
+from vip.presets import FPGAS, PresetRow, list_presets
 
 from .options import JsonOption
 
@@ -51,43 +50,16 @@ def presets(
 
     Example: vip presets
     """
-    recorded = None if measure else recorded_areas()
-    if measure:
-        rows = preset_rows({})
-        with shown() as progress:
-            areas = measure_areas([row.name for row in rows], naming(progress, "presets"))
-        origin = "synthesised now"
-    else:
-        areas = {} if recorded is None else dict(recorded.areas)
-        origin = "no record: vip presets --measure finds them"
-        if recorded is not None:
-            origin = f"recorded at commit {recorded.commit[:12]}"
-    rows = preset_rows(areas)
+    with shown() as progress:
+        found = list_presets(measure=measure, progress=progress)
     table = Table("preset", "is", "engines", "ports", "memory", "kGE", "LUTs xc7", "ecp5", "fits")
-    for row in rows:
+    for row in found.rows:
         kind = row.kind if row.kind != "chip" else f"chip of {row.vaults} vaults"
         table.add_row(
             row.name, kind, str(row.engines), row.ports, _size(row.memory_bytes), *_cells(row)
         )
     console.print(table)
-    console.print(f"areas: {origin}; kGE without memories", soft_wrap=True)
+    console.print(f"areas: {found.origin}; kGE without memories", soft_wrap=True)
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(f"fits: takes at most {parts}, of {', '.join(FPGAS)}", soft_wrap=True)
-    write_json(
-        json,
-        {
-            "areas": origin,
-            "presets": {
-                row.name: {
-                    "kind": row.kind,
-                    "engines": row.engines,
-                    "vaults": row.vaults,
-                    "ports": row.ports,
-                    "memory_bytes": row.memory_bytes,
-                    "areas": row.areas,
-                    "fits": row.fits,
-                }
-                for row in rows
-            },
-        },
-    )
+    write_json(json, found.to_json())
