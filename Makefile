@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow lint hooks format prove bench stale report vault stress network docs clean
+.PHONY: help demo test test-fast test-slow lint hooks format prove bench stale report vault wheel stress network docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ bench: $(INSTALLED) ## name stale records; measure everything (hours) and compar
 
 stale: $(INSTALLED) ## name the records of bench/results that are older than what they measured
 	$(BIN)/python -m bench --stale
+
+wheel: $(INSTALLED) ## install the wheel of a clone into an empty environment, and try its commands
+	$(BIN)/python -m tests.wheel
 
 vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its variants
 	$(BIN)/vip bench vault

@@ -1,0 +1,91 @@
+"""``python -m tests.wheel``: the wheel of a clone, in an empty environment beside the wheel of
+Hugging Face's ``kernels``.
+
+The commands of README.md run from an empty folder, at small sizes; with a ``memory.py`` in the
+folder the error names it. Downloads what VIP needs (some 300 MB) and takes some minutes, so that it
+is no test of ``make test``.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Another project's wheel that has, as VIP once had, a package ``kernels``.
+_OTHER = "kernels"
+_PROGRAM = "mov r1, #42\nst.reg [64-bit] r5, r1\nhalt\n"
+#: Arguments of ``vip``, in an order in which each finds its inputs.
+_COMMANDS = (
+    "--version",
+    "asm kernel.s -o kernel.vip --listing kernel.lst",
+    "disasm kernel.vip -o again.s",
+    "run kernel.vip --memory image.bin",
+    "cosim bp --preset pe-small --width 8 --height 6 --labels 4 --iterations 1 --picture depth.png",
+    "cosim program kernel.vip --preset pe-small --memory image.bin --trace waves.vcd",
+    "presets",
+    "generate --preset thesis -o build/thesis",
+    "synth decode --preset pe-small --target xc7 --json area.json",
+    "timing --preset pe-small",
+    "power kernel.vip --preset pe-small --json power.json",
+    "trim kernel.vip --preset pe-small -o build/trimmed --json trim.json",
+    "generate --config build/trimmed/vip.json -o build/again",
+)
+#: What a script of a user does, with the package of the other wheel beside VIP's.
+_SCRIPT = f"""
+import {_OTHER}, microkernels, vip
+assert "microkernels" in microkernels.__file__ and not hasattr({_OTHER}, "suite")
+print(vip.run(vip.assemble("mov r9, #42\\\\nhalt")).registers[9])
+"""
+_HIDDEN = "memory.py hides VIP's package 'memory': rename it, or start from another folder"
+
+
+def _call(command: Sequence[object], folder: Path, code: int = 0) -> str:
+    """What a command prints.
+
+    Raises:
+        SystemExit: it ends with another exit code than ``code``.
+    """
+    words = [str(word) for word in command]
+    print("  ", *words[1:], flush=True)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    if done.returncode != code:
+        sys.exit(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def main() -> None:
+    """Build, install, and call.
+
+    Raises:
+        SystemExit: something fails; the message says what.
+    """
+    with TemporaryDirectory(prefix="vip-wheel-") as name:
+        top = Path(name)
+        _call(["git", "clone", "-q", "--depth", "1", f"file://{ROOT}", "clone"], top)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        _call([*pip, "wheel", "-q", "--no-deps", "-w", "dist", "./clone"], top)
+        (wheel,) = (top / "dist").glob("*.whl")
+        _call([sys.executable, "-m", "venv", "env"], top)
+        python = top / "env" / "bin" / "python"
+        extras = f"{wheel}[asic,pictures,plot]"
+        _call([python, "-m", "pip", "install", "-q", extras, _OTHER], top)
+        empty = top / "empty"
+        empty.mkdir()
+        (empty / "kernel.s").write_text(_PROGRAM)
+        (empty / "image.bin").write_bytes(bytes(64))
+        vip = python.with_name("vip")
+        for arguments in _COMMANDS:
+            _call([vip, *arguments.split()], empty)
+        assert _call([python, "-c", _SCRIPT], empty) == "42\n"
+        (empty / "memory.py").write_text("")
+        said = _call([python, "-m", "vip", "run", "kernel.vip"], empty, code=2)
+        assert said.endswith(f"{_HIDDEN}\n"), said
+        assert _call([python, "-c", _SCRIPT], empty, code=1).endswith(f"{_HIDDEN}\n")
+        # The command finds its own packages first.
+        _call([vip, "run", "kernel.vip"], empty)
+
+
+if __name__ == "__main__":
+    main()
