@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from hdl.config import ConfigurationError, PeConfig
+from hdl.config import ConfigurationError
+from pe.config import PeConfig
 from soc.generate.configuration_file import read_configuration
 from soc.generate.designs import Configuration, description
 from soc.generate.presets import any_preset, preset

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hdl.config import PeConfig
 from isa.assembly.assembler import assemble as assemble_text
 from isa.assembly.assembler import assemble_file
 from isa.program import Program, ProgramError
 from isa.support.errors import VipError
+from pe.config import PeConfig
 
 if TYPE_CHECKING:
     # The assembler starts without it.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 
 from .area import AreaReport, AreaRow, synthesise
 from .mapping import Progress

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 import vip.trimming.trim as verb
-from hdl.ports import PeState
 from isa.faults import FaultCause
 from pe.interface import PeState
 from soc.generate.configuration_file import read_configuration

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.config import PeConfig
 from isa.image import DramImage
 from isa.program import Program
 from isa.support.errors import VipError
 from isa.support.files import check_regular, open_without_waiting, write_atomically
+from pe.config import PeConfig
 from sim_tb.cosim.chip import ChipResult, run_program
 from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.compare import Comparison, compare_run

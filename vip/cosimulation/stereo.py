@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hdl.config import PeConfig
 from isa.program import Program
 from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.golden import labels as best_labels
@@ -19,6 +18,7 @@ from microkernels.data.stereo import (
     stereo_scene,
 )
 from microkernels.data.stereo_picture import draw
+from pe.config import PeConfig
 from sim_tb.cosim.bp import BpJob, BpOutcome, cosim_vault_bp
 from sim_tb.cosim.bp import cosim_bp as cosim_engine_bp
 from sim_tb.cosim.chip_bp import ChipBpOutcome, cosim_chip_bp

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES
 from synth.physical.place import PlaceReport, place

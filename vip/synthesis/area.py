@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from soc.generate.generate import configuration_json
 from synth.errors import SynthesisError
 from synth.physical.area import TOTAL, AreaReport, synthesise

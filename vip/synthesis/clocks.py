@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from soc.generate.generate import configuration_json, verilog
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of
 from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners

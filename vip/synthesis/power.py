@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.config import PeConfig
 from isa.image import DramImage
 from isa.program import Program
 from microkernels.data.stereo import motorcycle
+from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution, record_program
 from soc.generate.generate import configuration_json
 from synth.power.power import THESIS_MHZ, PowerReport

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hdl.config import PeConfig
+from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.chip_copies import Copies, run_copies
 from soc.generate.presets import preset

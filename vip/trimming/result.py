@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hdl.ports import PeState
+from pe.interface import PeState
 from sim_tb.cosim.trim_check import TrimCheck
 from soc.generate.generate import GenerateReport, configuration_json
 from synth.analysis.trim import TrimReport

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from hdl.config import PeConfig
 from isa.program import Program
 from isa.support.files import read_bytes
+from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
 from soc.generate.configuration_file import configuration_text

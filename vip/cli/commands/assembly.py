@@ -10,12 +10,12 @@ import typer
 from rich.table import Table
 
 import vip
-from hdl.config import PeConfig
 from isa.assembly.assembler import listing
 from isa.assembly.disassembler import disassemble
 from isa.formats import FORMATS
 from isa.program import Program
 from isa.support.files import write_atomically
+from pe.config import PeConfig
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.tables.machine import show_hazards, show_registers, show_saturated

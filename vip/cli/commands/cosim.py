@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import vip
-from hdl.config import PeConfig
-from hdl.ports import PeState
+from pe.config import PeConfig
+from pe.interface import PeState
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from hdl.counters import PeCounter
+from pe.interface import PeCounter
 from sim_tb.cosim.bp import BpOutcome
 from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.chip_bp import ChipBpOutcome

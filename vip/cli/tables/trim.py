@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from hdl.ports import PeState
 from isa.table import Unit
+from pe.interface import PeState
 from sim_tb.cosim.trim_check import TrimCheck
 from synth.analysis.trim import TrimReport
 from synth.physical.comparison import AreaComparison
