@@ -17,6 +17,7 @@ import synth.sram.timing
 import synth.timing.open_sta
 import synth.timing.sta
 import vip.synthesis.energy
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_program
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_loop import conv_loop_program

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.program import Program
 from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.golden import labels as best_labels
+from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import (
     StereoError,
     StereoScene,
@@ -19,10 +19,15 @@ from microkernels.data.stereo import (
 )
 from microkernels.data.stereo_picture import draw
 from pe.config import PeConfig
-from sim_tb.cosim.bp import BpJob, BpOutcome, cosim_vault_bp
-from sim_tb.cosim.bp import cosim_bp as cosim_engine_bp
-from sim_tb.cosim.chip_bp import ChipBpOutcome, cosim_chip_bp
+from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimResult, MemoryBehaviour
+from sim_tb.cosim.kernels import (
+    KernelOutcome,
+    chip_bp_job,
+    cosim_chip,
+    cosim_engine,
+    cosim_vault,
+)
 from sim_tb.cosim.vault import VaultResult
 from sim_tb.measure.bandwidth_plot import bandwidth_windows, draw_bandwidth
 from soc.chip.config import ChipConfig
@@ -34,7 +39,7 @@ from vip.progress import Progress, counting, silent
 
 from .program import chip_json
 
-__all__ = ["BpRun", "cosim_bp", "stereo_pair"]
+__all__ = ["BpRun", "Outcome", "cosim_bp", "stereo_pair"]
 
 #: Pixels across and down: of a demonstration, of the thesis's tile (6.1), and of an image that a
 #: small chip does in a minute.
@@ -43,6 +48,8 @@ _SIZES: dict[type, tuple[int, int]] = {
     VaultTileConfig: (60, 34),
     ChipConfig: (32, 24),
 }
+#: What a run came to on an engine, a vault or a chip.
+Outcome = KernelOutcome[CosimResult] | KernelOutcome[VaultResult] | KernelOutcome[ChipResult]
 #: Cycles of an engine for a message, about.
 _CYCLES_PER_UPDATE = 81
 
@@ -59,7 +66,7 @@ class BpRun:
     config: Configuration
     scene: StereoScene
     iterations: int
-    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome
+    outcome: Outcome
 
     @property
     def match(self) -> bool:
@@ -69,7 +76,7 @@ class BpRun:
     @property
     def labels(self) -> NDArray[np.int64]:
         """``[y, x]``: the label that each pixel gets."""
-        return best_labels(self.scene.problem, self.outcome.messages)
+        return best_labels(self.scene.problem, self.outcome.outputs)
 
     def draw(self, path: Path) -> None:
         """Draw photograph, truth and disparities as PNG or SVG.
@@ -104,7 +111,7 @@ class BpRun:
             "pes": outcome.pes,
             "updates": outcome.updates,
             "cycles_per_update": round(outcome.cycles_per_update, 3),
-            "saturated": outcome.saturated,
+            "saturated": outcome.job.saturated,
             **_numbers(outcome, self.config),
         }
         if self.scene.truth is not None:
@@ -112,18 +119,15 @@ class BpRun:
         return report
 
 
-def _numbers(
-    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome,
-    config: Configuration,
-) -> dict[str, object]:
+def _numbers(outcome: Outcome, config: Configuration) -> dict[str, object]:
     """What is known of one kind of machine."""
-    if isinstance(outcome, ChipBpOutcome):
+    result = outcome.result
+    if isinstance(result, ChipResult):
         assert isinstance(config, ChipConfig)
         return {
-            **chip_json(outcome.result, config),
-            "remote_byte_share": round(outcome.remote_bytes, 6),
+            **chip_json(result, config),
+            "remote_byte_share": round(outcome.job.remote_bytes, 6),
         }
-    result = outcome.result
     found = {
         "cycles": outcome.cycles,
         "simulation_seconds": round(result.wall_seconds, 3),
@@ -200,7 +204,6 @@ def cosim_bp(
     scene: StereoScene | None = None,
     *,
     iterations: int = 5,
-    program: Program | None = None,
     behaviour: MemoryBehaviour | None = None,
     pes: int | None = None,
     preload: bool = False,
@@ -217,7 +220,6 @@ def cosim_bp(
         config: of an engine, a vault or a chip.
         scene: what to solve (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
-        program: kernel of an engine or a vault; None: the one generated for the problem.
         behaviour: of the memory beside one engine; None: the default one.
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM without the AXI port.
@@ -232,22 +234,22 @@ def cosim_bp(
     chosen = design(config)
     if scene is None:
         scene = stereo_pair(config=chosen)
-    job = BpJob(
-        problem=scene.problem,
-        iterations=iterations,
-        memory=behaviour or MemoryBehaviour(),
-        program=program,
-    )
-    expected = _CYCLES_PER_UPDATE * scene.problem.updates * iterations
+    problem = scene.problem
+    expected = _CYCLES_PER_UPDATE * problem.updates * iterations
     stage = "cosimulation (cycles)"
-    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult] | ChipBpOutcome
+    outcome: Outcome
     if isinstance(chosen, VaultTileConfig):
-        cycles = counting(progress, stage, expected / (pes or chosen.pes))
-        outcome = cosim_vault_bp(job, chosen, pes=pes, trace=trace, progress=cycles)
-    elif isinstance(chosen, ChipConfig):
-        outcome = cosim_chip_bp(
-            scene.problem,
+        job = bp_job(
+            problem,
             iterations,
+            pes=chosen.pes if pes is None else pes,
+            scratchpad_bytes=chosen.pe.scratchpad_bytes,
+        )
+        cycles = counting(progress, stage, expected / job.pes)
+        outcome = cosim_vault(job, chosen, trace=trace, progress=cycles)
+    elif isinstance(chosen, ChipConfig):
+        outcome = cosim_chip(
+            chip_bp_job(problem, iterations, chosen),
             chosen,
             preload=preload,
             outer=outer,
@@ -255,6 +257,7 @@ def cosim_bp(
             progress=counting(progress, stage),
         )
     else:
+        job = bp_job(problem, iterations, scratchpad_bytes=chosen.scratchpad_bytes)
         cycles = counting(progress, stage, expected)
-        outcome = cosim_engine_bp(job, chosen, trace=trace, progress=cycles)
+        outcome = cosim_engine(job, chosen, memory=behaviour, trace=trace, progress=cycles)
     return BpRun(config=chosen, scene=scene, iterations=iterations, outcome=outcome)

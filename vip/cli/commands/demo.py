@@ -10,7 +10,7 @@ import vip
 from isa.image import DramImage
 from isa.support.extras import need
 from isa.support.files import write_atomically
-from microkernels.bp.contents import pack
+from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_source
 from microkernels.data.stereo import motorcycle
 from sim_tb.runner.build import check_tools
@@ -83,7 +83,6 @@ def demo(
             config,
             scene,
             iterations=_ITERATIONS,
-            program=program,
             behaviour=memory,
             progress=progress,
         )
@@ -101,7 +100,7 @@ def demo(
             [vip.Subject(program=program, memories=[contents], name=source.name)],
             config,
             sizes=vip.Sizes(basis="proved"),
-            launches=vip.Launches(parameters=layout.parameters, behaviour=memory),
+            launches=vip.Launches(parameters=job.parameters, behaviour=memory),
             progress=progress,
         )
     full = {target: area.full for target, area in cut.areas.items()}

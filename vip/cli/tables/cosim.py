@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from rich.table import Table
 
 from pe.interface import PeCounter
-from sim_tb.cosim.bp import BpOutcome
 from sim_tb.cosim.chip import ChipResult
-from sim_tb.cosim.chip_bp import ChipBpOutcome
 from sim_tb.cosim.engine import CosimResult
 from sim_tb.cosim.vault import VaultResult
 from vip.cli.console import console
 from vip.cosimulation.program import ChipRun, EngineRun
-from vip.cosimulation.stereo import BpRun
+from vip.cosimulation.stereo import BpRun, Outcome
 
 from .machine import show_hazards, show_model_saturated, show_registers, show_saturated
 
@@ -34,19 +32,18 @@ def show_bp(run: BpRun) -> None:
     verdict = "every message equals the golden model's"
     if not run.match:
         verdict = f"{outcome.differing} message elements DIFFER from the golden model"
-    if isinstance(outcome, ChipBpOutcome):
-        rows = _chip_bp(outcome)
-    elif isinstance(outcome.result, VaultResult):
-        rows = _vault_bp(outcome, outcome.result)
+    result = outcome.result
+    if isinstance(result, ChipResult):
+        rows = _chip_bp(outcome, result)
+    elif isinstance(result, VaultResult):
+        rows = _vault_bp(outcome, result)
     else:
-        rows = _engine_bp(outcome, outcome.result)
+        rows = _engine_bp(outcome, result)
     _table(verdict, rows)
-    show_model_saturated(outcome.saturated)
+    show_model_saturated(outcome.job.saturated)
 
 
-def _engine_bp(
-    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult], result: CosimResult
-) -> dict[str, str]:
+def _engine_bp(outcome: Outcome, result: CosimResult) -> dict[str, str]:
     counters = result.counters
     return {
         "message updates": f"{outcome.updates:,}",
@@ -62,9 +59,7 @@ def _engine_bp(
     }
 
 
-def _vault_bp(
-    outcome: BpOutcome[CosimResult] | BpOutcome[VaultResult], result: VaultResult
-) -> dict[str, str]:
+def _vault_bp(outcome: Outcome, result: VaultResult) -> dict[str, str]:
     return {
         "engines": str(outcome.pes),
         "message updates": f"{outcome.updates:,}",
@@ -83,13 +78,13 @@ def _vault_bp(
     }
 
 
-def _chip_bp(outcome: ChipBpOutcome) -> dict[str, str]:
+def _chip_bp(outcome: Outcome, result: ChipResult) -> dict[str, str]:
     return {
         "engines": str(outcome.pes),
         "message updates": f"{outcome.updates:,}",
         "cycles per update and engine": f"{outcome.cycles_per_update:.2f}",
-        "bytes moved to another vault": f"{outcome.remote_bytes:.2%}",
-        **_chip(outcome.result),
+        "bytes moved to another vault": f"{outcome.job.remote_bytes:.2%}",
+        **_chip(result),
     }
 
 
