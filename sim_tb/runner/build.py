@@ -24,6 +24,7 @@ from isa.support.errors import VipError
 from isa.support.scratch import owned_folder, scratch_folder
 
 from .process import Runner
+from .runtime_objects import RuntimeObjects
 
 __all__ = ["BuildError", "Design", "build", "check_tools", "simulator_environment"]
 
@@ -271,9 +272,17 @@ def _compile(design: Design, work: Path) -> None:
         trace += ["--trace-depth", str(design.trace_levels)]
     hierarchy = ["--hierarchical"] if design.blocks else []
     log = work / "build.log"
+    options = [*_FLAGS, *(f"{name}={value}" for name, value in _OPTIMISATION.items())]
+    versions = [f"{tool}={version(tool)}" for tool in _TOOLS]
+    lent: list[RuntimeObjects] = []
+
+    def lend() -> None:
+        lent.append(RuntimeObjects(work, _compiler(), [*options, *versions]))
+        lent[0].lend()
+
     try:
         with simulator_environment():
-            Runner(blocks=bool(design.blocks)).build(
+            Runner(blocks=bool(design.blocks), before_make=lend).build(
                 sources=sources,
                 hdl_toplevel=design.top,
                 parameters=design.parameters,
@@ -284,6 +293,8 @@ def _compile(design: Design, work: Path) -> None:
                 always=True,
                 log_file=log,
             )
+        for objects in lent:
+            objects.keep()
     except (SystemExit, RuntimeError, OSError) as error:
         raise BuildError(f"building {design.top} failed: {_first_error(log, error)}") from error
 

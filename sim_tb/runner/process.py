@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -29,11 +29,15 @@ class Runner(Verilator):
     Parameters:
         blocks: the design has blocks (:class:`sim_tb.runner.build.Design`), for which Verilator
             writes another make file.
+        before_make: called when Verilator has written its files and make has not begun.
     """
 
-    def __init__(self, *, blocks: bool = False) -> None:
+    def __init__(
+        self, *, blocks: bool = False, before_make: Callable[[], None] | None = None
+    ) -> None:
         super().__init__()
         self.blocks = blocks
+        self.before_make = before_make
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = False
 
@@ -59,6 +63,8 @@ class Runner(Verilator):
     ) -> None:
         stderr = None if stdout is None else subprocess.STDOUT
         for command in cmds:
+            if command[0] == "make" and self.before_make is not None:
+                self.before_make()
             with tool(command, cwd=str(cwd), env=self.env, stdout=stdout, stderr=stderr) as process:
                 self._process = process
                 if self._ended:

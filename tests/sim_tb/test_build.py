@@ -12,6 +12,7 @@ from pathlib import Path
 import cocotb_tools.config
 import pytest
 
+from isa.support.cache import build_folder
 from sim_tb.runner import build as build_module
 from sim_tb.runner.build import BuildError, Design, build, simulator_environment
 from sim_tb.runner.process import Runner
@@ -111,6 +112,21 @@ def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Design:
     # cocotb finds no design of which it sees nothing.
     control = '`verilator_config\npublic_flat_rd -module "blocks" -var "clk"\n'
     return Design(top="blocks", verilog={"blocks.sv": BLOCKS}, support=(), control=control)
+
+
+def test_the_runtime_library_is_compiled_once_for_each_way_to_use_it(plain: Design) -> None:
+    def compiles(design: Design) -> bool:
+        return "verilated_vpi.cpp" in (build(design) / "build.log").read_text()
+
+    assert compiles(plain)
+    assert not compiles(replace(plain, verilog={"blocks.sv": BLOCKS + "// More.\n"}))
+    # Without delays.
+    clocked = BLOCKS.replace("  always #5 clk = ~clk;\n", "")
+    assert compiles(replace(plain, verilog={"blocks.sv": clocked}))
+    assert compiles(replace(plain, trace="vcd"))
+    folder = build_folder() / "runtime"
+    assert len(list(folder.iterdir())) == 3
+    assert not list(folder.glob(".*"))
 
 
 def test_an_environment_elsewhere_uses_the_same_simulator(
