@@ -1,4 +1,4 @@
-"""Where a byte of a vault lies: its row, bank and column.
+"""Row, bank and column of a vault's byte address.
 
 The order of the fields is a :data:`memory.config.AddressMap`, from the top of the address; the low
 five bits select a byte within the column. ``row-bank-column`` is the thesis's (Table 7.1):
@@ -64,8 +64,10 @@ def place_of(config: VaultConfig, address: int) -> Place:
 
 
 def join_address(config: VaultConfig, place: Place) -> Any:
-    """Address of the first byte of ``place``: the inverse of :func:`slice_address` when the fields
-    are RTL values of their exact widths, and of :func:`place_of` when they are numbers.
+    """Address of the first byte of ``place``.
+
+    The inverse of :func:`slice_address` when the fields are RTL values of their exact widths, and
+    of :func:`place_of` when they are numbers.
 
     Raises:
         MemoryConfigError: a number outside its range.

@@ -1,4 +1,4 @@
-"""Configuration of a vault's memory: what the user sets, checked, and what follows from it."""
+"""Configuration of a vault's memory: checked values, and sizes derived from them."""
 
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -12,9 +12,9 @@ from .timing import DramTiming
 
 __all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
 
-#: ``open`` leaves a row open until another is wanted; ``closed`` closes it after each access, as
-#: the HMC does (thesis 5.2); ``adaptive`` closes it as soon as no request in the bank's command
-#: queue wants it next.
+#: ``open`` leaves a row open until another is requested; ``closed`` closes it after each access,
+#: as the HMC does (thesis 5.2); ``adaptive`` closes it as soon as no request in the bank's command
+#: queue accesses it next.
 PagePolicy = Literal["open", "closed", "adaptive"]
 #: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
 AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
@@ -37,10 +37,8 @@ class VaultConfig:
         timing: of the DRAM.
         page_policy: see :data:`PagePolicy`.
         address_map: see :data:`AddressMap`.
-        scheduler: which policy of :mod:`memory.controller.scheduler` chooses among requests and
-            commands.
-        transaction_queue: requests among which the scheduler chooses the next one for a bank; power
-            of two, 4..64.
+        scheduler: policy of :mod:`memory.controller.policies` that selects requests and commands.
+        transaction_queue: requests among which the scheduler selects; power of two, 4..64.
         command_queue: requests that wait at each bank, in order; power of two, 2..32.
         tag_bits: width of the tags on the port of the controller; 1..16.
         port_address_bits: width of byte addresses on the port; an access beyond the memory is
@@ -122,7 +120,7 @@ class VaultConfig:
 
     @property
     def write_slots(self) -> int:
-        """Writes whose data the controller holds."""
+        """Writes whose data the controller can store."""
         return 2 * self.transaction_queue
 
     @property

@@ -6,4 +6,4 @@ __all__ = ["MemoryConfigError"]
 
 
 class MemoryConfigError(VipError):
-    """A memory that can't be built; the message names the value and what is allowed."""
+    """A memory that can't be built; the message names the value and the allowed range."""

@@ -13,9 +13,9 @@ __all__ = ["Fifo"]
 
 
 class Fifo(Component):
-    """Queue of up to ``depth`` words; takes and gives one a cycle.
+    """Queue of up to ``depth`` words; accepts and returns one a cycle.
 
-    A word is at the output two cycles after it came in, if nothing is before it.
+    A word that enters the empty queue is at the output two cycles later.
 
     Parameters:
         width: bits of a word.
@@ -23,8 +23,9 @@ class Fifo(Component):
         sram: implementation of the memory.
 
     Members:
-        input, output: streams of words, in and out.
-        level: out; words inside.
+        input (in, stream of words): words to store.
+        output (out, stream of words): words in the order of their arrival.
+        level (out, 0..depth): words stored.
     """
 
     def __init__(self, *, width: int, depth: int, sram: SramKind) -> None:

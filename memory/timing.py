@@ -1,4 +1,4 @@
-"""DRAM timing: nanoseconds as data sheets give them, and the clocks that follow."""
+"""DRAM timing: nanoseconds as in data sheets, and the clocks derived from them."""
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction

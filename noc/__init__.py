@@ -1,4 +1,4 @@
-"""Topology, routing, router and star: how requesters and vaults reach each other."""
+"""Topology, routing, router and crossbar: the connections between requesters and vaults."""
 
 from vip_rooms import check_rooms
 

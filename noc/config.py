@@ -1,4 +1,4 @@
-"""Configuration of the network between the vaults: what the user sets, checked, and its widths."""
+"""Configuration of the network between the vaults: checked values, and widths derived from them."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -16,8 +16,8 @@ CLASSES = 2
 _MAX_SIDE = 16
 #: Widest byte address of a chip; that of :class:`pe.config.PeConfig`.
 _MAX_ADDRESS_BITS = 40
-#: Shortest ring whose links, in one direction, packets could wait for in a circle. In one of four,
-#: only packets from every other place take two links of one direction (:mod:`noc.routing`).
+#: Shortest ring in which the links of one direction can form a cycle of waiting packets. In one of
+#: four, only packets from every other place take two links of one direction (:mod:`noc.routing`).
 _CIRCLE = 5
 _WORD_BYTES = WORD_BITS // 8
 
@@ -29,15 +29,15 @@ _CHECK = Checks(ConfigurationError)
 class NetworkConfig:
     """A torus of ``columns`` x ``rows`` vaults. The defaults are the thesis's chip (5.1, 5.2).
 
-    Vault ``v`` stands in column ``v % columns`` and row ``v // columns``. A chip's byte address has
-    the vault's number above the address within the vault. Numbers that the torus has no vault for
-    (3 x 3 vaults leave 9..15) are addresses that don't exist.
+    Vault ``v`` is in column ``v % columns`` and row ``v // columns``. A chip's byte address has
+    the vault's number above the address within the vault. Numbers without a vault (3 x 3 vaults
+    leave 9..15) are addresses that don't exist.
 
     Attributes:
         columns, rows: vaults in each direction; 1..16. One column or row has no links in that
             direction.
         address_bits: byte address bits of a vault, 10..40; at most 40 with the vault's number.
-        tag_bits: tag width of each requester and of what other vaults access in a vault; 1..8.
+        tag_bits: tag width of each requester, and of accesses from other vaults; 1..8.
         packet_bytes: longest payload of a packet; power of two, 32..256. Memory needs 32.
         buffer_flits: flits that each virtual channel holds at the end of a link; power of two,
             8..64, at least :attr:`packet_flits`.
@@ -111,7 +111,7 @@ class NetworkConfig:
 
     @property
     def lanes(self) -> int:
-        """Virtual channels of each class on a link: two where packets could wait in a circle."""
+        """Virtual channels of each class on a link: two where one could form a cycle."""
         return 2 if max(self.columns, self.rows) >= _CIRCLE else 1
 
     @property

@@ -1,4 +1,4 @@
-"""The star: several requesters share one memory (thesis 5.2: engines, network and host a vault)."""
+"""The crossbar of a vault (the thesis's star, 5.2): engines, network and host share one memory."""
 
 from typing import Any
 
@@ -14,43 +14,42 @@ from hdl.stream_buffer import StreamBuffer
 
 __all__ = ["MAX_REQUESTERS", "Star"]
 
-#: Most requesters of a star: the engines of a vault, the network and the host.
+#: Most requesters of a crossbar: the engines of a vault, the network and the host.
 MAX_REQUESTERS = 16
 
 
 class Star(Component):
-    """Joins the memory ports of several requesters to one, whose tags name the requester too.
+    """Joins the memory ports of several requesters to one, whose tags name the requester, too.
 
-    **Requests.** Whole requests are chosen round robin: a request that a requester offers is taken
-    after at most one request (up to four beats) of each other requester. One beat a cycle passes,
+    **Requests.** The arbitration among whole requests is round robin: a request is accepted after
+    at most one request (up to four beats) of each other requester. One beat a cycle passes,
     from one requester or many, with no gap between requests; a beat takes one cycle. The order of
-    each requester's requests is kept, so what the memory promises one port, it promises each
-    requester: accesses to one column are performed in the order of the requests. Between requesters
-    nothing is promised before a write's response.
+    each requester's requests is kept, so each requester has the same guarantees as a port of the
+    memory: accesses to one column are performed in the order of the requests. Between requesters
+    there is no order before a write's response.
 
-    While a requester is in the middle of a write, the others wait. A requester that has offered the
-    first beat of a write must therefore offer the others without waiting for anything but
-    ``ready``.
+    During a write of one requester, the others wait. A requester that has offered the first beat
+    of a write must therefore offer the others without waiting for anything but ``ready``.
 
     **Responses.** One beat a cycle passes in one cycle, to one requester or in turns to many. Each
-    requester has a buffer of ``response_words`` beats. Only when the buffer of the requester for
-    which the memory offers a beat is full, the memory, and with it every other requester, waits. A
-    requester must therefore take responses in finite time, whether its own requests are accepted
-    or not; then no requester waits for ever.
+    requester has a buffer of ``response_words`` beats. The memory, and with it every other
+    requester, waits only when the buffer for the next beat is full. A requester must therefore
+    accept responses in finite time, whether its own requests are accepted or not; then no requester
+    waits for ever.
 
     Parameters:
         requesters: 1..16.
         address_bits: byte address width.
         tag_bits: tag width of each requester.
-        prompt: requesters, from port 0 on, that take every response in the cycle in which it is
-            offered. They share one register in place of a buffer each.
-        response_words: beats of responses kept for each other requester, 2..64. 4 hold the longest
-            response, so that a pause of four cycles costs the others nothing.
+        prompt: number of requesters, from port 0 on, that are always ready for responses. They
+            share one register in place of a buffer each.
+        response_words: beats of responses buffered for each other requester, 2..64. 4 hold the
+            longest response, so that a pause of four cycles costs the others nothing.
 
     Members:
-        ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in.
-        memory: :class:`hdl.ports.MemoryPort`, out; the number of the requester stands above its
-            tag, so tags have ``memory_tag_bits``.
+        ports (in, ``requesters`` :class:`hdl.ports.MemoryPort`): from the requesters.
+        memory (out, :class:`hdl.ports.MemoryPort`): to the memory; the number of the requester
+            is above its tag, so tags have ``memory_tag_bits``.
 
     Attributes:
         memory_tag_bits: tag width towards the memory.

@@ -1,4 +1,4 @@
-"""Freedom from deadlock, checked on the graph of what waits for what (Dally and Seitz 1987)."""
+"""Freedom from deadlock, checked on the dependency graph of the channels (Dally and Seitz 1987)."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,32 +11,34 @@ from hdl.config import ConfigurationError
 from .config import CLASSES, NetworkConfig
 from .routing import Channel, way
 
-__all__ = ["DeadlockError", "End", "check_deadlock_free", "waiting_graph"]
+__all__ = ["DeadlockError", "End", "check_deadlock_free", "dependency_graph"]
 
 _REQUESTS, _RESPONSES = range(CLASSES)
 
 
 class DeadlockError(ConfigurationError):
-    """A network in which packets could wait for each other for ever; the message names a circle."""
+    """A network in which packets could wait for each other for ever; the message names a cycle."""
 
 
 class End(NamedTuple):
-    """Where packets of a class enter (``sends``) or leave the network at ``vault``."""
+    """The place where packets of a class enter (``sends``) or leave the network at ``vault``."""
 
     vault: int
     sends: bool
     message_class: int
 
 
-def waiting_graph(config: NetworkConfig, lanes: int) -> Mapping[Channel | End, set[Channel | End]]:
-    """What can wait for what: for each channel, those that its packets want next.
+def dependency_graph(
+    config: NetworkConfig, lanes: int
+) -> Mapping[Channel | End, set[Channel | End]]:
+    """The dependency graph: for each channel, the channels that its packets request next.
 
-    A vault that takes requests must answer before it can take any number of them, so what it
-    receives waits for what it sends. Who takes responses waits for nothing.
+    A vault that accepts requests must answer before it can accept any number of them, so its
+    received requests depend on its responses. Received responses depend on nothing.
 
     Parameters:
         config: of the network.
-        lanes: virtual channels a class; ``config.lanes`` is what is built.
+        lanes: virtual channels of a class; ``config.lanes`` in the built network.
     """
     graph: dict[Channel | End, set[Channel | End]] = {}
     for source in range(config.vaults):
@@ -57,25 +59,25 @@ def waiting_graph(config: NetworkConfig, lanes: int) -> Mapping[Channel | End, s
 
 @cache
 def check_deadlock_free(config: NetworkConfig) -> None:
-    """Check that nothing in the network of ``config`` can wait in a circle.
+    """Check that the dependency graph of the network of ``config`` has no cycle.
 
     Raises:
-        DeadlockError: something can.
+        DeadlockError: it has one.
     """
     try:
-        TopologicalSorter(waiting_graph(config, config.lanes)).prepare()
+        TopologicalSorter(dependency_graph(config, config.lanes)).prepare()
     except CycleError as error:
         # The sorter has each node before the one that waits for it, and the last is the first.
-        circle = error.args[1][:0:-1]
+        cycle = error.args[1][:0:-1]
     else:
         return
     named = ", ".join(
         f"{step.direction} of vault {step.vault}"
         if isinstance(step, Channel)
         else f"vault {step.vault}"
-        for step in circle
+        for step in cycle
     )
     raise DeadlockError(
         f"packets of a torus of {config.columns} x {config.rows} vaults can wait for each other in "
-        f"a circle: {named}"
+        f"a cycle: {named}"
     )

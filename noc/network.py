@@ -1,4 +1,4 @@
-"""The torus of routers alone, for whatever stands at the vaults."""
+"""The torus of routers alone, for any devices at the vaults."""
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -16,15 +16,15 @@ __all__ = ["Network"]
 
 
 class Network(Component):
-    """Routers of all vaults, joined.
+    """Routers of all vaults, connected.
 
     Parameters:
         config: of the network, of at least two vaults.
 
     Members:
-        local_in: array of :class:`noc.ports.LinkPort`, in, by vault: see
+        local_in (in, ``vaults`` :class:`noc.ports.LinkPort`): from each vault: see
             :class:`noc.router.router.Router`.
-        local_out: the same, out.
+        local_out (out, ``vaults`` :class:`noc.ports.LinkPort`): to each vault.
 
     Raises:
         hdl.config.ConfigurationError: a single vault, which has no network.

@@ -1,4 +1,4 @@
-"""Packets: a header flit and what follows it.
+"""Packets: a header flit and the flits after it.
 
 | packet | flits |
 |---|---|
@@ -20,12 +20,12 @@ from .config import NetworkConfig
 
 __all__ = ["WORD_ADDRESS", "destination", "request_header", "response_header"]
 
-#: Lowest bit of a byte address that tells words apart.
+#: Lowest bit of a byte address that distinguishes words.
 WORD_ADDRESS = (WORD_BITS // 8 - 1).bit_length()
 
 
 def destination(config: NetworkConfig) -> data.StructLayout:
-    """What every header begins with, and all of it that routers read: ``to_x`` and ``to_y``."""
+    """The first fields of every header, and all that routers read: ``to_x`` and ``to_y``."""
     return data.StructLayout(_places(config, "to"))
 
 
@@ -33,10 +33,13 @@ def request_header(config: NetworkConfig, tag_bits: int) -> data.StructLayout:
     """Header of a request; at most 62 bits.
 
     Members:
-        to_x, to_y, from_x, from_y: column and row of the vaults.
-        tag: of ``tag_bits``; names the request at its source.
-        write: 1 for a write.
-        masked: a mask follows.
+        to_x (x_bits): column of the destination.
+        to_y (y_bits): row of the destination.
+        from_x (x_bits): column of the source.
+        from_y (y_bits): row of the source.
+        tag (tag_bits): name of the request at its source.
+        write (1): 1 for a write.
+        masked (1): a mask follows.
         words: words less one.
         word: number of the first word in the vault.
     """

@@ -12,13 +12,13 @@ __all__ = ["LinkPort", "flit", "link_members"]
 
 
 def flit() -> data.StructLayout:
-    """What a link carries in a cycle.
+    """The payload of a link in a cycle.
 
     Members:
-        data: 64 bits of a packet; the first flit of a packet is its header (:mod:`noc.packet`).
-        last: the packet's last flit.
-        error: with ``last`` in a response, the access failed. It stands here and not in the header
-            as memory tells it with the last word only.
+        data (64): part of a packet; the first flit of a packet is its header (:mod:`noc.packet`).
+        last (1): the packet's last flit.
+        error (1): with ``last`` in a response, the access failed. It is not in the header, because
+            memory reports it only with the last word.
     """
     return data.StructLayout({"data": WORD_BITS, "last": 1, "error": 1})
 
@@ -28,16 +28,16 @@ class LinkPort(wiring.Signature):
 
     The receiver has a buffer of ``buffer_flits`` for each virtual channel and never refuses a flit.
     The sender starts with as many credits for each and sends on a channel only while it has one.
-    The flits of a packet keep to one channel and are not mixed with those of others on it.
+    The flits of a packet stay on one channel and are not mixed with those of others on it.
 
     Parameters:
         channels: virtual channels, at least 1.
 
     Members:
-        valid: out; a flit in this cycle.
-        channel: out; its virtual channel.
-        flit: out; :func:`flit`.
-        credit: in; a bit for each channel: one more flit may be sent on it.
+        valid (out, 1): a flit in this cycle.
+        channel (out, 0..channels - 1): its virtual channel.
+        flit (out, :func:`flit`): the flit.
+        credit (in, channels): one bit for each channel: one more flit may be sent on it.
     """
 
     def __init__(self, channels: int) -> None:
@@ -53,12 +53,12 @@ class LinkPort(wiring.Signature):
 
 
 def link_members(config: NetworkConfig) -> dict[str, wiring.Member]:
-    """Members of anything that stands in the torus, for its signature.
+    """Members of every component in the torus, for its signature.
 
     Returns:
-        ``x``, ``y``: in; its column and row. For each of :func:`noc.topology.directions`, a
-        :class:`LinkPort` of ``config.channels``: ``east_out`` to the neighbour in the east, out,
-        and ``east_in`` from it, in.
+        ``x`` (in, x_bits) and ``y`` (in, y_bits): its column and row. For each of
+        :func:`noc.topology.directions`, a :class:`LinkPort` of ``config.channels``: ``east_out``
+        (out) to the neighbour in the east, and ``east_in`` (in) from it.
     """
     port = LinkPort(config.channels)
     members = {"x": In(config.x_bits), "y": In(config.y_bits)}

@@ -1,8 +1,8 @@
-"""The way of a packet: one description, from which routers are built and deadlocks looked for.
+"""The route of a packet: one description, which builds the routers and the deadlock check.
 
-Dimension ordered: first along the row to the right column, then along the column, each on the
-shorter side of the ring. The way and the virtual channels depend on the two ends alone, so packets
-of one class between two vaults can't overtake each other.
+The routing is dimension ordered: first along the row to the destination's column, then along the
+column, each on the shorter side of the ring. Route and virtual channels depend on the two ends
+alone, so packets of one class between two vaults can't overtake each other.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .config import NetworkConfig
 from .topology import Direction, neighbour, position
 
-__all__ = ["LOCAL", "Channel", "Passage", "PortLane", "RingStep", "passages", "ring_step", "way"]
+__all__ = ["LOCAL", "Channel", "PortLane", "RingStep", "Turn", "ring_step", "turns", "way"]
 
 #: Port of a router to its own vault.
 LOCAL = "local"
@@ -43,15 +43,15 @@ class PortLane(NamedTuple):
 
     Attributes:
         port: a :class:`noc.topology.Direction`, or :data:`LOCAL`.
-        lane: 0..``lanes - 1``; 0 at the local port.
+        lane: number of the virtual channel, 0..``lanes - 1``; 0 at the local port.
     """
 
     port: str
     lane: int
 
 
-class Passage(NamedTuple):
-    """From where to where a packet passes a router."""
+class Turn(NamedTuple):
+    """A turn of a packet in a router: from an input channel to an output channel."""
 
     source: PortLane
     target: PortLane
@@ -60,15 +60,15 @@ class Passage(NamedTuple):
 def ring_step(size: int, here: int, there: int, lanes: int) -> RingStep:
     """The step from ``here`` to ``there`` on a ring.
 
-    Where both sides are as long, even places go forward and odd ones back, which loads all links
-    alike. With two lanes, a packet that has yet to pass from the last place to the first (or back)
-    uses lane 1 until it has, and lane 0 from there on. Lane 1 is then never used behind that point
-    and lane 0 never across it, so neither is a circle.
+    Where both sides are equally long, even places go forward and odd ones back, which loads all
+    links evenly. With two virtual channels, a packet uses channel 1 until it has passed from the
+    last place to the first (or back), and channel 0 after that. Channel 1 is then never used after
+    that point and channel 0 never across it, so neither forms a cycle.
 
     Parameters:
         size: places of the ring, at least 2.
         here, there: different places, 0..``size - 1``.
-        lanes: 1 or 2.
+        lanes: virtual channels of a class, 1 or 2.
     """
     ahead = (there - here) % size
     forward = here % 2 == 0 if 2 * ahead == size else 2 * ahead < size
@@ -79,13 +79,13 @@ def ring_step(size: int, here: int, there: int, lanes: int) -> RingStep:
 def way(
     config: NetworkConfig, source: int, target: int, message_class: int, lanes: int
 ) -> list[Channel]:
-    """The virtual channels that a packet takes, in order; empty from a vault to itself.
+    """The virtual channels of a packet's route, in order; empty from a vault to itself.
 
     Parameters:
         config: of the network.
         source, target: vaults, 0..``config.vaults - 1``.
         message_class: 0..``noc.config.CLASSES - 1``.
-        lanes: ``config.lanes``, or another number to see what would become of it.
+        lanes: virtual channels of a class: ``config.lanes``, or another number for a comparison.
     """
     channels = []
     here = source
@@ -104,15 +104,15 @@ def way(
 
 
 @cache
-def passages(config: NetworkConfig) -> frozenset[Passage]:
-    """What a router of the network must be able to do: all that some packet needs at some vault."""
+def turns(config: NetworkConfig) -> frozenset[Turn]:
+    """The turns of a router of the network: all that some packet takes at some vault."""
     found = set()
     for source in range(config.vaults):
         for target in range(config.vaults):
             entered = PortLane(LOCAL, 0)
             for channel in way(config, source, target, 0, config.lanes):
-                found.add(Passage(entered, PortLane(channel.direction, channel.lane)))
+                found.add(Turn(entered, PortLane(channel.direction, channel.lane)))
                 entered = PortLane(channel.direction.opposite, channel.lane)
             if entered.port != LOCAL:
-                found.add(Passage(entered, PortLane(LOCAL, 0)))
+                found.add(Turn(entered, PortLane(LOCAL, 0)))
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""The torus: which vault stands where, and which links leave it."""
+"""The torus: the places of the vaults, and their links."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -12,8 +12,7 @@ __all__ = ["Direction", "Link", "directions", "join_nodes", "links", "neighbour"
 
 
 class Direction(StrEnum):
-    """Where a link leads. East is the next column, south the next row; the last has the first
-    behind it."""
+    """Direction of a link: east to the next column, south to the next row, cyclically."""
 
     EAST = "east"
     WEST = "west"
@@ -61,7 +60,7 @@ def position(config: NetworkConfig, vault: int) -> tuple[int, int]:
 
 
 def neighbour(config: NetworkConfig, vault: int, direction: Direction) -> int:
-    """The vault that the link of ``vault`` in ``direction`` leads to."""
+    """The vault at the other end of the link of ``vault`` in ``direction``."""
     x, y = position(config, vault)
     step_x, step_y = _STEP[direction]
     return (x + step_x) % config.columns + (y + step_y) % config.rows * config.columns
@@ -77,12 +76,12 @@ def links(config: NetworkConfig) -> tuple[Link, ...]:
 
 
 def join_nodes(m: Module, config: NetworkConfig, nodes: list[Any]) -> None:
-    """Connect nodes to a torus and tell each where it is.
+    """Connect nodes to a torus and give each its place.
 
     Parameters:
         m: the module whose submodules the nodes are.
         config: of the network.
-        nodes: by vault, anything that has the members ``x``, ``y`` and those of
+        nodes: by vault, components with the members ``x``, ``y`` and those of
             :func:`noc.ports.link_members`.
     """
     for vault, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""AXI4 back end of a vault: its memory is whatever answers on an AXI bus."""
+"""AXI4 back end of a vault: a memory on an AXI bus."""
 
 from amaranth.hdl import Const, Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -30,21 +30,21 @@ class AxiBackend(Component):
 
     Each request becomes one aligned INCR burst within a 32-byte column, with an identifier of its
     own. ``outstanding`` requests are in flight and may be answered in any order and interleaved.
-    Accesses to one column wait for each other as :class:`memory.axi.order.AxiOrder` says; a request
-    that waits holds up those behind it. An AXI error becomes the response's ``error``.
+    Accesses to one column wait for each other (:class:`memory.axi.order.AxiOrder`); a waiting
+    request delays those after it. An AXI error becomes the response's ``error``.
 
-    One beat of a request and one beat of a response are taken and given a cycle. A request appears
-    on the bus in the cycle after its first beat (a write's data in the cycle after the words of a
-    bus beat are there); a response begins 4 cycles after AXI's last beat of it.
+    The back end accepts one beat of a request and returns one beat of a response a cycle. A request
+    appears on the bus in the cycle after its first beat; a write's data follow in the cycle after
+    the words of a bus beat have arrived. A response begins 4 cycles after AXI's last beat of it.
 
     Parameters:
         config: see :class:`memory.axi.layout.AxiConfig`.
 
     Members:
-        port: :class:`hdl.ports.MemoryPort`, in.
-        axi: :class:`hdl.axi.Axi4`, out. ``bready`` and ``rready`` are always 1.
-        counter_index: in; which counter of :class:`memory.axi.counters.AxiCounters` to read.
-        counter_value: out, one cycle after ``counter_index``.
+        port (in, :class:`hdl.ports.MemoryPort`): requests and responses.
+        axi (out, :class:`hdl.axi.Axi4`): the bus; ``bready`` and ``rready`` are always 1.
+        counter_index (in, INDEX_BITS): counter of :class:`memory.axi.counters.AxiCounters` to read.
+        counter_value (out, COUNTER_BITS): its value, one cycle after ``counter_index``.
     """
 
     def __init__(self, config: AxiConfig) -> None:
@@ -114,7 +114,7 @@ class AxiBackend(Component):
             axi.wlast.eq(data.output.payload.last),
         ]
 
-        # Answers.
+        # Responses.
         m.d.comb += [
             axi.bready.eq(1),
             axi.rready.eq(1),

@@ -14,17 +14,21 @@ __all__ = ["AxiCounters"]
 
 
 class AxiCounters(Component):
-    """Those counters of :class:`memory.controller.counters.VaultCounter` that mean something
-    without a DRAM of our own: ``CYCLES``; ``READS`` and ``WRITES``, requests that AXI has answered;
-    ``BUS_BUSY``, cycles with a beat of data of either direction; ``OCCUPANCY``, for each cycle the
-    requests that hold an identifier. The others read 0.
+    """The counters of :class:`memory.controller.counters.VaultCounter` that exist without a DRAM.
+
+    They are ``CYCLES``; ``READS`` and ``WRITES``, requests that AXI has answered; ``BUS_BUSY``,
+    cycles with a beat of data of either direction; ``OCCUPANCY``, for each cycle the requests that
+    hold an identifier. The others read 0.
 
     Members:
-        take, free: in; an identifier is taken, given back.
-        read, write: in; AXI has answered the whole of a read, a write; may come together.
-        busy: in; a beat of data moves on the bus.
-        index: in. value: out, the cycle after; :data:`memory.controller.counters.LAG_CYCLES`
-            behind.
+        take (in, 1): an identifier is taken.
+        free (in, 1): an identifier is free again.
+        read (in, 1): AXI has answered the whole of a read.
+        write (in, 1): AXI has answered a write; may come together with ``read``.
+        busy (in, 1): a beat of data moves on the bus.
+        index (in, INDEX_BITS): counter to read.
+        value (out, COUNTER_BITS): its value one cycle later, without the last
+            :data:`memory.controller.counters.LAG_CYCLES`.
     """
 
     def __init__(self, config: AxiConfig) -> None:

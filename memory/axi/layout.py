@@ -1,4 +1,4 @@
-"""What the parts of the AXI back end share: its parameters and the layouts of its channels."""
+"""Parameters of the AXI back end, and the layouts of its channels."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -55,8 +55,7 @@ class AxiConfig:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that addresses reach. Where the memory ends sooner, its bus answers with an
-        error."""
+        """Bytes of the address range. If the memory is smaller, its bus answers with an error."""
         return 1 << self.address_bits
 
     @property
@@ -96,8 +95,13 @@ class AxiConfig:
 
 
 def address_beat(config: AxiConfig) -> data.StructLayout:
-    """Write or read address: ``id``, ``address`` (of the first beat of the data bus) and
-    ``length``, beats less one."""
+    """Write or read address.
+
+    Members:
+        id (id_bits): AXI identifier.
+        address (address_bits): address of the first beat of the data bus.
+        length (beat_bits): beats less one.
+    """
     return data.StructLayout(
         {"id": config.id_bits, "address": config.address_bits, "length": config.beat_bits}
     )
@@ -109,8 +113,14 @@ def write_beat(config: AxiConfig) -> data.StructLayout:
 
 
 def transfer_layout(config: AxiConfig) -> data.StructLayout:
-    """What the answer to an identifier is made from: ``tag``, ``write``, ``words`` (less one) and
-    ``lane``, where in the first beat the first word lies."""
+    """The properties of a request that its response needs.
+
+    Members:
+        tag (tag_bits): tag of the request.
+        write (1): 1 for a write.
+        words (2): words less one.
+        lane (lane_bits): place of the first word in the first beat.
+    """
     return data.StructLayout(
         {
             "tag": config.tag_bits,

@@ -1,4 +1,4 @@
-"""Which AXI identifiers are free, and which columns have accesses in flight."""
+"""Free AXI identifiers, and columns with accesses in flight."""
 
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import In, Out
@@ -11,19 +11,24 @@ __all__ = ["AxiOrder"]
 
 
 class AxiOrder(Component):
-    """Hands out AXI identifiers and keeps accesses to one column in order.
+    """Allocates AXI identifiers and keeps accesses to one column in order.
 
-    AXI promises no order between different identifiers, nor between reads and writes. So a write
+    AXI defines no order between different identifiers, nor between reads and writes. So a write
     waits for every earlier access to its column, and a read for every earlier write to it.
 
     Members:
-        column, write: in; the access that wants to start.
-        conflict: out, in the same cycle; it must wait.
-        id_ready, id: out; a free identifier is there, and which.
-        take: in; the access starts with ``id``.
-        wrote, wrote_id: in; the write with this identifier has been performed.
-        read, read_id: in; the read has been performed.
-        free, free_id: in; nothing needs this identifier any longer.
+        column (in, column_address_bits): column of the access that is to start.
+        write (in, 1): 1 for a write.
+        conflict (out, 1): in the same cycle: the access must wait.
+        id_ready (out, 1): an identifier is free.
+        id (out, id_bits): the free identifier.
+        take (in, 1): the access starts with ``id``.
+        wrote (in, 1): a write has been performed.
+        wrote_id (in, id_bits): its identifier.
+        read (in, 1): a read has been performed.
+        read_id (in, id_bits): its identifier.
+        free (in, 1): an identifier is no longer in use.
+        free_id (in, id_bits): that identifier.
     """
 
     def __init__(self, config: AxiConfig) -> None:
@@ -65,7 +70,7 @@ class AxiOrder(Component):
             m.d.comb += conflict[number].eq(value)
         m.d.comb += self.conflict.eq(conflict.any())
 
-        # The next identifier is chosen a cycle ahead.
+        # The next identifier is selected a cycle ahead.
         unused = Signal(config.outstanding, init=-1)
         chosen = Signal(config.id_bits)
         for number in reversed(range(config.outstanding)):

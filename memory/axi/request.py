@@ -17,18 +17,23 @@ _WORD_ADDRESS_BITS = (WORD_BITS // 8 - 1).bit_length()
 
 
 class AxiRequest(Component):
-    """Turns requests into address beats and write data beats in the cycle in which they come.
+    """Turns requests into address beats and write data beats in the cycle of their arrival.
 
-    A request starts when nothing in flight conflicts with it and an identifier is free. One beat a
-    cycle is taken.
+    A request starts when no access in flight conflicts with it and an identifier is free. One beat
+    a cycle is accepted.
 
     Members:
-        request: stream of :func:`hdl.ports.memory_request`, in.
-        column, write, take: out; conflict, id_ready, id: in; see
-            :class:`memory.axi.order.AxiOrder`.
-        transfer: out; :func:`memory.axi.layout.transfer_layout` for ``id``, valid with ``take``.
-        write_address, read_address: streams of :func:`memory.axi.layout.address_beat`, out.
-        write_data: stream of :func:`memory.axi.layout.write_beat`, out.
+        request (in, stream of :func:`hdl.ports.memory_request`): beats of requests.
+        column (out, column_address_bits): to :class:`memory.axi.order.AxiOrder`.
+        write (out, 1): to AxiOrder.
+        conflict (in, 1): from AxiOrder.
+        id_ready (in, 1): from AxiOrder.
+        id (in, id_bits): from AxiOrder.
+        take (out, 1): to AxiOrder.
+        transfer (out, :func:`memory.axi.layout.transfer_layout`): for ``id``; valid with ``take``.
+        write_address (out, stream of :func:`memory.axi.layout.address_beat`): AXI's AW channel.
+        read_address (out, stream of :func:`memory.axi.layout.address_beat`): AXI's AR channel.
+        write_data (out, stream of :func:`memory.axi.layout.write_beat`): AXI's W channel.
     """
 
     def __init__(self, config: AxiConfig) -> None:

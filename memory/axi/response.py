@@ -1,4 +1,4 @@
-"""Response side of the AXI back end: gathers AXI answers and makes whole responses of them."""
+"""Response side of the AXI back end: gathers AXI's beats into whole responses."""
 
 from typing import Any
 
@@ -23,18 +23,27 @@ _OUTPUT_WORDS = 3
 
 
 class AxiResponse(Component):
-    """Keeps the data of each read until it is complete, then sends it as one response.
+    """Stores the data of each read until it is complete, then sends it as one response.
 
-    There is room for everything in flight, so AXI's answers are always taken at once, interleaved
-    or not. Complete transfers are answered round robin, one beat a cycle without gaps; the first
-    beat of a response comes 4 cycles after AXI's last.
+    There is room for everything in flight, so AXI's responses are always accepted at once,
+    interleaved or not. Complete transfers are answered round robin, one beat a cycle without gaps;
+    the first beat of a response comes 4 cycles after AXI's last.
 
     Members:
-        take, id, transfer: in; see :class:`memory.axi.request.AxiRequest`.
-        wrote, wrote_id, wrote_resp: in; a beat of AXI's write response channel.
-        beat, beat_id, beat_data, beat_resp, beat_last: in; a beat of AXI's read data channel.
-        free, free_id: out; the identifier's response is on its way.
-        response: stream of :func:`hdl.ports.memory_response`, out.
+        take (in, 1): see :class:`memory.axi.request.AxiRequest`.
+        id (in, id_bits): see AxiRequest.
+        transfer (in, :func:`memory.axi.layout.transfer_layout`): see AxiRequest.
+        wrote (in, 1): a beat of AXI's write response channel.
+        wrote_id (in, id_bits): its identifier.
+        wrote_resp (in, :class:`hdl.axi.Answer`): its response.
+        beat (in, 1): a beat of AXI's read data channel.
+        beat_id (in, id_bits): its identifier.
+        beat_data (in, data_bits): its data.
+        beat_resp (in, :class:`hdl.axi.Answer`): its response.
+        beat_last (in, 1): it is the last of its burst.
+        free (out, 1): the response of an identifier has started.
+        free_id (out, id_bits): that identifier.
+        response (out, stream of :func:`hdl.ports.memory_response`): all responses.
     """
 
     def __init__(self, config: AxiConfig) -> None:
@@ -116,7 +125,7 @@ class AxiResponse(Component):
             word_write.data.eq(self.beat_data),
         ]
 
-        # First stage: choose a complete transfer and look up what it is.
+        # First stage: select a complete transfer and read its properties.
         chosen = Signal(config.id_bits)
         choose = Signal()
         held = Signal()
@@ -181,5 +190,5 @@ class AxiResponse(Component):
 
     @staticmethod
     def _failed(response: Any) -> Any:
-        """Whether ``response`` tells an error."""
+        """Whether ``response`` is an error."""
         return (response == Answer.SLVERR) | (response == Answer.DECERR)

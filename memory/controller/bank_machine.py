@@ -1,4 +1,4 @@
-"""One bank: its queue of requests, its open row, and what it may be told now."""
+"""One bank: its queue of requests, its open row, and its next command."""
 
 from typing import Any
 
@@ -21,38 +21,41 @@ __all__ = ["BankMachine", "bank_events"]
 
 
 def bank_events() -> data.StructLayout:
-    """What a bank counts, one bit each.
+    """Events of a bank, for the counters.
 
     Members:
-        hit, miss, conflict: a column command whose row was open already; had to be opened; had to
-            be opened after another had been closed for it.
-        refresh_blocked: a request waits while the bank refreshes or is about to.
+        hit (1): a column command whose row was open already.
+        miss (1): a column command whose row had to be opened.
+        conflict (1): a column command for which another row had to be closed.
+        refresh_blocked (1): a request waits while the bank refreshes or is about to.
     """
     return data.StructLayout({"hit": 1, "miss": 1, "conflict": 1, "refresh_blocked": 1})
 
 
 class BankMachine(Component):
-    """Serves its requests in order and says each cycle which command could be given now.
+    """Serves the requests of one bank in order, and offers its next legal command each cycle.
 
-    It offers one of: a column command for the request at its head (``column``), or ACT, PRE or
-    REFRESH (``row``). What it offers keeps all the timing rules that bind one bank; those across
-    banks come in as ``*_allowed``. A refresh that is due waits until the open row has served the
-    requests at hand, but no longer than until ``FORCED_DEBT`` are due.
+    The offer is one of: a column command for the request at its head (``column``), or ACT, PRE or
+    REFRESH (``row``). The bank machine keeps all the timing rules that bind one bank; those across
+    banks come in as ``*_allowed``. A due refresh waits until the open row has served the waiting
+    requests, but no longer than until ``FORCED_DEBT`` refreshes are due.
 
     Members:
-        input: stream of :func:`memory.controller.transaction.bank_entry`, in.
-        refresh_due: in; one more refresh is due.
-        read_allowed, write_allowed, activate_allowed: in; what binds all banks lets this command be
-            given now.
-        column: out; a READ or WRITE may be given now.
-        row: out; an ACT, PRE or REFRESH is needed and may be given now.
-        urgent: out; ``row`` belongs to a refresh.
-        waiting: out; there is a request. hit: out; its row is open, and no refresh comes before it.
-        head: out; :func:`memory.controller.transaction.bank_entry`, the request (meaningful if
-            ``waiting``).
-        kind: out; :class:`memory.controller.dram_port.DramCommand` that is offered.
-        grant: in; the command offered is given in this cycle.
-        events: out; :func:`bank_events`.
+        input (in, stream of :func:`memory.controller.transaction.bank_entry`): requests.
+        refresh_due (in, 1): one more refresh is due.
+        read_allowed (in, 1): the rules across banks allow a READ in this cycle.
+        write_allowed (in, 1): they allow a WRITE.
+        activate_allowed (in, 1): they allow an ACT.
+        column (out, 1): the offer is a READ or WRITE.
+        row (out, 1): the offer is an ACT, PRE or REFRESH.
+        urgent (out, 1): ``row`` belongs to a refresh.
+        waiting (out, 1): there is a request.
+        hit (out, 1): its row is open, and no refresh comes before it.
+        head (out, :func:`memory.controller.transaction.bank_entry`): the request; valid with
+            ``waiting``.
+        kind (out, :class:`memory.controller.dram_port.DramCommand`): command offered.
+        grant (in, 1): the command offered is issued in this cycle.
+        events (out, :func:`bank_events`): for the counters.
     """
 
     def __init__(self, config: VaultConfig) -> None:
@@ -95,7 +98,7 @@ class BankMachine(Component):
         debt = Signal(range(POSTPONED_REFRESHES + 1))
         refresh = Signal()
         row_hit = Signal()
-        # The row was opened for the request at the head, which has not had it yet.
+        # The row was opened for the request at the head, which has not accessed it yet.
         opened = Signal()
         usable = opened if config.page_policy == "closed" else is_open
         m.d.comb += [
@@ -159,7 +162,7 @@ class BankMachine(Component):
             self.events.miss.eq(given & opened & ~displaced),
             self.events.conflict.eq(given & opened & displaced),
         ]
-        # A refresh is in the way from the moment that it keeps the head from its commands.
+        # A refresh blocks the head from its first cycle without a command for the head on.
         refreshing = Signal()
         with m.If(refreshed):
             m.d.sync += refreshing.eq(1)

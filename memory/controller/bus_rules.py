@@ -1,4 +1,4 @@
-"""What binds all banks together: the data bus, and ACT to ACT if it is set."""
+"""Timing rules across banks: the data bus, and ACT to ACT if it is set."""
 
 from amaranth.hdl import Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
@@ -26,14 +26,19 @@ def write_to_read(timing: DramTiming) -> int:
 
 
 class BusRules(Component):
-    """Watches the commands given and says which kinds may be given now, as far as the rules across
-    banks go. Bursts move in the order of their commands.
+    """Keeps the timing rules across banks: follows the issued commands and reports the legal kinds.
+
+    Bursts move in the order of their commands.
 
     Members:
-        read, write, activate: in; this command is given in this cycle.
-        read_allowed, write_allowed, activate_allowed: out; this one may be.
-        turned: out; this burst has another direction than the one before.
-        busy: out; a burst that was given begins or goes on (four cycles from its command).
+        read (in, 1): a READ is issued in this cycle.
+        write (in, 1): a WRITE is issued.
+        activate (in, 1): an ACT is issued.
+        read_allowed (out, 1): a READ is legal in this cycle.
+        write_allowed (out, 1): a WRITE is legal.
+        activate_allowed (out, 1): an ACT is legal.
+        turned (out, 1): this burst has another direction than the previous one.
+        busy (out, 1): a burst begins or continues (four cycles from its command).
     """
 
     def __init__(self, config: VaultConfig) -> None:

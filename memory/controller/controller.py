@@ -36,24 +36,24 @@ def _choice(config: VaultConfig) -> data.StructLayout:
 
 
 class Controller(Component):
-    """Serves one memory port from one vault's DRAM (thesis 5.2).
+    r"""Serves one memory port from one vault's DRAM (thesis 5.2).
 
     ::
 
-        port -> intake -> transaction queue -> bank machines -> one command a cycle -> dram
-                                   \\______ scheduler ______/
+        port -> decoder -> transaction queue -> bank machines -> one command a cycle -> dram
+                                    \______ scheduler ______/
         port <- responses <- read path, acknowledgements
 
-    Accesses to one column are performed in the order of their requests; a write is acknowledged
-    once its command has been given. A read into an idle vault gets its first word tRCD + tCL + 7
-    cycles after its request was taken. An access beyond the memory is answered with ``error``, by
-    one beat.
+    Accesses to one column are performed in the order of their requests. A write is acknowledged
+    once its command has been issued. A read into an idle vault gets its first word tRCD + tCL + 7
+    cycles after its request was accepted. An access beyond the memory is answered with ``error``,
+    by one beat.
 
     Members:
-        port: :class:`hdl.ports.MemoryPort`, in.
-        dram: :class:`memory.controller.dram_port.DramPort`, out.
-        counter_index: in; which :class:`memory.controller.counters.VaultCounter` to read.
-        counter_value: out, one cycle after ``counter_index``.
+        port (in, :class:`hdl.ports.MemoryPort`): requests and responses.
+        dram (out, :class:`memory.controller.dram_port.DramPort`): commands and data bus.
+        counter_index (in, INDEX_BITS): :class:`memory.controller.counters.VaultCounter` to read.
+        counter_value (out, COUNTER_BITS): its value, one cycle after ``counter_index``.
     """
 
     def __init__(self, config: VaultConfig) -> None:

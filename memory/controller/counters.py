@@ -26,7 +26,7 @@ __all__ = [
 
 
 class VaultCounter(IntEnum):
-    """Index of each counter. They run from reset on; a reader takes differences."""
+    """Index of each counter. They count from reset on; a reader takes differences."""
 
     CYCLES = 0
     #: Column commands: requests served.
@@ -38,10 +38,10 @@ class VaultCounter(IntEnum):
     ROW_CONFLICTS = 5
     #: Changes of the direction of the data bus.
     TURNS = 6
-    #: Cycles in which the data bus moves a word (four a column, wanted or not).
+    #: Cycles in which the data bus moves a word (four a column, requested or not).
     BUS_BUSY = 7
     REFRESHES = 8
-    #: For each cycle, banks that have a request which waits for a refresh.
+    #: For each cycle, banks with a request that waits for a refresh.
     REFRESH_BLOCKED = 9
     #: For each cycle, requests in the transaction queue.
     OCCUPANCY = 10
@@ -56,7 +56,7 @@ LATENCY_LIMITS = (16, 32, 64, 128, 256, 512, 1024)
 #: Counters of the histogram follow ``LATENCY_0``.
 _COUNT = 32
 INDEX_BITS = (_COUNT - 1).bit_length()
-#: Cycles after an event until its counter tells.
+#: Cycles from an event until its counter includes it.
 LAG_CYCLES = _COUNT + 2
 
 #: The unit of :data:`memory.controller.transaction.ARRIVAL_BITS` is four cycles.
@@ -64,8 +64,15 @@ _UNIT_BITS = 2
 
 
 def command_event() -> data.StructLayout:
-    """What the controller does in a cycle: ``read``, ``write``, ``refresh`` (a command is given),
-    ``turned`` and ``busy`` (see :class:`memory.controller.bus_rules.BusRules`)."""
+    """Events of the controller in a cycle.
+
+    Members:
+        read (1): a READ is issued.
+        write (1): a WRITE is issued.
+        refresh (1): a REFRESH is issued.
+        turned (1): see :class:`memory.controller.bus_rules.BusRules`.
+        busy (1): see :class:`memory.controller.bus_rules.BusRules`.
+    """
     return data.StructLayout({"read": 1, "write": 1, "refresh": 1, "turned": 1, "busy": 1})
 
 
@@ -73,12 +80,14 @@ class VaultCounters(Component):
     """The counters of :class:`VaultCounter` (:class:`hdl.counter_bank.CounterBank`).
 
     Members:
-        event: in; :func:`command_event`.
-        banks: in; :func:`memory.controller.bank_machine.bank_events` of every bank.
-        occupied: in; bits of the transaction queue's entries that hold a request.
-        now: out; time, to be kept with a request that arrives in this cycle.
-        arrival: in; the time kept with the request that ``event.read`` or ``event.write`` is of.
-        index: in. value: out, the cycle after; :data:`LAG_CYCLES` behind.
+        event (in, :func:`command_event`): events of the controller.
+        banks (in, :func:`memory.controller.bank_machine.bank_events` for each bank): their events.
+        occupied (in, transaction_queue): entries of the transaction queue that hold a request.
+        now (out, ARRIVAL_BITS): time, to be stored with a request that arrives in this cycle.
+        arrival (in, ARRIVAL_BITS): the stored time of the request of ``event.read`` or
+            ``event.write``.
+        index (in, INDEX_BITS): counter to read.
+        value (out, COUNTER_BITS): its value one cycle later, without the last :data:`LAG_CYCLES`.
     """
 
     def __init__(self, config: VaultConfig) -> None:
@@ -108,7 +117,7 @@ class VaultCounters(Component):
         return m
 
     def _steps(self, m: Module) -> dict[int, tuple[int, Value]]:
-        """Of each counter: the largest step, and the step of this cycle."""
+        """For each counter: the largest step, and the step of this cycle."""
         banks = self.config.banks
         event: Any = self.event
         served = event.read | event.write

@@ -10,7 +10,7 @@ __all__ = ["DramCommand", "DramPort"]
 
 
 class DramCommand(enum.Enum, shape=3):
-    """What a command asks of a bank. :class:`memory.timing.DramTiming` says when it may."""
+    """A command to a bank. :class:`memory.timing.DramTiming` has the rules."""
 
     #: Open ``row`` of a closed bank.
     ACT = 0
@@ -27,26 +27,26 @@ class DramCommand(enum.Enum, shape=3):
 class DramPort(wiring.Signature):
     """Commands, at most one a cycle, and the data bus, seen from the controller.
 
-    Nothing waits: every member has its meaning in the cycle in which it is on the port, and all
-    that has to do with time is the controller's business. With a command in cycle t:
+    There is no handshake: every member is valid in the cycle in which it is on the port, and the
+    controller keeps all timing. With a command in cycle t:
 
     - READ: ``read_data`` holds the column's four words, lowest address first, in cycles
       t + tCL .. t + tCL + 3.
     - WRITE: ``write_data`` and ``write_strobe`` hold the four words, lowest address first, in
       cycles t + tCWL .. t + tCWL + 3; a byte whose strobe is 0 keeps its value. A READ of the same
-      column, at the earliest allowed time after it, returns what was written.
+      column, at the earliest legal time after it, returns the written data.
 
-    At other times ``read_data``, ``write_data`` and ``write_strobe`` mean nothing.
+    At other times ``read_data``, ``write_data`` and ``write_strobe`` are undefined.
 
     Members:
-        valid: out; there is a command.
-        kind: out; a :class:`DramCommand`.
-        bank: out; the bank that it is for.
-        row: out; meaningful for ACT.
-        column: out; meaningful for READ and WRITE.
-        write_data: out; 64 bits.
-        write_strobe: out; a bit for each byte of ``write_data``.
-        read_data: in; 64 bits.
+        valid (out, 1): there is a command.
+        kind (out, :class:`DramCommand`): the command.
+        bank (out, bank_bits): its bank.
+        row (out, row_bits): valid for ACT.
+        column (out, column_bits): valid for READ and WRITE.
+        write_data (out, 64): word to write.
+        write_strobe (out, 8): one bit for each byte of ``write_data``.
+        read_data (in, 64): word read.
     """
 
     def __init__(self, config: VaultConfig) -> None:

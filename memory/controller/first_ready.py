@@ -12,15 +12,15 @@ __all__ = ["FirstReady"]
 
 
 class FirstReady(Component):
-    """Requests for a row that is open go first, then the oldest.
+    """Requests for an open row go first, then the oldest.
 
-    To a bank's queue goes the oldest request for the row that the bank was given last, one of the
-    same direction if there is one; if there is none for any bank, the oldest request. Once the
-    oldest of all has waited ``PATIENCE_CYCLES`` as such, no other one goes to its bank.
+    A bank's queue gets the oldest request for the row of the bank's last request, with the same
+    direction if there is one. If no bank has such a request, the oldest of all goes. Once the
+    oldest of all has waited ``PATIENCE_CYCLES`` as such, no other request goes to its bank.
 
-    To the DRAM goes a command of a refresh before all; then a column command, of the direction of
-    the one before if there is one; then ACT or PRE; of several the one whose request came first.
-    After ``GROUP_BURSTS`` of one direction, the other is served if an open row waits for it.
+    The DRAM gets a command of a refresh first, then a column command, if possible of the direction
+    of the previous one, then ACT or PRE; among several, the one whose request came first. After
+    ``GROUP_BURSTS`` of one direction, the other is served if an open row waits for it.
 
     No request waits longer than :func:`memory.controller.starvation.starvation_bound`.
 
@@ -69,7 +69,7 @@ class FirstReady(Component):
         count = Signal(range(GROUP_BURSTS + 1))
         same = Signal.like(self.column)
         m.d.comb += same.eq(Mux(writing, self.write, ~self.write))
-        # The other direction's turn has come, and it lasts until it has had one burst.
+        # The other direction has priority until it has had one burst.
         turn = Signal()
         m.d.comb += turn.eq((count == GROUP_BURSTS) & (self.hit & ~same).any())
         classes = (

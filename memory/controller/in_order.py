@@ -1,4 +1,4 @@
-"""First-come scheduling: the simplest policy, to compare others with."""
+"""First-come scheduling: the simplest policy, as a reference for others."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 
@@ -11,10 +11,10 @@ __all__ = ["InOrder"]
 
 
 class InOrder(Component):
-    """Column commands are given in the order in which the requests came; rows may be opened ahead.
+    """Issues column commands in the order of the requests; rows may be opened ahead.
 
-    Only the oldest request goes to a bank's queue. To the DRAM goes the column command of the first
-    request of all, if it may; else a command of a refresh; else the first ACT or PRE.
+    Only the oldest request goes to a bank's queue. The DRAM gets the column command of the oldest
+    request, if it is legal; else a command of a refresh; else the first ACT or PRE.
 
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """

@@ -1,4 +1,4 @@
-"""The scheduling policies that a vault can be built with."""
+"""The scheduling policies of a vault."""
 
 from collections.abc import Mapping
 from typing import Any

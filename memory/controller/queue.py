@@ -26,21 +26,22 @@ def _index(one_hot: Value, bits: int) -> Value:
 class TransactionQueue(Component):
     """Up to ``transaction_queue`` requests, of which a scheduler picks one a cycle.
 
-    A request can be picked in the cycle after it came. Requests for one column leave in the order
-    in which they came, whatever the scheduler picks: later ones are not offered before.
+    A request can be picked in the cycle after its arrival. Requests for one column leave in the
+    order of their arrival, whatever the scheduler picks: only the first of them is eligible.
 
-    Members:
-        input: stream of :func:`memory.controller.transaction.transaction`, in.
-        room: in; a bit for each bank whose queue has room.
-        eligible: out; a bit for each entry that may be picked in this cycle.
-        row_hit: out; a bit for each entry for the row to which the last request that its bank was
-            given belongs.
-        turn: out; a bit for each entry of another direction (reading, writing) than that request.
-        occupied: out; a bit for each entry that holds a request.
-        older: out; for each entry the entries that hold older requests (and bits of free ones).
-        banks: out; for each entry the bank of its request.
-        pick: in; the entry picked (one bit, of those in ``eligible``), or 0.
-        picked: out; the request picked, meaningful while ``pick`` is not 0.
+    Members (T: the number of entries; one bit for each entry unless stated):
+        input (in, stream of :func:`memory.controller.transaction.transaction`): requests.
+        room (in, banks): banks whose queue has room.
+        eligible (out, T): entries that may be picked in this cycle.
+        row_hit (out, T): entries for the row of the last request that went to their bank.
+        turn (out, T): entries of another direction (reading, writing) than that request.
+        occupied (out, T): entries that hold a request.
+        older (out, T x T): for each entry the entries with older requests; bits of free entries
+            are undefined.
+        banks (out, T x bank_bits): for each entry the bank of its request.
+        pick (in, T): the entry picked, one of ``eligible``, or 0.
+        picked (out, :func:`memory.controller.transaction.transaction`): the request picked; valid
+            while ``pick`` is not 0.
     """
 
     def __init__(self, config: VaultConfig) -> None:
@@ -124,7 +125,7 @@ class TransactionQueue(Component):
             newest.eq((newest & ~Mux(push, before, 0)) | target),
         ]
 
-        # The row and the direction of the last request that each bank was given.
+        # The row and the direction of the last request that went to each bank.
         rows = Array(Signal(config.row_bits, name=f"row_{bank}") for bank in range(config.banks))
         writes = Signal(config.banks)
         given = Signal()

@@ -17,7 +17,7 @@ from .transaction import word_range
 
 __all__ = ["ReadPath", "read_beat"]
 
-#: Clocks, beside tCL, for which a read holds its place in the buffer while nothing makes it wait.
+#: Clocks, beside tCL, for which a read without waits occupies its place in the buffer.
 _OVERHEAD = 4 * BURST_CLOCKS
 
 
@@ -27,22 +27,24 @@ def read_beat(config: VaultConfig) -> data.StructLayout:
 
 
 def _columns(config: VaultConfig) -> int:
-    """Columns in the buffer: twice what full bandwidth needs, so that it takes some waiting."""
+    """Columns in the buffer: twice the number for full bandwidth, so that it absorbs some waits."""
     needed = -(-(config.timing.tcl + _OVERHEAD) // BURST_CLOCKS)
     return 1 << (2 * needed - 1).bit_length()
 
 
 class ReadPath(Component):
-    """Follows reads to their data, keeps the words asked for, and gives them in order.
+    """Follows reads to their data, buffers the requested words, and returns them in order.
 
-    A READ is on the DRAM's port in the cycle after it was given. A place for a whole column is kept
-    for every one, so that data never waits.
+    A READ is on the DRAM's port in the cycle after it was issued. Each READ reserves room for a
+    whole column, so that data never waits.
 
     Members:
-        room: out; a READ may be given in this cycle.
-        given, tag, words: in; one is given; its request's tag and :func:`word_range`.
-        read_data: in; the DRAM's.
-        output: stream of :func:`read_beat`, out. The words of a response follow each other.
+        room (out, 1): a READ may be issued in this cycle.
+        given (in, 1): a READ is issued.
+        tag (in, tag_bits): tag of its request.
+        words (in, :func:`memory.controller.transaction.word_range`): words of its request.
+        read_data (in, 64): from the DRAM.
+        output (out, stream of :func:`read_beat`): the words of a response follow each other.
     """
 
     def __init__(self, config: VaultConfig) -> None:

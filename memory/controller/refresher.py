@@ -10,16 +10,18 @@ __all__ = ["Refresher", "refresh_phase"]
 
 
 def refresh_phase(config: VaultConfig, bank: int) -> int:
-    """Cycle after reset in which the first refresh of ``bank`` is due; later ones follow every
-    tREFI. The banks are spread evenly, so that few refresh at once."""
+    """Cycle after reset in which the first refresh of ``bank`` is due; the next follow every tREFI.
+
+    The phases of the banks are spread evenly, so that few refresh at once.
+    """
     return config.timing.trefi * bank // config.banks
 
 
 class Refresher(Component):
-    """Says once in tREFI cycles that a bank owes a refresh, for one bank after the other.
+    """Reports once in tREFI cycles that a bank owes a refresh, for one bank after the other.
 
     Members:
-        due: out; a bit for each bank, 1 for one cycle.
+        due (out, banks): one bit for each bank, 1 for one cycle.
     """
 
     def __init__(self, config: VaultConfig) -> None:

@@ -1,4 +1,4 @@
-"""Entry of the controller: makes transactions of the beats of requests."""
+"""Request decoder of the controller: makes transactions of the beats of requests."""
 
 from typing import Any
 
@@ -29,16 +29,20 @@ def store_address_bits(config: VaultConfig) -> int:
 
 
 class Intake(Component):
-    """Takes a beat a cycle. A read becomes a transaction in the cycle of its beat, a write in that
-    of its last; the words of a write go to a slot of the store as they come.
+    """The request decoder: accepts a beat a cycle.
+
+    A read becomes a transaction in the cycle of its beat, a write in that of its last beat. The
+    words of a write go to a slot of the store as they arrive.
 
     Members:
-        request: stream of :func:`hdl.ports.memory_request`, in.
-        transaction: stream of :func:`memory.controller.transaction.transaction`, out, in order.
-        store: write port of the store of write data, out; words are data, then strobes.
-        freed, freed_slot: in; a write slot may be used again.
-        arrival: in; the time, to be kept with a request that comes in this cycle.
-        rejected: stream of tags, out: requests outside the memory, to be answered with an error.
+        request (in, stream of :func:`hdl.ports.memory_request`): beats of requests.
+        transaction (out, stream of :func:`memory.controller.transaction.transaction`): in order.
+        store (out, :class:`hdl.sram.SramWritePort`): write port of the store of write data; words
+            are data, then strobes.
+        freed (in, 1): a write slot is free again.
+        freed_slot (in, slot_bits): its number.
+        arrival (in, ARRIVAL_BITS): time, stored with a request that arrives in this cycle.
+        rejected (out, stream of tags): requests outside the memory, to be answered with an error.
     """
 
     def __init__(self, config: VaultConfig) -> None:
@@ -118,7 +122,7 @@ class Intake(Component):
         return m
 
     def _slots(self, m: Module) -> tuple[Value, Value, Signal]:
-        """The write slot in hand, whether there is one, and the signal by which it is taken."""
+        """The reserved write slot, whether there is one, and the signal that takes it."""
         count = self.config.write_slots
         free = Signal(count, init=(1 << count) - 1)
         slot = Signal(slot_bits(self.config))

@@ -1,4 +1,4 @@
-"""Exit of the controller: words read, acknowledgements of writes and errors, on one stream."""
+"""Responses of the controller: words read, acknowledgements of writes and errors, on one stream."""
 
 from typing import Any
 
@@ -21,14 +21,15 @@ _ACKNOWLEDGEMENTS = 16
 
 
 class Responses(Component):
-    """Merges responses; those of one beat go before reads, but never into one.
+    """Merges responses. Those of one beat go before reads, but never into one.
 
     Members:
-        room: out; a WRITE may be given in this cycle.
-        written, written_tag: in; one is given, and its request's tag.
-        rejected: stream of tags, in; requests to be answered with an error.
-        reads: stream of :func:`memory.controller.read_path.read_beat`, in.
-        response: stream of :func:`hdl.ports.memory_response`, out.
+        room (out, 1): a WRITE may be issued in this cycle.
+        written (in, 1): a WRITE is issued.
+        written_tag (in, tag_bits): tag of its request.
+        rejected (in, stream of tags): requests to be answered with an error.
+        reads (in, stream of :func:`memory.controller.read_path.read_beat`): words read.
+        response (out, stream of :func:`hdl.ports.memory_response`): all responses.
     """
 
     def __init__(self, config: VaultConfig) -> None:

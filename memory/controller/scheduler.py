@@ -1,10 +1,10 @@
-"""The interface of schedulers, and what they share.
+"""The interface of schedulers, and their common functions.
 
-A scheduler decides twice a cycle: which request goes from the transaction queue to the queue of its
-bank, and which bank gives its command to the DRAM. It is offered legal choices only, so that no
+A scheduler decides twice a cycle: it moves a request from the transaction queue to the queue of its
+bank, and it selects the bank that issues its command to the DRAM. All its choices are legal, so no
 policy can break a timing rule or the order of requests for one column. A policy is a component with
 the members of :func:`scheduler_members`, listed in :data:`memory.controller.policies.SCHEDULERS`;
-nothing else knows of it.
+no other file names it.
 """
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -21,20 +21,22 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
     """Members of every scheduler, T being the transaction queue's size and B the banks.
 
     Members:
-        eligible: in, T bits; entries that may go to their banks' queues now.
-        row_hit: in, T bits; entries for the row that their bank was last given a request for.
-        turn: in, T bits; entries of another direction (reading, writing) than that request.
-        occupied: in, T bits; entries that hold a request.
-        older: in, T x T bits; for each entry the older ones (bits of free entries mean nothing).
-        banks: in, T bank numbers.
-        pick: out, T bits; the entry that goes, one of ``eligible``, or 0.
-        column, row, urgent: in, B bits; what each bank offers: see
-            :class:`memory.controller.bank_machine.BankMachine`. A bank offers one of ``column`` and
-            ``row``.
-        waiting, hit: in, B bits; the bank has a request, its row is open.
-        write: in, B bits; that request is a write.
-        stamps: in, B stamps; its place in the order of arrival (:func:`first_stamp` compares).
-        issue: out, B bits; the bank whose command is given, one of ``column | row``, or 0.
+        eligible (in, T): entries that may go to their banks' queues in this cycle.
+        row_hit (in, T): entries for the row of the last request that went to their bank.
+        turn (in, T): entries of another direction (reading, writing) than that request.
+        occupied (in, T): entries that hold a request.
+        older (in, T x T): for each entry the older ones; bits of free entries are undefined.
+        banks (in, T x bank_bits): for each entry the bank of its request.
+        pick (out, T): the entry that goes, one of ``eligible``, or 0.
+        column (in, B): banks that offer a column command, as in
+            :class:`memory.controller.bank_machine.BankMachine`.
+        row (in, B): banks that offer ACT, PRE or REFRESH; never together with ``column``.
+        urgent (in, B): banks whose ``row`` belongs to a refresh.
+        waiting (in, B): banks with a request.
+        hit (in, B): banks whose request is for the open row.
+        write (in, B): banks whose request is a write.
+        stamps (in, B x stamp_bits): order of arrival of their requests (:func:`first_stamp`).
+        issue (out, B): the bank whose command is issued, one of ``column | row``, or 0.
     """
     entries, banks = config.transaction_queue, config.banks
     return {
@@ -57,7 +59,7 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
 
 
 def oldest_of(m: Module, candidates: Value, older: list[Value], name: str) -> Signal:
-    """The one of ``candidates`` (bits of entries) that has no older one among them, as one bit."""
+    """The oldest of ``candidates`` (bits of entries), as one bit."""
     found = Signal(len(candidates), name=name)
     m.d.comb += found.eq(
         Cat(candidates[n] & ~(candidates & mask).any() for n, mask in enumerate(older))
@@ -66,11 +68,11 @@ def oldest_of(m: Module, candidates: Value, older: list[Value], name: str) -> Si
 
 
 def first_stamp(m: Module, candidates: Value, keys: list[Value], name: str) -> Signal:
-    """The one of ``candidates`` (bits of banks) with the first key, as one bit.
+    """The one of ``candidates`` (bits of banks) with the first stamp, as one bit.
 
     Parameters:
-        keys: for each bank its stamp; of two, that from which fewer steps lead to the other is the
-            first, as stamps wrap.
+        keys: stamp of each bank. Stamps wrap: of two, the first is the one from which fewer steps
+            lead to the other.
     """
     count = len(candidates)
     bits = len(keys[0])

@@ -1,4 +1,4 @@
-"""A counter of clocks until something is allowed."""
+"""A counter of clocks until a command is allowed."""
 
 from amaranth.hdl import Module, Signal
 
@@ -6,18 +6,18 @@ __all__ = ["CountDown"]
 
 
 class CountDown:
-    """Holds something up for a number of clocks.
+    """Delays a command by a number of clocks.
 
     After ``wait(n)`` in cycle t, :attr:`done` is 0 in cycles t + 1 .. t + n - 1 and 1 from t + n.
-    Waits add up to the longest of them.
+    Of overlapping waits the longest counts.
 
     Parameters:
         m: module that the counter becomes part of, in domain ``sync``.
-        longest: largest wait that will be asked for, in clocks.
+        longest: largest wait, in clocks.
         name: of its signal.
 
     Attributes:
-        done: 1 while nothing holds.
+        done: 1 while no wait runs.
     """
 
     def __init__(self, m: Module, longest: int, name: str) -> None:
@@ -29,11 +29,10 @@ class CountDown:
             m.d.sync += self._left.eq(self._left - 1)
 
     def wait(self, clocks: int) -> None:
-        """Hold for ``clocks`` from this cycle on, unless a longer wait is running.
+        """Wait for ``clocks`` from this cycle on, unless a longer wait runs.
 
-        To be called in the branch of the module in which the wait begins. Of two calls that hold in
-        one cycle the last counts.
-        A wait of less than two clocks changes nothing.
+        The call belongs in the branch of the module in which the wait begins. Of two calls that
+        wait in one cycle the last counts. A wait of less than two clocks changes nothing.
         """
         if clocks < 2:
             return

@@ -1,4 +1,4 @@
-"""What the parts of the controller hand to each other: a request without its data."""
+"""Layouts between the parts of the controller: a request without its data."""
 
 from amaranth.lib import data
 
@@ -16,18 +16,24 @@ _WORD_BITS = (COLUMN_WORDS - 1).bit_length()
 
 
 def slot_bits(config: VaultConfig) -> int:
-    """Bits of a number of a write slot."""
+    """Bits of the number of a write slot."""
     return (config.write_slots - 1).bit_length()
 
 
 def stamp_bits(config: VaultConfig) -> int:
-    """Bits of a stamp. Stamps wrap, but no request waits while so many others come that an older
-    one could be taken for a younger."""
+    """Bits of a stamp. Stamps wrap; they are wide enough that no waiting request is mistaken for a
+    younger one (:func:`memory.controller.starvation.starvation_bound`).
+    """
     return (2 * starvation_bound(config)).bit_length()
 
 
 def word_range() -> data.StructLayout:
-    """The words of a column that a request is for: ``first`` to ``last``, both included."""
+    """The words of a request within its column.
+
+    Members:
+        first (2): first word.
+        last (2): last word, included.
+    """
     return data.StructLayout({"first": _WORD_BITS, "last": _WORD_BITS})
 
 
@@ -35,14 +41,15 @@ def bank_entry(config: VaultConfig) -> data.StructLayout:
     """A request for one bank.
 
     Members:
-        row, column: of the DRAM.
-        write: 1 for a write.
-        tag: of the request.
-        words: :func:`word_range` to be read or written.
-        slot: of a write: where its data is.
-        stamp: number of the request in the order of arrival, wrapping.
-        arrival: time of arrival (:class:`memory.controller.counters.VaultCounters`); no bits
-            without counters.
+        row (row_bits): row of the DRAM.
+        column (column_bits): column of the row.
+        write (1): 1 for a write.
+        tag (tag_bits): tag of the request.
+        words (:func:`word_range`): words to be read or written.
+        slot (slot_bits): place of a write's data in the store.
+        stamp (stamp_bits): number of the request in the order of arrival, wrapping.
+        arrival (ARRIVAL_BITS): time of arrival (:class:`memory.controller.counters.VaultCounters`);
+            no bits without counters.
     """
     return data.StructLayout(
         {
@@ -59,5 +66,10 @@ def bank_entry(config: VaultConfig) -> data.StructLayout:
 
 
 def transaction(config: VaultConfig) -> data.StructLayout:
-    """A request: its ``bank`` and the :func:`bank_entry` for that."""
+    """A request.
+
+    Members:
+        bank (bank_bits): its bank.
+        entry (:func:`bank_entry`): the request for the bank.
+    """
     return data.StructLayout({"bank": config.bank_bits, "entry": bank_entry(config)})

@@ -1,4 +1,4 @@
-"""From WRITE to the words on the data bus."""
+"""Write data from WRITE to the data bus."""
 
 from typing import Any
 
@@ -21,16 +21,21 @@ __all__ = ["WritePath"]
 
 
 class WritePath(Component):
-    """Holds the words of writes until the DRAM wants them. Words that a write does not have are
-    sent with no strobe set.
+    """Stores the words of writes until the DRAM takes them.
 
-    A WRITE is on the DRAM's port in the cycle after it was given.
+    The bus has no strobe set for words outside a write. A WRITE is on the DRAM's port in the cycle
+    after it was issued.
 
     Members:
-        store: write port of the store, in (:class:`memory.controller.request_decoder.Intake`).
-        given, slot, words: in; a WRITE is given; its write slot and :func:`word_range`.
-        write_data, write_strobe: out; the DRAM's.
-        freed, freed_slot: out; all words of this slot have been sent.
+        store (in, :class:`hdl.sram.SramWritePort`): write port of the store, from
+            :class:`memory.controller.request_decoder.Intake`.
+        given (in, 1): a WRITE is issued.
+        slot (in, slot_bits): its write slot.
+        words (in, :func:`memory.controller.transaction.word_range`): its words.
+        write_data (out, 64): to the DRAM.
+        write_strobe (out, 8): to the DRAM.
+        freed (out, 1): all words of a slot have been sent.
+        freed_slot (out, slot_bits): its number.
     """
 
     def __init__(self, config: VaultConfig) -> None:

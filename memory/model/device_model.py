@@ -1,4 +1,4 @@
-"""The C++ model of a vault's DRAM as seen from Python (device_model.h)."""
+"""Python interface of the C++ model of a vault's DRAM (device_model.h)."""
 
 import ctypes
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ DEVICE_SOURCES = ("device_model.sv", "device_model.h", "device_model.cpp")
 
 
 class DeviceSetup(ctypes.Structure):
-    """``VipDramSetup`` of device_model.h, which says what each field means."""
+    """``VipDramSetup`` of device_model.h, which describes each field."""
 
     _fields_ = (
         ("base", c_uint64),
@@ -136,11 +136,11 @@ class DeviceModel:
             raise OSError(f"the memory image {path} is smaller than the vault")
 
     def violation(self, device: int) -> str:
-        """The first rule that the controller of ``device`` broke, "" if none."""
+        """The first rule that the controller of ``device`` violated, "" if none."""
         return str(self.library.vip_dram_violation(device).decode())
 
     def counts(self, device: int) -> Mapping[str, int]:
-        """``cycles`` since reset, and how many commands of each kind, by name in lower case."""
+        """``cycles`` since reset, and the commands of each kind, by name in lower case."""
         raw = _Counts()
         self.library.vip_dram_counts(device, byref(raw))
         named = {kind.name.lower(): int(raw.commands[kind.value]) for kind in DramCommand}

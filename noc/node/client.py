@@ -20,22 +20,23 @@ _ALL_BYTES = (1 << _STROBES) - 1
 
 
 class Client(Component):
-    """Makes a packet of each request, and a response of each packet that comes back.
+    """Makes a packet of each request, and a response of each packet that returns.
 
-    A read leaves in the cycle in which it is taken. Of a write, the words are kept until the last
-    is there, whose strobes tell whether a mask is needed; then the header leaves. While the words
-    of one write leave, those of the next follow into their places, so a flit leaves in every cycle.
+    A read leaves in the cycle in which it is accepted. The words of a write are buffered until the
+    last has arrived, when it is known whether a mask is needed; then the header leaves. While the
+    words of one write leave, those of the next take their places, so a flit leaves in every cycle.
 
     Parameters:
         config: of the network, of at least two vaults.
         tag_bits: tag width of ``port``.
 
     Members:
-        x, y: in; column and row of the vault.
-        port: :class:`hdl.ports.MemoryPort`, in, with ``config.chip_address_bits``: accesses to
-            other vaults, which exist.
-        requests: stream of :func:`noc.ports.flit`, out.
-        responses: the same, in.
+        x (in, x_bits): column of the vault.
+        y (in, y_bits): row of the vault.
+        port (in, :class:`hdl.ports.MemoryPort` with ``chip_address_bits``): accesses to other
+            vaults, which exist.
+        requests (out, stream of :func:`noc.ports.flit`): packets of requests.
+        responses (in, stream of :func:`noc.ports.flit`): packets of responses.
     """
 
     def __init__(self, config: NetworkConfig, *, tag_bits: int) -> None:
@@ -83,7 +84,7 @@ class Client(Component):
                 output.valid.eq(1),
                 output.payload.data.eq(Mux(mask_first, Cat(*strobes), words[sent])),
                 output.payload.last.eq(~mask_first & (sent == last)),
-                # A word may follow into each place that has left.
+                # A word may enter each place whose word has left.
                 beat.ready.eq(~beat.payload.last & (gathered < sent)),
             ]
             with m.If(output.ready):
@@ -117,8 +118,7 @@ class Client(Component):
                 ]
 
     def _header(self, m: Module, gathered: Value, masked: Value) -> Value:
-        """Header of the request whose last beat is offered, the words before it being
-        ``gathered``."""
+        """Header of the request whose last beat is offered, after the words ``gathered``."""
         config = self.config
         beat = self.port.request.payload
         header: Any = Signal(request_header(config, self.tag_bits))
@@ -157,7 +157,7 @@ class Client(Component):
             beat.payload.last.eq(packet.payload.last),
             beat.payload.error.eq(packet.payload.error),
             beat.payload.tag.eq(Mux(inside, tag, header.tag)),
-            # A header with words behind it is no beat of its own.
+            # A header with words after it is no beat of its own.
             beat.valid.eq(packet.valid & (inside | packet.payload.last)),
             packet.ready.eq(beat.ready | ~(inside | packet.payload.last)),
         ]

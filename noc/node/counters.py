@@ -14,7 +14,7 @@ __all__ = ["INDEX_BITS", "LAG_CYCLES", "NetworkCounter", "NetworkCounters"]
 
 
 class NetworkCounter(IntEnum):
-    """Index of each counter. They run from reset on; a reader takes differences."""
+    """Index of each counter. They count from reset on; a reader takes differences."""
 
     CYCLES = 0
     #: Flits sent to each neighbour; 0 where there is no link.
@@ -34,7 +34,7 @@ class NetworkCounter(IntEnum):
 
 _COUNT = 16
 INDEX_BITS = (_COUNT - 1).bit_length()
-#: Cycles after an event until its counter tells.
+#: Cycles from an event until its counter includes it.
 LAG_CYCLES = _COUNT + 2
 
 
@@ -46,9 +46,10 @@ class NetworkCounters(Component):
         most: by counter, its largest step; 0 for one that stays 0.
 
     Members:
-        step_N: in, for each counter with steps; what it counts in this cycle.
-        index: in. value: out, the cycle after; :data:`LAG_CYCLES` behind. Always 0 without
-            ``config.counters``.
+        step_N (in, 0..largest step): for each counter with steps, its step in this cycle.
+        index (in, INDEX_BITS): counter to read.
+        value (out, COUNTER_BITS): its value one cycle later, without the last
+            :data:`LAG_CYCLES`; always 0 without ``config.counters``.
     """
 
     def __init__(self, config: NetworkConfig, *, most: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The parting of a requester's accesses: to its own vault, to others, and to none."""
+"""The demux of a requester's accesses: to its own vault, to others, and to none."""
 
 from typing import Any
 
@@ -15,19 +15,19 @@ __all__ = ["Fork"]
 
 
 class Fork(Component):
-    """Passes each request in the same cycle to where its address lies, and brings back the answers.
+    """Passes each request in the same cycle to the port of its address, and merges the responses.
 
-    Answers of both sides pass in the same cycle, whole ones in turns. A request to a vault that
-    does not exist is taken and answered with as many beats as any other, with ``error``.
+    Responses of both sides pass in the same cycle, whole ones in turns. A request to a vault that
+    does not exist is accepted and answered with as many beats as any other, with ``error``.
 
     Parameters:
         config: of the network, of at least two vaults.
 
     Members:
-        vault: in; number of the own vault.
-        port: :class:`hdl.ports.MemoryPort` of the requester, in, with ``chip_address_bits``.
-        near: to the own vault, out, with ``address_bits``.
-        far: to the others, out, with ``chip_address_bits``.
+        vault (in, vault_bits): number of the own vault.
+        port (in, :class:`hdl.ports.MemoryPort` with ``chip_address_bits``): from the requester.
+        near (out, MemoryPort with ``address_bits``): to the own vault.
+        far (out, MemoryPort with ``chip_address_bits``): to the others.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -62,7 +62,7 @@ class Fork(Component):
         return m
 
     def _refusal(self, m: Module, exists: Value) -> tuple[Value, Any, Value]:
-        """``valid``, ``payload`` and ``ready`` of the answers to requests to no vault."""
+        """``valid``, ``payload`` and ``ready`` of the responses to requests to no vault."""
         request = self.port.request
         pending = Signal()
         answer: Any = Signal(self.port.response.payload.shape())
@@ -84,7 +84,7 @@ class Fork(Component):
         return pending, answer, taken
 
     def _merge(self, m: Module, sources: list[tuple[Value, Any, Value]], platform: object) -> None:
-        """Pass whole answers of ``sources`` on, in turns."""
+        """Pass on whole responses of ``sources``, in turns."""
         response = self.port.response
         chooser = RoundRobin(count=len(sources))
         m.submodules.chooser = once(chooser, platform)
@@ -99,7 +99,7 @@ class Fork(Component):
             ]
             with m.If(chosen[number]):
                 m.d.comb += [response.valid.eq(valid), response.payload.eq(payload)]
-        # A beat that is offered stays, whoever else comes.
+        # An offered beat stays, whatever other beats arrive.
         with m.If(response.valid):
             m.d.sync += [
                 within.eq(~(response.ready & response.payload.last)),

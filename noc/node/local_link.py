@@ -15,14 +15,15 @@ __all__ = ["Ejector", "Injector"]
 
 
 class Injector(Component):
-    """Brings packets into the network, those of the classes in turns, flit by flit.
+    """Sends packets into the network, the classes in turns, flit by flit.
 
     Parameters:
         config: of the network.
 
     Members:
-        packets: array of a stream of :func:`noc.ports.flit` for each class, in.
-        link: :class:`noc.ports.LinkPort`, out; a flit is on it in the cycle after it is taken.
+        packets (in, a stream of :func:`noc.ports.flit` for each class): packets to send.
+        link (out, :class:`noc.ports.LinkPort`): to the router; a flit is on it in the cycle after
+            it is accepted.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -58,16 +59,16 @@ class Injector(Component):
 
 
 class Ejector(Component):
-    """Keeps what the network delivers, each class in a buffer of its own.
+    """Buffers flits from the network, each class in a buffer of its own.
 
     Parameters:
         config: of the network.
 
     Members:
-        link: :class:`noc.ports.LinkPort`, in.
-        packets: array of a stream of :func:`noc.ports.flit` for each class, out; a flit is offered
-            from the cycle after it was on the link.
-        whole: out; a bit for each class: a packet is there to its last flit.
+        link (in, :class:`noc.ports.LinkPort`): from the router.
+        packets (out, a stream of :func:`noc.ports.flit` for each class): a flit is offered from
+            the cycle after it was on the link.
+        whole (out, one bit for each class): the first packet has arrived to its last flit.
     """
 
     def __init__(self, config: NetworkConfig) -> None:

@@ -1,4 +1,4 @@
-"""A vault's place in the network: everything between its requesters, its memory and the links."""
+"""A vault's node in the network, between its requesters, its memory and the links."""
 
 from typing import Any
 
@@ -31,27 +31,28 @@ RESPONSE_CYCLES = 6
 
 
 class Node(Component):
-    """Takes the accesses of a vault's requesters to the vault that they name.
+    """Passes the accesses of a vault's requesters to the vault of their address.
 
-    An access to the own vault passes to ``near`` in the same cycle, changed in nothing but the
-    width of its address. One to another vault becomes a packet, reaches ``served`` of that vault's
-    node, and its answer comes back. One to a vault that does not exist is answered with ``error``.
+    An access to the own vault passes to ``near`` in the same cycle, changed only in the width of
+    its address. An access to another vault becomes a packet, reaches ``served`` of that vault's
+    node, and its response returns. An access to a vault that does not exist is answered with
+    ``error``.
 
-    **Order.** All packets of one node to another take the same way on the same virtual channels, so
-    accesses of one requester to one column reach the memory in the order of the requests; what the
-    memory promises of one port (:class:`hdl.ports.MemoryPort`), the node promises of each.
+    **Order.** All packets of one node to another take the same route on the same virtual channels,
+    so accesses of one requester to one column reach the memory in the order of the requests. Each
+    requester has the guarantees of a port of the memory (:class:`hdl.ports.MemoryPort`).
 
-    **Progress.** Requests of a requester pass in order, so one to a busy vault holds up those
-    behind it. Responses pass whatever requests wait for. Every packet arrives in finite time,
-    provided that requesters take responses in finite time whether or not their requests are taken,
+    **Progress.** Requests of a requester pass in order, so a request to a busy vault delays those
+    after it. Responses never wait for requests. Every packet arrives in finite time, provided that
+    requesters accept responses in finite time whether or not their requests are accepted,
     that a requester which has offered the first beat of a write offers the others without waiting
-    for anything but ``ready``, and that ``near`` and ``served`` are taken and answered in finite
+    for anything but ``ready``, and that ``near`` and ``served`` are accepted and answered in finite
     time. A write is offered at ``served`` only when all its beats have arrived.
 
     **Time.** Without other traffic, from the last beat of a read at ``ports`` to its beat at
     ``served``: :data:`REQUEST_CYCLES`, and :data:`noc.router.router.HOP_CYCLES` a link. A write
     takes a cycle more for its header, one for each word, and two for a mask. From the first beat of
-    a write's answer at ``served`` to that at ``ports``: :data:`RESPONSE_CYCLES`, and again
+    a write's response at ``served`` to that at ``ports``: :data:`RESPONSE_CYCLES`, and again
     :data:`noc.router.router.HOP_CYCLES` a link; a read's takes a cycle more.
 
     Parameters:
@@ -59,22 +60,24 @@ class Node(Component):
         requesters: 1..16.
 
     Members:
-        x, y: in; column and row of the vault. They don't change.
-        ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in, with
-            ``config.chip_address_bits`` and ``config.tag_bits``.
-        near: array of as many, out, with ``config.address_bits`` and ``config.tag_bits``, in the
-            same order: to the own vault.
-        served: :class:`hdl.ports.MemoryPort`, out, with ``config.address_bits`` and
-            ``config.tag_bits``: accesses of other vaults to the own vault.
+        x (in, x_bits): column of the vault; constant.
+        y (in, y_bits): row of the vault; constant.
+        ports (in, ``requesters`` :class:`hdl.ports.MemoryPort` with ``chip_address_bits`` and
+            ``tag_bits``): from the requesters.
+        near (out, as many with ``address_bits`` and ``tag_bits``): to the own vault, in the same
+            order.
+        served (out, :class:`hdl.ports.MemoryPort` with ``address_bits`` and ``tag_bits``):
+            accesses of other vaults to the own vault.
         east_out, east_in and so on: links to the neighbours (:func:`noc.ports.link_members`), for
             :func:`noc.topology.join_nodes`.
-        counter_index: in, a :class:`noc.node.counters.NetworkCounter`. counter_value: out, the
-            cycle after; :data:`noc.node.counters.LAG_CYCLES` behind.
+        counter_index (in, INDEX_BITS): :class:`noc.node.counters.NetworkCounter` to read.
+        counter_value (out, COUNTER_BITS): its value one cycle later, without the last
+            :data:`noc.node.counters.LAG_CYCLES`.
 
     Raises:
         hdl.config.ConfigurationError: ``requesters`` outside its range.
-        noc.deadlock.DeadlockError: packets could wait for each other for ever. No configuration
-            that is accepted leads there; it is checked for every one nevertheless.
+        noc.deadlock.DeadlockError: packets could wait for each other for ever. No accepted
+            configuration leads there; every one is checked nevertheless.
     """
 
     def __init__(self, config: NetworkConfig, *, requesters: int) -> None:
@@ -123,7 +126,7 @@ class Node(Component):
         return m
 
     def _forks(self, m: Module, star: Star, platform: object) -> None:
-        """Part the accesses of each requester: to the own vault, or to ``star``."""
+        """Demux the accesses of each requester: to the own vault, or to the crossbar."""
         vault = Signal(self.config.vault_bits)
         m.d.comb += vault.eq(self.y * self.config.columns + self.x)
         for number in range(self.requesters):
@@ -135,7 +138,7 @@ class Node(Component):
             connect(m, fork.far, star.ports[number])
 
     def _packets(self, m: Module, star: Star, platform: object) -> dict[NetworkCounter, Value]:
-        """Turn accesses into packets and packets into accesses; returns what flits to count."""
+        """Turn accesses into packets and packets into accesses; returns the flits to count."""
         config = self.config
         client = Client(config, tag_bits=star.memory_tag_bits)
         server = Server(config, tag_bits=star.memory_tag_bits)
@@ -178,7 +181,7 @@ class Node(Component):
         return steps
 
     def _counters(self, m: Module, steps: dict[NetworkCounter, Value], platform: object) -> None:
-        """Count ``steps``."""
+        """Connect the counters to ``steps``."""
         most = tuple(
             (1 << len(steps[counter])) - 1 if counter in steps else 0 for counter in NetworkCounter
         )
@@ -194,6 +197,6 @@ class Node(Component):
 
 
 def _ends(request: Any) -> Value:
-    """Whether the last beat of a request is taken."""
+    """Whether the last beat of a request is accepted."""
     ends: Value = request.valid & request.ready & request.payload.last
     return ends

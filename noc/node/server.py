@@ -23,21 +23,22 @@ _MASK_BITS = COLUMN_WORDS * _STROBES
 
 
 class Server(Component):
-    """Performs the requests of packets on a memory port, and sends the answers back.
+    """Performs the requests of packets on a memory port, and returns the responses.
 
-    Each request gets the next tag of the port in turn, when that is free; a table says which vault
-    has made it and under which tag. A request is offered only when its whole packet is there.
+    Each request gets the next tag of the port in turn, when that is free; a table maps the tag to
+    the vault of the request and its tag there. A request is offered only when its whole packet has
+    arrived.
 
     Parameters:
         config: of the network, of at least two vaults.
         tag_bits: tag width of the requests in packets.
 
     Members:
-        packets: stream of :func:`noc.ports.flit`, in: requests.
-        whole: in; a packet is there to its last flit.
-        port: :class:`hdl.ports.MemoryPort`, out, with ``config.address_bits`` and
-            ``config.tag_bits``; a beat is offered in the cycle after its flit is taken.
-        responses: stream of :func:`noc.ports.flit`, out: the answers.
+        packets (in, stream of :func:`noc.ports.flit`): requests.
+        whole (in, 1): the first packet has arrived to its last flit.
+        port (out, :class:`hdl.ports.MemoryPort` with ``address_bits`` and ``tag_bits``): to the
+            memory; a beat is offered in the cycle after its flit is accepted.
+        responses (out, stream of :func:`noc.ports.flit`): the responses.
     """
 
     def __init__(self, config: NetworkConfig, *, tag_bits: int) -> None:
@@ -51,7 +52,7 @@ class Server(Component):
 
     @property
     def _origin(self) -> data.StructLayout:
-        """What the table keeps of a request."""
+        """The entry of the table for a request."""
         config = self.config
         return data.StructLayout(
             {"x": config.x_bits, "y": config.y_bits, "tag": self.tag_bits, "write": 1}
@@ -153,7 +154,7 @@ class Server(Component):
         return begins
 
     def _answers(self, m: Module, table: Any) -> tuple[Value, Value]:
-        """Make packets of answers; returns whether one ends, and its tag."""
+        """Make packets of responses; returns whether one ends, and its tag."""
         config = self.config
         answer = self.port.response
         output = self.responses
@@ -181,7 +182,7 @@ class Server(Component):
             is_header.eq(first & ~header_left),
             output.valid.eq(held),
             output.payload.data.eq(Mux(is_header, header, beat.data)),
-            # The answer to a write is a header alone.
+            # The response to a write is a header alone.
             output.payload.last.eq(Mux(is_header, origin.write, beat.last)),
             output.payload.error.eq(beat.error),
             leaves.eq(held & output.ready & (~is_header | origin.write)),

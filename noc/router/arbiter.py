@@ -1,4 +1,4 @@
-"""Fair turns of packets on a virtual channel."""
+"""Arbiter of a virtual channel, fair to all packets."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
@@ -10,20 +10,20 @@ __all__ = ["Turns"]
 
 
 class Turns(Component):
-    """Says who may begin the next packet on a virtual channel, so that nobody waits for ever.
+    """Selects the packet that may begin next on a virtual channel, without starvation.
 
-    A round robin would be the same, but its choice would lie on the router's longest path. Here who
-    is in turn is a register: if it wants, only it may; if not, all may, and the next who wants is
-    in turn. Who wants without a break begins after at most ``2 * (count - 1)`` packets of
-    others.
+    A round robin would be as fair, but its selection would lie on the router's longest path. Here
+    the preferred requester is a register. If it requests, it alone is granted; otherwise all are,
+    and the next requester in order becomes the preferred one. A requester that requests without a
+    break begins after at most ``2 * (count - 1)`` packets of others.
 
     Parameters:
-        count: who may want, at least 1.
+        count: requesters, at least 1.
 
     Members:
-        wants: in; a bit each: a packet waits for the channel, whether it is free or not.
-        may: out; in the same cycle, who may begin.
-        begins: in; at most one bit, of who begins in this cycle.
+        wants (in, count): a packet waits for the channel, whether it is free or not.
+        may (out, count): in the same cycle, the requesters that are granted.
+        begins (in, count): at most one bit, the requester that begins in this cycle.
     """
 
     def __init__(self, *, count: int) -> None:
@@ -42,7 +42,7 @@ class Turns(Component):
             behind.eq(others & ~(turn | (turn - 1))),
             stays.eq((turn & self.wants & ~self.begins).any()),
         ]
-        # Turns go round in a circle whoever begins, so that nobody can be passed over twice.
+        # The order is the same whichever requester begins, so that none is passed over twice.
         with m.If(~stays & others.any()):
             m.d.sync += turn.eq(Mux(behind.any(), lowest(behind), lowest(others)))
         return m

@@ -15,24 +15,25 @@ __all__ = ["ChannelBuffer"]
 
 
 class ChannelBuffer(Component):
-    """Queues of words, of which one a cycle takes a word and one a cycle gives one.
+    """Queues of words; one word a cycle enters, and one leaves.
 
-    The first word of each queue is in a register, so that all can be looked at; the others share a
-    memory. A word that enters an empty queue is first in it in the next cycle. Words pass at one a
+    The first word of each queue is in a register, so that all are visible; the others share a
+    memory. A word that enters an empty queue is its first in the next cycle. Words pass at one a
     cycle without gaps.
 
     Parameters:
         channels: queues; a power of two.
-        depth: words of each that the user may have in it, at most; a power of two, at least 2.
+        depth: words of each queue, at most; a power of two, at least 2.
         shape: of a word.
         kind: implementation of the memory.
 
     Members:
-        write: in; ``word`` enters the queue ``channel``, which must have room.
-        channel, word: in.
-        valid: out; a bit for each queue: it holds a word.
-        heads: out; array of ``channels``: the first word of each queue.
-        pop: in; at most one bit, of a queue that holds a word: its first word leaves.
+        write (in, 1): ``word`` enters the queue ``channel``, which must have room.
+        channel (in, 0..channels - 1): number of the queue.
+        word (in, shape): the word.
+        valid (out, channels): queues that hold a word.
+        heads (out, channels x shape): the first word of each queue.
+        pop (in, channels): at most one bit, of a queue that holds a word: its first word leaves.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class ChannelBuffer(Component):
         return m
 
     def _queue(self, m: Module, number: int, read: Any, write: Any) -> None:
-        """The queue ``number``, in its part of the memory behind ``read`` and ``write``."""
+        """The queue ``number``, in its part of the memory of ``read`` and ``write``."""
         first: Any = Signal(self.shape, name=f"first_{number}")
         full = Signal(name=f"full_{number}")
         fetched = Signal(name=f"fetched_{number}")

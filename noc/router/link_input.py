@@ -22,9 +22,9 @@ def waiting_flit(config: NetworkConfig) -> data.StructLayout:
     """A flit in a router.
 
     Members:
-        flit: :func:`noc.ports.flit`.
-        begins: whether it is the header of its packet.
-        target: where its packet leaves: place in :func:`noc.router.route_computation.targets`.
+        flit (:func:`noc.ports.flit`): the flit.
+        begins (1): it is the header of its packet.
+        target: output of its packet: index in :func:`noc.router.route_computation.targets`.
     """
     return data.StructLayout(
         {"flit": flit(), "begins": 1, "target": (len(targets(config)) - 1).bit_length()}
@@ -32,20 +32,20 @@ def waiting_flit(config: NetworkConfig) -> data.StructLayout:
 
 
 class LinkInput(Component):
-    """Keeps the flits of each channel in order, and tells where each is to go.
+    """Buffers the flits of each channel in order, and computes their outputs.
 
     Parameters:
         config: of the network.
         channels: of the link.
 
     Members:
-        x, y: in; column and row of the router.
-        link: :class:`noc.ports.LinkPort`, in.
-        valid: out; a bit for each channel: it holds a flit, from the cycle after that in which it
-            was on the link.
-        heads: out; array of ``channels``: the first, :func:`waiting_flit`.
-        pop: in; at most one bit, of a channel that holds a flit: the first leaves. Its credit is on
-            the link in the next cycle.
+        x (in, x_bits): column of the router.
+        y (in, y_bits): row of the router.
+        link (in, :class:`noc.ports.LinkPort`): from the neighbour or the vault.
+        valid (out, channels): channels that hold a flit, from the cycle after it was on the link.
+        heads (out, channels x :func:`waiting_flit`): the first flit of each channel.
+        pop (in, channels): at most one bit, of a channel that holds a flit: the first leaves. Its
+            credit is on the link in the next cycle.
     """
 
     def __init__(self, config: NetworkConfig, *, channels: int) -> None:
@@ -82,7 +82,7 @@ class LinkInput(Component):
             steering.to_x.eq(header.to_x),
             steering.to_y.eq(header.to_y),
         ]
-        # Of each channel, whether the flit to come belongs to a packet that has begun, and where
+        # For each channel, whether the next flit belongs to a packet that has begun, and where
         # that goes.
         inside = Signal(self.channels)
         kept = [Signal(layout.members["target"], name=f"kept_{n}") for n in range(self.channels)]

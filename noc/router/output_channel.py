@@ -1,4 +1,4 @@
-"""A virtual channel of a link, at the router or vault that sends on it."""
+"""A virtual channel of a link, at the sending router or vault."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
@@ -12,19 +12,19 @@ __all__ = ["OutputChannel"]
 
 
 class OutputChannel(Component):
-    """Says which flits may go out on a virtual channel now.
+    """Reports the flits that may leave on a virtual channel in this cycle.
 
     Parameters:
-        sources: queues from which packets come, at least 1.
-        credits: flits that the other end of the link has room for, at least 1.
+        sources: input queues of packets, at least 1.
+        credits: flits of room at the other end of the link, at least 1.
 
     Members:
-        begins: in; a bit for each source: its first flit is a header and wants this channel.
-        continues: in; a bit for each: its first flit belongs to the packet that has the channel.
-        may: out; in the same cycle, a bit for each: that flit may go.
-        goes: in; at most one bit of ``may``: it goes in this cycle.
-        last: in; what goes is the last flit of its packet.
-        credit: in; the other end has room for one more.
+        begins (in, sources): the first flit of a source is a header and requests this channel.
+        continues (in, sources): the first flit belongs to the packet that holds the channel.
+        may (out, sources): in the same cycle, sources whose flit may leave.
+        goes (in, sources): at most one bit of ``may``: its flit leaves in this cycle.
+        last (in, 1): that flit is the last of its packet.
+        credit (in, 1): the other end has room for one more flit.
     """
 
     def __init__(self, *, sources: int, credits: int) -> None:
@@ -46,7 +46,7 @@ class OutputChannel(Component):
         turns = Turns(count=self.sources)
         m.submodules.turns = once(turns, platform)
         credits = Signal(range(self.credits + 1), init=self.credits)
-        # Kept apart from the number, so that it is known at the beginning of the cycle.
+        # A register beside the number, so that it is valid at the beginning of the cycle.
         has_credit = Signal(init=1)
         credits_next = Signal.like(credits)
         taken = Signal()

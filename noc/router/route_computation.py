@@ -1,31 +1,33 @@
-"""Where a router sends a packet."""
+"""The output of a packet at a router."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from noc.config import NetworkConfig
-from noc.routing import LOCAL, PortLane, passages, ring_step
+from noc.routing import LOCAL, PortLane, ring_step, turns
 from noc.topology import Direction
 
 __all__ = ["Steering", "targets"]
 
 
 def targets(config: NetworkConfig) -> tuple[PortLane, ...]:
-    """Where packets leave a router, in the order of their codes."""
-    return tuple(sorted({passage.target for passage in passages(config)}))
+    """Outputs of a router, in the order of their codes."""
+    return tuple(sorted({turn.target for turn in turns(config)}))
 
 
 class Steering(Component):
-    """The next step of a packet, by the tables that :func:`noc.routing.ring_step` gives.
+    """Route computation: the next step of a packet, by the tables of :func:`noc.routing.ring_step`.
 
     Parameters:
         config: of the network.
 
     Members:
-        x, y: in; column and row of the router.
-        to_x, to_y: in; those of the packet's destination.
-        target: out; in the same cycle, the place in :func:`targets` of where it leaves.
+        x (in, x_bits): column of the router.
+        y (in, y_bits): row of the router.
+        to_x (in, x_bits): column of the packet's destination.
+        to_y (in, y_bits): row of the packet's destination.
+        target (out, index in :func:`targets`): in the same cycle, the packet's output.
     """
 
     def __init__(self, config: NetworkConfig) -> None:

@@ -11,7 +11,7 @@ from hdl.round_robin import RoundRobin
 from noc.config import CLASSES, NetworkConfig
 from noc.deadlock import check_deadlock_free
 from noc.ports import LinkPort, link_members
-from noc.routing import LOCAL, PortLane, passages
+from noc.routing import LOCAL, PortLane, turns
 from noc.topology import directions
 
 from .link_input import LinkInput
@@ -20,21 +20,25 @@ from .route_computation import targets
 
 __all__ = ["HOP_CYCLES", "Router"]
 
-#: Cycles from a flit on a link into a router to the same flit on the link out of it, when nothing
-#: else wants the way.
+#: Cycles from a flit on an input link of a router to the same flit on an output link, without
+#: competing flits.
 HOP_CYCLES = 2
 
 
 class _Source(NamedTuple):
-    """A virtual channel of a link into the router."""
+    """A virtual channel of an input link of the router."""
 
     port: str
     channel: int
 
 
-class _Way(NamedTuple):
-    """A flit of ``source`` may go: ``may`` says so, ``goes`` that it does, on the link ``port``,
-    channel ``channel``."""
+class _Candidate(NamedTuple):
+    """A flit of ``source`` that may leave on channel ``channel`` of the link ``port``.
+
+    Attributes:
+        may: 1 if it may leave in this cycle.
+        goes: 1 if it does.
+    """
 
     source: _Source
     port: str
@@ -46,23 +50,25 @@ class _Way(NamedTuple):
 class Router(Component):
     """Passes packets on, one flit a cycle on each link, by wormhole with virtual channels.
 
-    A flit that arrives is kept in the buffer of its channel, beside the direction of its packet. In
-    the next cycle, if nothing else wants the way, it leaves. Two choices are made in a cycle: each
-    link in chooses, in turns, among its channels those that could go on (the channel out has room,
-    and is free if a packet begins); then each link out chooses, in turns, among the links in. A
-    packet keeps its channel out from header to last flit; packets of other channels pass between.
+    A flit that arrives is buffered by channel, with the direction of its packet. It leaves in the
+    next cycle if no other flit competes. Two arbitrations happen in a cycle. Each input link
+    selects, round robin, one of its channels whose flit could leave (the output channel has room,
+    and is free if a packet begins). Then each output link selects, round robin, one of the input
+    links. A packet keeps its output channel from header to last flit; packets of other channels
+    pass between.
 
-    Nothing waits for ever: packets have turns on each channel (:class:`noc.router.arbiter.Turns`),
-    and flits on each link. Requests and responses share links, but neither buffers nor channels.
+    No packet waits for ever: packets have turns on each channel
+    (:class:`noc.router.arbiter.Turns`), and flits on each link. Requests and responses share links,
+    but neither buffers nor channels.
 
     Parameters:
         config: of the network, of at least two vaults.
 
     Members:
         x, y, and links to the neighbours: :func:`noc.ports.link_members`.
-        local_in: :class:`noc.ports.LinkPort` with a channel for each class, in: from the vault. A
+        local_in (in, :class:`noc.ports.LinkPort` with a channel for each class): from the vault. A
             packet must be for another vault.
-        local_out: the same to the vault, out.
+        local_out (out, :class:`noc.ports.LinkPort` with a channel for each class): to the vault.
 
     Raises:
         noc.deadlock.DeadlockError: see :func:`noc.deadlock.check_deadlock_free`.
@@ -78,36 +84,40 @@ class Router(Component):
         m = Module()
         ports = [*directions(self.config), LOCAL]
         inputs = {port: self._input(m, port, platform) for port in ports}
-        choosers = {}
+        arbiters = {}
         for port, link_in in inputs.items():
-            choosers[port] = RoundRobin(count=link_in.channels)
-            m.submodules[f"choose_{port}_in"] = once(choosers[port], platform)
-        ways = [
-            way
+            arbiters[port] = RoundRobin(count=link_in.channels)
+            m.submodules[f"choose_{port}_in"] = once(arbiters[port], platform)
+        candidates = [
+            candidate
             for code, target in enumerate(targets(self.config))
             for kind in range(CLASSES)
-            for way in self._output_channel(m, code, target, kind, inputs, platform)
+            for candidate in self._output_channel(m, code, target, kind, inputs, platform)
         ]
         for port in ports:
-            leaving = [way for way in ways if way.port == port]
-            self._output(m, port, leaving, inputs, choosers, platform)
+            leaving = [candidate for candidate in candidates if candidate.port == port]
+            self._output(m, port, leaving, inputs, arbiters, platform)
         for port, link_in in inputs.items():
-            chooser = choosers[port]
+            arbiter = arbiters[port]
             for channel in range(link_in.channels):
-                mine = [way for way in ways if way.source == _Source(port, channel)]
-                m.d.comb += [
-                    chooser.requests[channel].eq(Cat(way.may for way in mine).any()),
-                    link_in.pop[channel].eq(Cat(way.goes for way in mine).any()),
+                mine = [
+                    candidate
+                    for candidate in candidates
+                    if candidate.source == _Source(port, channel)
                 ]
-            m.d.comb += chooser.advance.eq(link_in.pop.any())
+                m.d.comb += [
+                    arbiter.requests[channel].eq(Cat(candidate.may for candidate in mine).any()),
+                    link_in.pop[channel].eq(Cat(candidate.goes for candidate in mine).any()),
+                ]
+            m.d.comb += arbiter.advance.eq(link_in.pop.any())
         return m
 
     def _channel(self, place: PortLane, kind: int) -> int:
-        """Number of the channel of the class ``kind`` at ``place``, on the link that it is on."""
+        """Number, on its link, of the channel ``place`` of the class ``kind``."""
         return kind if place.port == LOCAL else kind * self.config.lanes + place.lane
 
     def _input(self, m: Module, port: str, platform: object) -> LinkInput:
-        """The end of the link that comes in at ``port``."""
+        """The input link at ``port``."""
         channels = CLASSES if port == LOCAL else self.config.channels
         link_in = LinkInput(self.config, channels=channels)
         m.submodules[f"{port}_input"] = once(link_in, platform)
@@ -123,18 +133,19 @@ class Router(Component):
         kind: int,
         inputs: dict[str, LinkInput],
         platform: object,
-    ) -> list[_Way]:
-        """The ways to the channel of class ``kind`` at ``target``, whose place in
-        :func:`noc.router.route_computation.targets` is ``code``."""
+    ) -> list[_Candidate]:
+        """The candidates for the channel of class ``kind`` at ``target``, whose index in
+        :func:`noc.router.route_computation.targets` is ``code``.
+        """
         sources = [
-            _Source(passage.source.port, self._channel(passage.source, kind))
-            for passage in sorted(passages(self.config))
-            if passage.target == target
+            _Source(turn.source.port, self._channel(turn.source, kind))
+            for turn in sorted(turns(self.config))
+            if turn.target == target
         ]
         channel = self._channel(target, kind)
         unit = OutputChannel(sources=len(sources), credits=self.config.buffer_flits)
         m.submodules[f"{target.port}_channel_{channel}"] = once(unit, platform)
-        ways = []
+        candidates = []
         lasts = []
         for number, source in enumerate(sources):
             head: Any = inputs[source.port].heads[source.channel]
@@ -144,51 +155,57 @@ class Router(Component):
                 unit.continues[number].eq(here & ~head.begins),
             ]
             lasts.append(unit.goes[number] & head.flit.last)
-            ways.append(_Way(source, target.port, channel, unit.may[number], unit.goes[number]))
+            candidates.append(
+                _Candidate(source, target.port, channel, unit.may[number], unit.goes[number])
+            )
         m.d.comb += [
             unit.last.eq(Cat(lasts).any()),
             unit.credit.eq(getattr(self, f"{target.port}_out").credit[channel]),
         ]
-        return ways
+        return candidates
 
     def _output(
         self,
         m: Module,
         port: str,
-        ways: list[_Way],
+        candidates: list[_Candidate],
         inputs: dict[str, LinkInput],
-        choosers: dict[str, RoundRobin],
+        arbiters: dict[str, RoundRobin],
         platform: object,
     ) -> None:
-        """The link that goes out at ``port``, to which ``ways`` lead."""
+        """The output link at ``port``, with the flits that compete for it."""
         link = getattr(self, f"{port}_out")
-        sources = sorted({way.source.port for way in ways})
-        chooser = RoundRobin(count=len(sources))
-        m.submodules[f"choose_{port}_out"] = once(chooser, platform)
+        sources = sorted({candidate.source.port for candidate in candidates})
+        arbiter = RoundRobin(count=len(sources))
+        m.submodules[f"choose_{port}_out"] = once(arbiter, platform)
         asks: dict[str, list[Value]] = {source: [] for source in sources}
         channel = Signal.like(link.channel, name=f"{port}_channel")
-        for way in ways:
-            ask = Signal(name=f"{way.source.port}_{way.source.channel}_asks_{port}_{way.channel}")
-            granted = chooser.grant[sources.index(way.source.port)]
+        for candidate in candidates:
+            ask = Signal(
+                name=f"{candidate.source.port}_{candidate.source.channel}_asks_{port}_{candidate.channel}"
+            )
+            granted = arbiter.grant[sources.index(candidate.source.port)]
             m.d.comb += [
-                ask.eq(way.may & choosers[way.source.port].grant[way.source.channel]),
-                way.goes.eq(ask & granted),
+                ask.eq(
+                    candidate.may & arbiters[candidate.source.port].grant[candidate.source.channel]
+                ),
+                candidate.goes.eq(ask & granted),
             ]
-            with m.If(way.goes):
-                m.d.comb += channel.eq(way.channel)
-            asks[way.source.port].append(ask)
+            with m.If(candidate.goes):
+                m.d.comb += channel.eq(candidate.channel)
+            asks[candidate.source.port].append(ask)
         flit: Value = Const(0)
         for number, source in enumerate(sources):
-            m.d.comb += chooser.requests[number].eq(Cat(asks[source]).any())
-            offered = _chosen(inputs[source], choosers[source].grant)
-            flit = flit | Mux(chooser.grant[number], offered, 0)
-        goes = chooser.requests.any()
-        m.d.comb += chooser.advance.eq(goes)
+            m.d.comb += arbiter.requests[number].eq(Cat(asks[source]).any())
+            offered = _chosen(inputs[source], arbiters[source].grant)
+            flit = flit | Mux(arbiter.grant[number], offered, 0)
+        goes = arbiter.requests.any()
+        m.d.comb += arbiter.advance.eq(goes)
         m.d.sync += [link.valid.eq(goes), link.channel.eq(channel), link.flit.eq(flit)]
 
 
 def _chosen(link_in: LinkInput, grant: Value) -> Value:
-    """The first flit of the channel of ``link_in`` whose bit is set in ``grant``."""
+    """The first flit of the granted channel of ``link_in``."""
     flit: Value = Const(0)
     for channel, head in enumerate(link_in.heads):
         flit = flit | Mux(grant[channel], head.flit.as_value(), 0)

@@ -1,10 +1,10 @@
-"""Ways of packets, and the search for circles of packets that wait."""
+"""Routes of packets, and the search for cycles of waiting packets."""
 
 import pytest
 
 from noc.config import NetworkConfig
-from noc.deadlock import DeadlockError, check_deadlock_free, waiting_graph
-from noc.routing import LOCAL, Channel, PortLane, passages, ring_step, way
+from noc.deadlock import DeadlockError, check_deadlock_free, dependency_graph
+from noc.routing import LOCAL, Channel, PortLane, ring_step, turns, way
 from noc.topology import links, neighbour, position
 
 SIZES = [(columns, rows) for columns in range(1, 10) for rows in range(1, 6)]
@@ -14,9 +14,9 @@ def along(start, end, size):
     return min((end - start) % size, (start - end) % size)
 
 
-def free_of_circles(config, lanes):
+def free_of_cycles(config, lanes):
     """Whether channels can be taken away until none is left, each when it waits for no other."""
-    graph = waiting_graph(config, lanes)
+    graph = dependency_graph(config, lanes)
     waiting = {end: 0 for ends in graph.values() for end in ends}
     waiting.update({node: len(ends) for node, ends in graph.items()})
     wanting = {node: [] for node in waiting}
@@ -58,38 +58,37 @@ def test_halfway_packets_use_both_directions_alike():
 
 def test_a_router_can_do_what_packets_need_and_no_more():
     config = NetworkConfig(columns=8, rows=4)
-    ports = {(passage.source.port, passage.target.port) for passage in passages(config)}
+    ports = {(turn.source.port, turn.target.port) for turn in turns(config)}
     assert ("north", "east") not in ports, "from a column back into a row"
     assert ("east", "east") not in ports, "back where it came from"
     assert ("west", "east") in ports
-    assert all(passage.target.port != passage.source.port for passage in passages(config))
+    assert all(turn.target.port != turn.source.port for turn in turns(config))
     # In a ring of three no packet passes a vault in the same direction.
     short = {
-        (passage.source.port, passage.target.port)
-        for passage in passages(NetworkConfig(columns=3, rows=1))
+        (turn.source.port, turn.target.port) for turn in turns(NetworkConfig(columns=3, rows=1))
     }
     assert short == {(LOCAL, "east"), (LOCAL, "west"), ("east", LOCAL), ("west", LOCAL)}
 
 
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
-def test_no_network_can_wait_in_a_circle(columns, rows):
+def test_no_network_can_wait_in_a_cycle(columns, rows):
     check_deadlock_free(NetworkConfig(columns=columns, rows=rows))
 
 
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
-def test_a_second_lane_is_built_exactly_where_a_circle_needs_it(columns, rows):
+def test_a_second_lane_is_built_exactly_where_a_cycle_needs_it(columns, rows):
     config = NetworkConfig(columns=columns, rows=rows)
-    assert free_of_circles(config, 1) == (config.lanes == 1)
+    assert free_of_cycles(config, 1) == (config.lanes == 1)
 
 
-def test_without_datelines_the_circle_is_named(monkeypatch):
+def test_without_datelines_the_cycle_is_named(monkeypatch):
     monkeypatch.setattr(NetworkConfig, "lanes", 1)
     # Another address width, as results of the check are kept.
     config = NetworkConfig(columns=5, rows=1, address_bits=20)
-    with pytest.raises(DeadlockError, match=r"5 x 1 vaults can wait .* circle: ") as refused:
+    with pytest.raises(DeadlockError, match=r"5 x 1 vaults can wait .* cycle: ") as refused:
         check_deadlock_free(config)
-    named = str(refused.value).partition("circle: ")[2].split(", ")
-    graph = waiting_graph(config, 1)
+    named = str(refused.value).partition("cycle: ")[2].split(", ")
+    graph = dependency_graph(config, 1)
     steps = {
         f"{node.direction} of vault {node.vault}" for node in graph if isinstance(node, Channel)
     }
@@ -101,7 +100,7 @@ def test_without_datelines_the_circle_is_named(monkeypatch):
 
 
 def test_requests_that_were_taken_wait_for_responses_but_not_the_other_way():
-    graph = waiting_graph(NetworkConfig(columns=3, rows=2), 1)
+    graph = dependency_graph(NetworkConfig(columns=3, rows=2), 1)
     requests = {node for node in graph if node.message_class == 0}
     edges = [(here, wanted) for here, ends in graph.items() for wanted in ends]
     crossing = [(a, b) for a, b in edges if (a in requests) != (b in requests)]
@@ -110,6 +109,6 @@ def test_requests_that_were_taken_wait_for_responses_but_not_the_other_way():
 
 
 def test_local_ports_have_one_lane():
-    for passage in passages(NetworkConfig(columns=8, rows=8)):
-        for place in passage:
+    for turn in turns(NetworkConfig(columns=8, rows=8)):
+        for place in turn:
             assert place.port != LOCAL or place == PortLane(LOCAL, 0)
