@@ -25,21 +25,21 @@ __all__ = ["Chip"]
 class Chip(Component):
     """Vaults with processing engines (PEs) in a torus, driven by a host over AXI (thesis 5.1).
 
-    Vault ``v`` stands in column ``v % columns`` and row ``v // columns`` and serves the addresses
+    Vault ``v`` is in column ``v % columns`` and row ``v // columns`` and serves the addresses
     with ``v`` above the address within a vault. PE ``p`` is in vault ``p // pes``. The ring of
     control messages passes the vaults in that order; the host's accesses to DRAM enter at vault 0.
 
     Parameters:
-        config: what to build.
+        config: of the chip.
 
     Members:
-        control: :class:`hdl.axi.Axi4Lite`, in; the registers of :mod:`soc.host.register_map`.
-        data: :class:`hdl.axi.Axi4`, in; all of the chip's DRAM, from address 0 on.
-        host_interrupt: out; level, see :class:`soc.host.control.HostControl`.
-        dram or axi: array of what :func:`soc.tile.vault_memory.memory_member` says, by vault, out.
+        control (in, :class:`hdl.axi.Axi4Lite`): the registers of :mod:`soc.host.register_map`.
+        data (in, :class:`hdl.axi.Axi4`): all of the chip's DRAM, from address 0 on.
+        host_interrupt (out, 1): level; see :class:`soc.host.control.HostControl`.
+        dram or axi (out, by vault): see :func:`soc.tile.vault_memory.memory_member`.
 
     Raises:
-        noc.deadlock.DeadlockError: while it is elaborated; see :class:`noc.node.node.Node`.
+        noc.deadlock.DeadlockError: at elaboration; see :class:`noc.node.node.Node`.
     """
 
     def __init__(self, config: ChipConfig) -> None:

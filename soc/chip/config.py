@@ -21,17 +21,18 @@ _CHECK = Checks(ConfigurationError)
 
 @dataclass(frozen=True, kw_only=True)
 class ChipConfig:
-    """A torus of vaults with processing engines (PEs), and a host port. The defaults are the
-    thesis's chip (5.1, 5.2): 8 x 4 vaults of 4 PEs, 8 GiB.
+    """A torus of vaults with processing engines (PEs), and a host port.
+
+    The defaults are the thesis's chip (5.1, 5.2): 8 x 4 vaults of 4 PEs, 8 GiB.
 
     Attributes:
         tile: every vault, as it would stand alone: ``tile.pe.address_bits`` are those of the
             vault, and :attr:`pe` has those of the chip.
-        network: of the torus, whose ``columns`` and ``rows`` say how many vaults there are.
+        network: of the torus; its ``columns`` and ``rows`` give the number of vaults.
         remote: whether engines reach other vaults. If not, their addresses are those within their
             own vault, any other faults, and there is no torus: the host's accesses to DRAM pass
-            from vault to vault (:class:`soc.host.chain.HostChain`), and of ``network`` the numbers
-            of vaults and the widths of addresses and tags alone matter.
+            from vault to vault (:class:`soc.host.chain.HostChain`), and only the numbers of vaults
+            and the widths of addresses and tags of ``network`` have an effect.
         axi_id_bits: width of the identifiers on the host's AXI4 port; 1..16.
 
     Raises:
@@ -86,7 +87,7 @@ class ChipConfig:
 
     @property
     def host(self) -> HostConfig:
-        """What the host port has to know."""
+        """The configuration of the host port."""
         return HostConfig(
             pe=self.pe,
             columns=self.network.columns,

@@ -1,11 +1,11 @@
-"""The control bus: how the host's control port reaches the processing engines of all vaults.
+"""The control bus: the connection from the host's control port to the engines of all vaults.
 
 It is a ring. The host's port (:class:`soc.host.control.HostControl`) sends each access as a message
-through all tiles, from one to the next and back; what an access concerns, every tile
-(:class:`soc.tile.control.TileControl`) finds out by itself, acts, adds its answer and passes the
-message on. So there is one kind of link and nothing to distribute or to merge; a broadcast is
-acknowledged by coming back, and an access that concerns nobody comes back too. Messages keep their
-order and several may be on the way.
+through all tiles, from one to the next and back. Every tile (:class:`soc.tile.control.TileControl`)
+decides whether a message addresses it, acts, adds its response and passes the message on. So there
+is one kind of link and no module that distributes or merges. The return of a broadcast is its
+acknowledgement, and an access without an addressee returns, too. Messages keep their order, and
+several may be in flight.
 
 In a chip, ``host.first`` goes to ``tiles[0].input``, each ``tiles[n].output`` to
 ``tiles[n + 1].input``, and the last tile's ``output`` to ``host.last``. Registers may be put into
@@ -34,7 +34,7 @@ __all__ = [
 
 #: Bits of the number of a PE, a vault, a group of PEs or a word of a program.
 INDEX_BITS = 16
-#: Bits of the number of a register within the largest page that a tile answers for.
+#: Bits of the number of a register within the largest page of a tile.
 _REGISTER_BITS = max(
     (block.page_bytes // WORD_BYTES - 1).bit_length() for block in BLOCKS if block.pages > 1
 )
@@ -42,9 +42,9 @@ _DATA_BITS = WORD_BYTES * 8
 
 
 class ControlSpace(enum.Enum, shape=3):
-    """Whom a message concerns, and what ``index`` and ``register`` mean."""
+    """Addressees of a message, and the meaning of its ``index`` and ``register``."""
 
-    #: Nobody: the host's port has answered already.
+    #: None: the host's port has answered already.
     CHIP = 0
     #: The selected PEs; ``register`` is a :class:`ControlCommand`.
     COMMAND = 1
@@ -57,22 +57,22 @@ class ControlSpace(enum.Enum, shape=3):
 
 
 class ControlCommand(enum.Enum, shape=3):
-    """What the selected PEs shall do with ``data``."""
+    """A command to the selected PEs, with its ``data``."""
 
-    #: Keep it as word ``index`` of the program.
+    #: Store it as word ``index`` of the program.
     LOAD = 0
-    #: Keep it as part of the address of the parameter block.
+    #: Store it as part of the address of the parameter block.
     PARAMETERS_LOW = 1
     PARAMETERS_HIGH = 2
-    #: Launch a program of so many words.
+    #: Launch a program of ``data`` words.
     START = 3
     STOP = 4
-    #: All PEs, selected or not: be selected if bit 0 is 1, else be not.
+    #: Select all PEs if bit 0 is 1, none otherwise; goes to all PEs.
     SELECT_ALL = 5
 
 
 class ControlBitmap(enum.Enum, shape=2):
-    """What a bit of a bitmap register tells of its PE."""
+    """Meaning of a PE's bit in a bitmap register."""
 
     SELECT = 0
     RUNNING = 1
@@ -81,15 +81,16 @@ class ControlBitmap(enum.Enum, shape=2):
 
 
 def control_message() -> data.StructLayout:
-    """An access on its way round.
+    """An access on the ring.
 
     Members:
-        write: 1 for a write.
-        space: :class:`ControlSpace`.
-        index, register: see there.
-        data: word to write; on a read, what the tiles so far have answered, else 0.
-        taken: a tile was concerned.
-        response: :class:`hdl.axi.AxiResponse` so far.
+        write (1): 1 for a write.
+        space (:class:`ControlSpace`): addressees.
+        index: see :class:`ControlSpace`.
+        register: see :class:`ControlSpace`.
+        data (32): word to write; on a read, the response of the tiles so far, else 0.
+        taken (1): some tile so far was addressed.
+        response (:class:`hdl.axi.AxiResponse`): so far.
     """
     return data.StructLayout(
         {
@@ -105,18 +106,23 @@ def control_message() -> data.StructLayout:
 
 
 def control_summary() -> data.StructLayout:
-    """What the PEs of the tiles so far do: ``running`` and ``faulted`` (a PE is), and ``fault``, 1
-    for one cycle after a PE has faulted."""
+    """State of the PEs of the tiles so far.
+
+    Members:
+        running (1): a PE runs.
+        faulted (1): a PE has stopped at a fault.
+        fault (1): 1 for one cycle after a PE has faulted.
+    """
     return data.StructLayout({"running": 1, "faulted": 1, "fault": 1})
 
 
 class ControlLink(wiring.Signature):
-    """Link of the ring, seen from where it begins.
+    """Link of the ring, seen from its source.
 
-    Members (out):
-        message: stream of :func:`control_message`.
-        summary: :func:`control_summary`. What a message has done is on the summary within two
-            cycles after the message has moved.
+    Members:
+        message (out, stream of :func:`control_message`): accesses.
+        summary (out, :func:`control_summary`): includes the effect of a message within two cycles
+            after the message has moved.
     """
 
     def __init__(self) -> None:
@@ -129,13 +135,12 @@ class ControlLink(wiring.Signature):
 
 
 def register_match(register: Register, word: Value) -> Value:
-    """Whether ``word``, a word offset in the page of ``register``, is that of ``register`` or of
-    one of its array."""
+    """Whether ``word``, an offset in words in its page, is of ``register`` or its array."""
     mask = ((1 << len(word)) - 1) & ~(register.index_mask // WORD_BYTES)
     return (word & mask) == register.offset // WORD_BYTES
 
 
 def register_index(register: Register, word: Value) -> Value:
-    """Which of the array of ``register`` the word offset ``word`` in its page is of."""
+    """Index of the word offset ``word`` in the array of ``register``."""
     low = register.index_low - (WORD_BYTES - 1).bit_length()
     return word[low : low + register.index_bits]

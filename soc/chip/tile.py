@@ -22,28 +22,29 @@ __all__ = ["ChipTile"]
 
 
 class ChipTile(Component):
-    """Processing engines (PEs), the vault that they share, and what joins both to the other tiles
+    """Processing engines (PEs), their vault, and the connections of both to the other tiles
     (thesis 5.1, 5.2).
 
-    Every tile of a chip is this module; what differs are inputs that say where it stands. The
-    requesters of its node, and of the vault's memory in the same order, are the PEs by slot and
-    then the host; the accesses of other vaults are the memory's last requester.
+    Every tile of a chip is this module; inputs give its place. The requesters of its node, and of
+    the vault's memory in the same order, are the PEs by slot and then the host; the accesses of
+    other vaults are the memory's last requester.
 
     Parameters:
         config: of the chip.
 
     Members:
         x, y, and links to the neighbours: see :func:`noc.ports.link_members`. Without
-            ``config.remote`` there is ``host_next`` instead, a :class:`hdl.ports.MemoryPort`, out:
-            the host's accesses to other vaults, for the next tile.
-        control_input, control_output: :class:`soc.chip.control_bus.ControlLink`, in and out; the
-            ring of control messages.
-        host: :class:`hdl.ports.MemoryPort`, in, with addresses of the chip. All inputs 0 where
-            neither the host nor a tile before is joined.
+            ``config.remote`` there is ``host_next`` instead.
+        host_next (out, :class:`hdl.ports.MemoryPort`): the host's accesses to other vaults, for
+            the next tile.
+        control_input (in, :class:`soc.chip.control_bus.ControlLink`): from the previous tile.
+        control_output (out, ControlLink): to the next tile.
+        host (in, :class:`hdl.ports.MemoryPort` with addresses of the chip): from the host or the
+            previous tile; all inputs are 0 where it is not connected.
         dram or axi: see :func:`soc.tile.vault_memory.memory_member`.
-        vault: in; index of this vault in the chip.
-        first_pe: in; index in the chip of the PE in slot 0, which the others follow.
-        pe_count: in; PEs of the chip.
+        vault (in, INDEX_BITS): index of this vault in the chip.
+        first_pe (in, INDEX_BITS): index in the chip of the PE in slot 0, which the others follow.
+        pe_count (in, INDEX_BITS): PEs of the chip.
     """
 
     def __init__(self, config: ChipConfig) -> None:
@@ -72,7 +73,7 @@ class ChipTile(Component):
         memory = VaultMemory(
             config=config.tile.vault,
             requesters=config.tile.requesters,
-            # Between the engines and the star is a node, if there is one.
+            # A node, if there is one, is between the engines and the crossbar.
             prompt=0 if config.remote else config.tile.prompt,
         )
         m.submodules.control = once(control, platform)
@@ -121,7 +122,7 @@ class ChipTile(Component):
         return m
 
     def _node(self, m: Module, platform: object) -> Node:
-        """The tile's place in the torus."""
+        """The tile's node in the torus."""
         node = Node(self.config.network, requesters=self.config.tile.pes + 1)
         m.submodules.node = once(node, platform)
         m.d.comb += [node.x.eq(self.x), node.y.eq(self.y)]

@@ -1,4 +1,4 @@
-"""Configurations as JSON files, to be written by one tool and taken by another."""
+"""Configurations as JSON files, an exchange format between tools."""
 
 import json
 from dataclasses import fields, is_dataclass
@@ -23,14 +23,14 @@ __all__ = [
     "write_configuration",
 ]
 
-#: Bytes that a configuration file may have.
+#: Largest configuration file, in bytes.
 CONFIGURATION_BYTES = 1 << 20
 
 _KINDS = (ChipConfig, VaultTileConfig, PeConfig)
 
 
 def configuration_text(config: Configuration) -> str:
-    """The JSON text that :func:`read_configuration` finds in a file."""
+    """The JSON text of a configuration, as :func:`read_configuration` reads it."""
     return json.dumps(configuration_json(config), indent=2, sort_keys=True) + "\n"
 
 
@@ -44,8 +44,10 @@ def write_configuration(config: Configuration, path: Path) -> None:
 
 
 def read_configuration(path: Path) -> Configuration:
-    """The configuration in a JSON file: what :func:`soc.generate.generate.configuration_json` makes
-    of one, or the manifest of a generated directory, which holds one.
+    """The configuration in a JSON file.
+
+    The file holds the output of :func:`soc.generate.generate.configuration_json`, or is the
+    manifest of a generated directory, which includes it.
 
     Raises:
         ConfigurationError: the file holds no JSON, or see :func:`configuration_of`; the message
@@ -67,21 +69,22 @@ def read_configuration(path: Path) -> Configuration:
 
 
 def configuration_of(raw: object) -> Configuration:
-    """The configuration that plain JSON data describe.
+    """The configuration of plain JSON data.
 
-    It is a chip (:class:`soc.chip.config.ChipConfig`), a vault with engines, or an engine: what has
-    most of the fields, the first of these if several have. Fields left out have their default.
+    It is a chip (:class:`soc.chip.config.ChipConfig`), a vault with engines, or an engine: the kind
+    with most of the fields, the first of these if several have equally many. Missing fields have
+    their defaults.
 
     Raises:
         ConfigurationError: a field that the kind does not have, or a value that it refuses. The
-            message says where.
+            message names the place.
     """
     built: Configuration = _built(_KINDS, raw, "")
     return built
 
 
 def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:
-    """The object of one of ``kinds``, dataclasses, that ``raw`` describes."""
+    """The object of one of ``kinds``, dataclasses, with the fields of ``raw``."""
     if not isinstance(raw, dict):
         raise ConfigurationError(f"{where or 'a configuration'} must be an object, not {raw!r:.60}")
     names = {kind: {field.name for field in fields(kind)} for kind in kinds}
@@ -105,7 +108,7 @@ def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:
 
 
 def _value(hint: Any, raw: object, where: str) -> object:
-    """``raw`` as a field annotated ``hint`` takes it; whether it may is the field's business."""
+    """``raw`` converted for a field annotated ``hint``; the field itself checks the value."""
     union = get_origin(hint) in (Union, UnionType)
     choices = get_args(hint) if union else (hint,)
     parts: tuple[type, ...] = tuple(filter(is_dataclass, choices))

@@ -1,4 +1,4 @@
-"""What can be generated: a processing engine, a vault with its engines, a chip."""
+"""The designs that can be generated: a processing engine, a vault with its engines, a chip."""
 
 from dataclasses import replace
 
@@ -13,26 +13,26 @@ from soc.tile.tile import VaultTile
 
 __all__ = ["Configuration", "component", "description", "module_name", "with_sram"]
 
-#: What can be generated.
+#: Configurations of the designs that can be generated.
 Configuration = PeConfig | VaultTileConfig | ChipConfig
 
 
 def component(config: Configuration) -> Component:
-    """The hardware that ``config`` describes."""
+    """The hardware of ``config``."""
     if isinstance(config, ChipConfig):
         return Chip(config)
     return VaultTile(config) if isinstance(config, VaultTileConfig) else Pe(config)
 
 
 def module_name(config: Configuration) -> str:
-    """Name of its top module, if no other is wanted."""
+    """Default name of its top module."""
     if isinstance(config, ChipConfig):
         return "chip"
     return "vault_tile" if isinstance(config, VaultTileConfig) else "pe"
 
 
 def description(config: Configuration) -> str:
-    """What it is, in a few words."""
+    """Short description."""
     if isinstance(config, ChipConfig):
         network = config.network
         return (

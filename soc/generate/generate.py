@@ -30,22 +30,23 @@ __all__ = [
     "verilog",
 ]
 
-#: File by which a directory is known as generated; it holds configuration and list of files.
+#: File that marks a directory as generated; it holds configuration and list of files.
 MANIFEST = "vip.json"
-#: That it may have: a hundred times the largest one's.
+#: Largest accepted size of it: a hundred times the largest one's.
 _MANIFEST_BYTES = 1 << 20
 
 
 class GenerateError(VipError):
-    """A directory that can't be written; the message says why."""
+    """A directory that can't be written; the message gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateReport:
-    """What was generated.
+    """Results of a generation.
 
     Attributes:
-        directory: where. top: name of the top module.
+        directory: output directory.
+        top: name of the top module.
         modules: names of the modules, each after those that it instantiates.
         macros: names of the memory macros that the design instantiates.
         files: all files written, relative to ``directory``, sorted.
@@ -63,10 +64,10 @@ class GenerateReport:
 
 @lru_cache(maxsize=16)
 def verilog(config: Configuration, *, top: str | None = None) -> Emission:
-    """Verilog of what ``config`` describes.
+    """Verilog of ``config``.
 
     Parameters:
-        config: what to build.
+        config: the design.
         top: name of the top module; by default :func:`soc.generate.designs.module_name`.
 
     Raises:
@@ -93,23 +94,24 @@ def generate(
     top: str | None = None,
     beside: Mapping[str, str] | None = None,
 ) -> GenerateReport:
-    """Write what ``config`` describes as a directory of Verilog.
+    """Write the design of ``config`` as a directory of Verilog.
 
     ``rtl/`` holds one file a module, ``filelist.f`` their order (for ``verilator -F``,
     ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration, and
-    ``README.md`` says so and lists the ports. A chip also has the C header of its registers,
+    ``README.md`` a description with the ports. A chip also has the C header of its registers,
     :data:`soc.generate.c_header.HEADER_NAME`. With ``sram="macro"`` there are also ``models/`` (for
     simulation, in ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents
-    depend on the configuration and the versions of the tools alone. The directory appears whole or
+    depend only on the configuration and the versions of the tools. The directory appears whole or
     not at all; an earlier generated one is replaced.
 
     Parameters:
-        config: what to build. directory: where.
+        config: the design.
+        directory: output directory.
         top: name of the top module; by default :func:`soc.generate.designs.module_name`.
         beside: further files of the directory: name -> text.
 
     Raises:
-        GenerateError: ``directory`` can't be written, or holds something else.
+        GenerateError: ``directory`` can't be written, or holds other files.
         hdl.emission.EmissionError: ``top`` is not an identifier.
     """
     target = Path(directory)
@@ -191,7 +193,7 @@ def check_directory(target: Path) -> None:
     """Refuse a directory to write that is not free, empty or generated before.
 
     Raises:
-        GenerateError: as said.
+        GenerateError: the directory is refused.
     """
     if not target.exists():
         return
@@ -213,7 +215,7 @@ def check_directory(target: Path) -> None:
 
 
 def _write(target: Path, files: dict[str, str]) -> None:
-    # Of a link, the folder that it names is replaced.
+    # For a link, its target folder is replaced.
     target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     with owned_folder(target.parent, f".{target.name}-") as folder:

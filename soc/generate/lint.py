@@ -2,7 +2,7 @@
 
 __all__ = ["WAIVERS", "waiver_file"]
 
-#: Warning -> why it says nothing here.
+#: Warning -> reason why it is no defect here.
 WAIVERS: dict[str, str] = {
     "UNUSEDSIGNAL": "Names of signals and of the fields of records are kept for waveforms even "
     "where nothing reads them; a shared signature can carry more than one side needs; and sums "

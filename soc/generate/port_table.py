@@ -1,4 +1,4 @@
-"""The ports of a component as tables for people who connect it."""
+"""The ports of a component as tables for a reader who connects it."""
 
 import re
 from collections.abc import Iterator
@@ -18,8 +18,11 @@ class PortField(NamedTuple):
     """Bits of a port.
 
     Attributes:
-        name: fields within fields are joined by a dot. low, bits: lowest bit, and how many.
-        signed: whether it is two's complement. values: names of its values, "" without.
+        name: fields within fields are joined by a dot.
+        low: lowest bit.
+        bits: number of bits.
+        signed: whether the value is two's complement.
+        values: names of its values, "" without.
     """
 
     name: str
@@ -34,8 +37,9 @@ class Port(NamedTuple):
 
     Attributes:
         name: with a letter for each number of an array.
-        counts: how many there are for each letter, from 0 on.
-        is_input: from the component's view. bits: of one port.
+        counts: number of elements for each letter, from 0 on.
+        is_input: seen from the component.
+        bits: of one port.
         values: names of its values, "" without.
         fields: lowest first; empty if it is one value.
     """

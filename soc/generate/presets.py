@@ -30,7 +30,7 @@ _TINY_TILE = VaultTileConfig(
     extra_ports=CHIP_PORTS,
 )
 _SMALL_TILE = replace(_TINY_TILE, pes=2)
-#: Of the chip for an FPGA. A vault's port moves 8 bytes a cycle; a wider bus would bring nothing.
+#: Of the chip for an FPGA. A vault's port moves 8 bytes a cycle, so a wider bus has no use.
 _FPGA_TILE = VaultTileConfig(
     pe=PeConfig(address_bits=28, sram="fpga"),
     vault=AxiConfig(address_bits=28, tag_bits=8, data_bits=64, sram="fpga"),
@@ -111,8 +111,7 @@ def preset(name: str) -> PeConfig:
     """The configuration of one engine called ``name``.
 
     Raises:
-        ConfigurationError: there is none, or it is of something else; the message names those that
-            there are.
+        ConfigurationError: there is none, or it is of another kind; the message names the presets.
     """
     config = any_preset(name)
     if not isinstance(config, PeConfig):
@@ -137,7 +136,7 @@ def chip_preset(name: str) -> ChipConfig:
 
 
 def _another(name: str, wanted: type) -> ConfigurationError:
-    """What to say of a preset that is not of the kind ``wanted``."""
+    """Message for a preset that is not of the kind ``wanted``."""
     fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, wanted))
     kind = _KINDS[type(PRESETS[name])]
     return ConfigurationError(

@@ -38,9 +38,15 @@ _WRAP_LENGTHS = (1, 3, 7, 15)
 
 
 def burst_layout(config: HostConfig) -> data.StructLayout:
-    """A burst as it comes on an address channel: ``id``, ``address``, ``length`` (beats less one),
-    ``size`` (log2 of the bytes of a beat) and ``burst`` (:class:`hdl.axi.AxiBurst` as a number, as
-    a host can send one that does not exist)."""
+    """A burst as on an address channel.
+
+    Members:
+        id (id_bits): AXI identifier.
+        address (48): address of the first beat.
+        length (8): beats less one.
+        size (3): log2 of the bytes of a beat.
+        burst (2): :class:`hdl.axi.AxiBurst` as a number, because a host can send a reserved one.
+    """
     return data.StructLayout(
         {
             "id": config.id_bits,
@@ -56,14 +62,14 @@ def burst_beat(config: HostConfig) -> data.StructLayout:
     """One beat of a burst.
 
     Members:
-        id: of the burst.
-        column: number of the DRAM column that it lies in.
-        word: which word of the column.
-        closes: the next beat lies in another column, or there is none. The beats up to here are a
-            *piece*, which becomes one request.
-        last: last beat of the burst.
-        response: :class:`hdl.axi.AxiResponse`; DECERR if the burst begins outside the DRAM, SLVERR
-            if AXI has no such burst: the memory is not to be asked then.
+        id (id_bits): of the burst.
+        column: number of the beat's DRAM column.
+        word (2): word of the column.
+        closes (1): the next beat lies in another column, or there is none. The beats up to here are
+            a *piece*, which becomes one request.
+        last (1): last beat of the burst.
+        response (:class:`hdl.axi.AxiResponse`): DECERR if the burst begins outside the DRAM, SLVERR
+            if AXI has no such burst; the memory is then not accessed.
     """
     return data.StructLayout(
         {
@@ -78,8 +84,10 @@ def burst_beat(config: HostConfig) -> data.StructLayout:
 
 
 def ends(m: Module, touched: Value) -> tuple[Value, Value]:
-    """The first and the last word of a piece, of which the bits of ``touched`` tell which words its
-    beats lie in: one behind the other, whatever the kind of the burst."""
+    """The first and the last word of a piece, from the bits of ``touched``, the words of its beats.
+
+    These words are consecutive for every kind of burst.
+    """
     first, last = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
     for number in range(COLUMN_WORDS):
         with m.If(touched[number]):
@@ -91,16 +99,18 @@ def ends(m: Module, touched: Value) -> tuple[Value, Value]:
 
 
 class BurstWalker(Component):
-    """Walks through bursts, one beat a cycle, without a gap between bursts. A beat is there in the
-    cycle after its burst or the beat before it; no path leads through from one side to the other.
+    """Steps through bursts, one beat a cycle, without a gap between bursts.
 
-    What AXI does not have is told by ``response``: beats wider than 64 bits, the reserved kind of
+    A beat is offered in the cycle after its burst or the previous beat; there is no combinational
+    path from one side to the other.
+
+    ``response`` marks bursts that AXI does not have: beats wider than 64 bits, the reserved kind of
     burst, a wrapping burst of another length than 2, 4, 8 or 16 or that begins between beats, and
-    one that crosses 4 KiB. Such a burst has as many beats as it says.
+    one that crosses 4 KiB. Such a burst still has its stated number of beats.
 
     Members:
-        burst: stream of :func:`burst_layout`, in; taken with its last beat.
-        beat: stream of :func:`burst_beat`, out.
+        burst (in, stream of :func:`burst_layout`): accepted with its last beat.
+        beat (out, stream of :func:`burst_beat`): its beats.
     """
 
     def __init__(self, config: HostConfig) -> None:

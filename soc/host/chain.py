@@ -1,4 +1,4 @@
-"""The way of the host's accesses to DRAM through a chip whose engines keep to their own vaults."""
+"""The path of the host's accesses to DRAM through a chip whose engines stay in their own vaults."""
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -14,22 +14,22 @@ __all__ = ["HostChain"]
 
 
 class HostChain(Component):
-    """A vault's place in a chain: takes accesses to its own vault out, and passes others on.
+    """A vault's place in a chain: extracts accesses to its own vault, and passes others on.
 
-    A beat takes one cycle a place, each way, and one passes in every cycle. Accesses to one vault
-    keep their order. The requester must take responses in finite time, whether or not its requests
-    are accepted.
+    A beat takes one cycle a place, in each direction, and one passes in every cycle. Accesses to
+    one vault keep their order. The requester must accept responses in finite time, whether or not
+    its requests are accepted.
 
     Parameters:
         config: of the vaults: their number, and the widths of addresses and tags.
 
     Members:
-        vault: in; number of the own vault.
-        port: :class:`hdl.ports.MemoryPort`, in, with ``config.chip_address_bits``: of the host, or
-            of the place before.
-        near: the same, out, with ``config.address_bits``: to the own vault.
-        following: the same as ``port``, out: to the next place. The last one's is never used, as
-            each answers accesses to vaults that do not exist with ``error``.
+        vault (in, vault_bits): number of the own vault.
+        port (in, :class:`hdl.ports.MemoryPort` with ``chip_address_bits``): from the host or the
+            previous place.
+        near (out, MemoryPort with ``address_bits``): to the own vault.
+        following (out, MemoryPort with ``chip_address_bits``): to the next place. The last one's is
+            never used, because each answers accesses to vaults that do not exist with ``error``.
     """
 
     def __init__(self, config: NetworkConfig) -> None:

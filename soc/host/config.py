@@ -1,4 +1,4 @@
-"""Configuration of the host port: what it has to know of the chip."""
+"""Configuration of the host port: its view of the chip."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ _CHECK = Checks(ConfigurationError)
 
 @dataclass(frozen=True, kw_only=True)
 class HostConfig:
-    """What the host port has to know of the chip.
+    """The properties of the chip that the host port depends on.
 
     Attributes:
         pe: of every processing engine (PE); ``pe.address_bits`` are those of the chip, or at most

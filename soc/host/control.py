@@ -20,34 +20,32 @@ from .register_types import WORD_BYTES
 
 __all__ = ["READS", "WRITES", "HostControl"]
 
-#: Writes that may be on the way: as many as the cycles around a ring of 32 tiles, and some more.
+#: Writes in flight, at most: the cycles around a ring of 32 tiles, and some more.
 WRITES = 40
-#: Reads that may be on the way. Programs read one register after the other.
+#: Reads in flight, at most. Programs read one register after the other.
 READS = 4
 
 _DATA_BITS = WORD_BYTES * 8
 
 
 class HostControl(Component):
-    """Subordinate of an AXI4-Lite bus that gives access to the registers of
-    :mod:`soc.host.register_map`.
+    """Subordinate of an AXI4-Lite bus for the registers of :mod:`soc.host.register_map`.
 
-    Reads and writes are served in turn and go round the control bus one behind the other, so each
-    kind keeps its order; what the map does not have is answered with DECERR, what is not allowed
-    with SLVERR, and nothing is done then. The answers of both kinds have their own buffers, in
-    which a place is kept for each access on its way, so that a host that does not take its answers
-    holds up nothing but accesses of the same kind. From address to answer, both counted, an access
-    takes 5 cycles and one for each tile, and a read 4 more in each tile that it concerns.
+    Reads and writes are served in turn and follow each other on the control bus, so each kind keeps
+    its order. Registers that the map does not have are answered with DECERR, accesses that are not
+    allowed with SLVERR, both without effect. The responses of both kinds have their own buffers,
+    with room for each access in flight, so a host that does not accept its responses delays only
+    accesses of the same kind. From address to response, both counted, an access takes 5 cycles and
+    one for each tile, and a read 4 more in each tile that it addresses.
 
     Parameters:
-        config: what to know of the chip.
+        config: of the host port.
 
     Members:
-        axi: :class:`hdl.axi.Axi4Lite`, in.
-        first: :class:`soc.chip.control_bus.ControlLink`, out, to the first tile. Its summary is 0.
-        last: :class:`soc.chip.control_bus.ControlLink`, in, from the last tile; messages are always
-            taken.
-        host_interrupt: out; level, 1 while an enabled interrupt is pending.
+        axi (in, :class:`hdl.axi.Axi4Lite`): from the host.
+        first (out, :class:`soc.chip.control_bus.ControlLink`): to the first tile; its summary is 0.
+        last (in, ControlLink): from the last tile; messages are always accepted.
+        host_interrupt (out, 1): level, 1 while an enabled interrupt is pending.
     """
 
     def __init__(self, config: HostConfig) -> None:
@@ -87,7 +85,7 @@ class HostControl(Component):
             ar.input.payload.eq(axi.araddr),
         ]
 
-        # One access at a time enters, when there is a place for its answer.
+        # One access at a time enters, when there is room for its response.
         chooser = RoundRobin(count=2)
         m.submodules.chooser = once(chooser, platform)
         reads, writes = Signal(range(READS + 1)), Signal(range(WRITES + 1))
@@ -122,7 +120,7 @@ class HostControl(Component):
             outgoing.input.payload.eq(decode.message),
         ]
 
-        # Answers.
+        # Responses.
         message: Any = self.last.message.payload
         arrived = self.last.message.valid
         response = Signal(AxiResponse)
@@ -157,7 +155,7 @@ class HostControl(Component):
         return m
 
     def _interrupts(self, m: Module, decode: HostDecode) -> None:
-        """Keep what has happened until the host clears it."""
+        """Store events until the host clears them."""
         ran = Signal()
         pending = Signal.like(decode.interrupt_status)
         enabled = Signal.like(decode.interrupt_status)

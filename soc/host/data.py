@@ -18,23 +18,24 @@ __all__ = ["HostData"]
 
 
 class HostData(Component):
-    """Subordinate of an AXI4 bus that gives access to all of the chip's DRAM.
+    """Subordinate of an AXI4 bus for all of the chip's DRAM.
 
     Every burst of AXI4 is served: any length, kind, size and alignment, and strobes. A burst
-    outside the DRAM is answered with DECERR; one that AXI does not have, and one of which the
-    memory failed to serve a part, with SLVERR (on a read, the beats of that part). Bursts of one
-    kind are answered in their order, whatever their identifiers, and performed so where they meet
-    in one column; between reads and writes that are on the way at the same time there is no order.
-    Each beat passes in one cycle, reads and writes at the same time if the memory can; half of the
-    tags, each a column, are for either.
+    outside the DRAM is answered with DECERR. A burst that AXI does not have, or that the memory
+    failed to serve in part, is answered with SLVERR (on a read, the beats of that part). Bursts of
+    one kind are answered in their order, whatever their identifiers, and performed in this order
+    where they meet in one column; between reads and writes in flight at the same time there is no
+    order. Each beat passes in one cycle, reads and writes at the same time if the memory can; half
+    of the tags, each a column, are for either.
 
     Parameters:
-        config: what to know of the chip.
+        config: of the host port.
 
     Members:
-        axi: :class:`hdl.axi.Axi4`, in; 64 data bits, as the memory port moves no more a cycle.
-        port: :class:`hdl.ports.MemoryPort`, out; ``config.address_bits`` and ``config.tag_bits``.
-            Responses are always taken.
+        axi (in, :class:`hdl.axi.Axi4`): from the host; 64 data bits, because the memory port moves
+            no more a cycle.
+        port (out, :class:`hdl.ports.MemoryPort` with ``address_bits`` and ``tag_bits``): to the
+            memory; responses are always accepted.
     """
 
     def __init__(self, config: HostConfig) -> None:

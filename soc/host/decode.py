@@ -1,4 +1,4 @@
-"""What an access to the host's control registers means, from the register map."""
+"""Decoder of accesses to the host's control registers, from the register map."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ _DATA_BITS = WORD_BYTES * 8
 _BYTE_BITS = (WORD_BYTES - 1).bit_length()
 _INTERRUPT_BITS = len(CHIP.register("INTERRUPT_STATUS").fields)
 
-#: Registers of the chip's page that go to PEs, and as what.
+#: Registers of the chip's page that go to PEs, and their commands.
 _COMMANDS = {
     "PROGRAM": ControlCommand.LOAD,
     "PARAMETERS_LOW": ControlCommand.PARAMETERS_LOW,
@@ -49,16 +49,23 @@ _BITMAPS = {kind.name: kind for kind in ControlBitmap}
 
 
 class HostDecode(Component):
-    """Turns an access into a message of the control bus, all in the same cycle. One that is refused
-    becomes a message that concerns nobody and has the response in it.
+    """Turns an access into a message of the control bus, all in the same cycle.
+
+    A refused access becomes a message without an addressee, with its response.
 
     Members:
-        write, address, data: in; the access. whole: in; all bytes of ``data`` are to be written.
-        act: in; the access is done at the end of this cycle.
-        message: out; :func:`soc.chip.control_bus.control_message`.
-        running, faulted: in; for the register ``STATE``.
-        interrupt_status, interrupt_enabled: in; the registers' values.
-        interrupt_clear: out; interrupts to clear. interrupt_enable: out; enable those of ``data``.
+        write (in, 1): 1 for a write.
+        address (in, MAP_ADDRESS_BITS): byte address.
+        data (in, 32): word to write.
+        whole (in, 1): all bytes of ``data`` are to be written.
+        act (in, 1): the access is performed at the end of this cycle.
+        message (out, :func:`soc.chip.control_bus.control_message`): the message.
+        running (in, 1): for the register ``STATE``.
+        faulted (in, 1): for the register ``STATE``.
+        interrupt_status (in, one bit for each interrupt): value of the register.
+        interrupt_enabled (in, one bit for each interrupt): value of the register.
+        interrupt_clear (out, one bit for each interrupt): interrupts to clear.
+        interrupt_enable (out, 1): store ``data`` as the enabled interrupts.
     """
 
     def __init__(self, config: HostConfig) -> None:

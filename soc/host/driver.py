@@ -37,9 +37,9 @@ class HostTimeout(HostError):
 class Host:
     """Drives a chip through a :class:`soc.host.transport.Transport`.
 
-    Methods that take ``pes`` mean the PEs with these numbers, by default all of them. What can't be
-    done is refused before anything is changed. One host at a time drives a chip; after a reset
-    of the chip, make a new one.
+    Methods with ``pes`` act on the PEs with these numbers, by default on all. Requests that the
+    chip can't serve are refused before they have any effect. One host at a time drives a chip;
+    after a reset of the chip, make a new one.
 
     Parameters:
         transport: to the chip's control and data ports.
@@ -47,7 +47,7 @@ class Host:
     Raises (every method):
         HostError: a PE, vault, address or program that the chip does not have or take, or a chip
             that this driver does not know.
-        soc.host.transport.BusError: the chip refused an access after all.
+        soc.host.transport.BusError: the chip refused an access.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -168,7 +168,7 @@ class Host:
                     f"{'runs' if len(running) == 1 else 'run'}"
                 )
             await self._transport.wait_interrupt(min(poll, left))
-            # A fault of one PE does not end the others; cleared, it does not cut short more waits.
+            # A fault of one PE does not end the others; once cleared, it does not end later waits.
             await self._write(CHIP, "INTERRUPT_STATUS", _WORD_MASK)
             left -= poll
 

@@ -9,20 +9,26 @@ __all__ = ["HostOrder"]
 
 
 class HostOrder(Component):
-    """Gives tags to pieces of bursts (:func:`soc.host.burst.burst_beat`) and lets them leave in the
-    order in which they entered, whatever the order of the memory's answers.
+    """Gives tags to pieces of bursts (:func:`soc.host.burst.burst_beat`).
+
+    Pieces leave in the order of their entry, whatever the order of the memory's responses.
 
     Parameters:
         tag_bits: width of a tag; ``2 ** tag_bits`` pieces may be inside.
 
     Members:
-        room: out; a piece may enter. tag: out; it has this tag then.
-        enter: in; it enters at the end of this cycle, only with ``room``.
-        refused: in, with ``enter``; the memory is not asked, so the piece is complete at once.
-        answered: in; the memory has answered the piece with tag ``answered_tag``, with ``error``.
-        complete: out; the oldest piece has been answered. failed: out, with ``complete``; with an
-            error. oldest: out; its tag.
-        leave: in; it leaves at the end of this cycle, only with ``complete``.
+        room (out, 1): a piece may enter.
+        tag (out, tag_bits): its tag.
+        enter (in, 1): it enters at the end of this cycle, only with ``room``.
+        refused (in, 1): with ``enter``; the memory is not accessed, so the piece is complete at
+            once.
+        answered (in, 1): the memory has answered a piece.
+        answered_tag (in, tag_bits): its tag.
+        error (in, 1): its response is an error.
+        complete (out, 1): the oldest piece has been answered.
+        failed (out, 1): with ``complete``; with an error.
+        oldest (out, tag_bits): tag of the oldest piece.
+        leave (in, 1): it leaves at the end of this cycle, only with ``complete``.
     """
 
     def __init__(self, *, tag_bits: int) -> None:
@@ -47,7 +53,7 @@ class HostOrder(Component):
         m = Module()
         tags = 1 << self.tag_bits
         inside = Signal(range(tags + 1))
-        # Of the tags inside; without a piece a tag is neither.
+        # Of the tags inside; a tag without a piece has neither.
         done, bad = Signal(tags), Signal(tags)
         m.d.comb += [
             self.room.eq(inside != tags),

@@ -25,8 +25,14 @@ _OUTPUT_WORDS = 3
 
 
 def read_beat(config: HostConfig) -> data.StructLayout:
-    """A beat of read data: ``id``, ``data``, ``response`` (:class:`hdl.axi.AxiResponse`) and
-    ``last``."""
+    """A beat of read data.
+
+    Members:
+        id (id_bits): of the burst.
+        data (64): word.
+        response (:class:`hdl.axi.AxiResponse`): of the beat.
+        last (1): last beat of the burst.
+    """
     return data.StructLayout(
         {"id": config.id_bits, "data": WORD_BITS, "response": AxiResponse, "last": 1}
     )
@@ -36,14 +42,14 @@ class HostRead(Component):
     """Turns bursts of reads into requests of up to one column, and answers the bursts in their
     order.
 
-    A burst is walked through twice: by the requests, and by the answers, for which the words of
-    each piece (:func:`soc.host.burst.burst_beat`) are kept by the tag of its request. One beat a
-    cycle passes. As there is room for every request's words, responses are always taken.
+    A walker steps through a burst twice, for the requests and for the responses. The words of each
+    piece (:func:`soc.host.burst.burst_beat`) are stored by the tag of its request in between. One
+    beat a cycle passes. There is room for every request's words, so responses are always accepted.
 
     Members:
-        bursts: stream of :func:`soc.host.burst.burst_layout`, in.
-        beats: stream of :func:`read_beat`, out.
-        port: :class:`hdl.ports.MemoryPort`, out, with ``config.tag_bits - 1``.
+        bursts (in, stream of :func:`soc.host.burst.burst_layout`): addresses.
+        beats (out, stream of :func:`read_beat`): data.
+        port (out, :class:`hdl.ports.MemoryPort` with ``tag_bits - 1``): to the memory.
     """
 
     def __init__(self, config: HostConfig) -> None:
@@ -132,7 +138,7 @@ class HostRead(Component):
             m.d.sync += lowest[order.tag].eq(low)
 
     def _collect(self, m: Module, words: Sram, order: HostOrder, lowest: Any) -> None:
-        """Keep what the memory answers."""
+        """Store the memory's responses."""
         response: Any = self.port.response.payload
         (write,) = words.write
         moved, place = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
@@ -152,7 +158,7 @@ class HostRead(Component):
     def _answer(
         self, m: Module, platform: object, walker: BurstWalker, words: Sram, order: HostOrder
     ) -> None:
-        """Send the beats of the oldest burst as soon as their piece is there."""
+        """Send the beats of the oldest burst as soon as their piece has arrived."""
         layout = read_beat(self.config)
         output = StreamBuffer(shape=layout, depth=_OUTPUT_WORDS)
         m.submodules.output = once(output, platform)

@@ -1,4 +1,4 @@
-"""How a register map is described."""
+"""Types that describe a register map."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +10,7 @@ WORD_BYTES = 4
 
 
 class Access(Enum):
-    """What a register allows; all else is answered with SLVERR."""
+    """Allowed accesses of a register; all others are answered with SLVERR."""
 
     READ = "read"
     WRITE = "write"
@@ -34,7 +34,10 @@ class Field:
     """Bits of a register.
 
     Attributes:
-        name: lower case. low: lowest bit. bits: how many. doc: one sentence.
+        name: lower case.
+        low: lowest bit.
+        bits: number of bits.
+        doc: one sentence.
         signed: whether the value is two's complement.
         values: meanings of values, if they have names.
     """
@@ -52,7 +55,7 @@ class Field:
         return value - (self.signed and value >> self.bits - 1) * (1 << self.bits)
 
     def place(self, value: int) -> int:
-        """The bits of ``value`` where they belong in the word."""
+        """The bits of ``value`` at their place in the word."""
         return (value & (1 << self.bits) - 1) << self.low
 
 
@@ -61,10 +64,14 @@ class Register:
     """A register, or an array of equal ones.
 
     Attributes:
-        name: upper case. offset: bytes from the start of the page. access: see :class:`Access`.
-        doc: what it does. fields: its parts, if it has any.
-        reset: its value after reset; None where configuration or state tell it.
-        count: power of two; how many of them. stride: bytes from one to the next.
+        name: upper case.
+        offset: bytes from the start of the page.
+        access: see :class:`Access`.
+        doc: description.
+        fields: its parts, if it has any.
+        reset: its value after reset; None where configuration or state define it.
+        count: registers of the array; power of two.
+        stride: bytes from one to the next.
     """
 
     name: str
@@ -92,7 +99,7 @@ class Register:
 
     @property
     def index_bits(self) -> int:
-        """How many they are."""
+        """Number of these bits."""
         return (self.count - 1).bit_length()
 
 
@@ -101,8 +108,11 @@ class Block:
     """Pages of registers.
 
     Attributes:
-        name: upper case. base: byte address of the first page. page_bytes: power of two.
-        pages: how many pages, each of the same registers. doc: what a page is for.
+        name: upper case.
+        base: byte address of the first page.
+        page_bytes: power of two.
+        pages: number of pages, each of the same registers.
+        doc: description of a page.
     """
 
     name: str

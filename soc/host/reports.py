@@ -1,4 +1,4 @@
-"""What the host driver tells of a chip."""
+"""Reports of the host driver about a chip."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +13,18 @@ __all__ = ["ChipIdentity", "FaultReport", "PeStatus", "instruction_at"]
 
 @dataclass(frozen=True, kw_only=True)
 class ChipIdentity:
-    """What a chip is, as its registers tell.
+    """The properties of a chip, as its registers report them.
 
     Attributes:
         map_version, isa_version: of the register map and the instruction set.
         columns, rows: of the grid of vaults, which are numbered row by row.
         pe_count, pes_per_vault: processing engines (PEs), numbered vault by vault.
-        instruction_words: longest program. scratchpad_bytes: of a PE.
+        instruction_words: longest program.
+        scratchpad_bytes: of a PE.
         vault_address_bits: bits of a byte address within a vault.
         address_bits: bits of a byte address of the chip.
-        pe_counters, vault_counters: whether they exist. network_counters: how many a vault has.
+        pe_counters, vault_counters: whether they exist.
+        network_counters: number of network counters of a vault.
     """
 
     map_version: int
@@ -52,10 +54,11 @@ class ChipIdentity:
 
 @dataclass(frozen=True, kw_only=True)
 class PeStatus:
-    """What PE ``pe`` does.
+    """The state of PE ``pe``.
 
     Attributes:
-        state: as of now. cause, pc: of the fault, if it stands at one; ``pc`` in words.
+        state: present state.
+        cause, pc: of the fault, if it has stopped at one; ``pc`` in words.
         memory_error: memory answered an access of this launch with an error, whatever the cause.
     """
 
@@ -71,11 +74,13 @@ class FaultReport:
     """A PE that stopped at a fault.
 
     Attributes:
-        pe, vault, slot: which. cause: why. pc: address of the instruction, in words.
+        pe, vault, slot: its numbers in the chip, of its vault, and in its vault.
+        cause: of the fault.
+        pc: address of the instruction, in words.
         instruction: its text, or "" if the driver did not load the PE, the address lies outside
             the program, or the word is no instruction.
-        memory_error: memory answered an access with an error, too or as the cause: what the
-            program stored may be missing.
+        memory_error: memory answered an access with an error, beside or as the cause: stores of the
+            program may be missing.
     """
 
     pe: int

@@ -1,4 +1,4 @@
-"""How the host driver reaches a chip: what a bus, a cable or a simulator has to offer.
+"""Connections between the host driver and a chip: the interface of a bus, a cable or a simulator.
 
 A transport of plain functions, over PCIe or a serial line, needs no event loop:
 ``run(Host(Blocking(transport)).launch())``.
@@ -15,7 +15,7 @@ _Result = TypeVar("_Result")
 
 
 class HostError(VipError):
-    """Something that the host asked for and the chip can't do; the message says what and why."""
+    """A request of the host that the chip can't serve; the message gives the reason."""
 
 
 class BusError(HostError):

@@ -39,7 +39,7 @@ def data_beat() -> data.StructLayout:
 
 
 def answer_layout(config: HostConfig) -> data.StructLayout:
-    """The answer to a burst: its ``id`` and :class:`hdl.axi.AxiResponse` ``response``."""
+    """The response to a burst: its ``id`` and :class:`hdl.axi.AxiResponse` ``response``."""
     return data.StructLayout({"id": config.id_bits, "response": AxiResponse})
 
 
@@ -48,14 +48,14 @@ class HostWrite(Component):
     order of the bursts, when the last of its requests has been performed.
 
     The beats of a piece (:func:`soc.host.burst.burst_beat`) gather until it is complete; meanwhile
-    the piece before it is sent. One beat a cycle is taken. Of a burst of which a part failed, the
+    the previous piece is sent. One beat a cycle is accepted. If a part of a burst failed, the
     rest is written.
 
     Members:
-        bursts: stream of :func:`soc.host.burst.burst_layout`, in.
-        beats: stream of :func:`data_beat`, in.
-        answers: stream of :func:`answer_layout`, out.
-        port: :class:`hdl.ports.MemoryPort`, out, with ``config.tag_bits - 1``.
+        bursts (in, stream of :func:`soc.host.burst.burst_layout`): addresses.
+        beats (in, stream of :func:`data_beat`): data.
+        answers (out, stream of :func:`answer_layout`): responses.
+        port (out, :class:`hdl.ports.MemoryPort` with ``tag_bits - 1``): to the memory.
     """
 
     def __init__(self, config: HostConfig) -> None:
@@ -99,7 +99,7 @@ class HostWrite(Component):
         return m
 
     def _gather(self, m: Module, beat: Any, new: Any, take: Value) -> tuple[list[Any], Value]:
-        """The words of the piece, with those of this beat, and which of them have been there."""
+        """The words of the piece, with those of this beat, and the words present."""
         touched, all_touched = Signal(COLUMN_WORDS), Signal(COLUMN_WORDS)
         m.d.comb += all_touched.eq(touched | (1 << beat.word))
         with m.If(take):
@@ -207,5 +207,5 @@ class HostWrite(Component):
 
 
 def _piece(config: HostConfig) -> data.StructLayout:
-    """What the answer needs to know of a piece."""
+    """The properties of a piece that its response needs."""
     return data.StructLayout({"id": config.id_bits, "last": 1, "response": AxiResponse})

@@ -12,7 +12,7 @@ from pe.config import PeConfig
 
 __all__ = ["VaultBackEnd", "VaultTileConfig"]
 
-#: What serves a vault's requests: our controller and its DRAM, or an AXI4 bus of a board.
+#: Back ends of a vault: our controller and its DRAM, or an AXI4 bus of a board.
 VaultBackEnd = VaultConfig | AxiConfig
 
 #: Bytes of the thesis's vault are 2**28 (5.2).
@@ -23,7 +23,7 @@ _CHECK = Checks(ConfigurationError)
 
 @dataclass(frozen=True, kw_only=True)
 class VaultTileConfig:
-    """Processing engines (PEs) and the vault that they share. The defaults are the thesis's (5.2).
+    """Processing engines (PEs) and their vault. The defaults are the thesis's (5.2).
 
     Attributes:
         pe: of every PE. Its addresses are those of the vault's port; with fewer bits, each PE has
@@ -33,7 +33,7 @@ class VaultTileConfig:
         vault: of the memory; its type selects the back end.
         pes: 1..15.
         buffered: whether the memory has a buffer for the responses to each PE even where all PEs
-            take every response at once (:attr:`prompt`).
+            are always ready for responses (:attr:`prompt`).
         extra_ports: memory ports beside those of the PEs, for the network and the host; 0..15, and
             with the PEs at most 16.
 
@@ -94,9 +94,11 @@ class VaultTileConfig:
 
     @property
     def prompt(self) -> int:
-        """PEs whose responses need no buffer, as they take every one at once: all if none can load
-        a register, as only that waits (:class:`pe.lsu.response.LoadStoreResponse`), and they
-        are not :attr:`buffered`; else none."""
+        """Number of PEs that are always ready for responses, which need no buffer.
+
+        These are all PEs if none can load a register, because only that waits
+        (:class:`pe.lsu.response.LoadStoreResponse`), and they are not :attr:`buffered`; else none.
+        """
         loads = any(row.opcode == Opcode.LD_REG for row in self.pe.rows)
         return 0 if loads or self.buffered else self.pes
 

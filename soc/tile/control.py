@@ -1,4 +1,4 @@
-"""The control bus's end in a vault's tile."""
+"""The connection of a vault's tile to the control bus."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -36,34 +36,35 @@ NETWORK_INDEX_BITS = (MAX_COUNTERS - 1).bit_length()
 
 _DATA_BITS = WORD_BYTES * 8
 _GROUP_BITS = (GROUP_PES - 1).bit_length()
-#: Cycles that a read is kept before the one in which it moves on: a counter's number goes out, its
-#: value comes back in one or two, and the answer is chosen.
+#: Cycles that a read stays before the one in which it moves on: a counter's number goes out, its
+#: value returns in one or two, and the response is selected.
 _READ_CYCLES = 3
 
 
 class TileControl(Component):
-    """Does what messages of the control bus ask of the processing engines (PEs) of a tile, reads
-    the counters of the tile, and passes every message on (:mod:`soc.chip.control_bus`).
+    """Performs messages of the control bus on the processing engines (PEs) of a tile, reads the
+    counters of the tile, and passes every message on (:mod:`soc.chip.control_bus`).
 
-    A message moves on in one cycle, a read that concerns this tile in five. Nothing waits for a PE:
-    what a PE can't do at once is answered with SLVERR. The handshakes on both sides depend on
-    registers alone.
+    A message moves on in one cycle, a read that addresses this tile in five. No message waits for a
+    PE: a command that a PE can't perform at once is answered with SLVERR. The handshakes on both
+    sides depend only on registers.
 
     Parameters:
         pe: configuration of the PEs.
-        pes: how many.
+        pes: number of PEs.
 
     Members:
-        input: :class:`soc.chip.control_bus.ControlLink`, in, from the tile before or the host.
-        output: :class:`soc.chip.control_bus.ControlLink`, out.
-        control: array of ``pes`` :class:`pe.interface.ControlPort`, in (seen from the engine, so
-            that ``connect(m, tile_control.control[slot], pe.control)`` joins them).
-        vault: in; index of this vault in the chip.
-        first_pe: in; index in the chip of the PE in slot 0, which the others follow.
-        vault_counter_index: out; which :class:`memory.controller.counters.VaultCounter` to read.
-        vault_counter_value: in; one or two cycles after.
-        network_counter_index: out; which counter of the network's node to read.
-        network_counter_value: in; one or two cycles after.
+        input (in, :class:`soc.chip.control_bus.ControlLink`): from the previous tile or the host.
+        output (out, ControlLink): to the next tile or the host.
+        control (in, ``pes`` :class:`pe.interface.ControlPort`): seen from the engine, so that
+            ``connect(m, tile_control.control[slot], pe.control)`` joins them.
+        vault (in, INDEX_BITS): index of this vault in the chip.
+        first_pe (in, INDEX_BITS): index in the chip of the PE in slot 0, which the others follow.
+        vault_counter_index (out, VAULT_INDEX_BITS):
+            :class:`memory.controller.counters.VaultCounter` to read.
+        vault_counter_value (in, COUNTER_BITS): one or two cycles later.
+        network_counter_index (out, NETWORK_INDEX_BITS): counter of the network's node to read.
+        network_counter_value (in, COUNTER_BITS): one or two cycles later.
     """
 
     def __init__(self, *, pe: PeConfig, pes: int) -> None:
@@ -90,7 +91,7 @@ class TileControl(Component):
         connect(m, buffer.output, flipped(self.output.message))
         message: Any = self.input.message.payload
 
-        # Whom the message concerns.
+        # The addressed PEs or vault.
         numbers = [Signal(INDEX_BITS, name=f"number_{slot}") for slot in range(self.pes)]
         m.d.sync += [number.eq(self.first_pe + slot) for slot, number in enumerate(numbers)]
         selected = Signal(self.pes, init=-1)
@@ -110,8 +111,8 @@ class TileControl(Component):
                 grouped[slot].eq((message.space == ControlSpace.GROUP) & is_group),
             ]
 
-        # A write is done in the cycle in which it moves on. A read is kept until it has its answer,
-        # so that what a tile takes does not depend on what it is offered.
+        # A write is performed in the cycle in which it moves on. A read stays until it has its
+        # response, so that ready does not depend on the message offered.
         accept, act, keep = Signal(), Signal(), Signal()
         busy = Signal()
         held: Any = Signal(control_message())
@@ -167,7 +168,7 @@ class TileControl(Component):
         with m.If(busy):
             m.d.comb += [onward.eq(held), onward.data.eq(held.data | answer), onward.taken.eq(1)]
 
-        # What the PEs do.
+        # State of the PEs.
         before = Signal(self.pes)
         faulted = self._in_state(PeState.FAULTED)
         m.d.sync += [
@@ -202,7 +203,7 @@ class TileControl(Component):
         return found
 
     def _commands(self, m: Module, act: Value, chosen: Value, parameters: Sequence[Value]) -> Value:
-        """Load, start and stop the chosen PEs; 1 if one of them can't."""
+        """Load, start and stop the selected PEs; 1 if one of them can't."""
         message: Any = self.input.message.payload
         is_command = {
             command: message.register == command.value
@@ -227,7 +228,7 @@ class TileControl(Component):
                     (loads & ~(free & port.load.ready)) | (starts & ~(free & port.launch.ready))
                 ),
             ]
-            # A launch takes a while before it looks at the stop.
+            # A launch does not sample the stop in its first cycles.
             with m.If(free):
                 m.d.sync += port.stop.eq(0)
             with m.Elif(act & chosen[slot] & is_command[ControlCommand.STOP]):
@@ -263,7 +264,7 @@ class TileControl(Component):
         parameters: Sequence[Value],
         answering: Value,
     ) -> Value:
-        """The register that is read, of a PE or of the vault; ``answering`` when it is used."""
+        """The register read, of a PE or of the vault; ``answering`` when it is used."""
 
         def named(block: Block, name: str) -> Value:
             return register_match(block.register(name), held.register)

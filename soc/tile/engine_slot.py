@@ -1,4 +1,4 @@
-"""How an engine is joined to its vault: with all of it, or with a window of its own."""
+"""Connection of an engine to its vault: to all of it, or to a window of its own."""
 
 from typing import Any
 
@@ -26,13 +26,14 @@ def join_engine(
     engine's, the others are 0.
 
     With ``config.windows``, the engine's address 0 is ``slot`` windows of ``2 ** address_bits``
-    bytes above the vault's, and it is told that it is alone: PE 0 of 1. So each engine runs the
-    same program on what its window holds. An engine stops with a fault rather than access what is
-    beyond its address bits, so windows are safe from each other.
+    bytes above the vault's, and its identity is PE 0 of 1. So each engine runs the same program on
+    the data of its window. An engine stops with a fault instead of an access beyond its address
+    bits, so windows are safe from each other.
 
     Parameters:
-        m: the module whose submodules both are. config: of the tile.
-        port: :class:`hdl.ports.MemoryPort`, in.
+        m: the module whose submodules both are.
+        config: of the tile.
+        port (in, :class:`hdl.ports.MemoryPort`): of the memory.
         vault, first_pe, pe_count: see :class:`soc.tile.tile.VaultTile`.
     """
     m.d.comb += pe.identity.pe_count.eq(1 if config.windows else pe_count)

@@ -17,31 +17,31 @@ from .vault_memory import VaultMemory, memory_member
 
 __all__ = ["IDENTITY_BITS", "VaultTile"]
 
-#: Width of the numbers that tell engines apart (:class:`pe.interface.IdentityPort`).
+#: Width of the numbers that identify engines (:class:`pe.interface.IdentityPort`).
 IDENTITY_BITS = 16
 
 
 class VaultTile(Component):
-    """Processing engines and the memory that they share, in a star (thesis 5.2).
+    """Processing engines and their memory, joined by a crossbar (thesis 5.2).
 
-    Engine ``n`` is requester ``n`` of the memory and finds ``n`` as its slot; the extra ports are
-    the requesters after the engines. What a requester may rely on stands in
-    :class:`soc.tile.vault_memory.VaultMemory`, to which nothing is added.
+    Engine ``n`` is requester ``n`` of the memory and has the slot ``n``; the extra ports are the
+    requesters after the engines. Requesters have the guarantees of
+    :class:`soc.tile.vault_memory.VaultMemory`.
 
     Parameters:
-        config: what to build.
+        config: of the tile.
 
     Members:
-        control: array of ``config.pes`` :class:`pe.interface.ControlPort`, out (seen from the
-            engine).
-        ports: array of ``config.extra_ports`` :class:`hdl.ports.MemoryPort`, in, for the network
-            and the host; only there when there are any. One that is not used has all inputs 0.
+        control (out, ``pes`` :class:`pe.interface.ControlPort`): seen from the engine.
+        ports (in, ``extra_ports`` :class:`hdl.ports.MemoryPort`): for the network and the host;
+            absent without extra ports. An unused one has all inputs 0.
         dram or axi: see :func:`soc.tile.vault_memory.memory_member`.
-        vault: in; index of this vault in the chip.
-        first_pe: in; index in the chip of the engine in slot 0, which the others follow.
-        pe_count: in; engines in the chip.
-        counter_index: in; which :class:`memory.controller.counters.VaultCounter` to read.
-        counter_value: out, one cycle after ``counter_index``.
+        vault (in, IDENTITY_BITS): index of this vault in the chip.
+        first_pe (in, IDENTITY_BITS): index in the chip of the engine in slot 0, which the others
+            follow.
+        pe_count (in, IDENTITY_BITS): engines in the chip.
+        counter_index (in, INDEX_BITS): :class:`memory.controller.counters.VaultCounter` to read.
+        counter_value (out, COUNTER_BITS): one cycle after ``counter_index``.
     """
 
     def __init__(self, config: VaultTileConfig) -> None:

@@ -1,4 +1,4 @@
-"""A vault's memory with all its requesters: star and back end."""
+"""A vault's memory with all its requesters: crossbar and back end."""
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Member, Out, connect, flipped
@@ -21,8 +21,11 @@ __all__ = ["VaultMemory", "memory_member"]
 
 
 def memory_member(config: VaultBackEnd) -> dict[str, Member]:
-    """The member by which a vault reaches its memory: ``dram``, a
-    :class:`memory.controller.dram_port.DramPort`, or ``axi``, a :class:`hdl.axi.Axi4`; out."""
+    """The member that connects a vault to its memory.
+
+    It is ``dram`` (out, :class:`memory.controller.dram_port.DramPort`) or ``axi`` (out,
+    :class:`hdl.axi.Axi4`).
+    """
     if isinstance(config, AxiConfig):
         return {"axi": Out(config.bus)}
     return {"dram": Out(DramPort(config))}
@@ -31,20 +34,22 @@ def memory_member(config: VaultBackEnd) -> dict[str, Member]:
 class VaultMemory(Component):
     """Serves several requesters from one vault's DRAM (thesis 5.2), or from an AXI bus.
 
-    What a requester may rely on stands in :class:`noc.crossbar.Star` and, by the type of
-    ``config``, in :class:`memory.controller.controller.Controller` or
-    :class:`memory.axi.backend.AxiBackend`. The star adds two cycles to the latency of the latter.
+    Requesters have the guarantees of :class:`noc.crossbar.Star` and, by the type of ``config``, of
+    :class:`memory.controller.controller.Controller` or :class:`memory.axi.backend.AxiBackend`. The
+    crossbar adds two cycles to the latency of the latter.
 
     Parameters:
         config: of the back end; its ``tag_bits`` are a requester's and those that number the
             requesters.
-        requesters: 1..16. prompt: see :class:`noc.crossbar.Star`.
+        requesters: 1..16.
+        prompt: see :class:`noc.crossbar.Star`.
 
     Members:
-        ports: array of ``requesters`` :class:`hdl.ports.MemoryPort`, in, with ``tag_bits``.
+        ports (in, ``requesters`` :class:`hdl.ports.MemoryPort` with ``tag_bits``): of the
+            requesters.
         dram or axi: see :func:`memory_member`.
-        counter_index: in; which :class:`memory.controller.counters.VaultCounter` to read.
-        counter_value: out, one cycle after ``counter_index``.
+        counter_index (in, INDEX_BITS): :class:`memory.controller.counters.VaultCounter` to read.
+        counter_value (out, COUNTER_BITS): one cycle after ``counter_index``.
 
     Attributes:
         tag_bits: tag width of each requester.
