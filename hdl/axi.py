@@ -1,10 +1,10 @@
-"""AXI4 and AXI4-Lite: how VIP talks to the outside (AMBA AXI specification, ARM IHI 0022).
+"""AXI4 and AXI4-Lite: the external interfaces of VIP (AMBA AXI specification, ARM IHI 0022).
 
 The members have the specification's names in lower case. In emitted Verilog a port ``axi`` has
 ``axi__awid``, ``axi__awaddr`` and so on, the names that bus models and block-design tools look for.
 
 Every channel follows the specification's handshake: a beat moves in a cycle with valid and ready;
-valid does not wait for ready, and a beat that is offered stays as it is until it has moved.
+valid does not wait for ready, and an offered beat does not change until it has moved.
 """
 
 from amaranth.lib import enum, wiring
@@ -18,7 +18,7 @@ __all__ = ["Axi4", "Axi4Lite", "AxiBurst", "AxiResponse"]
 
 
 class AxiBurst(enum.Enum, shape=2):
-    """How the addresses of a burst's beats follow each other."""
+    """Sequence of the addresses of a burst's beats."""
 
     FIXED = 0
     INCR = 1
@@ -26,7 +26,7 @@ class AxiBurst(enum.Enum, shape=2):
 
 
 class AxiResponse(enum.Enum, shape=2):
-    """How an access went; bit 1 tells an error."""
+    """Result of an access; bit 1 marks an error."""
 
     OKAY = 0
     EXOKAY = 1
@@ -47,14 +47,26 @@ class Axi4(wiring.Signature):
         id_bits: width of all identifiers, 1..16.
 
     Members (``a`` stands for ``aw`` and ``ar``, the write and read address channels):
-        aid, aaddr, avalid: out. aready: in.
-        alen: out; beats less one, 8 bits.
-        asize: out; log2 of the bytes of a beat, 3 bits.
-        aburst: out; :class:`AxiBurst`.
-        acache, aprot: out; memory type (4 bits) and protection (3 bits).
-        wdata, wstrb, wlast, wvalid: out. wready: in.
-        bid, bresp, bvalid: in; ``bresp`` is an :class:`AxiResponse`. bready: out.
-        rid, rdata, rresp, rlast, rvalid: in. rready: out.
+        aid (out, id_bits): identifier.
+        aaddr (out, address_bits): byte address.
+        alen (out, 8): beats less one.
+        asize (out, 3): log2 of the bytes of a beat.
+        aburst (out, :class:`AxiBurst`): kind of the burst.
+        acache (out, 4): memory type.
+        aprot (out, 3): protection.
+        avalid (out, 1), aready (in, 1): handshake.
+        wdata (out, data_bits): write data.
+        wstrb (out, data_bits / 8): bytes to write.
+        wlast (out, 1): last beat of the burst.
+        wvalid (out, 1), wready (in, 1): handshake.
+        bid (in, id_bits): identifier.
+        bresp (in, :class:`AxiResponse`): result of the write.
+        bvalid (in, 1), bready (out, 1): handshake.
+        rid (in, id_bits): identifier.
+        rdata (in, data_bits): read data.
+        rresp (in, :class:`AxiResponse`): result of the read.
+        rlast (in, 1): last beat of the burst.
+        rvalid (in, 1), rready (out, 1): handshake.
 
     Raises:
         ConfigurationError: a parameter outside its range.
@@ -108,10 +120,17 @@ class Axi4Lite(wiring.Signature):
         data_bits: width of the data buses, 32 or 64.
 
     Members (``a`` stands for ``aw`` and ``ar``):
-        aaddr, aprot, avalid: out. aready: in.
-        wdata, wstrb, wvalid: out. wready: in.
-        bresp, bvalid: in; ``bresp`` is an :class:`AxiResponse`. bready: out.
-        rdata, rresp, rvalid: in. rready: out.
+        aaddr (out, address_bits): byte address.
+        aprot (out, 3): protection.
+        avalid (out, 1), aready (in, 1): handshake.
+        wdata (out, data_bits): write data.
+        wstrb (out, data_bits / 8): bytes to write.
+        wvalid (out, 1), wready (in, 1): handshake.
+        bresp (in, :class:`AxiResponse`): result of the write.
+        bvalid (in, 1), bready (out, 1): handshake.
+        rdata (in, data_bits): read data.
+        rresp (in, :class:`AxiResponse`): result of the read.
+        rvalid (in, 1), rready (out, 1): handshake.
 
     Raises:
         ConfigurationError: a parameter outside its range.

@@ -1,4 +1,4 @@
-"""A wide memory with several write ports, out of the block RAMs of an FPGA."""
+"""A wide memory with several write ports, made of the block RAMs of an FPGA."""
 
 from functools import reduce
 from operator import xor
@@ -17,9 +17,10 @@ class CodedReadPort(wiring.Signature):
     """Read port, seen from the user.
 
     Members:
-        enable: out; 1 reads ``address``. address: out.
-        data: in; the word, in the cycle after ``enable``; held until the cycle after the next one.
-            A lane that is written in the very cycle in which it is read is undefined.
+        enable (out, 1): read ``address``.
+        address (out, address_bits): word to read.
+        data (in, width): the word, in the cycle after ``enable``; held until the cycle after the
+            next one. A lane that is written in the same cycle is undefined.
     """
 
     def __init__(self, width: int, address_bits: int) -> None:
@@ -30,10 +31,11 @@ class CodedWritePort(wiring.Signature):
     """Write port, seen from the user.
 
     Members:
-        next_address: out; where the next cycle may write.
-        address: out; ``next_address`` of the cycle before.
-        data: out. lanes: out, a bit for each lane to write; 0: none. Written at the end of the
-            cycle. A lane that two ports write in one cycle or in successive ones is undefined.
+        next_address (out, address_bits): address of a write in the next cycle.
+        address (out, address_bits): ``next_address`` of the previous cycle.
+        data (out, width): word to write.
+        lanes (out, lanes): lanes to write, at the end of the cycle. A lane that two ports write in
+            one cycle or in successive ones is undefined.
     """
 
     def __init__(self, width: int, lanes: int, address_bits: int) -> None:
@@ -48,22 +50,24 @@ class CodedWritePort(wiring.Signature):
 
 
 class CodedRam(Component):
-    """Words of several lanes, read and written on any number of ports, made of simple dual-port
-    RAMs (one write, one read port).
+    """Words of several lanes with any number of read and write ports, made of simple dual-port RAMs
+    (one write, one read port).
 
     Each write port owns a RAM, and the word is the XOR of all of them: a write stores its data
-    XORed with what the other RAMs hold at its address, which it therefore has to know a cycle
-    ahead. Unlike a table of the port that wrote last, this needs no storage that itself has several
-    write ports. Each RAM is copied for each port that reads it: all read ports, and the other write
-    ports. All start with 0.
+    XORed with the contents of the other RAMs at its address, which must therefore be known one
+    cycle ahead. Unlike a table of the port that wrote last, this needs no storage that itself has
+    several write ports. Each RAM is copied for each port that reads it: all read ports, and the
+    other write ports. All start with 0.
 
     Parameters:
-        width: bits of a word; a multiple of ``lanes``. lanes: at least 1.
+        width: bits of a word; a multiple of ``lanes``.
+        lanes: at least 1.
         depth: words; a power of two, at least 2.
         read_ports, write_ports: at least 1 each.
 
     Members:
-        read: array of :class:`CodedReadPort`, in. write: array of :class:`CodedWritePort`, in.
+        read (in, ``read_ports`` :class:`CodedReadPort`): read ports.
+        write (in, ``write_ports`` :class:`CodedWritePort`): write ports.
     """
 
     def __init__(

@@ -15,9 +15,9 @@ else:
 
 
 class Component(_Base):
-    """A component whose members, which its signature makes at run time, type checkers accept.
+    """A component with members that type checkers accept, although they exist only at run time.
 
-    Constructor parameters are kept as attributes of the same names: emission tells equal components
+    Constructor parameters are attributes of the same names: emission recognises equal components
     by them (:mod:`hdl.emission`).
     """
 

@@ -1,4 +1,4 @@
-"""What every room's configuration needs: the error that refuses one, and how memories are built."""
+"""Common parts of all configurations: their error, and the implementations of memories."""
 
 from typing import Literal
 
@@ -11,4 +11,4 @@ SramKind = Literal["behavioural", "fpga", "macro"]
 
 
 class ConfigurationError(VipError):
-    """A configuration that can't be built; the message names the value and what is allowed."""
+    """A configuration that can't be built; the message names the value and the allowed range."""

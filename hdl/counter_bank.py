@@ -17,22 +17,25 @@ COUNTER_BITS = 44
 class CounterBank(Component):
     """Counters of :data:`COUNTER_BITS` bits in one memory.
 
-    In flip-flops, sixteen of them would be an eighth of an engine. Instead events gather in narrow
-    counters, and each in its turn, once in ``depth`` cycles, is added to its word of the memory.
+    In flip-flops, sixteen of them would be an eighth of an engine. Instead narrow counters collect
+    the events, and each of them is added to its word of the memory once in ``depth`` cycles.
 
     Parameters:
         most: of each counter, the largest step (0: it stays 0); 2..256 counters.
         kind: implementation of the memory.
 
     Members:
-        steps: in; for each counter with steps a member ``step_N``, 0..``most[N]``: what it counts
-            in this cycle.
-        clear: in; all counters start again from 0 after the last cycle with ``clear``. Reset
-            clears them too.
-        index: in. value: out, the cycle after; exact ``lag`` cycles after the last step or clear.
+        step_N (in, 0..``most[N]``): step of counter ``N`` in this cycle; for each counter with
+            steps.
+        clear (in, 1): all counters start again from 0 after the last cycle with ``clear``. Reset
+            clears them, too.
+        index (in, log2 of ``depth``): counter to read.
+        value (out, COUNTER_BITS): one cycle after ``index``; exact ``lag`` cycles after the last
+            step or clear.
 
     Attributes:
-        depth: words of the memory, a power of two. lag: cycles, ``depth + 2``.
+        depth: words of the memory, a power of two.
+        lag: cycles, ``depth + 2``.
     """
 
     def __init__(self, *, most: tuple[int, ...], kind: SramKind) -> None:
@@ -69,7 +72,7 @@ class CounterBank(Component):
         ]
         turn = Signal(self._index_bits)
         adding = Signal(self._index_bits)
-        # The first round overwrites what the memory held, so clearing takes no time of its own.
+        # The first round overwrites the memory, so clearing takes no time of its own.
         first_round = Signal(init=1)
         starting = Signal(init=1)
         m.d.sync += [turn.eq(turn + 1), adding.eq(turn), starting.eq(0)]
@@ -84,7 +87,7 @@ class CounterBank(Component):
                 gathered.append(Const(0, 1))
                 continue
             narrow = Signal(range(self.depth * largest + 1), name=f"gathered_{number}")
-            # Kept while its first turn is still to come, or it would be lost.
+            # Held until its first turn, or it would be lost.
             taken = ~starting & (adding == number)
             m.d.sync += narrow.eq(Mux(taken, 0, narrow) + getattr(self, f"step_{number}"))
             gathered.append(narrow)

@@ -39,7 +39,7 @@ __all__ = ["Emission", "EmissionError", "emit", "interface_only", "once"]
 
 
 class EmissionError(VipError):
-    """A component that can't be emitted; the message names it and the rule that it breaks."""
+    """A component that can't be emitted; the message names it and the violated rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,15 +91,15 @@ def once(component: "wiring.Component[Any]", platform: object) -> Elaboratable:
     """``component`` as a submodule that emission shares between all instances of equal kind.
 
     Parameters:
-        component: the part; see this module's rule for its constructor parameters.
-        platform: what the caller's ``elaborate`` was given.
+        component: the part; this module's text has the rule for its constructor parameters.
+        platform: the argument of the caller's ``elaborate``.
 
     Returns:
         ``component`` itself, or during :func:`emit` an instance of the shared module, connected to
         the ports of ``component``.
 
     Raises:
-        EmissionError: during emission, a component that breaks the rule.
+        EmissionError: during emission, a component that violates the rule.
     """
     if not isinstance(platform, _Emitter):
         return component
@@ -109,7 +109,7 @@ def once(component: "wiring.Component[Any]", platform: object) -> Elaboratable:
 def emit(component: "wiring.Component[Any]", name: str) -> Emission:
     """Elaborate ``component`` and all that it instantiates; write Verilog-2005.
 
-    The result depends on nothing but the design and the versions of the tools.
+    The result depends only on the design and the versions of the tools.
 
     Parameters:
         component: top of the design.
@@ -127,7 +127,7 @@ def emit(component: "wiring.Component[Any]", name: str) -> Emission:
 
 _PLACEHOLDER = re.compile(r"\\once\$(\d+)((?:\.[\w$]+)*)(?![\w$.])")
 _INPUT = re.compile(r"^ *wire width \d+ input \d+ +(?:signed +)?\\(\S+)", re.MULTILINE)
-#: What stands for signals without bits: Verilog would give them two.
+#: Replacement of signals without bits: Verilog would give them two.
 _EMPTY = re.compile(
     r"(?:^ *attribute .*\n)*^ *wire width 0 .*\n|^(?:connect| *assign) \\\S+ \{  \}\n", re.MULTILINE
 )
@@ -136,7 +136,7 @@ _CELL = re.compile(r"^ *cell \\(\S+) ", re.MULTILINE)
 
 
 class _Emitter:
-    """The platform that components see during emission."""
+    """The platform of components during emission."""
 
     def __init__(self) -> None:
         self._index: dict[tuple[type, str], int] = {}
@@ -145,7 +145,7 @@ class _Emitter:
         self._order: list[int] = []
 
     def instance(self, component: "wiring.Component[Any]") -> Elaboratable:
-        """What stands for ``component`` in the module that instantiates it."""
+        """Replacement of ``component`` in the module that instantiates it."""
         index = self.add(component)
         module = self._modules[index]
         connections: dict[str, Any] = {
@@ -157,7 +157,7 @@ class _Emitter:
             connections["i_clk"] = ClockSignal()
         if module.reset:
             connections["i_rst"] = ResetSignal()
-        # Amaranth's type hints do not tell that an instance is elaboratable.
+        # In Amaranth's type hints an instance is not elaboratable.
         return cast(Elaboratable, Instance(f"once${index}", **connections))
 
     def add(self, component: "wiring.Component[Any]") -> int:
@@ -172,7 +172,7 @@ class _Emitter:
         ports = tuple(port for port, _ in _ports(component))
         index = self._index.get(key)
         if index is not None:
-            # The first of its kind stands for this one.
+            # The first of its kind represents this one.
             interface_only(component)
             if self._modules[index].ports != ports:
                 raise EmissionError(
@@ -265,7 +265,7 @@ class _Emitter:
 
 
 def interface_only(component: "wiring.Component[Any]") -> "wiring.Component[Any]":
-    """``component``, which is never elaborated: Amaranth does not warn that it is not used."""
+    """``component``, which is never elaborated, without Amaranth's warning that it is not used."""
     setattr(component, "_MustUse__used", True)  # noqa: B010
     return component
 
@@ -291,7 +291,7 @@ def _snake(name: str) -> str:
 
 
 def _without_unused(text: str, port: str) -> tuple[str, bool]:
-    """``text`` without the port ``port`` if nothing reads it, and whether something does."""
+    """``text`` without the port ``port`` if it has no reader, and whether it has one."""
     uses = re.findall(rf"(?<!\S)\\{port}(?!\S)", text)
     declaration = re.compile(rf"^ *wire width 1 input \d+ +\\{port}\n", re.MULTILINE)
     declared = len(declaration.findall(text))

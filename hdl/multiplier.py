@@ -19,21 +19,24 @@ class LimbMultiplier(Component):
     """Product of two limbs as two numbers to be added by :class:`ProductSum`, combinational.
 
     The second factor is the signed ``b`` plus ``b_carry``: a number of several limbs is the sum of
-    its limbs taken as signed, when each is given the top bit of the limb below as its carry.
+    its signed limbs, if each gets the top bit of the next lower limb as its carry.
 
     Parameters:
-        bytewise: whether bytes can be multiplied too.
+        bytewise: whether bytes can be multiplied, too.
         limbwise: whether limbs can be multiplied; at least one of the two.
         gates: build from gates (:class:`BoothMultiplier`) where one serves both limbs and bytes,
             not from operators that tools map to the multipliers of an FPGA.
 
     Members:
-        a, b, b_carry: in.
-        a_signed: in; ``a`` is signed.
-        bytes: in; multiply the low bytes and the high bytes instead, all signed; then ``a_signed``
-            must be 1 and ``b_carry`` 0.
-        partial, carry: out; their sum is the product: 32 bits, signed; or 16 bits of the low bytes,
-            then 16 of the high ones. ``carry`` is 0 unless :attr:`saves_carries`.
+        a (in, 16): first factor.
+        a_signed (in, 1): ``a`` is signed.
+        b (in, 16): second factor, signed.
+        b_carry (in, 1): added to ``b``.
+        bytes (in, 1): multiply the low bytes and the high bytes instead, all signed; then
+            ``a_signed`` must be 1 and ``b_carry`` 0.
+        partial (out, 32): one part of the product.
+        carry (out, 32): the other; 0 unless :attr:`saves_carries`. The sum is the product: 32 bits,
+            signed; or 16 bits of the low bytes, then 16 of the high ones.
     """
 
     def __init__(self, bytewise: bool, limbwise: bool, gates: bool) -> None:
@@ -54,7 +57,7 @@ class LimbMultiplier(Component):
 
     @property
     def saves_carries(self) -> bool:
-        """Whether the product comes in two numbers."""
+        """Whether the product has two parts."""
         return self.gates and self.limbwise
 
     def elaborate(self, platform: object) -> Elaboratable:
@@ -96,14 +99,16 @@ class LimbMultiplier(Component):
 
 
 class ProductSum(Component):
-    """Adds the two numbers of :class:`LimbMultiplier`, combinational.
+    """Adds the two parts of a product of :class:`LimbMultiplier`, combinational.
 
     Parameters:
         bytewise: whether they may be products of bytes.
 
     Members:
-        partial, carry: in. bytes: in; they are products of bytes.
-        product: out.
+        partial (in, 32): one part.
+        carry (in, 32): the other.
+        bytes (in, 1): they are products of bytes.
+        product (out, 32): their sum.
     """
 
     def __init__(self, bytewise: bool) -> None:
@@ -122,7 +127,7 @@ class ProductSum(Component):
         if not self.bytewise:
             m.d.comb += self.product.eq(self.partial + self.carry)
             return m
-        # A guard bit passes the carry from the low half to the high one, or swallows it.
+        # A guard bit passes the carry from the low half to the high one, or stops it.
         total = Signal(_PRODUCT + 1)
         m.d.comb += [
             total.eq(
@@ -137,11 +142,11 @@ class ProductSum(Component):
 class BoothMultiplier(Component):
     """:class:`LimbMultiplier` from gates: radix-4 Booth digits and a tree of full adders.
 
-    Bytes use the two diagonal quarters of the same array: bits and carries that would cross from
-    the low product into the high one are held back, all but those of the last addition.
+    Bytes use the two diagonal quarters of the same array: bits and carries from the low product
+    into the high one are suppressed, all but those of the last addition.
 
     Parameters:
-        bytewise: whether bytes can be multiplied too.
+        bytewise: whether bytes can be multiplied, too.
 
     Members: of :class:`LimbMultiplier`.
     """
@@ -213,7 +218,7 @@ class BoothMultiplier(Component):
                 ^ negative.replicate(len(row))
             )
             for index in range(len(row) - 1):
-                # With bytes, low digits stay in the low half, high ones leave out the low byte.
+                # With bytes, low digits stay in the low half, high ones omit the low byte.
                 crosses = place + index >= _LIMB if is_low else index < _BYTE
                 put(place + index, row[index] & limbs if crosses else row[index])
             # -s * 2**k is (1 - s) * 2**k - 2**k; all the subtracted powers make one constant.

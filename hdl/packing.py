@@ -1,4 +1,4 @@
-"""Fields that keep only the bits in which the values that occur differ."""
+"""Fields that keep only the bits in which their possible values differ."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,16 +14,15 @@ __all__ = ["Packing"]
 
 @dataclass(frozen=True)
 class Packing:
-    """How to keep a field of which only some values ever occur.
+    """Encoding of a field with few possible values.
 
-    A bit that is the same in all of them is not kept, nor one that always equals another one or its
-    inverse. Packing and unpacking are wires; of a value that is not foreseen, what comes back is
-    meaningless.
+    A bit that is the same in all values is not stored, nor one that always equals another one or
+    its inverse. Packing and unpacking are wires; an unforeseen value does not survive them.
 
     Parameters:
-        values: those that occur, 0 or more; none at all counts as 0 alone.
+        values: possible values, 0 or more; none at all counts as 0 alone.
         bits: width of the field, 0 or more.
-        whole: shape of the field if all its bits are kept; None: unsigned.
+        whole: shape of the field if all its bits are stored; None: unsigned.
     """
 
     values: frozenset[int]
@@ -32,8 +31,10 @@ class Packing:
 
     @cached_property
     def _columns(self) -> list[tuple[int | None, int]]:
-        """For each bit the kept bit that it follows, and what it is xored with; without the former
-        it is constant."""
+        """For each bit, the stored bit that it follows and the bit to XOR it with.
+
+        A bit without the former is constant.
+        """
         rows = sorted(self.values) or [0]
         seen: dict[tuple[int, ...], int] = {}
         columns: list[tuple[int | None, int]] = []
@@ -57,26 +58,26 @@ class Packing:
 
     @property
     def width(self) -> int:
-        """Bits that are kept."""
+        """Stored bits."""
         return len(self._kept)
 
     @property
     def shape(self) -> Any:
-        """Shape of the field as it is kept."""
+        """Shape of the packed field."""
         if self.whole is not None and self.width == self.bits:
             return self.whole
         return Shape(self.width)
 
     def code(self, value: int) -> int:
-        """``value``, one of those that occur, as it is kept."""
+        """Code of ``value``, one of the possible values."""
         return sum((value >> bit & 1) << place for place, bit in enumerate(self._kept))
 
     def pack(self, value: Value) -> Value:
-        """What is kept of ``value`` (``bits`` wide)."""
+        """Code of ``value`` (``bits`` wide)."""
         return Cat(Value.cast(value)[bit] for bit in self._kept)
 
     def unpack(self, packed: Value) -> Value:
-        """The whole field from what is kept of it."""
+        """The whole field of a code."""
         places = {bit: place for place, bit in enumerate(self._kept)}
         packed = Value.cast(packed)
         return Cat(
@@ -85,6 +86,6 @@ class Packing:
         )
 
     def is_one_of(self, packed: Value, wanted: Iterable[int]) -> Value:
-        """Whether the field is one of ``wanted``; constant where none or all that occur are."""
+        """Whether the field is one of ``wanted``; constant for none or all possible values."""
         chosen = [self.code(value) for value in wanted if value in self.values]
         return one_of(Value.cast(packed), chosen, [self.code(value) for value in self.values])

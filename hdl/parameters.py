@@ -1,4 +1,4 @@
-"""What a component was built from: its constructor's parameters, as text to compare and show."""
+"""Constructor parameters of a component, as text for comparison and display."""
 
 import inspect
 from collections.abc import Hashable, Mapping
@@ -16,7 +16,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
 class ParameterError(VipError):
-    """A component whose parameters can't be told; the message says which and why."""
+    """A component with an unsupported parameter; the message names it and the reason."""
 
 
 def component_parameters(component: object) -> dict[str, object]:
@@ -76,7 +76,7 @@ def describe(value: object) -> str:
 
 
 def flat_parameters(parameters: Mapping[str, object]) -> dict[str, str]:
-    """``parameters`` for people: dataclasses opened into ``name.field``, long sets counted."""
+    """``parameters`` for display: dataclasses opened into ``name.field``, long sets counted."""
     flat: dict[str, str] = {}
     for name, value in parameters.items():
         if is_dataclass(value) and not isinstance(value, type):

@@ -1,7 +1,7 @@
-"""The memory port: how a requester reaches memory, signature and layouts.
+"""The memory port, which connects requesters to memory: signature and layouts.
 
-The port is made to suit a vault's crossbar, a packet of the network and an AXI master alike: a
-request touches one 32-byte column, moves whole 64-bit words, and is named by a tag.
+The port suits a vault's crossbar, a packet of the network and an AXI master alike: a request
+accesses one 32-byte column, moves whole 64-bit words, and has a tag.
 """
 
 from amaranth.lib import data, stream, wiring
@@ -28,15 +28,15 @@ def memory_request(address_bits: int, tag_bits: int) -> data.StructLayout:
     """One beat of a request.
 
     Members:
-        address: byte address of the 64-bit word of this beat; bits 2:0 are 0.
-        tag: names the request; not reused before its response is complete.
-        write: 1 for a write.
-        words: on a read, words wanted less one; they start at ``address`` and stay within its
-            column. On a write, words that this beat and those after it carry, less one.
-        data: word to write. Byte 0 of memory order is in bits 7:0.
-        strobe: bytes of the word to write (any pattern, also none); all ones on a read.
-        last: last beat. A read is one beat; a write is one beat a word, at consecutive addresses
-            within one column.
+        address (address_bits): byte address of the 64-bit word of this beat; bits 2:0 are 0.
+        tag (tag_bits): names the request; not reused before its response is complete.
+        write (1): 1 for a write.
+        words (2): on a read, requested words less one; they start at ``address`` and stay within
+            its column. On a write, words of this beat and those after it, less one.
+        data (64): word to write. Byte 0 of memory order is in bits 7:0.
+        strobe (8): bytes of the word to write (any pattern, also none); all ones on a read.
+        last (1): last beat. A read is one beat; a write is one beat a word, at consecutive
+            addresses within one column.
     """
     return data.StructLayout(
         {
@@ -55,10 +55,10 @@ def memory_response(tag_bits: int) -> data.StructLayout:
     """One beat of a response.
 
     Members:
-        tag: of the request answered.
-        data: on a read, the words in the order of their addresses, one a beat.
-        last: last beat; a write is acknowledged by one beat with ``last`` set.
-        error: the access failed (valid on the last beat); the data is then meaningless.
+        tag (tag_bits): of the request answered.
+        data (64): on a read, the words in the order of their addresses, one a beat.
+        last (1): last beat; a write is acknowledged by one beat with ``last`` set.
+        error (1): the access failed (valid on the last beat); the data are then undefined.
     """
     return data.StructLayout({"tag": tag_bits, "data": WORD_BITS, "last": 1, "error": 1})
 
@@ -76,8 +76,8 @@ class MemoryPort(wiring.Signature):
         tag_bits: tag width, so that ``2 ** tag_bits`` requests may be in flight.
 
     Members:
-        request: stream of :func:`memory_request`, out.
-        response: stream of :func:`memory_response`, in.
+        request (out, stream of :func:`memory_request`): beats of requests.
+        response (in, stream of :func:`memory_response`): beats of responses.
     """
 
     def __init__(self, *, address_bits: int, tag_bits: int) -> None:

@@ -6,7 +6,7 @@ __all__ = ["lowest_one"]
 
 
 def lowest_one(flags: Value) -> Value:
-    """Number of the lowest bit of ``flags`` that is 1, as a tree; meaningless if there is none.
+    """Number of the lowest bit of ``flags`` that is 1, as a tree; undefined if there is none.
 
     Its width is that of the highest bit's number.
     """

@@ -14,18 +14,20 @@ __all__ = ["QuadReducer"]
 class QuadReducer(Component):
     """Combines four signed numbers by add, min or max, without loss, combinational.
 
-    The winners of two pairs are compared before it is known who they are, by all four comparisons
-    that it can come to. That is for FPGAs, whose carries are fast and whose choices are slow.
+    All four comparisons that may decide between the winners of two pairs are made at the same time
+    as the first ones. This suits FPGAs, whose carries are fast and whose multiplexers are slow.
 
     Parameters:
         bits: of a number.
-        operations: the reductions that it can do; not empty.
+        operations: its reductions; not empty.
 
     Members:
-        values: in, array of 4, signed. use: in, a bit for each: 0 keeps it out of min and max. The
-            first is always used, the last only with the third. For add, numbers not used must be 0.
-        reduction: in; code of :class:`isa.table.ReductionOp`. active: in.
-        result: out, signed; 0 unless ``active``.
+        values (in, 4 signed numbers of ``bits``): operands.
+        use (in, 4): a 0 excludes a number from min and max. The first is always used, the last only
+            with the third. For add, unused numbers must be 0.
+        reduction (in, 3): code of :class:`isa.table.ReductionOp`.
+        active (in, 1): enables the result.
+        result (out, signed, bits + 2): 0 unless ``active``.
     """
 
     def __init__(self, bits: int, operations: frozenset[ReductionOp]) -> None:
@@ -48,7 +50,7 @@ class QuadReducer(Component):
         least = one_of(self.reduction, [ReductionOp.MIN], self.operations - {ReductionOp.ADD})
 
         def beats(other: int, one: int) -> Value:
-            """Whether number ``other`` is chosen over ``one``, if both are used."""
+            """Whether number ``other`` is selected over ``one``, if both are used."""
             return signed_less(values[one], values[other], chained=True) ^ least
 
         first, second = Signal(name="first_pair"), Signal(name="second_pair")

@@ -1,4 +1,4 @@
-"""Fair choice of one among several requests."""
+"""Round-robin arbiter."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
@@ -10,17 +10,17 @@ __all__ = ["RoundRobin", "lowest"]
 
 
 class RoundRobin(Component):
-    """Chooses the first request behind the one that was served last, in a circle.
+    """Grants the first request after the one that was served last, cyclically.
 
-    A request that stays is chosen after at most ``count - 1`` others have been served.
+    A request that stays is granted after at most ``count - 1`` others have been served.
 
     Parameters:
         count: number of requests, 1..64.
 
     Members:
-        requests: in; a bit each.
-        grant: out; in the same cycle, the bit of the chosen request alone; 0 without a request.
-        advance: in; the choice of this cycle is served.
+        requests (in, count): requests.
+        grant (out, count): in the same cycle, the granted request alone; 0 without a request.
+        advance (in, 1): the granted request is served in this cycle.
 
     Raises:
         ConfigurationError: ``count`` outside its range.

@@ -1,4 +1,4 @@
-"""Arithmetic on words split into lanes whose width is chosen at run time.
+"""Arithmetic on words split into lanes whose width is selected at run time.
 
 A word is made of *granules*, the narrowest lanes; ``joins[k]`` is 1 where granule ``k + 1``
 continues the lane of granule ``k``. All lanes are signed. Everything here is combinational.
@@ -31,7 +31,7 @@ __all__ = [
 def one_of(code: Value, wanted: Iterable[int], possible: Iterable[int]) -> Value:
     """1 when ``code`` is one of ``wanted``, given that it is always one of ``possible``.
 
-    The answer is a constant when ``possible`` allows only one, so that what depends on it is not
+    The result is a constant when ``possible`` allows only one, so that the logic behind it is not
     built.
     """
     every = frozenset(possible)
@@ -94,14 +94,16 @@ def rotate_units_right(word: Value, amount: Value, unit: int) -> Value:
 
 
 def signed_less(a: Value, b: Value, *, chained: bool = False) -> Value:
-    """1 when signed ``a`` is less than signed ``b``, of equal width: as a tree over the bits, which
-    tools make of a subtraction only with the carries in a row, or with ``chained`` as such, which
-    FPGAs have fast carries for."""
+    """1 when signed ``a`` is less than signed ``b``, of equal width.
+
+    The comparison is a tree over the bits, because tools build a subtraction as a chain of carries.
+    With ``chained`` it is such a chain, for the fast carries of FPGAs.
+    """
     if chained:
-        # Unsigned with the signs exchanged: the answer is the last carry alone. What Yosys makes of
-        # a signed comparison is a choice by signs behind a chain that is broken up to see them.
+        # Unsigned with exchanged signs: the result is the last carry alone. For a signed
+        # comparison, Yosys splits the chain and selects by the signs.
         return Cat(a[:-1], b[-1]) < Cat(b[:-1], a[-1])
-    # From the lowest bits on: a is less, and a is equal, as far as a group of bits tells.
+    # From the lowest bits on: a is less, and a is equal, in a group of bits.
     groups = [(~x & y, ~(x ^ y)) for x, y in zip(a, b, strict=True)]
     groups[-1] = (a[-1] & ~b[-1], groups[-1][1])
     while len(groups) > 1:
@@ -123,13 +125,13 @@ class LaneAdder(Component):
         granules: at least 1.
 
     Members:
-        a, b: in; ``b`` with all bits inverted when ``subtract`` is 1.
-        subtract: in; subtract what ``b`` was before that, instead of adding it.
-        joins: in; ``granules - 1`` bits (at least 1, then ignored).
-        sum: out; wraps at the lane width.
-        negative: out, a bit a granule, valid at the last granule of a lane: the exact result is
-            negative.
-        overflow: out, valid likewise: the exact result does not fit the lane.
+        a (in, word): first operand.
+        b (in, word): second operand; with all bits inverted when ``subtract`` is 1.
+        subtract (in, 1): subtract the inverted ``b`` instead of adding it.
+        joins (in, granules - 1, at least 1): see the module; ignored with one granule.
+        sum (out, word): wraps at the lane width.
+        negative (out, granules): at the last granule of a lane: the exact result is negative.
+        overflow (out, granules): at the last granule of a lane: the exact result does not fit.
     """
 
     def __init__(self, granule: int, granules: int) -> None:
@@ -151,8 +153,8 @@ class LaneAdder(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         size, count = self.granule, self.granules
-        # A guard bit behind each granule passes the carry on within a lane (1 + 0), and between
-        # lanes swallows it and gives the next lane its carry in (0 + 0 or 1 + 1).
+        # A guard bit after each granule passes the carry on within a lane (1 + 0); between lanes
+        # it stops the carry and gives the next lane its carry in (0 + 0 or 1 + 1).
         left: list[Value] = [self.subtract]
         right: list[Value] = [self.subtract]
         for index in range(count):
@@ -181,19 +183,21 @@ class LaneReducer(Component):
 
     Parameters:
         granule, granules: as of :class:`LaneAdder`.
-        operations: the reductions that it can do; not empty.
-        widths: lane widths (bits) that occur; multiples of ``granule``.
+        operations: its reductions; not empty.
+        widths: lane widths in use (bits); multiples of ``granule``.
         chained: lanes that are all of one width are compared by carries (:func:`signed_less`).
 
     Members:
-        a, b: in.
-        reduction: in; code of :class:`isa.table.ReductionOp`. active: in; 0 makes all outputs 0.
-        lanes: in; a bit for each of ``widths`` in ascending order, of which one is 1.
-        use_b: in, a bit a granule, valid at the last granule of a lane: 0 makes min and max give
-            ``a``; for add, lanes not used must be 0.
-        value: out; the low bits of the result.
-        sign: out, a bit a granule, valid likewise: the bit that extends ``value`` to the exact
-            result.
+        a (in, word): first operand.
+        b (in, word): second operand.
+        reduction (in, 3): code of :class:`isa.table.ReductionOp`.
+        active (in, 1): 0 makes all outputs 0.
+        lanes (in, one bit for each of ``widths``, ascending): lane width; one bit is 1.
+        use_b (in, granules): at the last granule of a lane: 0 makes min and max return ``a``; for
+            add, unused lanes must be 0.
+        value (out, word): the low bits of the result.
+        sign (out, granules): at the last granule of a lane: the bit that extends ``value`` to the
+            exact result.
     """
 
     def __init__(
@@ -253,8 +257,8 @@ class LaneReducer(Component):
     ) -> tuple[Value, Value, Value]:
         """Sums, and for the last granule of each lane their signs and whether ``a`` is less."""
         size, count = self.granule, self.granules
-        # A sum and a comparison of their own take more gates than one adder for both, but no time
-        # to choose between them in front of the carry chain; at speed they are smaller.
+        # Separate sums and comparisons take more gates than one adder for both, but no multiplexer
+        # in front of the carry chain; mapped for speed they are smaller.
         adder = LaneAdder(size, count)
         less = LaneAdder(size, count)
         for name, unit, b, operation in (("adder", adder, self.b, 0), ("less", less, ~self.b, 1)):
@@ -265,7 +269,7 @@ class LaneReducer(Component):
         return adder.sum, adder.negative, less.negative
 
     def _apart(self, m: Module, width: int) -> tuple[Value, Value, Value]:
-        """The same of lanes that all have ``width`` bits, with carries of their own."""
+        """As :meth:`_joined` for lanes that all have ``width`` bits, with carries of their own."""
         per = width // self.granule
         sums: list[Value] = []
         tops: list[tuple[Value, Value]] = []
@@ -284,20 +288,20 @@ class LaneShifter(Component):
 
     Parameters:
         bits: of the word.
-        granule: bits of a granule; the last granule also takes the bits that are left over.
-        widths: lane widths that occur (bits); multiples of ``granule``. A lane takes the bits left
-            over where it is the last one.
-        steps: powers of two by which it shifts, ascending.
+        granule: bits of a granule; the last granule also has the remaining bits.
+        widths: lane widths in use (bits); multiples of ``granule``. The last lane also has the
+            remaining bits.
+        steps: its shifts, powers of two, ascending.
 
     Members:
-        data: in.
-        lanes: in; a bit for each of ``widths`` in ascending order, of which one is 1.
-        amount: in; a bit for each of ``steps``.
-        earlier: in, as ``dropped``, of a shift before this one; 0 if there was none.
-        shifted: out.
-        dropped: out, a bit a granule, valid at the first granule of a lane: the last bit shifted
-            out; ``earlier`` without a shift.
-        sign: out, a bit a granule: its lane's sign.
+        data (in, bits): the word.
+        lanes (in, one bit for each of ``widths``, ascending): lane width; one bit is 1.
+        amount (in, one bit for each of ``steps``): shift.
+        earlier (in, granules): ``dropped`` of an earlier shift; 0 without one.
+        shifted (out, bits): the result.
+        dropped (out, granules): at the first granule of a lane: the last bit shifted out;
+            ``earlier`` without a shift.
+        sign (out, granules): sign of each granule's lane.
     """
 
     def __init__(

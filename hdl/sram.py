@@ -1,4 +1,4 @@
-"""Synchronous multi-port memory: the one way in which VIP stores more than a few registers."""
+"""Synchronous multi-port memory: the one storage of VIP beyond a few registers."""
 
 from typing import Any, get_args
 
@@ -19,10 +19,10 @@ class SramReadPort(wiring.Signature):
     """Read port, seen from the user.
 
     Members:
-        enable: out; 1 reads ``address``.
-        address: out.
-        data: in; the word, in the cycle after ``enable``; held until the cycle after the next one.
-            A word written in the very cycle in which it is read comes out old or new: undefined.
+        enable (out, 1): read ``address``.
+        address (out, address_bits): word to read.
+        data (in, width): the word, in the cycle after ``enable``; held until the cycle after the
+            next one. A word written in the same cycle is undefined: old or new.
     """
 
     def __init__(self, width: int, address_bits: int) -> None:
@@ -30,8 +30,15 @@ class SramReadPort(wiring.Signature):
 
 
 class SramWritePort(wiring.Signature):
-    """Write port, seen from the user: ``enable``, ``address`` and ``data``, out; written at the end
-    of the cycle. Two ports that write one word in one cycle leave it undefined."""
+    """Write port, seen from the user.
+
+    Two ports that write one word in one cycle leave it undefined.
+
+    Members:
+        enable (out, 1): write at the end of the cycle.
+        address (out, address_bits): word to write.
+        data (out, width): its value.
+    """
 
     def __init__(self, width: int, address_bits: int) -> None:
         super().__init__({"enable": Out(1), "address": Out(address_bits), "data": Out(width)})
@@ -50,8 +57,8 @@ class Sram(Component):
             Amaranth's simulator can't run. The first two start with all bits 0.
 
     Members:
-        read: array of :class:`SramReadPort`, in.
-        write: array of :class:`SramWritePort`, in.
+        read (in, ``read_ports`` :class:`SramReadPort`): read ports.
+        write (in, ``write_ports`` :class:`SramWritePort`): write ports.
 
     Raises:
         ConfigurationError: a parameter outside its range.

@@ -16,7 +16,7 @@ _NAME = re.compile(r"vip_sram_(\d+)x(\d+)_(\d+)r(\d+)w")
 
 
 class MacroError(VipError):
-    """A name that is not that of a memory macro."""
+    """A name that does not denote a memory macro."""
 
 
 @dataclass(frozen=True, order=True)

@@ -20,7 +20,7 @@ _PAIR = 2
 class StreamBuffer(Component):
     """First-in first-out buffer that cuts every path between its two sides.
 
-    All outputs depend on registers alone. A word passes in one cycle, and one word a cycle passes
+    All outputs depend only on registers. A word passes in one cycle, and one word a cycle passes
     without gaps.
 
     Parameters:
@@ -28,9 +28,9 @@ class StreamBuffer(Component):
         depth: words, 2..64.
 
     Members:
-        input: stream of ``shape``, in.
-        output: stream of ``shape``, out.
-        level: out; words held.
+        input (in, stream of ``shape``): words to buffer.
+        output (out, stream of ``shape``): words in the order of their arrival.
+        level (out, 0..depth): words stored.
 
     Raises:
         ConfigurationError: ``depth`` outside its range.
@@ -74,7 +74,7 @@ class StreamBuffer(Component):
         return m
 
     def _pair(self, m: Module, words: list[Any], level: Signal, push: Signal, pop: Signal) -> None:
-        """Two words, of which the first is the output: nothing lies behind its register."""
+        """Two words, the first of which is the output: no logic follows its register."""
         first, second = words
         m.d.comb += self.output.payload.eq(first)
         with m.If(push & Mux(pop, level == 1, level == 0)):
@@ -85,8 +85,9 @@ class StreamBuffer(Component):
             m.d.sync += second.eq(self.input.payload)
 
     def _shifted(self, m: Module, words: list[Any], level: Signal, push: Signal) -> None:
-        """More words, which all move on when one comes: one choice of ``depth`` for each bit is
-        smaller than a choice at each place."""
+        """More words, which all shift when one arrives: one selection of ``depth`` for each bit is
+        smaller than a selection at each place.
+        """
         oldest = Signal(range(self.depth))
         m.d.comb += [oldest.eq(level - 1), self.output.payload.eq(Array(words)[oldest])]
         with m.If(push):

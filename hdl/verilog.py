@@ -12,7 +12,7 @@ _LINE = 96
 
 
 def header(name: str, doc: str, origin: str, parameters: Mapping[str, str]) -> str:
-    """Comment at the head of a module: what it is, where it comes from, its configuration.
+    """Comment at the head of a module: description, origin and configuration.
 
     Parameters:
         name: of the module.

@@ -1,7 +1,7 @@
 """Yosys in a process of its own: its messages go to a file, its failures become exceptions.
 
-The library ends the process that it runs in when a command fails, and writes to standard output;
-neither may happen to a program that uses VIP.
+When a command fails, the library ends its process, and it writes to standard output; a program
+that uses VIP must see neither.
 """
 
 import subprocess
