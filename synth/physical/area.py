@@ -33,7 +33,7 @@ TOTAL = "total"
 #: Name of the row of the whole engine without borders.
 FLAT = "flat"
 
-#: Measure -> what it is.
+#: Measure -> its description.
 MEASURES = {
     "logic_ge": "gate equivalents of logic (two-input NAND gates)",
     "luts": "lookup tables, also those used as memory",
@@ -55,7 +55,7 @@ class AreaRow:
     Attributes:
         unit: its name.
         values: measure (see :data:`MEASURES`) -> value, in the order of reports.
-        srams: memories: words, bits and ports -> how many.
+        srams: memories: words, bits and ports -> number of them.
         path: longest path, where the target has delays: units and the ns spent in each.
     """
 
@@ -81,10 +81,10 @@ class AreaReport:
 
     Attributes:
         target: name of the target.
-        config: what was synthesised.
-        rows: the units asked for. The row ``other`` is what connects the units.
+        config: synthesised configuration.
+        rows: the requested units. The row ``other`` connects the units.
         total: their sum.
-        flat: the whole engine without borders between units, if that was asked for.
+        flat: the whole engine without borders between units, if requested.
     """
 
     target: str
@@ -116,15 +116,15 @@ def synthesise(
 ) -> AreaReport:
     """Synthesise a processing engine unit by unit.
 
-    Each unit is synthesised on its own and flat, so that the rows add up to the total and show what
-    each costs; nothing is shared or simplified across their borders. Results are kept in
-    :func:`synth.physical.yosys.cache_folder` by content, so a changed unit costs its own time
-    alone, and an interrupted run goes on where it stopped.
+    Each unit is synthesised on its own and flat, so that the rows add up to the total and show the
+    cost of each; no logic is shared or simplified across their borders. Results are cached in
+    :func:`synth.physical.yosys.cache_folder` by content, so a changed unit costs only its own time,
+    and an interrupted run continues at its last result.
 
     Parameters:
-        config: what to build; ``sram`` is the target's choice.
+        config: of the engine; the target selects ``sram``.
         target: see :data:`synth.physical.targets.TARGETS`.
-        units: names of the units wanted, by default all.
+        units: names of the requested units, by default all.
         progress: called after each unit.
         jobs: runs of Yosys at a time, by default one a processor.
         flat: also synthesise the whole engine flat, simplified across borders of units. It has no
@@ -165,11 +165,11 @@ def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
 
 
 def measure_unit(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
-    """What a unit takes, all its copies together.
+    """Measures of a unit, all its copies together.
 
     Parameters:
-        emission: of the design with memories as the target wants them.
-        shapes: of the same design with memory macros, which tell what memories there are.
+        emission: of the design with memories for the target.
+        shapes: of the same design with memory macros, which give the shapes of the memories.
 
     Raises:
         SynthesisError: Yosys refuses the design.
@@ -199,7 +199,7 @@ def measure_unit(unit: Unit, target: Target, emission: Emission, shapes: Emissio
 
 
 def _plain(value: float) -> float:
-    """``value`` as it is shown: whole numbers as such, others to a tenth."""
+    """``value`` for display: whole numbers as such, others to a tenth."""
     return int(value) if value == int(value) else round(value, 1)
 
 

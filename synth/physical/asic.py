@@ -25,7 +25,7 @@ __all__ = [
 NANGATE45 = "nangate45"
 #: Name of the target with the same library, mapped for area.
 NANGATE45_AREA = "nangate45-area"
-#: How the target of a Liberty file begins; its path follows.
+#: Prefix of the target of a Liberty file; its path follows.
 LIBERTY_PREFIX = "liberty:"
 
 #: Bits of a register that are worth a clock gate.
@@ -38,11 +38,11 @@ _FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
 #: The NAND gate of the Nangate library, um2, and its node in nm.
 _NANGATE_NAND_UM2 = 0.798
 _NANGATE_NM = 45.0
-#: Inverters that a unit's output is supposed to drive.
+#: Inverters that a unit's output drives, by assumption.
 _OUTPUT_LOADS = 4
 
-# By arrival time: each pass takes a third off the levels of a long adder beside a choice, up to the
-# third.
+# By arrival time: each of up to three passes removes a third of the levels of a long adder beside a
+# multiplexer.
 _RESTRUCTURE = "if,-g,-K,6;strash;" * 3
 _SIZED = "topo;buffer,-c,-p;topo;upsize;dnsize"
 # For speed: restructured, mapped to a target, buffered and sized. On the 137-bit accumulator of the
@@ -59,7 +59,7 @@ def library_of(target: str) -> tuple[CellLibrary, str]:
     its file.
 
     Raises:
-        LibertyError: no such package or file, or one that can't be used; one line says why.
+        LibertyError: no such package or file, or an unusable one; one line gives the reason.
     """
     named = target in (NANGATE45, NANGATE45_AREA)
     path = _nangate() if named else Path(target.removeprefix(LIBERTY_PREFIX))
@@ -80,7 +80,7 @@ def _nangate() -> Path:
 
 
 def node_nm(library: CellLibrary) -> float:
-    """Feature size in nm, judged by the smallest NAND gate beside Nangate's at 45 nm."""
+    """Feature size in nm, estimated by the smallest NAND gate beside Nangate's at 45 nm."""
     return _NANGATE_NM * sqrt(library.gate_um2 / _NANGATE_NAND_UM2)
 
 
@@ -102,10 +102,10 @@ def weakest_driver(library: CellLibrary) -> Cell:
 
 
 def drive_text(library: CellLibrary) -> str:
-    """What ABC is to suppose about a unit's surroundings: weak drivers and some loads.
+    """ABC's assumptions about a unit's surroundings: weak drivers and some loads.
 
-    It takes flip-flops for inputs, and where nothing is said of their strength they may drive any
-    number of gates without a buffer.
+    ABC takes flip-flops for inputs; without a stated strength they may drive any number of gates
+    without a buffer.
 
     Raises:
         LibertyError: the library has no inverter or buffer.
@@ -116,8 +116,10 @@ def drive_text(library: CellLibrary) -> str:
 
 
 def reset_rules() -> str:
-    """Verilog by which Yosys replaces a flip-flop that is reset also when it is not enabled by one
-    that the reset enables: the form that can have its clock gated."""
+    """Verilog of Yosys replacements for flip-flops whose reset does not depend on their enable.
+
+    The replacement is enabled by the reset, too: the form whose clock can be gated.
+    """
 
     def rule(value: int, gate: str) -> str:
         return (
@@ -139,13 +141,13 @@ def asic_commands(
     :func:`drive_text` is in the file called ``drive``.
 
     Parameters:
-        gate_clocks: stop the clock of registers that are not enabled, with the library's clock
-            gates, where at least :data:`GATED_BITS` bits share an enable.
+        gate_clocks: stop the clock of registers without an enable in a cycle, with the library's
+            clock gates, where at least :data:`GATED_BITS` bits share an enable.
         for_area: map for area, not for speed.
     """
     gating = (
         f"techmap -map {RESET_RULES}",
-        # The enables that this made for each bit become one again; that the pass finds by name.
+        # Merges the enables that the pass before made for each bit; clockgate finds them by name.
         "opt_merge",
         "opt_clean",
         f"clockgate -liberty {file} -min_net_size {GATED_BITS}",

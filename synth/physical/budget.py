@@ -1,4 +1,4 @@
-"""What of a device a chip may fill: an FPGA's cells, or square millimetres of silicon."""
+"""Usable part of a device: an FPGA's cells, or square millimetres of silicon."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from .devices import DEVICES
 
 __all__ = ["FILL", "Board", "Budget", "find_budget"]
 
-#: Part of an FPGA that a design may fill so that tools close timing without floor plans: the
+#: Part of an FPGA that a design may use so that tools close timing without floor plans: the
 #: thresholds of AMD's guide for accelerated applications (UG1393, "Timing Closure Considerations"),
 #: taken for the other vendor's devices too.
 FILL: Mapping[str, float] = {"luts": 0.70, "ffs": 0.50, "dsps": 0.80, "brams": 0.80}
@@ -25,9 +25,10 @@ class Board:
     """A board that carries a device.
 
     Attributes:
-        name: its name. memory: its memory, for people.
-        bytes_per_second: that all of its memory moves at most, without pauses for refresh, turns of
-            the bus and opening of rows.
+        name: its name.
+        memory: its memory, as text.
+        bytes_per_second: peak of all of its memory, without pauses for refresh, turns of the bus
+            and opening of rows.
     """
 
     name: str
@@ -45,12 +46,13 @@ _VC709 = Board(
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """A device, and how much of it may be filled.
+    """A device, and its usable part.
 
     Attributes:
-        name: as users write it. target: what is synthesised for it (:mod:`synth.physical.targets`).
-        capacity: measure of :data:`synth.physical.area.MEASURES` -> how many there are.
-        fill: measure -> part of it that may be used, above 0 and at most 1.
+        name: on the command line.
+        target: synthesis target (:mod:`synth.physical.targets`).
+        capacity: measure of :data:`synth.physical.area.MEASURES` -> number on the device.
+        fill: measure -> usable part, above 0 and at most 1.
         board: one that carries the device; None: none is known.
     """
 
@@ -61,26 +63,26 @@ class Budget:
     board: Board | None = None
 
     def most(self, measure: str) -> float:
-        """How many of ``measure`` may be used."""
+        """Usable number of ``measure``."""
         return self.capacity[measure] * self.fill[measure]
 
     def used(self, needed: Mapping[str, float]) -> dict[str, float]:
-        """Parts of what may be used that ``needed`` takes, by measure; above 1: too much."""
+        """Used part of the usable number, by measure; above 1: too much."""
         return {name: needed.get(name, 0) / self.most(name) for name in self.capacity}
 
     def fits(self, needed: Mapping[str, float]) -> bool:
-        """Whether something that needs so much may be built."""
+        """Whether a design that needs ``needed`` fits."""
         return all(part <= 1 for part in self.used(needed).values())
 
 
 def find_budget(name: str) -> Budget:
     """The device called ``name``: ``xc7vx690t``, one of :data:`synth.physical.devices.DEVICES`, or
-    ``asic:MM2``, so many square millimetres at 28 nm.
+    ``asic:MM2``, a number of square millimetres at 28 nm.
 
-    Of silicon all may be used: :data:`synth.sram.area.GATE_UM2` has room for wires in it.
+    All of the silicon is usable: :data:`synth.sram.area.GATE_UM2` includes room for wires.
 
     Raises:
-        SynthesisError: there is none; the message names those that there are.
+        SynthesisError: there is none; the message names the devices.
     """
     if name == "xc7vx690t":
         return Budget(name=name, target="xc7", capacity=_XC7VX690T, fill=FILL, board=_VC709)

@@ -1,4 +1,4 @@
-"""Area of a chip or a vault, from the synthesis of everything that it is made of."""
+"""Area of a chip or a vault, from the synthesis of all its parts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ __all__ = [
 
 #: Name of the row of all engines.
 ENGINE = "engines"
-#: Names of the rows of what each vault has beside its engines, and of what a chip has once.
+#: Names of the rows of each vault's other parts, and of the parts that a chip has once.
 VAULT_PARTS = ("control", "memory", "network")
 HOST_PARTS = ("host",)
 
@@ -45,7 +45,7 @@ class ChipArea:
 
     Attributes:
         rows: parts; :data:`ENGINE` is the first.
-        total: their sum. Of what joins them there are wires alone.
+        total: their sum. The connections between parts are only wires.
     """
 
     rows: tuple[AreaRow, ...]
@@ -58,11 +58,11 @@ class ChipArea:
 
 def chip_area(config: ChipConfig, target: str, progress: Progress | None = None) -> ChipArea:
     """Area of ``config``; parts are synthesised on their own, engines unit by unit
-    (:func:`synth.physical.area.synthesise`), and results kept by content.
+    (:func:`synth.physical.area.synthesise`), and results cached by content.
 
     Parameters:
-        target: see :data:`synth.physical.targets.TARGETS`. progress: called after each unit of an
-            engine.
+        target: see :data:`synth.physical.targets.TARGETS`.
+        progress: called after each unit of an engine.
 
     Raises:
         SynthesisError: an unknown target, or a design that Yosys refuses.
@@ -86,7 +86,7 @@ def design_area(config: Configuration, target: str, progress: Progress | None = 
 
 
 def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
-    """What a vault has beside its engines."""
+    """The parts of a vault beside its engines."""
     chosen = find_target(target)
     emissions = []
     for kind in (chosen.sram, "macro"):
@@ -108,7 +108,7 @@ def parts_area(
 ) -> tuple[AreaRow, ...]:
     """Area of the parts ``names`` of a chip; errors as for :func:`chip_area`.
 
-    Rows: ``control`` (the tiles' ends of the control bus), ``memory`` (stars and back ends),
+    Rows: ``control`` (the tiles' ends of the control bus), ``memory`` (crossbars and back ends),
     ``network`` (nodes, or the host's chain), ``host`` (its ports).
     """
     chosen = find_target(target)
@@ -131,7 +131,7 @@ def _named(name: str, rows: list[AreaRow]) -> AreaRow:
 
 
 def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Component, int]]:
-    """Of the rows ``names``: the row's name, the part, and how many of it there are."""
+    """For the rows ``names``: the row's name, the part, and the number of its copies."""
     tile, vaults = config.tile, config.vaults
 
     def control() -> Component:

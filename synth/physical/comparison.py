@@ -18,8 +18,10 @@ class AreaComparison:
     trimmed: AreaReport
 
     def saved(self, measure: str, unit: str | None = None) -> float:
-        """Fraction of ``measure`` (see :data:`synth.physical.area.MEASURES`) that trimming saves,
-        in total or in ``unit``; 0 where there was nothing, and negative where it grew."""
+        """Fraction of ``measure`` (see :data:`synth.physical.area.MEASURES`) that trimming saves.
+
+        It is that of the total or of ``unit``; 0 without the unit, and negative where it grew.
+        """
         before, after = self._rows(unit)
         was = before.values.get(measure, 0) if before else 0
         now = after.values.get(measure, 0) if after else 0
@@ -57,11 +59,12 @@ def compare_area(
     """Area of two configurations for ``target``.
 
     Performance counters of ``full`` are left out if ``trimmed`` has none: no program needs them, so
-    that to do without is no merit of trimming.
+    their removal is no merit of trimming.
 
     Parameters:
-        full, trimmed: before and after. target: see :data:`synth.physical.targets.TARGETS`.
-        progress: called after each unit of either, with both's number of units.
+        full, trimmed: before and after.
+        target: see :data:`synth.physical.targets.TARGETS`.
+        progress: called after each unit of either, with the number of units of both.
 
     Raises:
         SynthesisError: an unknown target, or a design that Yosys refuses.

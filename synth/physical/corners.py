@@ -1,8 +1,8 @@
 """Static timing of one mapped engine at several corners, by our analysis and by OpenSTA.
 
 A corner is a Liberty file with the same cells as the library that the engine was mapped to. The
-memories' times go with it as the delay of the smallest inverter or buffer that drives four of its
-kind does, since there is no file of theirs.
+memories have no such file: their times scale with the delay of the smallest inverter or buffer that
+drives four of its kind.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from .netlist import Netlist
 
 __all__ = ["Corner", "CornerTiming", "check_corner", "stage_ns", "time_corners"]
 
-#: Cells of its own kind that the cell drives whose delay scales the memories' times.
+#: Fan-out, in cells of its own kind, of the cell whose delay scales the memories' times.
 _FANOUT = 4
 
 
@@ -77,10 +77,10 @@ def stage_ns(library: CellLibrary) -> float:
 
 
 def check_corner(typical: Corner, corner: Corner) -> None:
-    """Make sure, before the work, that a netlist of ``typical`` can be timed at ``corner``.
+    """Check, before the work, that a netlist of ``typical`` can be timed at ``corner``.
 
     Raises:
-        SynthesisError: no delays, or a cell that is in ``typical`` alone.
+        SynthesisError: no delays, or a cell that only ``typical`` has.
     """
     if not corner.library.timed:
         raise SynthesisError(f"corner {corner.name}: its library has no delay tables")

@@ -1,4 +1,4 @@
-"""FPGAs that designs are placed on."""
+"""FPGAs for placement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,9 +16,12 @@ class Device:
     """An FPGA.
 
     Attributes:
-        name: as users write it. part: the vendor's name.
-        option: nextpnr's option for it. package, speed: package and speed grade.
-        capacity: measure of :data:`synth.physical.area.MEASURES` -> how many there are.
+        name: on the command line.
+        part: the vendor's name.
+        option: nextpnr's option for it.
+        package: of the chip.
+        speed: speed grade.
+        capacity: measure of :data:`synth.physical.area.MEASURES` -> number on the device.
     """
 
     name: str
@@ -29,7 +32,7 @@ class Device:
     capacity: Mapping[str, int]
 
     def shortage(self, needed: Mapping[str, float]) -> str:
-        """What of ``needed`` (by measure) the device lacks, in words; "" if it fits."""
+        """The measures of ``needed`` that exceed the device, in words; "" if it fits."""
         lacking = [
             f"{needed[name]:,.0f} {name} where there are {number:,}"
             f" ({needed[name] - number:,.0f} too many)"
@@ -39,7 +42,7 @@ class Device:
         return " and ".join(lacking)
 
     def copies(self, needed: Mapping[str, float]) -> int:
-        """How often something that needs ``needed`` fits, going by numbers alone."""
+        """Number of copies of a design that fit, by numbers alone."""
         return min(int(n // needed[name]) for name, n in self.capacity.items() if needed.get(name))
 
 
@@ -72,10 +75,10 @@ def is_device(name: str) -> bool:
 
 
 def find_device(name: str) -> Device:
-    """The device called ``name``, with its speed grade behind it or not: ``ecp5-85k-8``.
+    """The device called ``name``, with its speed grade at the end or without: ``ecp5-85k-8``.
 
     Raises:
-        SynthesisError: there is none; the message names those that there are.
+        SynthesisError: there is none; the message names the devices.
     """
     if not is_device(name):
         raise SynthesisError(

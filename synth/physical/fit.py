@@ -1,11 +1,11 @@
 """The largest chip of an engine that fits a device, for full engines and for trimmed ones.
 
-What is around the engines is the same for both kinds, so that it has no part in what trimming
-gains: the crossbar of a vault with a response buffer for each engine and with the tags that the
-full engine needs, the back end, the control bus, the host's port and its way to the vaults. The
-programs that are trimmed for are those of one engine, so engines of either kind need no other vault
-than their own: each has a window of it, there is no network, and nothing around them counts. Each
-kind has the number of engines in a vault and of vaults that is best for the program.
+The surroundings of the engines are the same for both kinds, so they have no part in the gain of
+trimming: the crossbar of a vault with a response buffer for each engine and with the tags that the
+full engine needs, the back end, the control bus, the host's port and its path to the vaults.
+Trimmed programs are those of one engine, so engines of either kind need only their own vault: each
+has a window of it, and there are no network and no counters. Each kind has the number of engines in
+a vault and of vaults that is best for the program.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -37,8 +37,8 @@ __all__ = [
     "surroundings",
 ]
 
-#: Bytes a cycle that a vault serves when many engines want more: a word, less what turns of the bus
-#: and partly used columns cost. Only the choice among grids depends on it.
+#: Bytes a cycle that a saturated vault serves: a word, less the cost of turns of the bus and partly
+#: used columns. Only the choice among grids depends on it.
 VAULT_BYTES = 7.2
 
 _MAX_SIDE = 16
@@ -46,19 +46,19 @@ _MAX_ENGINES = 1024
 #: Numbers of engines in a vault whose parts are synthesised to estimate those of all others.
 _SAMPLES = (2, 6)
 _SAMPLE_GRID = (2, 2)
-#: Requests in flight at a vault's AXI bus: more than the memory needs to be busy in every cycle.
+#: Requests in flight at a vault's AXI bus: more than a memory that is busy in every cycle needs.
 _OUTSTANDING = 16
 _BUS_BITS = 64
-#: Smallest addresses of a vault that a host port takes.
+#: Fewest address bits of a vault that a host port accepts.
 _VAULT_BITS = 12
 
-#: Called with what is done next.
+#: Called with the name of the next step.
 Step = Callable[[str], None]
 
 
 @dataclass(frozen=True, order=True)
 class Grid:
-    """How many engines stand in a vault, and how many vaults in a row, and rows of them."""
+    """Engines in a vault, vaults in a row, and rows of vaults."""
 
     engines: int
     columns: int
@@ -80,7 +80,9 @@ class ChipFit:
     """A chip that fits.
 
     Attributes:
-        config: of the chip. budget: what it was fitted to. area: what it takes of that.
+        config: of the chip.
+        budget: its device.
+        area: its area on the device.
     """
 
     config: ChipConfig
@@ -149,10 +151,10 @@ def chip_of(pe: PeConfig, grid: Grid, budget: Budget, *, tag_bits: int) -> ChipC
 
 
 def speed(grid: Grid, demand: float) -> float:
-    """How many engines' work a chip does, by the limit of its vaults alone.
+    """Number of engines whose work a chip does, by the limit of its vaults alone.
 
     Parameters:
-        demand: bytes a cycle that one engine wants of its vault when it does not wait for it.
+        demand: bytes a cycle that one engine takes from its vault when it does not wait for it.
     """
     if not demand:
         return grid.total
@@ -160,8 +162,10 @@ def speed(grid: Grid, demand: float) -> float:
 
 
 def grids(most_engines: int) -> Iterator[Grid]:
-    """All grids of 1..``most_engines`` engines in a vault; of those that differ in shape alone,
-    the one with the shortest rings."""
+    """All grids of 1..``most_engines`` engines in a vault.
+
+    Of those that differ only in shape, it has the one with the shortest rings.
+    """
     for vaults in range(1, _MAX_SIDE**2 + 1):
         shapes = [
             (columns, vaults // columns)
@@ -178,11 +182,14 @@ def grids(most_engines: int) -> Iterator[Grid]:
 def ranked(
     most_engines: int, area: Callable[[Grid], Mapping[str, float]], budget: Budget, demand: float
 ) -> list[Grid]:
-    """The grids that fit, the fastest first; among equals, that with the fewest engines, then the
-    one that takes the least.
+    """The grids that fit, the fastest first.
+
+    Among equals, the one with the fewest engines is first, then the one with the least area.
 
     Parameters:
-        most_engines: in a vault. area: of a chip. demand: see :func:`speed`.
+        most_engines: in a vault.
+        area: of a chip.
+        demand: see :func:`speed`.
     """
     fitting = []
     for grid in grids(most_engines):
@@ -195,12 +202,13 @@ def ranked(
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What engines need around them on a chip.
+    """Area of the surroundings of engines on a chip.
 
     Attributes:
-        budget: the device. most_engines: in a vault.
-        host: area of what a chip has once.
-        vaults: engines in a vault -> area of what it has beside them, for :data:`_SAMPLES`.
+        budget: the device.
+        most_engines: in a vault.
+        host: area of the parts that a chip has once.
+        vaults: engines in a vault -> area of its other parts, for :data:`_SAMPLES`.
     """
 
     budget: Budget
@@ -209,8 +217,7 @@ class Surroundings:
     vaults: Mapping[int, Mapping[str, float]]
 
     def area(self, engine: Mapping[str, float], grid: Grid) -> dict[str, float]:
-        """Estimate for a chip of engines that take ``engine`` each: a vault's area is taken as
-        linear in its engines."""
+        """Estimate for a chip of engines of area ``engine``; a vault's area is linear in them."""
         few, many = _SAMPLES
         found = {}
         for name in self.budget.capacity:
@@ -227,7 +234,7 @@ class Surroundings:
 def surroundings(
     pe: PeConfig, budget: Budget, *, tag_bits: int, step: Step | None = None
 ) -> Surroundings:
-    """Synthesise what is around engines ``pe``; parameters and errors as of :func:`fit`."""
+    """Synthesise the surroundings of engines ``pe``; parameters and errors as of :func:`fit`."""
     tell = step or (lambda text: None)
     chips = {
         engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
@@ -260,16 +267,16 @@ def fit(
 ) -> ChipFit:
     """The chip of engines ``pe`` that does most of a program's work within ``budget``.
 
-    Grids are ranked by areas in proportion to the engines of a vault, from two sizes that are
-    synthesised; the first of them that fits as synthesised itself is taken.
+    Grids are ranked by areas that are linear in the engines of a vault, from two synthesised
+    sizes; the first of them that fits as synthesised itself is taken.
 
     Parameters:
         pe, tag_bits: see :func:`chip_of`.
         demand: see :func:`speed`; 0: memory is never the limit.
-        step: called with what is done next.
+        step: called with the name of the next step.
 
     Raises:
-        SynthesisError: not even one engine fits; the message says what is missing.
+        SynthesisError: not even one engine fits; the message names the shortage.
     """
     tell = step or (lambda text: None)
     tell("an engine")

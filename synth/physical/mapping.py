@@ -16,18 +16,18 @@ from .yosys import CellCount, Run, run
 
 __all__ = ["Progress", "each_unit", "engine_netlist", "map_module", "unit_netlist"]
 
-#: Called with a unit's name, how many units are finished and how many there are.
+#: Called with a unit's name, the number of finished units and the number of all.
 Progress = Callable[[str, int, int], None]
 
 _Result = TypeVar("_Result")
-#: Lines of comments. They hold whole configurations, by which equal modules would be told apart.
+#: Lines of comments. They hold whole configurations, which would make equal modules differ.
 _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
 def map_module(unit: Unit, module: str, target: Target, emission: Emission) -> CellCount:
-    """``module``, one of those of ``unit``, mapped to ``target`` with all below it.
+    """``module``, one of those of ``unit``, mapped to ``target`` with its submodules.
 
-    Results are kept by content (:func:`synth.physical.yosys.run`).
+    Results are cached by content (:func:`synth.physical.yosys.run`).
 
     Raises:
         SynthesisError: Yosys refuses the design.
@@ -58,10 +58,11 @@ def each_unit(
     progress: Progress | None,
     jobs: int | None,
 ) -> tuple[_Result, ...]:
-    """What ``work`` makes of each unit, several at a time.
+    """Results of ``work`` for each unit, several at a time.
 
     Parameters:
-        progress: called after each unit. jobs: units at a time, by default one a processor.
+        progress: called after each unit.
+        jobs: units at a time, by default one a processor.
     """
     done = 0
 

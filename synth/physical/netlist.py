@@ -1,4 +1,4 @@
-"""Mapped netlists, read from Yosys's JSON and put together across units."""
+"""Mapped netlists, read from Yosys's JSON and joined across units."""
 
 import gzip
 import json
@@ -32,9 +32,10 @@ class Netlist:
     """A flat netlist. Clock and reset are no inputs: they are trees that layout builds.
 
     Attributes:
-        inputs, outputs: port -> bits. gates: all cells.
+        inputs, outputs: port -> bits.
+        gates: all cells.
         trees: bits of the clock and of the reset, by the name of the port.
-        constants: net -> the bit that it always is.
+        constants: net -> its constant bit.
     """
 
     inputs: Mapping[str, tuple[int, ...]]
@@ -52,7 +53,7 @@ def read_module(path: Path, name: str) -> dict[str, Any]:
 
 
 class _Nets:
-    """Numbers of nets, of which two may turn out to be one."""
+    """Numbers of nets; two numbers may be merged later."""
 
     def __init__(self) -> None:
         self.parent: list[int] = []
@@ -75,7 +76,7 @@ class _Nets:
 def join(
     top: str, module: Callable[[str], dict[str, Any] | None], unit: Callable[[str], str]
 ) -> Netlist:
-    """Put the netlists of several modules together.
+    """Join the netlists of several modules.
 
     Parameters:
         top: name of the outermost module.
@@ -83,7 +84,7 @@ def join(
         unit: the unit that a module's own cells belong to.
     """
     nets = _Nets()
-    # What is undefined may as well be 0.
+    # Undefined values become 0.
     constant: dict[int | str, int] = {"0": nets.new(), "1": nets.new()}
     constant |= dict.fromkeys("xz", constant["0"])
     found: list[tuple[str, str, str, dict[str, list[int]]]] = []

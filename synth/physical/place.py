@@ -24,16 +24,18 @@ from .yosys import Run, run
 
 __all__ = ["PlaceReport", "place", "unit_of_cell"]
 
-#: Clock that is aimed at, in MHz: above what is hoped for, so that the tools go on trying.
+#: Target clock in MHz: above the expected one, so that the tools do not stop early.
 AIM_MHZ = 100.0
 
 
 @dataclass(frozen=True)
 class PlaceReport:
-    """What came of placing a design with several seeds.
+    """Results of placing a design with several seeds.
 
     Attributes:
-        unit: what was placed; ``total`` is a whole engine. device: where. config: its parameters.
+        unit: the placed unit; ``total`` is a whole engine.
+        device: the FPGA.
+        config: parameters of the engine.
         used: measure -> number of it after mapping, without the shell's flip-flops.
         placements: one a seed, in their order.
         path: of the placement with the median clock: units and the ns spent in each, in order.
@@ -80,19 +82,20 @@ def place(
 ) -> PlaceReport:
     """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
 
-    Results are kept by content as in :func:`synth.physical.area.synthesise`; a finished seed is
+    Results are cached by content as in :func:`synth.physical.area.synthesise`; a finished seed is
     never done again.
 
     Parameters:
-        config: what to build; memories are always those for FPGAs.
-        device: see :func:`synth.physical.devices.find_device`. unit: module to place alone, by
-            default all.
-        seeds: how many placements, with the seeds from 1 on; at least 1.
-        progress: called after each seed. jobs: placements at a time, by default one a processor.
+        config: of the engine; memories are always those for FPGAs.
+        device: see :func:`synth.physical.devices.find_device`.
+        unit: module to place alone, by default all.
+        seeds: number of placements, with the seeds from 1 on; at least 1.
+        progress: called after each seed.
+        jobs: placements at a time, by default one a processor.
 
     Raises:
-        SynthesisError: an unknown device or unit, a design that does not fit (the message says by
-            how much), or a tool that is missing or fails.
+        SynthesisError: an unknown device or unit, a design that does not fit (the message gives the
+            shortage), or a tool that is missing or fails.
     """
     if seeds < 1:
         raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
@@ -160,9 +163,11 @@ def _path(
 
 
 def unit_of_cell(emission: Emission, top: str, cell: str) -> str | None:
-    """Unit that a cell of the flattened netlist of the shell belongs to, by its name; None if the
-    name does not tell. Yosys names a cell after a register or net beside it, so at the border of
-    two units it may be that of the other one."""
+    """Unit of a cell in the flattened netlist of the shell, by its name; None without one.
+
+    Yosys names a cell after a register or net beside it, so at the border of two units it may be
+    that of the other one.
+    """
     first, *names = cell.split(".")
     if first != UNIT:
         return None

@@ -1,10 +1,10 @@
-"""A shell that lets a module be placed and routed alone: registers at its ports, five pins.
+"""A shell for placing and routing a module alone: registers at its ports, five pins.
 
 A processing engine has some 600 port bits, more than a package has pins, and a path from a pin
-says nothing about the module. In the shell every input comes from a register and every output
-ends in one, so that each path of the module counts, from port to port too, and nothing that the
-module does can be optimised away. The input registers are one long shift register from a pin; the
-outputs' registers are copied, on ``capture``, into another one that leads to a pin.
+says nothing about the module. In the shell a register drives every input and takes every output, so
+that each path of the module counts, also from port to port, and no logic of the module can be
+optimised away. The input registers are one long shift register from a pin; the outputs' registers
+are copied, on ``capture``, into another one that leads to a pin.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What hardware is synthesised for: the flow of each target and what its cells count as."""
+"""Synthesis targets: the flow of each, and the measures of its cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,12 +28,12 @@ class Target:
     """A target.
 
     Attributes:
-        name: as users write it.
-        summary: what it is, for people.
-        sram: how memories are built.
+        name: on the command line.
+        summary: one line of description.
+        sram: implementation of memories.
         commands, files, liberty: the flow; see :class:`synth.physical.yosys.Run`.
         measures: keys of :meth:`count`, in the order of reports.
-        types: measure -> beginning of a cell type's name -> what one such cell adds.
+        types: measure -> beginning of a cell type's name -> contribution of one such cell.
         area: measure that is the area by the Liberty file, or "".
         free: cell types that count nothing.
         library: standard cells, whose area is counted in their NAND gate and whose paths are timed;
@@ -135,15 +135,17 @@ _XC7 = Target(
 )
 
 
-#: What a wire between lookup tables of ECP5 takes after routing, in ps: without it, mapping takes
-#: block RAMs and carries for the longest paths, and saves area on those of many lookup tables.
+#: Time of a wire between lookup tables of ECP5 after routing, in ps. With a smaller value, mapping
+#: takes block RAMs and carries for the longest paths, and saves area on paths of lookup tables.
 _WIRE_PS = 1200
 
 
 def ecp5_commands() -> tuple[str, ...]:
-    """Yosys commands that map the module ``{top}`` to ECP5, flat and without pads: those of
-    ``synth_ecp5``, but for the time of a wire, which they give as 300 ps."""
-    # What a memory gives for a word that is written in the same cycle is undefined
+    """Yosys commands that map the module ``{top}`` to ECP5, flat and without pads.
+
+    They are those of ``synth_ecp5``, except for the time of a wire, which is 300 ps there.
+    """
+    # The value read for a word that is written in the same cycle is undefined
     # (hdl/sram.py), so that no logic need be built around the block RAMs for that.
     synth = "synth_ecp5 -top {top} -no-rw-check"
     return (
@@ -187,8 +189,8 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
         gate_clocks: of standard cells: see :func:`synth.physical.asic.asic_commands`.
 
     Raises:
-        SynthesisError: there is none, and the message names those that there are; or its Liberty
-            file can't be used.
+        SynthesisError: there is none, and the message names the targets; or its Liberty file is
+            unusable.
     """
     if name in (NANGATE45, NANGATE45_AREA) or name.startswith(LIBERTY_PREFIX):
         return _asic(name, gate_clocks)

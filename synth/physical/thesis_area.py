@@ -23,7 +23,7 @@ TABLE_7_4: Mapping[str, float] = {
     "Other": 1832.0,
 }
 
-#: Unit of ours -> component; all others are in "Other".
+#: Unit of VIP -> component; all others are in "Other".
 _COMPONENT = {
     "fetch": "Fetch",
     "decode": "Decode",
@@ -44,7 +44,7 @@ _COMPONENT = {
 
 @dataclass(frozen=True)
 class Beside:
-    """A component: um2 at 28 nm in the thesis and with us, and how much of ours are memories."""
+    """A component: um2 at 28 nm in the thesis and in VIP, and the part of VIP's in memories."""
 
     component: str
     thesis: float

@@ -10,7 +10,7 @@ from synth.errors import SynthesisError
 
 __all__ = ["NAMES", "OPENED", "OTHER", "Unit", "check_units", "closure", "memories", "units"]
 
-#: Name of the row of what connects the units.
+#: Name of the row of the connections between units.
 OTHER = "other"
 
 #: Modules whose parts are units themselves, as in thesis Table 7.4.
@@ -58,7 +58,7 @@ class Unit:
 
     Attributes:
         name: of the unit.
-        modules: top modules that belong to it, each with how often it occurs.
+        modules: its top modules, each with its number of instances.
         opened: whether the modules that those instantiate are units of their own.
     """
 
@@ -68,7 +68,7 @@ class Unit:
 
 
 def units(emission: Emission) -> tuple[Unit, ...]:
-    """The units of an engine in the order of its modules; what connects them is the last one."""
+    """The units of an engine in the order of its modules; the last one connects them."""
     found: Counter[str] = Counter()
     glue: Counter[str] = Counter()
 
@@ -102,7 +102,7 @@ def closure(emission: Emission, module: str) -> tuple[str, ...]:
 
 
 def memories(emission: Emission, unit: Unit) -> Mapping[SramGeometry, int]:
-    """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> how many."""
+    """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> number."""
     found: Counter[SramGeometry] = Counter()
 
     def descend(module: str, times: int) -> None:

@@ -1,4 +1,4 @@
-"""Synthesis runs in Yosys, kept by the content of what goes in."""
+"""Synthesis runs in Yosys, cached by the content of the inputs."""
 
 import gzip
 import hashlib
@@ -16,7 +16,7 @@ from synth.errors import SynthesisError
 
 __all__ = ["CellCount", "Run", "cache_folder", "run"]
 
-#: Part of every key: changes when what is kept does.
+#: Part of every key: changes with the format of the cached result.
 _FORMAT = "1"
 _LOG = "yosys.log"
 _RESULT = "cells.json"
@@ -62,8 +62,11 @@ class Run:
 
 @dataclass(frozen=True)
 class CellCount:
-    """Result of a run: cells by type (also black boxes), their area by the Liberty file (0 without
-    one, and without black boxes), and the netlist as Yosys's JSON, gzipped, if it was asked for."""
+    """Result of a run.
+
+    It has the cells by type (also black boxes), their area by the Liberty file (0 without one, and
+    without black boxes), and the netlist as Yosys's JSON, gzipped, if requested.
+    """
 
     cells: Mapping[str, int]
     area: float
@@ -71,7 +74,7 @@ class CellCount:
 
 
 def cache_folder() -> Path:
-    """Folder of kept results, in :func:`isa.support.cache.build_folder`.
+    """Folder of cached results, in :func:`isa.support.cache.build_folder`.
 
     Each result has a folder with Yosys's messages beside it.
     """
@@ -79,12 +82,13 @@ def cache_folder() -> Path:
 
 
 def run(work: Run, *, what: str) -> CellCount:
-    """Do ``work``, or take its result from an earlier time.
+    """Do ``work``, or take its cached result.
 
-    An interrupted run leaves nothing behind that a later one would take for finished.
+    An interrupted run leaves no files that a later one could take for finished.
 
     Parameters:
-        work: the synthesis. what: names it in error messages, e.g. ``arc for xc7``.
+        work: the synthesis.
+        what: names it in error messages, e.g. ``arc for xc7``.
 
     Raises:
         SynthesisError: Yosys refused the design.
@@ -134,12 +138,12 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
     except YosysError as error:
         raise SynthesisError(str(error)) from error
     report = json.loads((scratch / _STATISTICS).read_text(encoding="utf-8"))
-    # A module with nothing in it, not even ports, is none to the statistics.
+    # The statistics omit an empty module without ports.
     module = report["modules"].get(f"\\{work.top}", {})
     cells = {
         name: number
         for name, number in sorted(module.get("num_cells_by_type", {}).items())
-        # Records of where flattened cells came from.
+        # Records of the origin of flattened cells.
         if name != "$scopeinfo"
     }
     result = {"cells": cells, "area": float(module.get("area", 0.0))}

@@ -1,4 +1,4 @@
-"""Energy that one standard cell takes for what it did, from the tables of its library."""
+"""Energy of one standard cell for its activity, from the tables of its library."""
 
 import re
 from collections.abc import Sequence
@@ -22,8 +22,11 @@ _Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class CellEnergy:
-    """What a cell took: at edges of its outputs and data inputs, and at those of its clock, in fJ,
-    and its mean leakage in nW."""
+    """Energy of a cell.
+
+    It is that at edges of its outputs and data inputs, and at those of its clock, in fJ; its mean
+    leakage is in nW.
+    """
 
     internal: float
     clock: float
@@ -41,7 +44,7 @@ class _Condition:
 
 @lru_cache(maxsize=65536)
 def _condition(cell: Cell, inputs: tuple[str, ...], when: str) -> _Condition | None:
-    """``when`` over ``inputs``, to which outputs are brought back; None if it can't be."""
+    """``when`` over ``inputs``, in which outputs are expressed; None if that is not possible."""
     text = when or "1"
     for pin in cell.outputs:
         function = cell.pins[pin].function
@@ -67,8 +70,11 @@ def _condition(cell: Cell, inputs: tuple[str, ...], when: str) -> _Condition | N
 def _edge(
     cell: Cell, activity: CellActivity, arcs: Sequence[PowerArc], slew: float, load: float
 ) -> float:
-    """fJ of one edge, the mean of rise and fall, over the conditions as often as they held while
-    the clock was high: what leads to data is taken to settle then."""
+    """fJ of one edge, the mean of rise and fall.
+
+    It is weighted by the conditions that held while the clock was high: data are assumed to settle
+    then.
+    """
     weights, energies = [], []
     for arc in arcs:
         condition = _condition(cell, activity.inputs, arc.when)
@@ -82,7 +88,7 @@ def _edge(
 
 
 def clocked_cycles(activity: CellActivity) -> int:
-    """Cycles in which a clock gate whose only input is its enable let the clock through."""
+    """Cycles in which a clock gate whose only input is its enable passed the clock."""
     return int(activity.states[1])
 
 
@@ -96,9 +102,10 @@ def cell_energy(
     """Energy of a cell in the cycles counted.
 
     Parameters:
-        activity: what it did. inputs: of each pin in ``activity.inputs`` (but a flip-flop's state)
-            how many edges it had and the net at it.
-        outputs: net at each of ``cell.outputs``, None where nothing is connected.
+        activity: of the cell.
+        inputs: for each pin in ``activity.inputs`` (except a flip-flop's state) its number of edges
+            and its net.
+        outputs: net at each of ``cell.outputs``, None for an unconnected one.
         clocked: cycles in which its clock ran.
     """
     pins = dict(zip(activity.inputs, inputs, strict=False))
@@ -138,7 +145,7 @@ def _related(cell: Cell, arc: PowerArc, name: str) -> bool:
 
 
 def _leakage(cell: Cell, activity: CellActivity) -> float:
-    """Mean over the states that were seen, half of the time with the clock high."""
+    """Mean over the states that occurred, half of the time with the clock high."""
     total = float(activity.states.sum())
     seen = power = 0.0
     for when, leakage in cell.leakages:

@@ -1,4 +1,4 @@
-"""Energy of a clock tree, before there is one: buffers in levels down to the flip-flops."""
+"""Energy of a clock tree before layout: buffers in levels down to the flip-flops."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,10 @@ FANOUT = 16
 
 @dataclass(frozen=True)
 class ClockTree:
-    """A tree: its buffers, and fJ of one clock cycle in wires and buffers, the pins of the
-    flip-flops and what they take inside left out; and nW of leakage."""
+    """A tree: its buffers, fJ of one clock cycle in wires and buffers, and nW of leakage.
+
+    The pins and the inside of the flip-flops are not included.
+    """
 
     buffers: int
     fj: float

@@ -1,4 +1,4 @@
-"""Simulation of a mapped netlist with recorded inputs: what every cell and memory does.
+"""Simulation of a mapped netlist with recorded inputs: the activity of every cell and memory.
 
 Delays are not simulated, so a net changes at most once a cycle: hazards are not counted.
 """
@@ -38,18 +38,18 @@ class Recording:
 
     @property
     def cycles(self) -> int:
-        """How many cycles were recorded."""
+        """Number of recorded cycles."""
         return min(map(len, (*self.inputs.values(), *self.outputs.values())), default=0)
 
 
 @dataclass(frozen=True)
 class CellActivity:
-    """What a cell did in the cycles that count; what it did in several runs can be added.
+    """Activity of a cell in the counted cycles; activities of several runs can be added.
 
     Attributes:
         inputs: its pins, also the state of a flip-flop as the last one, without the clock.
         states: cycles in which the inputs have each of their values, input ``i`` in bit ``i``.
-        causes: output -> edges of it that each input caused, those of several at once shared out.
+        causes: output -> edges of it that each input caused, divided among simultaneous ones.
     """
 
     inputs: tuple[str, ...]
@@ -63,11 +63,12 @@ class CellActivity:
 
 @dataclass(frozen=True)
 class Activity:
-    """What a design did; what it did in several runs can be added.
+    """Activity of a design; activities of several runs can be added.
 
     Attributes:
-        cycles: that were counted.
-        toggles: net -> edges. cells: of each gate of the netlist, None for memories.
+        cycles: counted cycles.
+        toggles: net -> edges.
+        cells: of each gate of the netlist, None for memories.
         accesses: of each memory by its place among the gates: reads of each read port, then writes
             of each write port.
     """
@@ -92,7 +93,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class _Model:
-    """A cell as it is simulated: nets of inputs and outputs, truth tables."""
+    """A cell for simulation: nets of inputs and outputs, truth tables."""
 
     inputs: tuple[str, ...]
     nets: tuple[int, ...]
@@ -103,11 +104,11 @@ class _Model:
 
 
 class GateSimulation:
-    """A netlist made ready for simulation.
+    """A netlist prepared for simulation.
 
     Parameters:
         netlist: mapped to ``library``; cells of other types must be memory macros. Flip-flops take
-            the clock as it is or from one clock gate.
+            the clock directly or from one clock gate.
         library: with the functions of its cells.
 
     Raises:
@@ -278,7 +279,7 @@ class GateSimulation:
         return self._activity(end - start, toggles, states, bins, causes, used)
 
     def _macros(self) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
-        """Shapes of the memories, nets of their pins port by port, and how many ports each has."""
+        """Shapes of the memories, nets of their pins port by port, and numbers of their ports."""
         shapes: list[tuple[int, ...]] = []
         pins: list[int] = []
         ports: list[int] = []

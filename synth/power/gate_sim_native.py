@@ -1,4 +1,4 @@
-"""The simulator of netlists (``gate_sim.cpp``) as Python sees it, compiled at its first use."""
+"""Python interface of the simulator of netlists (``gate_sim.cpp``), compiled at its first use."""
 
 import ctypes
 import hashlib
@@ -22,7 +22,7 @@ from synth.physical.yosys import cache_folder
 __all__ = ["WHOLE_EDGE", "Array", "Arrays", "Cells", "Counts", "Macros", "Stimulus", "simulator"]
 
 _SOURCE = Path(__file__).with_name("gate_sim.cpp")
-#: What one edge of an output counts in ``Counts.causes``.
+#: Weight of one edge of an output in ``Counts.causes``.
 WHOLE_EDGE = 60
 
 Array = npt.NDArray[Any]
@@ -53,7 +53,7 @@ class Macros(ctypes.Structure):
 
 
 class Stimulus(ctypes.Structure):
-    """What goes in and what must come out."""
+    """Inputs and expected outputs."""
 
     _fields_ = (
         ("nets", c_int32),
@@ -72,7 +72,7 @@ class Stimulus(ctypes.Structure):
 
 
 class Counts(ctypes.Structure):
-    """What is counted."""
+    """Counted activity."""
 
     _fields_ = (
         ("toggles", POINTER(c_uint64)),
@@ -83,7 +83,7 @@ class Counts(ctypes.Structure):
 
 
 class Arrays:
-    """Arrays that a structure points to; kept as long as this is."""
+    """Arrays that a structure points to; they live as long as this object."""
 
     def __init__(self) -> None:
         self._kept: list[Array] = []
@@ -97,7 +97,7 @@ class Arrays:
 
 @lru_cache(maxsize=1)
 def simulator() -> Callable[..., int]:
-    """The simulator's function, which is compiled unless that was done before.
+    """The simulator's function, compiled if there is no cached library.
 
     Raises:
         SynthesisError: there is no C++ compiler, or it fails.

@@ -1,4 +1,4 @@
-"""Power of a mapped engine by unit, from what its gates and memories did."""
+"""Power of a mapped engine by unit, from the activity of its gates and memories."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from .gate_sim import Activity, GateSimulation, Recording
 
 __all__ = ["THESIS_MHZ", "PowerReport", "PowerRow", "check_energies", "estimate", "measure_power"]
 
-#: What the thesis's engine was made in (7.1.3), and the usual supply there.
+#: Node of the thesis's engine (7.1.3), and its usual supply.
 THESIS_NM, THESIS_VOLTS, THESIS_MHZ = 28.0, 0.9, 1250.0
 
 
@@ -34,7 +34,7 @@ class PowerRow:
         unit: its name.
         clock: at the clock pins of its flip-flops and clock gates, and in the tree to them.
         cells: within its gates and flip-flops when data change.
-        nets: to charge the pins and wires that it drives.
+        nets: in the pins and wires that it drives.
         memories: accesses to its memories.
         leakage: in nW.
     """
@@ -56,12 +56,12 @@ class PowerRow:
         return self.dynamic * mhz * 1e-6 + self.leakage * 1e-6
 
     def scaled(self, dynamic: float, leakage: float) -> "PowerRow":
-        """The row with its energies and its leakage times these."""
+        """The row with its energies and its leakage multiplied by these factors."""
         values = {name: dynamic * getattr(self, name) for name in _PARTS}
         return PowerRow(self.unit, **{**values, "leakage": leakage * self.leakage})
 
     def parts(self, mhz: float) -> dict[str, float]:
-        """``mw`` at a clock of ``mhz``, and what it is made of: ``clock_mw`` and so on."""
+        """``mw`` at a clock of ``mhz``, and its parts: ``clock_mw`` and so on."""
         parts = {name: getattr(self, name) for name in _PARTS}
         leakage = parts.pop("leakage")
         found = {"mw": round(self.milliwatts(mhz), 4)}
@@ -73,7 +73,7 @@ class PowerRow:
         return {"unit": self.unit, **self.parts(mhz)}
 
 
-#: What a row is made of.
+#: Parts of a row.
 _PARTS = tuple(item.name for item in fields(PowerRow) if item.name != "unit")
 
 
@@ -82,10 +82,13 @@ class PowerReport:
     """Power of an engine while it runs a program.
 
     Attributes:
-        library: name of its cells' library. node_nm, volts: of it.
-        cycles: that were counted. gates: that were simulated.
-        rows: by unit, the largest first. total: their sum.
-        work: what was done in these cycles -> how often.
+        library: name of its cells' library.
+        node_nm, volts: of the library.
+        cycles: counted cycles.
+        gates: simulated gates.
+        rows: by unit, the largest first.
+        total: their sum.
+        work: kind of work done in these cycles -> its amount.
     """
 
     library: str
@@ -137,7 +140,7 @@ def check_energies(library: CellLibrary) -> None:
     """Refuse a library whose cells have no energies.
 
     Raises:
-        SynthesisError: as said.
+        SynthesisError: the library has none.
     """
     if not library.powered:
         raise SynthesisError(f"library {library.name} has no energies (internal_power)")
@@ -151,13 +154,14 @@ def measure_power(
     what: str,
     work: Mapping[str, float],
 ) -> PowerReport:
-    """Simulate ``netlist`` with ``recordings`` and add up the energies of what it did.
+    """Simulate ``netlist`` with ``recordings`` and add up the energies of its activity.
 
     Parameters:
         netlist: of an engine, mapped to ``library``.
-        library: with energies. what: names the design in messages.
+        library: with energies.
+        what: names the design in messages.
         recordings: of runs, one at least, each simulated from its own start.
-        work: what the engine did in the cycles counted -> how often.
+        work: kind of work done in the counted cycles -> its amount.
 
     Raises:
         SynthesisError: the library has no energies, or see :meth:`GateSimulation.run`.
@@ -171,7 +175,7 @@ def measure_power(
 def estimate(
     netlist: Netlist, library: CellLibrary, activity: Activity, work: Mapping[str, float]
 ) -> PowerReport:
-    """Energies of what the gates of ``netlist`` did; parameters as of :func:`measure_power`.
+    """Energies of the activity of ``netlist``; parameters as of :func:`measure_power`.
 
     Raises:
         SynthesisError: see :func:`synth.timing.sta.longest_paths` and
@@ -282,7 +286,7 @@ class _Sums:
             )
 
     def _charge(self, bit: int) -> float:
-        """fJ for all edges of a net: each takes half of what a full swing of its load does."""
+        """fJ for all edges of a net: each takes half of the energy of a full swing of its load."""
         load = self.nets[bit].load
         return float(self.activity.toggles[bit]) * load * self.library.volts**2 / 2
 
@@ -303,7 +307,7 @@ class _Sums:
         )
 
     def _trees(self) -> None:
-        """The tree from each clock to its flip-flops, shared out by their number."""
+        """The tree from each clock to its flip-flops, divided among the units by their number."""
         for bit, units in self.sinks.items():
             sinks = sum(units.values())
             tree = clock_tree(self.library, sinks, self.pin_ff)

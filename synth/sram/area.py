@@ -7,9 +7,9 @@ lines, and each port has a sense amplifier or write driver for each bit of the w
 
 The three constants are solved from the three memories of thesis Table 7.4 (28 nm), less our logic
 around them at 0.5 um2 a gate: scratchpad 68,061 um2 (eight of 512 x 8, 3R2W), register file 15,079
-(64 x 64, 3R1W), instruction buffer 16,706 (1024 x 32, 1R1W). Three points leave no error to show;
-that the model means something shows in what it says of a single port: 0.196 um2 a bit, which is
-the usual 0.127 um2 of a 28 nm six-transistor cell at 65 % array efficiency.
+(64 x 64, 3R1W), instruction buffer 16,706 (1024 x 32, 1R1W). Three points leave no error to show.
+A plausibility check is its value for a single port: 0.196 um2 a bit, which is the usual 0.127 um2
+of a 28 nm six-transistor cell at 65 % array efficiency.
 """
 
 from hdl.sram_macro import SramGeometry

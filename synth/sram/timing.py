@@ -6,10 +6,10 @@ A read decodes its address and then drives the lines of the array, whose cells a
     ns at 28 nm = DECODE_NS * log2(words) + LINE_NS_PER_UM * sqrt(cell area * bits in all)
 
 A decoder takes about one gate with a fan-out of four for each bit of the address, 11 ps at 28 nm.
-The lines' constant is what then remains of the 0.19 ns that the thesis gives for a bank of the
+The lines' constant is the remainder of the 0.19 ns that the thesis gives for a bank of the
 scratchpad (512 x 8, 3R2W; section 5.1, from CACTI). One figure calibrates the model, so there is
-no error of a fit to show; that both parts come out alike for that bank, 0.10 and 0.09 ns, is what
-memory designs aim at. Times grow with the node's feature size.
+no error of a fit to show. Both parts are about equal for that bank, 0.10 and 0.09 ns, as in usual
+memory designs. Times grow with the node's feature size.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _DECODE_NS = 0.011
 _LINE_NS_PER_UM = 0.0011
 #: Node of the constants above, in nm.
 _NODE_NM = 28.0
-#: Share of a read that its address has to be there in front of the clock.
+#: Setup time of an address, as a fraction of the access time.
 _SETUP_SHARE = 0.25
 
 

@@ -1,4 +1,4 @@
-"""Standard cells as a Liberty file describes them: areas, pins, delays, constraints, energies."""
+"""Standard cells of a Liberty file: areas, pins, delays, constraints, energies."""
 
 import re
 from collections.abc import Mapping
@@ -76,12 +76,12 @@ class Pin:
 
 @dataclass(frozen=True)
 class State:
-    """What a flip-flop holds.
+    """The state of a flip-flop.
 
     Attributes:
         name, inverse: of the state and its opposite in the functions of outputs.
-        next_state: function that it takes over at the clock.
-        asynchronous: whether something sets or clears it without the clock.
+        next_state: function that is stored at the clock.
+        asynchronous: whether it has a set or clear without the clock.
     """
 
     name: str
@@ -92,14 +92,17 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell; equal to itself alone.
+    """A cell; equal only to itself.
 
     Attributes:
-        name: as netlists write it. area: in um2. pins: by name.
+        name: in netlists.
+        area: in um2.
+        pins: by name.
         sequential: whether it holds state.
         state: of a flip-flop; None for gates, latches and clock gates.
-        gates_clock: whether it passes the clock on while it is enabled, and is nothing else.
-        leakage: nW, mean over its states. leakages: condition on pins -> nW in such states.
+        gates_clock: whether it is a clock gate.
+        leakage: nW, mean over its states.
+        leakages: condition on pins -> nW in such states.
     """
 
     name: str
@@ -147,8 +150,10 @@ class CellLibrary:
     """A library.
 
     Attributes:
-        name: as the file gives it. cells: by name.
-        volts: nominal supply. wires: of the file's default wire load, empty without one.
+        name: in the file.
+        cells: by name.
+        volts: nominal supply.
+        wires: of the file's default wire load, empty without one.
     """
 
     name: str
@@ -225,7 +230,7 @@ def read_library(path: Path) -> CellLibrary:
     """The library in the Liberty file ``path``.
 
     Raises:
-        LibertyError: the file can't be read or used; one line names it and says why.
+        LibertyError: the file can't be read or used; one line gives place and reason.
     """
     try:
         text = read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
@@ -250,7 +255,7 @@ def _numbers(words: list[str], what: str) -> list[float]:
 
 
 def _unit(text: str, name: str, units: Mapping[str, float]) -> float:
-    """What ``text``, a number and one of ``units`` (in small letters), stands for."""
+    """Value of ``text``, a number and one of ``units`` (in small letters)."""
     match = re.fullmatch(r"([\d.]+)\s*([a-z]+)", text.lower())
     if match is None or match[2] not in units:
         raise LibertyError(f"{name} {text!r} is none of {', '.join('1' + unit for unit in units)}")
@@ -363,7 +368,7 @@ class _CellReader:
         )
 
     def _table(self, table: Group, value: float, second: float, what: str) -> TimingTable:
-        """A table over times and ``second``; what it does not say its template does."""
+        """A table over times and ``second``; missing values come from its template."""
         template = self.templates.get(table.name)
         values = [value * x for x in _numbers(table.lists.get("values", []), what)]
         axes = []

@@ -1,4 +1,4 @@
-"""Boolean functions as Liberty files write them, as truth tables."""
+"""Boolean functions in the syntax of Liberty files, as truth tables."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,7 +10,7 @@ from synth.errors import SynthesisError
 
 __all__ = ["MAX_INPUTS", "FunctionError", "needed_inputs", "truth_table"]
 
-#: Inputs that a function may have: its table is 64 bits then.
+#: Most inputs of a function: its table then has 64 bits.
 MAX_INPUTS = 6
 
 # Liberty's operators, loosest first: or, exclusive or, and (also side by side), not (either side).
@@ -28,7 +28,7 @@ _PARSER = Lark(_GRAMMAR, start="either", parser="lalr")
 
 
 class FunctionError(SynthesisError):
-    """A function that can't be understood; one line quotes it."""
+    """A function that can't be parsed; one line quotes it."""
 
 
 class _Table(Transformer[Token, int]):

@@ -1,4 +1,4 @@
-"""The syntax of Liberty files: groups, attributes and lists, without what they mean."""
+"""The syntax of Liberty files: groups, attributes and lists, without their meaning."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ __all__ = ["Group", "LibertyError", "read_groups"]
 
 
 class LibertyError(SynthesisError):
-    """A Liberty file that can't be used; one line says where and why."""
+    """An unusable Liberty file; one line gives place and reason."""
 
 
 #: Attribute of a wire load that it has once for each number of pins.
@@ -26,9 +26,11 @@ class Group:
     """A group of a Liberty text.
 
     Attributes:
-        kind: e.g. ``cell``. arguments: the words in its parentheses.
-        values: simple attributes. lists: those with parentheses, as words; the last of a name.
-        repeated: words of all ``fanout_length`` in it, the attribute that comes again and again.
+        kind: e.g. ``cell``.
+        arguments: the words in its parentheses.
+        values: simple attributes.
+        lists: those with parentheses, as words; the last of a name.
+        repeated: words of all ``fanout_length`` in it, the one attribute that repeats.
         groups: the groups in it, in order.
     """
 

@@ -1,8 +1,8 @@
 """The longest path of a mapped netlist by OpenSTA, as a check of :mod:`synth.timing.sta`.
 
-OpenSTA is a program of its own, which nothing here needs: it is asked where its command ``sta`` is
-found. It gets the netlist with flip-flops at the ports, the library's own file, and for memories
-a library with the times of :mod:`synth.sram.timing`, so that both analyses time the same thing.
+OpenSTA is a separate program, which VIP does not require: it runs if its command ``sta`` is found.
+It gets the netlist with flip-flops at the ports, the library's own file, and for memories
+a library with the times of :mod:`synth.sram.timing`, so that both analyses time the same design.
 """
 
 import re
@@ -28,7 +28,7 @@ OPEN_STA = "sta"
 
 _TOP = "vip_timing"
 _CELLS, _MEMORIES, _NETLIST, _SCRIPT = "cells.lib", "memories.lib", "netlist.v", "timing.tcl"
-#: Longer than any path, ns, so that what is left of it tells the path's length.
+#: Longer than any path, ns, so that the slack gives the path's length.
 _PERIOD_NS = 100.0
 _MINUTES = 10
 #: Load in fF at which a memory's linear delay is given beside that without load.

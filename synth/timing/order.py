@@ -1,4 +1,4 @@
-"""The order in which gates can be evaluated."""
+"""Evaluation order of gates."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter

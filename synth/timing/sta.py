@@ -1,9 +1,9 @@
 """Static timing of a mapped netlist: the longest path of each unit and of all of them together.
 
-Delays and slews come from the library's tables; rising and falling edges are followed apart; loads
-are those of the pins alone, as nothing is placed yet, unless a statistic of wires is given. The
-clock is ideal. An input arrives as from a flip-flop at time 0 and an output ends as in one, so a
-unit is timed as if registers stood at its ports. Memories have the times of
+Delays and slews come from the library's tables; rising and falling edges are followed separately.
+Loads are those of the pins alone, because no layout exists, unless a statistic of wires is given.
+The clock is ideal. An input arrives as from a flip-flop at time 0 and an output ends as in one, so
+a unit is timed as if registers stood at its ports. Memories have the times of
 :mod:`synth.sram.timing`.
 """
 
@@ -74,8 +74,11 @@ class Path:
 
 @dataclass
 class _Net:
-    """Arrival and slew of both edges (until one arrives, the clock's slew), what each comes from,
-    and the pins that it drives and their load in fF."""
+    """A net.
+
+    It has arrival and slew of both edges (until one arrives, the clock's slew), their causes, its
+    driven pins and their load in fF.
+    """
 
     load: float = 0.0
     pins: int = 0
@@ -188,7 +191,7 @@ class _Analysis:
                     )
 
     def _read(self, gate: Gate) -> None:
-        """A memory gives the word that it was asked for in the cycle before."""
+        """A memory returns the word that was addressed in the previous cycle."""
         try:
             geometry = SramGeometry.parse(gate.kind)
         except MacroError:
