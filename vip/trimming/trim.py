@@ -144,7 +144,7 @@ def trim(
     found = TrimResult(
         cut=cut,
         checks=_check(works, runs, cut, progress) if check else (),
-        areas=compare_areas(cut.full, cut.trimmed, progress) if area else {},
+        areas=_areas(cut.full, cut.trimmed, progress) if area else {},
     )
     if prove and not found.failure:
         proof = prove_trimmed(cut.full, cut.trimmed, by_part(progress, "proof"))
@@ -160,7 +160,7 @@ def trim(
     return replace(found, verilog=write_verilog(cut.trimmed, output, beside=beside))
 
 
-def compare_areas(
+def _areas(
     full: PeConfig, trimmed: PeConfig, progress: Progress = silent
 ) -> Mapping[str, AreaComparison]:
     """Area of both engines for every target of :data:`DEFAULT_TARGETS`.

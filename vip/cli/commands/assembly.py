@@ -1,7 +1,6 @@
 """``vip asm``, ``vip disasm`` and ``vip run``."""
 
 from collections import Counter
-from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -199,15 +198,10 @@ def run(
             progress=progress,
         )
     write_json(json, result.to_json())
-    outcome = result.outcome
-    title = f"{program.name}: {outcome.state}, {outcome.instructions:,} instructions"
-    console.print(f"{title} in {result.seconds:.2f} s")
     if profile is not None and result.profile is not None:
         result.profile.save(profile)
-    _show_executed(result.executed)
-    show_registers(result.registers)
-    show_hazards(result.program, result.hazards or ())
-    show_saturated(result.program, result.saturated or ())
+    _show(program.name, result)
+    outcome = result.outcome
     if outcome.state == "faulted":
         raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
     if outcome.state == "limit":
@@ -216,10 +210,16 @@ def run(
         raise typer.Exit(1)
 
 
-def _show_executed(executed: Mapping[str, int]) -> None:
+def _show(name: str, result: "vip.RunResult") -> None:
+    outcome = result.outcome
+    title = f"{name}: {outcome.state}, {outcome.instructions:,} instructions"
+    console.print(f"{title} in {result.seconds:.2f} s")
     table = Table()
     table.add_column("instruction")
     table.add_column("executed", justify="right")
-    for key, count in Counter(executed).most_common(_MOST_EXECUTED):
+    for key, count in Counter(result.executed).most_common(_MOST_EXECUTED):
         table.add_row(key, f"{count:,}")
     console.print(table)
+    show_registers(result.registers)
+    show_hazards(result.program, result.hazards or ())
+    show_saturated(result.program, result.saturated or ())

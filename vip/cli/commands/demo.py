@@ -12,10 +12,9 @@ from isa.support.extras import need
 from isa.support.files import write_atomically
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_source
-from microkernels.data.stereo import motorcycle
+from microkernels.data.stereo import StereoScene, motorcycle
 from sim_tb.runner.build import check_tools
 from soc.generate.generate import check_directory
-from soc.generate.presets import preset
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.tables.area import show_area
@@ -28,10 +27,14 @@ from .options import JsonOption, filling
 __all__ = ["demo"]
 
 #: What it writes into the folder: files, and directories of Verilog.
-_FILES = ("bp.s", "bp.vip", "bp.memory", "bp.json", "motorcycle.png", "area.json", "trim.json")
+_PICTURE = "motorcycle.png"
+_FILES = ("bp.s", "bp.vip", "bp.memory", "bp.json", _PICTURE, "area.json", "trim.json")
 _DESIGNS = ("pe", "pe-trimmed")
 
+_PRESET = "pe"
 _WIDTH, _HEIGHT, _LABELS, _ITERATIONS = 96, 64, 16, 5
+#: Cycles of the memory.
+_LATENCY = 60
 
 
 def _check_designs(folder: Path) -> None:
@@ -61,62 +64,79 @@ def demo(
     need("matplotlib", "pictures")
     need("skimage", "photographs")
     output.mkdir(parents=True, exist_ok=True)
-    config = preset("pe")
-    memory = vip.MemoryBehaviour(latency=60)
-
-    console.rule("1  program: BP-M for 16 labels of 16 bits")
     scene = motorcycle(_WIDTH, _HEIGHT, _LABELS)
-    job = bp_job(scene.problem, _ITERATIONS)
-    source = output / "bp.s"
-    write_atomically(source, bp_source(_LABELS).encode())
-    program = vip.assemble(source)
-    program.save(output / "bp.vip")
-    with DramImage(1 << config.address_bits) as image:
-        job.prepare(image)
-        contents = image.read(0, job.end)
-    write_atomically(output / "bp.memory", contents)
-    console.print(f"{source}: {len(program.words)} instructions; its memory is bp.memory")
-
-    console.rule("2  cosimulation: Verilog of the engine, memory latency 60 cycles")
-    with shown() as progress:
-        bp = vip.cosim_bp(
-            config,
-            scene,
-            iterations=_ITERATIONS,
-            behaviour=memory,
-            progress=progress,
-        )
-    write_json(output / "bp.json", bp.to_json())
-    show_bp(bp)
-    if not bp.match:
-        raise UserError("the engine's messages differ from the golden model's")
-    picture = output / "motorcycle.png"
-    bp.draw(picture)
-    console.print(f"{picture}: disparities beside the true ones")
-
+    console.rule("1  program: BP-M for 16 labels of 16 bits")
+    subject, launches = _program(scene, output)
+    console.rule(f"2  cosimulation: Verilog of the engine, memory latency {_LATENCY} cycles")
+    bp = _cosimulated(scene, launches, output)
     console.rule("3  trimming to this program: same results, same cycles; area by unit")
-    with shown() as progress:
-        cut = vip.trim(
-            [vip.Subject(program=program, memories=[contents], name=source.name)],
-            config,
-            sizes=vip.Sizes(basis="proved"),
-            launches=vip.Launches(parameters=job.parameters, behaviour=memory),
-            progress=progress,
-        )
-    full = {target: area.full for target, area in cut.areas.items()}
-    area = vip.SynthReport(config=config, areas=full, placed={})
-    show_area("the engine", full)
+    cut = _trimmed(subject, launches)
+    area = vip.SynthReport(
+        config=cut.cut.full,
+        areas={target: area.full for target, area in cut.areas.items()},
+        placed={},
+    )
+    show_area("the engine", area.areas)
     show_trim(cut)
     write_json(output / "area.json", area.to_json())
     write_json(output / "trim.json", cut.to_json())
     write_json(json, {"bp": bp.to_json(), "area": area.to_json(), "trim": cut.to_json()})
     if cut.failure:
         raise UserError(cut.failure)
-
     console.rule("4  Verilog of the engine, full and trimmed to this program")
     for name, chosen in zip(_DESIGNS, (cut.cut.full, cut.cut.trimmed), strict=True):
         written = vip.generate(chosen, output / name).report
         console.print(f"{written.directory}: {len(written.modules)} modules, {written.lines} lines")
-    seconds = time.perf_counter() - started
-    console.rule(f"done in {seconds:.0f} s")
-    console.print(f"Look at {picture}; everything is in {output}.")
+    console.rule(f"done in {time.perf_counter() - started:.0f} s")
+    console.print(f"Look at {output / _PICTURE}; everything is in {output}.")
+
+
+def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.Launches]:
+    """The program with its memory, and how it is launched; both are written to files too."""
+    job = bp_job(scene.problem, _ITERATIONS)
+    source = output / "bp.s"
+    write_atomically(source, bp_source(_LABELS).encode())
+    program = vip.assemble(source)
+    program.save(output / "bp.vip")
+    with DramImage(job.end) as image:
+        job.prepare(image)
+        contents = image.read(0, job.end)
+    write_atomically(output / "bp.memory", contents)
+    console.print(f"{source}: {len(program.words)} instructions; its memory is bp.memory")
+    subject = vip.Subject(program=program, memories=[contents], name=source.name)
+    behaviour = vip.MemoryBehaviour(latency=_LATENCY)
+    return subject, vip.Launches(parameters=job.parameters, behaviour=behaviour)
+
+
+def _cosimulated(scene: StereoScene, launches: vip.Launches, output: Path) -> vip.BpRun:
+    """Belief propagation on the engine, with its picture.
+
+    Raises:
+        UserError: a message differs from the golden model's.
+    """
+    with shown() as progress:
+        bp = vip.cosim_bp(
+            _PRESET,
+            scene,
+            iterations=_ITERATIONS,
+            behaviour=launches.behaviour,
+            progress=progress,
+        )
+    write_json(output / "bp.json", bp.to_json())
+    show_bp(bp)
+    if not bp.match:
+        raise UserError("the engine's messages differ from the golden model's")
+    bp.draw(output / _PICTURE)
+    console.print(f"{output / _PICTURE}: disparities beside the true ones")
+    return bp
+
+
+def _trimmed(subject: vip.Subject, launches: vip.Launches) -> vip.TrimResult:
+    with shown() as progress:
+        return vip.trim(
+            [subject],
+            _PRESET,
+            sizes=vip.Sizes(basis="proved"),
+            launches=launches,
+            progress=progress,
+        )
