@@ -29,10 +29,11 @@ test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 2 s each
 test-slow: $(INSTALLED) ## the tests that take longer
 	$(BIN)/python -m pytest -n 2 -m slow
 
-lint: $(INSTALLED) ## style, types, and which room may import which
+lint: $(INSTALLED) ## style, types, dead code, and which room may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/vulture
 	$(BIN)/lint-imports
 
 hooks: $(INSTALLED) ## check every commit as make lint does, before it is made
