@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property
 
-from .operators import BranchOp, LogisticOp, ReductionOp, ScalarOp, VerticalOp, Width
+from .operators import BranchOp, ReductionOp, ScalarOp, VerticalOp, Width
 
 __all__ = [
     "FIELD_A",
@@ -59,7 +59,7 @@ class Opcode(IntEnum):
     MATRIX_VECTOR = 0x28
     VECTOR_VECTOR = 0x29
     VECTOR_SCALAR = 0x2A
-    LOGISTIC = 0x2B
+    SPECIAL = 0x2B
     SET_VL = 0x2C
     SET_MR = 0x2D
     SET_FX = 0x2E
@@ -253,7 +253,8 @@ class Instruction:
         function: bits 7:0 for formats without an immediate.
         format, operands: encoding and meaning of the operands, in assembly's order.
         unit: functional unit that executes it.
-        vertical, reduction, logistic, scalar, branch: the operation, where the unit has a choice.
+        vertical, reduction, scalar, branch: the operation, where the unit has a choice.
+        special: name of the special unit (:mod:`isa.units`) that computes it, or "".
         summary: what it does, one sentence.
         semantics: pseudo-code. ``A``, ``B``, ``C`` are the registers named by the fields, ``S`` the
             scratchpad and ``M`` the memory (both byte addressed), ``w`` the width in bytes.
@@ -277,9 +278,9 @@ class Instruction:
     function: int = 0
     vertical: VerticalOp | None = None
     reduction: ReductionOp | None = None
-    logistic: LogisticOp | None = None
     scalar: ScalarOp | None = None
     branch: BranchOp | None = None
+    special: str = ""
     passes: int = 1
     fractions: bool = False
     origin: Origin = Origin.THESIS

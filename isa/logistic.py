@@ -19,27 +19,28 @@ points of each segment. Source: ours; the thesis (7.2.2, 7.2.4) only says that t
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from enum import IntEnum
 
 import numpy as np
 
-from .operators import LogisticOp
+from .operators import Width
+from .special_unit import Array, SpecialUnit
 
 __all__ = [
     "ERROR_BOUND",
     "LIMIT_BITS",
+    "LOGISTIC",
     "MOST_FRACTION",
     "PLACE_BITS",
     "REGIONS",
     "SEGMENTS",
     "U_FRACTION",
     "VALUE_FRACTION",
+    "LogisticOp",
     "Region",
     "Segment",
     "logistic",
 ]
-
-Array = np.ndarray[Any, Any]
 
 #: Fraction bits of an element at most; a larger FX counts as this.
 MOST_FRACTION = 15
@@ -53,6 +54,13 @@ PLACE_BITS = 12
 VALUE_FRACTION = 18
 #: The result differs from the function's value by less than so many units of its last place.
 ERROR_BOUND = 0.75
+
+
+class LogisticOp(IntEnum):
+    """The functions; the value is the encoding in bits 4:2."""
+
+    SIGMOID = 0
+    TANH = 1
 
 
 @dataclass(frozen=True)
@@ -145,3 +153,31 @@ def logistic(function: LogisticOp, values: Array, fx: int) -> Array:
     twice = (1 << VALUE_FRACTION) + y if halved else 2 * y
     shift = VALUE_FRACTION + 1 - fraction
     return ((twice + (1 << (shift - 1))) >> shift).astype(values.dtype)
+
+
+_SEGMENT_LENGTHS = ", ".join(f"1/{1 << U_FRACTION - region.shift}" for region in REGIONS)
+
+_MANUAL = f"""\
+### Logistic functions
+
+`v.sigmoid` and `v.tanh` take and return 16-bit elements with FX fraction bits. FX above
+{MOST_FRACTION} counts as {MOST_FRACTION}. The result differs from `1 / (1 + exp(-x))` or `tanh(x)`
+by less than {ERROR_BOUND} units of its last place, for every element and every FX, and is never out
+of range. Between neighbouring elements it may go down by one unit where the function hardly rises.
+
+Both functions come from one table of {len(SEGMENTS)} parabolas for tanh from 0 to
+{(1 << LIMIT_BITS) >> U_FRACTION}, with 1 beyond; the segments are {_SEGMENT_LENGTHS} long, the
+short ones near 0. Every bit is defined in `isa/logistic.py`. An engine has these instructions only
+if its configuration asks for them.
+"""
+
+#: One element a cycle.
+LOGISTIC = SpecialUnit(
+    name="logistic",
+    functions=LogisticOp,
+    widths=(Width.W16,),
+    passes=4,
+    fractions=True,
+    evaluate=logistic,
+    manual=_MANUAL,
+)

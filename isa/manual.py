@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from .manual_text import (
     FAULTS,
     HAZARDS,
     INTRODUCTION,
-    LOGISTIC,
     MEMORY,
     NUMBERS,
     OPERANDS,
@@ -38,7 +38,6 @@ from .table import (
     BitField,
     Format,
     Instruction,
-    LogisticOp,
     Origin,
     ReductionOp,
     Role,
@@ -47,6 +46,7 @@ from .table import (
     Width,
 )
 from .timing import WORD_BYTES, beats
+from .units import SPECIAL_UNITS
 
 __all__ = ["MANUAL_PATH", "main", "manual"]
 
@@ -64,8 +64,8 @@ def _group(row: Instruction) -> str:
         return "Branches"
     if row.unit is Unit.SCALAR:
         return "Scalar arithmetic"
-    if row.logistic is not None:
-        return "Logistic functions (optional unit)"
+    if row.special:
+        return f"{row.special.capitalize()} functions (optional unit)"
     if row.unit is Unit.VECTOR:
         if row.reduction is not None:
             return "Matrix with vector: element-wise, then reduced"
@@ -165,16 +165,20 @@ def _encoding() -> str:
         )
         + ". The function bits:\n"
     )
+    special = [
+        (VERTICAL, f"{unit.name} function", unit.functions) for unit in SPECIAL_UNITS.values()
+    ]
+    fields: list[tuple[BitField, str, type[IntEnum]]] = [
+        (VERTICAL, VERTICAL.name, VerticalOp),
+        *special,
+        (REDUCTION, REDUCTION.name, ReductionOp),
+    ]
     rows: list[tuple[str, str, str]] = []
-    for field, values in (
-        (WIDTH, [(f"{item.bits}-bit", item.value) for item in Width]),
-        (VERTICAL, [(f"`{item.name.lower()}`", item.value) for item in VerticalOp]),
-        (VERTICAL, [(f"`{item.name.lower()}`", item.value) for item in LogisticOp]),
-        (REDUCTION, [(f"`{item.name.lower()}`", item.value) for item in ReductionOp]),
-    ):
-        meaning = ", ".join(f"{value} {name}" for name, value in values)
-        rows.append((f"{field.high}:{field.low}", field.name, meaning))
-    rows[2] = (rows[2][0], "logistic function", rows[2][2])
+    for field, name, items in fields:
+        meaning = ", ".join(f"{item.value} `{item.name.lower()}`" for item in items)
+        rows.append((f"{field.high}:{field.low}", name, meaning))
+    widths = ", ".join(f"{item.value} {item.bits}-bit" for item in Width)
+    rows.insert(0, (f"{WIDTH.high}:{WIDTH.low}", WIDTH.name, widths))
     parts.append(_table(("bits", "field", "values"), rows))
     return "\n".join(parts)
 
@@ -265,7 +269,6 @@ def _faults() -> str:
 def _timing() -> str:
     product = [BY_KEY[f"v.v.mul[{width.bits}]"] for width in Width]
     rest = BY_KEY[f"v.v.add[{Width.W16.bits}]"]
-    logistic = BY_KEY["v.sigmoid[16]"]
     rows = [
         (f"{row.width.bits}-bit", WORD_BYTES // row.width.bytes, row.passes, rest.passes)
         for row in product
@@ -287,7 +290,10 @@ def _timing() -> str:
                 ("elements", "elements a word", "cycles a word, products", "all else"),
                 rows,
             ),
-            f"A logistic function takes {logistic.passes} cycles a word.\n",
+            *(
+                f"A {unit.name} function takes {unit.passes} cycles a word.\n"
+                for unit in SPECIAL_UNITS.values()
+            ),
             "Examples:\n",
             _table(("instruction", "VL", "MR", "cycles"), lengths),
         ]
@@ -312,7 +318,7 @@ def manual() -> str:
             STATE,
             _start(),
             NUMBERS,
-            LOGISTIC,
+            *(unit.manual for unit in SPECIAL_UNITS.values()),
             _instructions(),
             _timing(),
             MEMORY,

@@ -8,7 +8,6 @@ from isa.iss.simulator import Simulator
 from .faults import FaultCause
 from .hazards import Hazard, HazardLog
 from .image import DramImage
-from .logistic import ERROR_BOUND, LIMIT_BITS, MOST_FRACTION, REGIONS, SEGMENTS, U_FRACTION
 from .manual_examples import EARLY_STORE, SAFE_STORE
 from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_WIDTH, REGISTERS
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
@@ -18,15 +17,12 @@ __all__ = [
     "FAULTS",
     "HAZARDS",
     "INTRODUCTION",
-    "LOGISTIC",
     "MEMORY",
     "NUMBERS",
     "OPERANDS",
     "START_VALUES",
     "STATE",
 ]
-
-_SEGMENT_LENGTHS = ", ".join(f"1/{1 << U_FRACTION - region.shift}" for region in REGIONS)
 
 INTRODUCTION = f"""\
 # The instruction set
@@ -83,20 +79,6 @@ NUMBERS = """\
   hardware.
 - Scalar arithmetic is 64 bits wide and wraps. Branches compare signed numbers. Addresses and
   lengths are unsigned 64-bit numbers, and no value computed from them wraps.
-"""
-
-LOGISTIC = f"""\
-### Logistic functions
-
-`v.sigmoid` and `v.tanh` take and return 16-bit elements with FX fraction bits. FX above
-{MOST_FRACTION} counts as {MOST_FRACTION}. The result differs from `1 / (1 + exp(-x))` or `tanh(x)`
-by less than {ERROR_BOUND} units of its last place, for every element and every FX, and is never out
-of range. Between neighbouring elements it may go down by one unit where the function hardly rises.
-
-Both functions come from one table of {len(SEGMENTS)} parabolas for tanh from 0 to
-{(1 << LIMIT_BITS) >> U_FRACTION}, with 1 beyond; the segments are {_SEGMENT_LENGTHS} long, the
-short ones near 0. Every bit is defined in `isa/logistic.py`. An engine has these instructions only
-if its configuration asks for them.
 """
 
 OPERANDS = """\

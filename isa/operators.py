@@ -5,7 +5,6 @@ from enum import IntEnum
 
 __all__ = [
     "BranchOp",
-    "LogisticOp",
     "ReductionOp",
     "ScalarOp",
     "VerticalOp",
@@ -50,13 +49,6 @@ class ReductionOp(IntEnum):
     ADD = 1
     MIN = 2
     MAX = 3
-
-
-class LogisticOp(IntEnum):
-    """Function of the optional logistic unit; the value is the encoding in bits 4:2."""
-
-    SIGMOID = 0
-    TANH = 1
 
 
 _M64 = (1 << 64) - 1

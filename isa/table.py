@@ -44,7 +44,7 @@ from .limits import (
     REGISTER_WIDTH,
     REGISTERS,
 )
-from .operators import BranchOp, LogisticOp, ReductionOp, ScalarOp, VerticalOp, Width
+from .operators import BranchOp, ReductionOp, ScalarOp, VerticalOp, Width
 
 __all__ = [
     "BY_KEY",
@@ -71,7 +71,6 @@ __all__ = [
     "Extent",
     "Format",
     "Instruction",
-    "LogisticOp",
     "Opcode",
     "Operand",
     "Origin",

@@ -29,13 +29,18 @@ from isa.table import (
     Width,
 )
 
-__all__ = ["ALL_INSTRUCTIONS", "STANDARD_INSTRUCTIONS", "PeConfig"]
+__all__ = ["ALL_INSTRUCTIONS", "SPECIAL_INSTRUCTIONS", "STANDARD_INSTRUCTIONS", "PeConfig"]
 
 #: Keys of every instruction.
 ALL_INSTRUCTIONS: frozenset[str] = frozenset(BY_KEY)
 #: Those that a configuration has if it does not say otherwise.
 STANDARD_INSTRUCTIONS: frozenset[str] = frozenset(
     row.key for row in INSTRUCTIONS if not row.optional
+)
+
+#: The same and those of all special units (:mod:`isa.units`).
+SPECIAL_INSTRUCTIONS: frozenset[str] = STANDARD_INSTRUCTIONS | frozenset(
+    row.key for row in INSTRUCTIONS if row.special
 )
 
 _CHECK = Checks(ConfigurationError)
@@ -47,8 +52,8 @@ class PeConfig:
 
     Attributes:
         instructions: keys (see :attr:`isa.table.Instruction.key`) that the PE executes; any other
-            word faults. Units build only what these need; the logistic unit, for one, is only
-            there if one of its optional instructions is.
+            word faults. Units build only what these need; a special unit, for one, is only there
+            if one of its optional instructions is.
         instruction_words: words of the instruction buffer; power of two, 16..8192.
         registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
             register faults as illegal.

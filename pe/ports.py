@@ -1,15 +1,14 @@
 """Signatures between the units of a processing engine."""
 
-from amaranth.lib import data, enum, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from isa.table import MAX_FX, Unit
-from pe.frontend.encodings import Encodings
-from pe.frontend.features import Features
+from isa.table import MAX_FX
 
+from .capabilities import Capabilities
 from .config import PeConfig
 
-__all__ = ["ScratchpadReadPort", "ScratchpadWritePort", "VectorKind", "vector_command"]
+__all__ = ["ScratchpadReadPort", "ScratchpadWritePort", "vector_command"]
 
 
 class ScratchpadReadPort(wiring.Signature):
@@ -43,15 +42,6 @@ class ScratchpadWritePort(wiring.Signature):
         )
 
 
-class VectorKind(enum.Enum, shape=2):
-    """Operand form; the low bits of the opcode."""
-
-    MATRIX_VECTOR = 0
-    VECTOR_VECTOR = 1
-    VECTOR_SCALAR = 2
-    LOGISTIC = 3
-
-
 def vector_command(config: PeConfig) -> data.StructLayout:
     """A vector instruction with its operands, as issued; all addresses lie in the scratchpad.
 
@@ -61,23 +51,22 @@ def vector_command(config: PeConfig) -> data.StructLayout:
         result, first, second: scratchpad byte addresses of A, B and C (C unused with ``nop``).
         vl: elements, 1..256. mr: rows, 1..256 (used with a reduction only). fx: 0..63.
 
-    Fields are kept as :class:`pe.frontend.encodings.Encodings` of the vector instructions says;
+    Fields are kept as :class:`pe.capabilities.Capabilities` of the vector instructions says;
     what none of them uses has no bits.
     """
-    features = Features.of(config)
-    fields = Encodings.of_rows(config.rows_of(Unit.VECTOR))
-    address = config.scratchpad_bits if features.vector else 0
+    caps = Capabilities.of(config).vector
+    address = config.scratchpad_bits if caps else 0
     return data.StructLayout(
         {
-            "kind": fields.kind.shape,
-            "vertical": fields.vertical.shape,
-            "reduction": fields.reduction.shape,
-            "width": fields.width.shape,
+            "kind": caps.kind.shape,
+            "vertical": caps.vertical.shape,
+            "reduction": caps.reduction.shape,
+            "width": caps.width.shape,
             "result": address,
             "first": address,
-            "second": address if features.second else 0,
-            "vl": config.vl_bits if features.vector else 0,
-            "mr": config.mr_bits if features.matrices else 0,
-            "fx": MAX_FX.bit_length() if features.fractions else 0,
+            "second": address if caps.binary else 0,
+            "vl": config.vl_bits if caps else 0,
+            "mr": config.mr_bits if caps.reduced else 0,
+            "fx": MAX_FX.bit_length() if caps.fractions else 0,
         }
     )

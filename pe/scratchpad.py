@@ -9,9 +9,9 @@ from hdl.emission import once
 from hdl.simd import rotate_units_right
 from hdl.sram import Sram
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
-from pe.frontend.features import Features
 from pe.vector.stages import read_cycles
 
+from .capabilities import Capabilities
 from .config import PeConfig
 from .ports import ScratchpadReadPort, ScratchpadWritePort
 
@@ -26,19 +26,19 @@ _STORE = "store"
 def read_roles(config: PeConfig) -> tuple[str, ...]:
     """What each read port is for: the vector operands ``first`` and ``second``, ``store``; only
     what an instruction uses."""
-    features = Features.of(config)
+    caps = Capabilities.of(config)
     roles = {
-        "first": features.vector,
-        "second": features.second,
-        _STORE: features.store_scratchpad,
+        "first": caps.vector,
+        "second": caps.binary,
+        _STORE: caps.transfers.stores,
     }
     return tuple(role for role, used in roles.items() if used)
 
 
 def write_roles(config: PeConfig) -> tuple[str, ...]:
     """What each write port is for: the vector ``result``, ``load``; likewise."""
-    features = Features.of(config)
-    roles = {"result": features.vector, "load": features.load_scratchpad}
+    caps = Capabilities.of(config)
+    roles = {"result": caps.vector, "load": caps.transfers.loads}
     return tuple(role for role, used in roles.items() if used)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.logistic import logistic
 from isa.operators import fits
 from isa.table import (
     FIELD_A,
@@ -29,6 +28,7 @@ from isa.table import (
     Role,
     ScalarOp,
 )
+from isa.units import SPECIAL_UNITS
 
 from .vector_semantics import Count, VectorFunction, element_type, element_wise, matrix_vector
 
@@ -232,8 +232,9 @@ def _counter(state: ProcessorState, address: int) -> Count | None:
 def _vector_function(state: ProcessorState, row: Instruction, address: int) -> VectorFunction:
     """What the vector instruction ``row`` at ``address`` makes of its operands."""
     assert row.width is not None
-    if row.logistic is not None:
-        return partial(logistic, row.logistic)
+    if row.special:
+        unit = SPECIAL_UNITS[row.special]
+        return partial(unit.evaluate, unit.function_of(row))
     assert row.vertical is not None
     count = _counter(state, address)
     if row.reduction is not None:
@@ -348,7 +349,7 @@ _BY_OPCODE: dict[Opcode, _Binder] = {
     Opcode.MATRIX_VECTOR: _vector,
     Opcode.VECTOR_VECTOR: _vector,
     Opcode.VECTOR_SCALAR: _vector,
-    Opcode.LOGISTIC: _vector,
+    Opcode.SPECIAL: _vector,
     Opcode.SET_VL: _setting("vl", 1, lambda state: state.max_vl),
     Opcode.SET_MR: _setting("mr", 1, lambda state: state.max_mr),
     Opcode.SET_FX: _setting("fx", 0, lambda state: MAX_FX),

@@ -18,7 +18,8 @@ from isa.instruction import (
 )
 from isa.instruction import operands as make_operands
 from isa.limits import MAX_FX, MAX_MR, MAX_VL
-from isa.operators import LogisticOp, ReductionOp, VerticalOp, Width
+from isa.operators import ReductionOp, VerticalOp, Width
+from isa.units import SPECIAL_UNITS
 
 __all__ = ["vector_rows"]
 
@@ -42,7 +43,6 @@ _VERTICAL = {
 }
 #: Bits of the second operand that a multiplier takes in a cycle.
 _LIMB_BITS = 16
-_WORD_BYTES = 8
 
 
 def _result(extent: Extent) -> Use:
@@ -133,29 +133,7 @@ def vector_rows() -> list[Instruction]:
         if vertical is not VerticalOp.NOP
         for width in Width
     ]
-    for logistic in LogisticOp:
-        name = f"v.{logistic.name}".lower()
-        width = Width.W16
-        rows.append(
-            Instruction(
-                key=f"{name}[{width.bits}]",
-                mnemonic=name,
-                width=width,
-                opcode=Opcode.LOGISTIC,
-                function=WIDTH.insert(width) | VERTICAL.insert(logistic),
-                format=Format.AB,
-                operands=make_operands(Format.AB, _result(Extent.VECTOR), _VECTOR),
-                unit=Unit.VECTOR,
-                work="logistic",
-                passes=_WORD_BYTES // width.bytes,
-                fractions=True,
-                logistic=logistic,
-                summary=f"Element-wise {logistic.name.lower()}.",
-                semantics=f"for j < VL: S[A + j*w] = {logistic.name.lower()}(S[B + j*w])",
-                origin=Origin.OURS,
-                optional=True,
-            )
-        )
+    rows += [row for unit in SPECIAL_UNITS.values() for row in unit.rows]
     for opcode, name, limit, origin in (
         (Opcode.SET_VL, "vl", f"1..{MAX_VL}", Origin.THESIS),
         (Opcode.SET_MR, "mr", f"1..{MAX_MR}", Origin.THESIS),

@@ -8,9 +8,8 @@ from hdl.component import Component
 from hdl.ports import COLUMN_BYTES
 from hdl.priority import lowest_one
 from isa.timing import RANGE_BYTES
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-
-from .features import Features
 
 __all__ = [
     "RANGES",
@@ -101,8 +100,8 @@ class Arc(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        features = Features.of(config)
-        if not features.transfers:
+        caps = Capabilities.of(config)
+        if not caps.transfers:
             return m
         bits = end_unit_bits(config)
         conflicts = Signal(config.arc_entries)
@@ -119,15 +118,15 @@ class Arc(Component):
             released.eq(self.released),
             released_entry.eq(self.released_entry),
         ]
-        both = features.load_scratchpad and features.store_scratchpad
-        most = column_count_bits(config) if features.load_scratchpad else 1
+        both = bool(caps.transfers.loads and caps.transfers.stores)
+        most = column_count_bits(config) if caps.transfers.loads else 1
         for number in range(config.arc_entries):
             # Of a free entry these mean nothing.
             start = Signal(bits - 1, name=f"start_{number}", reset_less=True)
             end = Signal(bits, name=f"end_{number}", reset_less=True)
             store = Signal(int(both), name=f"store_{number}", reset_less=True)
             columns = Signal(most, name=f"columns_{number}")
-            stores = store if both else Const(int(features.store_scratchpad), 1)
+            stores = store if both else Const(int(bool(caps.transfers.stores)), 1)
             leaves = Signal(name=f"leaves_{number}")
             m.d.comb += [
                 taken[number].eq(columns != 0),

@@ -22,9 +22,9 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
+from pe.capabilities import CLASSES, CONTROL, Capabilities
 from pe.config import PeConfig
 
-from .encodings import CLASSES, CONTROL, Encodings
 from .instruction_word import WORD_BITS, whole_word, word_bits
 
 __all__ = ["Decode", "decoded", "issued", "register_operands"]
@@ -44,7 +44,7 @@ def decoded(config: PeConfig) -> data.StructLayout:
         a, b, c: register numbers. reads_a, reads_b, reads_c: those registers are read.
         writes: register ``a`` is written.
         width, vertical, reduction, kind, scalar, condition, control: as kept by
-            :class:`pe.frontend.encodings.Encodings`, like ``unit``.
+            :class:`pe.capabilities.Capabilities`, like ``unit``.
         immediate: the second operand of a scalar instruction is ``value``.
         zero: its first operand is 0, not register ``b``.
         inverted: its second operand is to be inverted: a branch or a subtraction, as it subtracts,
@@ -53,11 +53,11 @@ def decoded(config: PeConfig) -> data.StructLayout:
         branch: it is a branch.
         value: immediate, sign-extended.
     """
-    fields = Encodings.of(config)
+    caps = Capabilities.of(config)
     return data.StructLayout(
         {
             "legal": 1,
-            "unit": fields.unit.shape,
+            "unit": caps.unit.shape,
             "a": config.register_bits,
             "b": config.register_bits,
             "c": config.register_bits,
@@ -65,17 +65,17 @@ def decoded(config: PeConfig) -> data.StructLayout:
             "reads_b": 1,
             "reads_c": 1,
             "writes": 1,
-            "width": fields.width.shape,
-            "vertical": fields.vertical.shape,
-            "reduction": fields.reduction.shape,
-            "kind": fields.kind.shape,
-            "scalar": fields.scalar.shape,
+            "width": caps.width.shape,
+            "vertical": caps.vertical.shape,
+            "reduction": caps.reduction.shape,
+            "kind": caps.kind.shape,
+            "scalar": caps.scalar.shape,
             "immediate": 1,
             "zero": 1,
             "inverted": 1,
             "branch": 1,
-            "condition": fields.condition.shape,
-            "control": fields.control.shape,
+            "condition": caps.condition.shape,
+            "control": caps.control.shape,
             "value": signed(IMM20.bits),
         }
     )
@@ -115,7 +115,7 @@ class Decode(Component):
         config = self.config
         out = self.out
         word, legal = whole_word(config, self.word)
-        fields = Encodings.of(config)
+        caps = Capabilities.of(config)
         opcode = word[OPCODE.low : OPCODE.high + 1]
         a, b, c = register_operands(config, word)
         wide = Cat(opcode == row.opcode for row in config.rows if IMM20 in row.format.value).any()
@@ -123,12 +123,12 @@ class Decode(Component):
             out.a.eq(a),
             out.b.eq(b),
             out.c.eq(c),
-            out.width.eq(fields.width.pack(word[WIDTH.low : WIDTH.high + 1])),
-            out.vertical.eq(fields.vertical.pack(word[VERTICAL.low : VERTICAL.high + 1])),
-            out.reduction.eq(fields.reduction.pack(word[REDUCTION.low : REDUCTION.high + 1])),
-            out.kind.eq(fields.kind.pack(opcode[:2])),
-            out.scalar.eq(fields.scalar.pack(opcode[:3])),
-            out.condition.eq(fields.condition.pack(opcode[:3])),
+            out.width.eq(caps.width.pack(word[WIDTH.low : WIDTH.high + 1])),
+            out.vertical.eq(caps.vertical.pack(word[VERTICAL.low : VERTICAL.high + 1])),
+            out.reduction.eq(caps.reduction.pack(word[REDUCTION.low : REDUCTION.high + 1])),
+            out.kind.eq(caps.kind.pack(opcode[:2])),
+            out.scalar.eq(caps.scalar.pack(opcode[:3])),
+            out.condition.eq(caps.condition.pack(opcode[:3])),
             out.value.eq(
                 Mux(
                     wide,
@@ -150,10 +150,10 @@ class Decode(Component):
     def _group(self, m: Module, rows: list[Instruction]) -> None:
         """Outputs for the rows that share one opcode."""
         out = self.out
-        fields = Encodings.of(self.config)
+        caps = Capabilities.of(self.config)
         first = rows[0]
         m.d.comb += [
-            out.unit.eq(fields.unit.code(CLASSES[first.unit].value)),
+            out.unit.eq(caps.unit.code(CLASSES[first.unit].value)),
             out.reads_a.eq(_reads(first, FIELD_A)),
             out.reads_b.eq(_reads(first, FIELD_B)),
             out.writes.eq(first.writes is not None),
@@ -171,21 +171,21 @@ class Decode(Component):
             verticals = {row.vertical or 0 for row in rows if row not in readers}
             if verticals:
                 (ignoring,) = verticals
-                ignores = fields.vertical.is_one_of(out.vertical, [ignoring])
+                ignores = caps.vertical.is_one_of(out.vertical, [ignoring])
                 m.d.comb += reads_c.eq(~ignores)
             else:
                 m.d.comb += reads_c.eq(1)
         if first.unit is Unit.SCALAR and first.branch is None:
             m.d.comb += out.immediate.eq(FIELD_C not in first.format.value)
         if first.opcode in (Opcode.MOV, Opcode.MOV_IMM):
-            m.d.comb += out.scalar.eq(fields.scalar.code(ScalarOp.OR))
+            m.d.comb += out.scalar.eq(caps.scalar.code(ScalarOp.OR))
         if first.opcode == Opcode.MOV:
             m.d.comb += out.value.eq(0)
         if first.opcode == Opcode.MOV_IMM:
             m.d.comb += out.zero.eq(1)
         if first.unit is Unit.ISSUE:
             control = CONTROL[Opcode(first.opcode)]
-            m.d.comb += out.control.eq(fields.control.code(control.value))
+            m.d.comb += out.control.eq(caps.control.code(control.value))
 
     def _legal(self, m: Module, rows: list[Instruction], word: Value) -> Value:
         """Whether the word is one of ``rows``, given that the opcode is theirs."""

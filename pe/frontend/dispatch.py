@@ -8,15 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from isa.faults import FaultCause
-from isa.table import Unit
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PeCounter
-from pe.lsu.ports import COLUMN_BITS, load_store_command, register_encodings
+from pe.lsu.ports import COLUMN_BITS, load_store_command
 from pe.ports import vector_command
 
 from .arc import RANGES, column_count_bits, end_unit_bits, entry_bits, scratchpad_range
-from .encodings import Encodings
-from .features import Features
 from .range_check import CAUSE_BITS, byte_bits, cause_of, value_faults
 
 __all__ = ["EVENT_BITS", "Dispatch", "dispatched"]
@@ -40,32 +38,31 @@ def dispatched(config: PeConfig) -> data.StructLayout:
 
     What no instruction of ``config`` needs has no bits.
     """
-    features = Features.of(config)
-    fields = Encodings.of(config)
+    caps = Capabilities.of(config)
     command = vector_command(config)
     place = data.StructLayout({"start": config.scratchpad_bits, "end": end_unit_bits(config)})
     settings = data.StructLayout({name: command[name].shape for name in ("vl", "mr", "fx")})
     return data.StructLayout(
         {
-            "vector": int(features.vector and features.memory),
-            "kind": fields.kind.shape,
-            "vertical": fields.vertical.shape,
-            "reduction": fields.reduction.shape,
-            "width": fields.width.shape,
+            "vector": int(bool(caps.vector and caps.memory)),
+            "kind": caps.kind.shape,
+            "vertical": caps.vertical.shape,
+            "reduction": caps.reduction.shape,
+            "width": caps.width.shape,
             "used": RANGES,
             "operands": data.UnionLayout(
                 {
                     "places": data.ArrayLayout(place, RANGES),
-                    "value": config.register_width if features.store_register else 0,
+                    "value": config.register_width if caps.registers.stores else 0,
                 }
             ),
             "settings": data.UnionLayout(
-                {"vector": settings, "dram": config.address_bits if features.memory else 0}
+                {"vector": settings, "dram": config.address_bits if caps.memory else 0}
             ),
-            "bytes": (byte_bits(config) if config.counters else COLUMN_BITS) * features.memory,
-            "columns": column_count_bits(config) if features.transfers else 0,
-            "nothing": int(features.transfers),
-            "index": config.register_bits if features.load_register else 0,
+            "bytes": (byte_bits(config) if config.counters else COLUMN_BITS) if caps.memory else 0,
+            "columns": column_count_bits(config) if caps.transfers else 0,
+            "nothing": int(bool(caps.transfers)),
+            "index": config.register_bits if caps.registers.loads else 0,
             "faults": value_faults(config),
             "pc": config.pc_bits,
         }
@@ -125,8 +122,7 @@ class Dispatch(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        features = Features.of(config)
-        fields = Encodings.of(config)
+        caps = Capabilities.of(config)
         held = Signal()
         now: Any = Signal(dispatched(config), reset_less=True)
         faulty = Signal()
@@ -138,12 +134,12 @@ class Dispatch(Component):
         entry = Signal.like(self.entry, name="free_entry", reset_less=True)
         m.d.sync += entry.eq(self.entry)
         given: Any = self.offer.payload
-        is_vector: Value = now.vector if features.memory else Const(1, 1)
-        if not features.vector:
+        is_vector: Value = now.vector if caps.memory else Const(1, 1)
+        if not caps.vector:
             is_vector = Const(0, 1)
-        store, register = fields.is_store(now.kind), fields.is_register(now.kind)
+        store, register = caps.is_store(now.kind), caps.is_register(now.kind)
         # Nothing to transfer: done without the unit.
-        nothing: Value = now.nothing if features.transfers else Const(0, 1)
+        nothing: Value = now.nothing if caps.transfers else Const(0, 1)
         with m.If(leaves | self.drop | (faulty & ~self.run)):
             m.d.sync += held.eq(0)
         with m.If(self.offer.ready):
@@ -167,14 +163,13 @@ class Dispatch(Component):
         done = Signal()
         target, source, second = (now.operands.places[number] for number in range(RANGES))
         vector, transfer = self.vector.payload, self.load_store.payload
-        of_vector = Encodings.of_rows(config.rows_of(Unit.VECTOR))
-        of_register = register_encodings(config)
-        width = fields.width.unpack(now.width)
+        of_vector, of_register = caps.vector, caps.registers
+        width = caps.width.unpack(now.width)
         m.d.comb += [
             waits.eq(held & ~leaves),
             goes.eq(leaves & ~self.drop),
             self.vector.valid.eq(goes & is_vector),
-            vector.kind.eq(of_vector.kind.pack(fields.kind.unpack(now.kind))),
+            vector.kind.eq(of_vector.kind.pack(caps.kind.unpack(now.kind))),
             vector.vertical.eq(now.vertical),
             vector.reduction.eq(now.reduction),
             vector.width.eq(of_vector.width.pack(width)),

@@ -10,14 +10,13 @@ from hdl.component import Component
 from hdl.emission import once
 from isa.faults import FaultCause
 from isa.table import Opcode, Unit
+from pe.capabilities import Capabilities, ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.interface import PeCounter, pc_shape
 from pe.vector.settings import VectorSettings
 
 from .decode import issued
 from .dispatch import EVENT_BITS, dispatched
-from .encodings import ControlOp, Encodings, IssueClass
-from .features import Features
 from .operands import with_operands
 from .range_check import CAUSE_BITS, RangeCheck, cause_bits
 
@@ -95,7 +94,7 @@ class Issue(Component):
         m = Module()
         config = self.config
         d = self.decoded
-        fields = Encodings.of(config)
+        caps = Capabilities.of(config)
         held = Signal()
         # The instruction here leaves, if it has no fault; with one the engine stops.
         fire = Signal()
@@ -163,7 +162,7 @@ class Issue(Component):
             m.d.comb += own_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
         with m.Elif(present & check.bad_setting):
             m.d.comb += own_cause.eq(FaultCause.VECTOR_SETTING)
-        is_scalar = fields.is_unit(d.unit, IssueClass.SCALAR)
+        is_scalar = caps.is_unit(d.unit, IssueClass.SCALAR)
         unfit: Value = Const(0, 1)
         if config.narrow:
             unfit = is_scalar & d.writes & self.unfit
@@ -178,7 +177,7 @@ class Issue(Component):
             fire.eq(is_scalar | moves | ends),
             self.write.eq(scalar & d.writes & ~unfit),
             self.writes.eq(held & is_scalar & d.writes),
-            self.loads.eq(held & fields.is_unit(d.unit, IssueClass.LOAD_STORE) & d.writes),
+            self.loads.eq(held & caps.is_unit(d.unit, IssueClass.LOAD_STORE) & d.writes),
             leads_away.eq((scalar & d.branch & self.taken) | self.halt),
         ]
         if config.counters:
@@ -192,17 +191,16 @@ class Issue(Component):
         no fault."""
         d = self.decoded
         config = self.config
-        fields = Encodings.of(config)
-        features = Features.of(config)
+        caps = Capabilities.of(config)
         offer: Any = self.offer.payload
-        vector = fields.is_unit(d.unit, IssueClass.VECTOR)
-        transfer = fields.is_unit(d.unit, IssueClass.LOAD_STORE)
+        vector = caps.is_unit(d.unit, IssueClass.VECTOR)
+        transfer = caps.is_unit(d.unit, IssueClass.LOAD_STORE)
         moves = Signal()
         sized = Signal()
         wanted = Signal()
         m.d.comb += [
             # The size of a matrix follows its settings late; until then its range is wrong.
-            sized.eq(~settings.settling | ~fields.is_form(d.kind, Opcode.MATRIX_VECTOR)),
+            sized.eq(~settings.settling | ~caps.is_form(d.kind, Opcode.MATRIX_VECTOR)),
             wanted.eq((vector & sized) | transfer),
             self.offer.valid.eq(sound & wanted),
             offer.vector.eq(vector),
@@ -227,8 +225,8 @@ class Issue(Component):
             for each in (places[number].start.eq(r.start), places[number].end.eq(r.end))
         ]
         # No choice is written where there is only one: Yosys makes faulty Verilog of those.
-        if features.store_register:
-            with m.If(transfer & fields.is_register(d.kind)):
+        if caps.registers.stores:
+            with m.If(transfer & caps.is_register(d.kind)):
                 m.d.comb += offer.operands.value.eq(now.first)
             with m.Else():
                 m.d.comb += ranges
@@ -255,7 +253,7 @@ class Issue(Component):
         """Instructions of the issue stage itself; the result says that one executes now, if there
         is one and no fault."""
         d = self.decoded
-        fields = Encodings.of(self.config)
+        caps = Capabilities.of(self.config)
         done = Signal()
         # As it was in the cycle before; what has gone to dispatch since is still there.
         quiet = Signal()
@@ -268,9 +266,9 @@ class Issue(Component):
             ControlOp.MEMFENCE: (self.dispatch_empty & quiet, []),
             ControlOp.HALT: (1, [self.halt.eq(1)]),
         }
-        here = fields.is_unit(d.unit, IssueClass.CONTROL)
+        here = caps.is_unit(d.unit, IssueClass.CONTROL)
         for op, (ends, effects) in ready.items():
-            with m.If(here & fields.control.is_one_of(d.control, [op.value])):
+            with m.If(here & caps.control.is_one_of(d.control, [op.value])):
                 m.d.comb += done.eq(ends)
                 with m.If(sound):
                     m.d.comb += effects
@@ -279,7 +277,7 @@ class Issue(Component):
     def _count(self, m: Module, present: Signal, fire: Signal) -> None:
         """What this cycle counts as; of what moves on to dispatch, if it does not stop there."""
         d = self.decoded
-        fields = Encodings.of(self.config)
+        caps = Capabilities.of(self.config)
         event = self.event
         issued = {
             IssueClass.SCALAR: PeCounter.ISSUED_SCALAR,
@@ -287,21 +285,21 @@ class Issue(Component):
             IssueClass.LOAD_STORE: PeCounter.ISSUED_LOAD_STORE,
             IssueClass.CONTROL: PeCounter.ISSUED_CONTROL,
         }
-        vector = fields.is_unit(d.unit, IssueClass.VECTOR)
-        passed_on = vector | fields.is_unit(d.unit, IssueClass.LOAD_STORE)
+        vector = caps.is_unit(d.unit, IssueClass.VECTOR)
+        passed_on = vector | caps.is_unit(d.unit, IssueClass.LOAD_STORE)
         with m.If(~present):
             m.d.comb += event.eq(PeCounter.STALL_FETCH)
         with m.Elif(self.cause != FaultCause.NONE):
             m.d.comb += event.eq(PeCounter.STALL_FENCE)
         with m.Elif(fire):
             for unit, counter in issued.items():
-                with m.If(fields.is_unit(d.unit, unit)):
+                with m.If(caps.is_unit(d.unit, unit)):
                     m.d.comb += event.eq(counter)
         with m.Elif(passed_on & ~self.offer.ready):
             m.d.comb += event.eq(self.dispatch_stall)
         with m.Elif(vector):
             m.d.comb += event.eq(PeCounter.STALL_VECTOR)
-        with m.Elif(fields.control.is_one_of(d.control, [ControlOp.DRAIN.value])):
+        with m.Elif(caps.control.is_one_of(d.control, [ControlOp.DRAIN.value])):
             m.d.comb += event.eq(PeCounter.STALL_DRAIN)
         with m.Else():
             m.d.comb += event.eq(PeCounter.STALL_FENCE)

@@ -7,11 +7,11 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PC_BITS, pc_shape
 
 from .decode import decoded, issued, register_operands
-from .features import Features
 from .instruction_word import whole_word, word_bits
 from .register_file import READ_PORTS
 
@@ -124,7 +124,7 @@ class Operands(Component):
         same = [Signal(name=f"same_{name}") for name in "abc"]
         m.d.comb += [s.eq(number == self.ahead) for s, number in zip(same, numbers, strict=True)]
         missing: list[Value] = [Const(0, 1)] * len(numbers)
-        if Features.of(self.config).load_register:
+        if Capabilities.of(self.config).registers.loads:
             missing = [
                 ~self.valid.bit_select(number, 1) | (s & self.loads)
                 for s, number in zip(same, numbers, strict=True)

@@ -10,13 +10,12 @@ from hdl.component import Component
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.table import INSTRUCTIONS, MAX_FX, Extent, Opcode, Unit, Width
+from pe.capabilities import Capabilities, ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.vector.settings import element_bits
 
 from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
 from .decode import issued
-from .encodings import ControlOp, Encodings, IssueClass
-from .features import Features
 
 __all__ = [
     "CAUSE_BITS",
@@ -64,7 +63,7 @@ def value_faults(config: PeConfig) -> data.StructLayout:
 
     What no instruction of ``config`` needs has no bits.
     """
-    memory = int(Features.of(config).memory)
+    memory = int(bool(Capabilities.of(config).memory))
     return data.StructLayout({"outside": RANGES, "misaligned": memory, "dram": memory})
 
 
@@ -120,16 +119,15 @@ class RangeCheck(Component):
         m = Module()
         config = self.config
         d = self.decoded
-        fields = Encodings.of(config)
-        features = Features.of(config)
-        kind, width = d.kind, fields.width.unpack(d.width)
+        caps = Capabilities.of(config)
+        kind, width = d.kind, caps.width.unpack(d.width)
         values = (self.a, self.b, self.c)
         vector = Signal()
         transfer = Signal()
-        memory = fields.is_unit(d.unit, IssueClass.LOAD_STORE)
-        store, register = fields.is_store(kind), fields.is_register(kind)
+        memory = caps.is_unit(d.unit, IssueClass.LOAD_STORE)
+        store, register = caps.is_store(kind), caps.is_register(kind)
         m.d.comb += [
-            vector.eq(fields.is_unit(d.unit, IssueClass.VECTOR)),
+            vector.eq(caps.is_unit(d.unit, IssueClass.VECTOR)),
             transfer.eq(memory & ~register),
         ]
         counts = self._counts(m)
@@ -140,7 +138,7 @@ class RangeCheck(Component):
         used = (
             vector | (transfer & ~store),
             vector | (transfer & store),
-            (vector & d.reads_c) if features.second else Const(0, 1),
+            (vector & d.reads_c) if caps.binary else Const(0, 1),
         )
         outside = Signal(RANGES)
 
@@ -150,8 +148,8 @@ class RangeCheck(Component):
         unit_shift = (UNIT_BYTES - 1).bit_length()
         for number, (r, value) in enumerate(zip(self.ranges, values, strict=True)):
             count: Value = counts[number]
-            if number < 2 and features.transfers:
-                count = Mux(transfer, length, count) if features.vector else length
+            if number < 2 and caps.transfers:
+                count = Mux(transfer, length, count) if caps.vector else length
             size = Signal(len(count) + max(Width), name=f"size_{number}")
             end = Signal(max(len(size), byte_bits(config)) + 1, name=f"range_end_{number}")
             # The scratchpad ends with a unit: what is rounded up leaves it if the range does.
@@ -191,7 +189,7 @@ class RangeCheck(Component):
         ]
         faults = self.faults
         m.d.comb += faults.outside.eq(outside | Cat(long))
-        if features.memory:
+        if caps.memory:
             # The sign is among the upper bits even where it is the only one.
             upper = address[min(low, len(address) - 1) :]
             m.d.comb += [
@@ -203,8 +201,7 @@ class RangeCheck(Component):
 
     def _counts(self, m: Module) -> list[Value]:
         """Elements in each range of a vector instruction, by its operand form."""
-        fields = Encodings.of(self.config)
-        matrices = Features.of(self.config).matrices
+        caps = Capabilities.of(self.config)
         elements = {Extent.ELEMENT: 1, Extent.ROWS: self.mr, Extent.MATRIX: self.elements}
         counts: list[Value] = [self.vl] * RANGES
         for form, extents in _FORMS.items():
@@ -212,22 +209,22 @@ class RangeCheck(Component):
             if not others:
                 continue
             chosen = Signal(name=others[-1].name.lower())
-            m.d.comb += chosen.eq(fields.is_form(self.decoded.kind, form))
+            m.d.comb += chosen.eq(caps.is_form(self.decoded.kind, form))
             for number, extent in enumerate(extents):
-                if extent in elements and (matrices or not extent.by_mr):
+                if extent in elements and (caps.reduced or not extent.by_mr):
                     counts[number] = Mux(chosen, elements[extent], counts[number])
         return counts
 
     def _bad_setting(self) -> Value:
         """Whether the instruction sets VL, MR or FX to what they can't be."""
-        fields = Encodings.of(self.config)
+        caps = Capabilities.of(self.config)
         control = self.decoded.control
         limits = {
             ControlOp.SET_VL: self.config.max_vl,
             ControlOp.SET_MR: self.config.max_mr,
         }
         is_length = {
-            most: fields.control.is_one_of(
+            most: caps.control.is_one_of(
                 control, [op.value for op, limit in limits.items() if limit == most]
             )
             for most in sorted(set(limits.values()))
@@ -235,6 +232,6 @@ class RangeCheck(Component):
         bad: Value = Const(0, 1)
         for most, wanted in is_length.items():
             bad = bad | (wanted & ((self.a == 0) | (self.a > most)))
-        is_fraction = fields.control.is_one_of(control, [ControlOp.SET_FX.value])
+        is_fraction = caps.control.is_one_of(control, [ControlOp.SET_FX.value])
         bad = bad | (is_fraction & (self.a > MAX_FX))
-        return fields.is_unit(self.decoded.unit, IssueClass.CONTROL) & bad
+        return caps.is_unit(self.decoded.unit, IssueClass.CONTROL) & bad

@@ -6,9 +6,8 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.emission import once
 from hdl.sram import Sram
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-
-from .features import Features
 
 __all__ = ["READ_PORTS", "RegisterFile"]
 
@@ -79,7 +78,7 @@ class RegisterFile(Component):
                 port.address.eq(index),
                 value.eq(Mux(passed, written, port.data)),
             ]
-        if Features.of(config).load_register:
+        if Capabilities.of(config).registers.loads:
             with m.If(self.invalidate):
                 m.d.sync += self.valid.bit_select(self.pending, 1).eq(0)
             with m.If(self.write):

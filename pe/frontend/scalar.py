@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.simd import one_of
 from isa.table import BranchOp, ScalarOp, Unit
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
 from .decode import issued
-from .encodings import Encodings
 from .shifter import narrow_shift, wide_shift
 
 __all__ = ["Scalar"]
@@ -35,7 +35,8 @@ class Scalar(Component):
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         rows = config.rows_of(Unit.SCALAR)
-        self.operations = frozenset(ScalarOp(value) for value in Encodings.of(config).scalar.values)
+        codes = Capabilities.of(config).scalar.values
+        self.operations = frozenset(ScalarOp(code) for code in codes)
         self.conditions = frozenset(row.branch for row in rows if row.branch is not None)
         super().__init__(
             {
@@ -52,7 +53,7 @@ class Scalar(Component):
         m = Module()
         config = self.config
         width = config.register_width
-        fields = Encodings.of(config)
+        caps = Capabilities.of(config)
         first, second = self.first, self.second
         results: dict[ScalarOp, Value] = {}
         unfit: dict[ScalarOp, Value] = {}
@@ -70,7 +71,7 @@ class Scalar(Component):
         results[ScalarOp.XOR] = difference
         shifts = self.operations & set(_SHIFTS)
         if shifts:
-            code = fields.scalar.unpack(self.decoded.scalar)
+            code = caps.scalar.unpack(self.decoded.scalar)
             if config.narrow:
                 left = one_of(code, [ScalarOp.SLL], shifts)
                 shifted, lost = narrow_shift(m, first, second, left=left)
@@ -84,7 +85,7 @@ class Scalar(Component):
             results.update(dict.fromkeys(_SHIFTS, shifted))
         with m.Switch(self.decoded.scalar):
             for op in sorted(self.operations):
-                with m.Case(fields.scalar.code(op)):
+                with m.Case(caps.scalar.code(op)):
                     m.d.comb += self.result.eq(results[op])
                     if config.narrow and op in unfit:
                         m.d.comb += self.unfit.eq(unfit[op])
@@ -103,6 +104,6 @@ class Scalar(Component):
         }
         with m.Switch(self.decoded.condition):
             for condition in sorted(self.conditions):
-                with m.Case(fields.condition.code(condition)):
+                with m.Case(caps.condition.code(condition)):
                     m.d.comb += self.taken.eq(outcomes[condition])
         return m

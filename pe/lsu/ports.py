@@ -1,6 +1,5 @@
 """Layouts inside the load-store unit and between it and the issue stage."""
 
-from functools import cache
 from typing import Any
 
 from amaranth.hdl import Const, Value
@@ -8,10 +7,9 @@ from amaranth.lib import data
 
 from hdl.ports import COLUMN_BYTES, WORD_BITS
 from isa.table import Opcode, Width
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.frontend.arc import column_count_bits, entry_bits
-from pe.frontend.encodings import Encodings
-from pe.frontend.features import Features
 
 __all__ = [
     "BYTE_BITS",
@@ -20,7 +18,6 @@ __all__ = [
     "is_store",
     "load_store_command",
     "load_table_entry",
-    "register_encodings",
     "register_widths",
     "transfer_layout",
 ]
@@ -44,7 +41,7 @@ def load_store_command(config: PeConfig) -> data.StructLayout:
 
     What no instruction of ``config`` needs has no bits.
     """
-    value = config.register_width if Features.of(config).store_register else 0
+    value = config.register_width if Capabilities.of(config).registers.stores else 0
     return data.StructLayout({**_transfer(config), "value": value})
 
 
@@ -54,18 +51,18 @@ def transfer_layout(config: PeConfig) -> data.StructLayout:
 
 
 def _transfer(config: PeConfig) -> dict[str, Any]:
-    features = Features.of(config)
-    memory, transfers = int(features.memory), int(features.transfers)
+    caps = Capabilities.of(config)
+    memory, transfers = int(bool(caps.memory)), int(bool(caps.transfers))
     return {
-        "store": int(features.loads and features.stores),
-        "register": int(features.transfers and features.registers),
-        "width": register_encodings(config).width.shape,
+        "store": int(bool(caps.loads and caps.stores)),
+        "register": int(bool(caps.transfers and caps.registers)),
+        "width": caps.registers.width.shape,
         "dram": config.address_bits * memory,
         "columns": column_count_bits(config) * transfers,
         "last": COLUMN_BITS * memory,
         "scratchpad": config.scratchpad_bits * transfers,
         "entry": entry_bits(config) * transfers,
-        "index": config.register_bits if features.load_register else 0,
+        "index": config.register_bits if caps.registers.loads else 0,
     }
 
 
@@ -82,22 +79,22 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
 
     What no instruction of ``config`` needs has no bits.
     """
-    features = Features.of(config)
+    caps = Capabilities.of(config)
     scratchpad = data.StructLayout(
         {"address": config.scratchpad_bits, "last": BYTE_BITS, "entry": entry_bits(config)}
     )
     register = data.StructLayout(
-        {"index": config.register_bits, "width": register_encodings(config).width.shape}
+        {"index": config.register_bits, "width": caps.registers.width.shape}
     )
     return data.StructLayout(
         {
-            "store": int(features.loads and features.stores),
-            "register": int(features.load_scratchpad and features.load_register),
-            "first": BYTE_BITS * features.loads,
+            "store": int(bool(caps.loads and caps.stores)),
+            "register": int(bool(caps.transfers.loads and caps.registers.loads)),
+            "first": BYTE_BITS if caps.loads else 0,
             "target": data.UnionLayout(
                 {
-                    "scratchpad": scratchpad if features.load_scratchpad else 0,
-                    "register": register if features.load_register else 0,
+                    "scratchpad": scratchpad if caps.transfers.loads else 0,
+                    "register": register if caps.registers.loads else 0,
                 }
             ),
         }
@@ -106,25 +103,18 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
 
 def is_store(config: PeConfig, what: Any) -> Value:
     """Whether ``what``, of one of these layouts, is a store; constant if there is no choice."""
-    features = Features.of(config)
-    if features.loads and features.stores:
+    caps = Capabilities.of(config)
+    if caps.loads and caps.stores:
         return Value.cast(what.store)
-    return Const(int(features.stores), 1)
+    return Const(int(bool(caps.stores)), 1)
 
 
 def is_register(config: PeConfig, what: Any) -> Value:
     """Whether ``what``, of the first two of these layouts, moves a register; likewise."""
-    features = Features.of(config)
-    if features.transfers and features.registers:
+    caps = Capabilities.of(config)
+    if caps.transfers and caps.registers:
         return Value.cast(what.register)
-    return Const(int(features.registers), 1)
-
-
-@cache
-def register_encodings(config: PeConfig) -> Encodings:
-    """For ``ld.reg`` and ``st.reg`` in the widths that ``config`` has."""
-    opcodes = (Opcode.LD_REG, Opcode.ST_REG)
-    return Encodings.of_rows(tuple(row for row in config.rows if row.opcode in opcodes))
+    return Const(int(bool(caps.registers)), 1)
 
 
 def register_widths(config: PeConfig, opcode: Opcode) -> tuple[Width, ...]:

@@ -10,9 +10,9 @@ from hdl.component import Component
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
 from hdl.simd import rotate_units_right
 from isa.table import Opcode
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.frontend.arc import entry_bits
-from pe.frontend.features import Features
 from pe.ports import ScratchpadReadPort
 
 from .ports import (
@@ -22,7 +22,6 @@ from .ports import (
     is_store,
     load_store_command,
     load_table_entry,
-    register_encodings,
     register_widths,
     transfer_layout,
 )
@@ -72,7 +71,7 @@ class LoadStoreRequest(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        features = Features.of(config)
+        caps = Capabilities.of(config)
         work: Any = Signal(transfer_layout(config), reset_less=True)
         store, register = is_store(config, work), is_register(config, work)
         working = Signal()
@@ -83,7 +82,7 @@ class LoadStoreRequest(Component):
         value = Signal(WORD_BITS, reset_less=True)
         value_held = Signal()
         stores_register = Signal()
-        if features.store_register:
+        if caps.registers.stores:
             payload = self.command.payload
             m.d.comb += stores_register.eq(is_store(config, payload) & is_register(config, payload))
         m.d.comb += self.command.ready.eq(~waits & ~(stores_register & value_held))
@@ -112,7 +111,7 @@ class LoadStoreRequest(Component):
         words = Signal(range(COLUMN_WORDS))
         m.d.comb += [
             # A register lies in one column.
-            final.eq((work.columns == 1) if features.transfers else 1),
+            final.eq((work.columns == 1) if caps.transfers else 1),
             end.eq(Mux(final, work.last, COLUMN_BYTES - 1)),
             words.eq(end[BYTE_BITS:] - word),
         ]
@@ -159,14 +158,14 @@ class LoadStoreRequest(Component):
             entry.register.eq(register),
             entry.first.eq(place),
         ]
-        loads_register = register if features.load_register else Const(0, 1)
-        if features.load_register:
+        loads_register = register if caps.registers.loads else Const(0, 1)
+        if caps.registers.loads:
             with m.If(loads_register):
                 m.d.comb += [
                     entry.target.register.index.eq(work.index),
                     entry.target.register.width.eq(work.width),
                 ]
-        if features.load_scratchpad:
+        if caps.transfers.loads:
             with m.If(~loads_register):
                 m.d.comb += [
                     entry.target.scratchpad.address.eq(work.scratchpad),
@@ -215,7 +214,7 @@ class LoadStoreRequest(Component):
                 out.data.eq(self._word(from_register, value)),
             ]
         aligned = config.scratchpad_alignment.bit_length() - 1
-        if features.store_scratchpad and aligned < BYTE_BITS:
+        if caps.transfers.stores and aligned < BYTE_BITS:
             # Words of a store are turned behind the port's register, as the memory takes its time.
             place_formed = Signal(BYTE_BITS - aligned, reset_less=True)
             turn = Signal(BYTE_BITS - aligned, reset_less=True)
@@ -226,7 +225,7 @@ class LoadStoreRequest(Component):
             m.d.comb += self.request.payload.data.eq(
                 rotate_units_right(out.data, turn, 8 << aligned)
             )
-        if features.store_register:
+        if caps.registers.stores:
             with m.If(move & formed_valid & from_register & formed.write):
                 m.d.sync += value_held.eq(0)
             with m.If(accepted & stores_register):
@@ -236,10 +235,10 @@ class LoadStoreRequest(Component):
 
     def _word(self, from_register: Value, value: Value) -> Value:
         """The word of a store."""
-        features = Features.of(self.config)
-        if not features.store_register:
-            return self.read.data if features.store_scratchpad else Const(0, WORD_BITS)
-        if not features.store_scratchpad:
+        caps = Capabilities.of(self.config)
+        if not caps.registers.stores:
+            return self.read.data if caps.transfers.stores else Const(0, WORD_BITS)
+        if not caps.transfers.stores:
             return value
         return Mux(from_register, value, self.read.data)
 
@@ -247,12 +246,12 @@ class LoadStoreRequest(Component):
         """The value to store, repeated so that every naturally aligned place of it is served."""
         payload = self.command.payload
         lanes = Signal(WORD_BITS)
-        fields = register_encodings(self.config)
+        caps = Capabilities.of(self.config).registers
         value = Signal(WORD_BITS)
         m.d.comb += value.eq(payload.value.as_signed())
         with m.Switch(payload.width):
             for width in register_widths(self.config, Opcode.ST_REG):
-                with m.Case(fields.width.code(width)):
+                with m.Case(caps.width.code(width)):
                     copies = WORD_BITS // width.bits
                     m.d.comb += lanes.eq(value[: width.bits].replicate(copies))
         return lanes

@@ -9,12 +9,12 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.ports import WORD_BITS, memory_response
 from isa.table import Opcode
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.frontend.arc import entry_bits
-from pe.frontend.features import Features
 from pe.ports import ScratchpadWritePort
 
-from .ports import is_store, load_table_entry, register_encodings, register_widths
+from .ports import is_store, load_table_entry, register_widths
 
 __all__ = ["LoadStoreResponse"]
 
@@ -71,12 +71,12 @@ class LoadStoreResponse(Component):
         valid = Signal()
         go = Signal()
         entry = self.entry
-        features = Features.of(config)
+        caps = Capabilities.of(config)
         store = is_store(config, entry)
         loads_register = Signal()
         loads = Signal()
-        register: Value = Const(int(features.load_register), 1)
-        if features.load_register and features.load_scratchpad:
+        register: Value = Const(int(bool(caps.registers.loads)), 1)
+        if caps.registers.loads and caps.transfers.loads:
             register = entry.register
         m.d.comb += [
             loads_register.eq(valid & register & ~store),
@@ -93,9 +93,9 @@ class LoadStoreResponse(Component):
         with m.If(self.lookup):
             m.d.sync += beat.eq(self.response.payload)
 
-        if features.load_scratchpad:
+        if caps.transfers.loads:
             self._to_scratchpad(m, beat, loads, valid & go)
-        if features.load_register:
+        if caps.registers.loads:
             self._to_register(m, beat, loads_register, go)
         m.d.comb += [
             self.freed.eq(valid & go & beat.last),
@@ -137,7 +137,7 @@ class LoadStoreResponse(Component):
         config = self.config
         bits = config.register_width
         entry = self.entry
-        fields = register_encodings(config)
+        caps = Capabilities.of(config).registers
         target = entry.target.register
         index = Signal(config.register_bits, reset_less=True)
         result = Signal(bits, name="held_result", reset_less=True)
@@ -149,7 +149,7 @@ class LoadStoreResponse(Component):
         unfit = Signal()
         with m.Switch(target.width):
             for width in widths:
-                with m.Case(fields.width.code(width)):
+                with m.Case(caps.width.code(width)):
                     value = shifted[: width.bits]
                     m.d.comb += extended.eq(value.as_signed())
                     if width.bits > bits:

@@ -9,9 +9,9 @@ from hdl.emission import once
 from hdl.ports import MemoryPort
 from hdl.priority import lowest_one
 from hdl.sram import Sram
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.frontend.arc import entry_bits
-from pe.frontend.features import Features
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort
 
 from .ports import load_store_command, load_table_entry
@@ -68,7 +68,7 @@ class LoadStore(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        if not Features.of(config).memory:
+        if not Capabilities.of(config).memory:
             m.d.comb += self.idle.eq(1)
             return m
         request = LoadStoreRequest(config)

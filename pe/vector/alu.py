@@ -10,10 +10,10 @@ from hdl.emission import once
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import VerticalOp, Width
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
 from .beat import WIDTH_BITS, is_width, lanes_of
-from .capabilities import VectorNeeds
 
 __all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "adder_joins", "subtracts"]
 
@@ -21,13 +21,13 @@ __all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "adder_joins", "subtracts"
 GRANULES = WORD_BITS // min(Width).bits
 
 
-def subtracts(vertical: Value, needs: VectorNeeds) -> Value:
+def subtracts(vertical: Value, needs: Capabilities) -> Value:
     """Whether the operation of ``needs`` with the code ``vertical`` takes a difference."""
     wanted = (VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)
     return one_of(vertical, wanted, needs.verticals)
 
 
-def adder_joins(width: Value, needs: VectorNeeds) -> Value:
+def adder_joins(width: Value, needs: Capabilities) -> Value:
     """``joins`` of the adder in :class:`VectorAlu` for elements of this width."""
     granule = min(needs.plain.widths).bits
     lanes = [(lane.bits, is_width(width, [lane], needs)) for lane in sorted(needs.plain.widths)]
@@ -54,7 +54,7 @@ class VectorAlu(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
         super().__init__(
             {
                 "a": In(WORD_BITS),
@@ -129,7 +129,7 @@ class VectorSaturate(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
         super().__init__(
             {
                 "value": In(WORD_BITS),

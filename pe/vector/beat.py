@@ -14,13 +14,10 @@ from amaranth.lib import data
 
 from hdl.packing import Packing
 from hdl.simd import one_of
-from isa.logistic import MOST_FRACTION
-from isa.table import MAX_FX, LogisticOp, Opcode, ReductionOp, Unit, VerticalOp, Width
+from isa.table import MAX_FX, ReductionOp, Width
 from isa.timing import WORD_BYTES
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import Encodings
-
-from .capabilities import VectorNeeds
 
 __all__ = [
     "BELOW_BITS",
@@ -35,7 +32,6 @@ __all__ = [
     "is_reduced",
     "is_width",
     "lanes_of",
-    "logistic_beat",
     "operand_beat",
     "pass_bits",
     "result_beat",
@@ -57,12 +53,10 @@ WIDTH_BITS = max(Width).bit_length()
 REDUCTION_BITS = max(ReductionOp).bit_length()
 
 
-def _packings(config: PeConfig) -> tuple[Encodings, Packing, Packing]:
+def _packings(config: PeConfig) -> tuple[Capabilities, Packing, Packing]:
     """Of the vector instructions: their fields, ``product`` and ``broadcast``."""
-    rows = config.rows_of(Unit.VECTOR)
-    products = frozenset(int(row.vertical is VerticalOp.MUL) for row in rows)
-    broadcasts = frozenset(int(row.opcode == Opcode.VECTOR_SCALAR) for row in rows)
-    return Encodings.of_rows(rows), Packing(products, 1), Packing(broadcasts, 1)
+    caps = Capabilities.of(config).vector
+    return caps, caps.flag(caps.products), caps.flag(caps.broadcast)
 
 
 def result_beat(config: PeConfig) -> data.StructLayout:
@@ -77,15 +71,15 @@ def result_beat(config: PeConfig) -> data.StructLayout:
         address: scratchpad byte address of the result.
         fx: fraction bits of a product; 0 otherwise.
     """
-    fields, product, _ = _packings(config)
+    caps, product, _ = _packings(config)
     return data.StructLayout(
         {
-            "width": fields.width.shape,
+            "width": caps.width.shape,
             "product": product.shape,
-            "reduction": fields.reduction.shape,
+            "reduction": caps.reduction.shape,
             "tail": TAIL_BITS,
             "address": config.scratchpad_bits,
-            "fx": MAX_FX.bit_length() if VectorNeeds.of(config).products.rows else 0,
+            "fx": MAX_FX.bit_length() if Capabilities.of(config).vector.products.rows else 0,
         }
     )
 
@@ -104,11 +98,11 @@ class ResultFields:
     @staticmethod
     def of(config: PeConfig, beat: Any) -> "ResultFields":
         """Those of ``beat``."""
-        fields, product, _ = _packings(config)
+        caps, product, _ = _packings(config)
         return ResultFields(
-            width=fields.width.unpack(beat.width),
+            width=caps.width.unpack(beat.width),
             product=product.unpack(beat.product),
-            reduction=fields.reduction.unpack(beat.reduction),
+            reduction=caps.reduction.unpack(beat.reduction),
             tail=beat.tail,
             address=beat.address,
             fx=beat.fx,
@@ -122,7 +116,7 @@ def value_beat(config: PeConfig) -> data.StructLayout:
         result: :func:`result_beat`.
         first: it starts a row (1 element-wise; without reductions no bit).
     """
-    reduces = bool(VectorNeeds.of(config).reductions)
+    reduces = bool(Capabilities.of(config).vector.reductions)
     return data.StructLayout({"result": result_beat(config), "first": int(reduces)})
 
 
@@ -137,11 +131,11 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
 
     The last three are to be read by :func:`vertical_of`, :func:`broadcast_of`, and as they are.
     """
-    fields, _, broadcast = _packings(config)
+    caps, _, broadcast = _packings(config)
     return data.StructLayout(
         {
             "value": value_beat(config),
-            "vertical": fields.vertical.shape,
+            "vertical": caps.vertical.shape,
             "broadcast": broadcast.shape,
             "pass_index": pass_bits(config),
         }
@@ -150,7 +144,7 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
 
 def pass_bits(config: PeConfig) -> int:
     """Bits of the number of a pass."""
-    return (VectorNeeds.of(config).most_passes - 1).bit_length()
+    return (Capabilities.of(config).vector.most_passes - 1).bit_length()
 
 
 def vertical_of(config: PeConfig, operands: Any) -> Value:
@@ -163,32 +157,12 @@ def broadcast_of(config: PeConfig, operands: Any) -> Value:
     return _packings(config)[2].unpack(operands.broadcast)
 
 
-def logistic_beat() -> data.StructLayout:
-    """A beat of a logistic function, which works on one element.
-
-    Members:
-        active: this is such a beat.
-        function: code of :class:`isa.table.LogisticOp`.
-        missing: how many fraction bits elements have less than
-            :data:`isa.logistic.MOST_FRACTION`.
-        lane: which element of the word.
-    """
-    return data.StructLayout(
-        {
-            "active": 1,
-            "function": max(LogisticOp).bit_length(),
-            "missing": MOST_FRACTION.bit_length(),
-            "lane": PASS_BITS,
-        }
-    )
-
-
-def is_width(code: Value, widths: Iterable[Width], needs: VectorNeeds) -> Value:
+def is_width(code: Value, widths: Iterable[Width], needs: Capabilities) -> Value:
     """1 when the width of an instruction of ``needs`` is one of ``widths``."""
     return one_of(code, widths, needs.widths)
 
 
-def lanes_of(m: Module, code: Value, needs: VectorNeeds) -> list[tuple[int, Value]]:
+def lanes_of(m: Module, code: Value, needs: Capabilities) -> list[tuple[int, Value]]:
     """Each lane width of ``needs`` in bits, ascending, and a signal: 1 while lanes have it."""
     lanes: list[tuple[int, Value]] = []
     for width in sorted(needs.widths):
@@ -198,7 +172,7 @@ def lanes_of(m: Module, code: Value, needs: VectorNeeds) -> list[tuple[int, Valu
     return lanes
 
 
-def is_reduced(code: Value, needs: VectorNeeds) -> Value:
+def is_reduced(code: Value, needs: Capabilities) -> Value:
     """1 when the instruction of ``needs`` with this code of the reduction has one."""
     possible = {int(reduction) for reduction in needs.reductions}
     if needs.elementwise.rows:
@@ -206,13 +180,12 @@ def is_reduced(code: Value, needs: VectorNeeds) -> Value:
     return one_of(code, ReductionOp, possible)
 
 
-def is_product(code: Value, needs: VectorNeeds) -> Value:
+def is_product(code: Value, needs: Capabilities) -> Value:
     """1 when the instruction of ``needs`` with this bit ``product`` multiplies."""
-    possible = {int(row.vertical is VerticalOp.MUL) for row in needs.rows}
-    return one_of(code, [1], possible)
+    return one_of(code, [1], needs.flag(needs.products).values)
 
 
-def value_pair(needs: VectorNeeds) -> data.StructLayout:
+def value_pair(needs: Capabilities) -> data.StructLayout:
     """What the vertical stage hands to the horizontal one; members that nothing needs are absent.
 
     Members:

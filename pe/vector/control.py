@@ -3,30 +3,29 @@
 from itertools import pairwise
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.simd import one_of
-from isa.logistic import MOST_FRACTION
-from isa.table import Unit, VerticalOp
+from isa.table import Opcode
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import Encodings
-from pe.frontend.features import Features
-from pe.ports import VectorKind, vector_command
+from pe.ports import vector_command
 
-from .beat import LIMB_BITS, PASS_BITS, TAIL_BITS, is_width, logistic_beat, operand_beat, pass_bits
-from .capabilities import VectorNeeds
+from .beat import PASS_BITS, TAIL_BITS, is_width, operand_beat, pass_bits
+from .special import SpecialStep
 from .stages import read_cycles
+from .units import special_ports
 
 __all__ = ["VectorControl"]
 
 
 def _row_bits(config: PeConfig) -> int:
     """Bits of the number of a byte within the longest row, and one more than within a word."""
-    widest = max(width.bytes for width in VectorNeeds.of(config).widths)
+    widest = max(width.bytes for width in Capabilities.of(config).vector.widths)
     return max((config.vl_limit * widest - 1).bit_length(), TAIL_BITS + 1)
 
 
@@ -45,8 +44,8 @@ class VectorControl(Component):
         address_first, address_second: out, scratchpad byte addresses.
         operands, complete, write: out, as in :mod:`pe.vector.beat`, together with the data read:
             :func:`pe.vector.stages.read_cycles` after the beat.
-        logistic: :func:`pe.vector.beat.logistic_beat`, out, with ``operands``; only if the
-            configuration has a logistic instruction.
+        For each special unit that the configuration needs (:mod:`pe.vector.units`) one with its
+            name, out, with ``operands``: its :meth:`pe.vector.special.SpecialPort.beat`.
         beat: out; this cycle is a beat.
         busy: out; from the cycle after a command is accepted to the one in which its last result is
             written, :data:`isa.timing.VECTOR_LATENCY` - 1 cycles after its last beat.
@@ -54,7 +53,8 @@ class VectorControl(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
+        self.special = special_ports(config)
         members: dict[str, Any] = {
             "command": In(stream.Signature(vector_command(config))),
             "read_first": Out(1),
@@ -67,8 +67,7 @@ class VectorControl(Component):
             "beat": Out(1),
             "busy": Out(1),
         }
-        if self.needs.logistic.rows:
-            members["logistic"] = Out(logistic_beat())
+        members |= {port.name: Out(port.beat()) for port in self.special}
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Elaboratable:
@@ -77,11 +76,8 @@ class VectorControl(Component):
         needs = self.needs
         now: Any = Signal(vector_command(config), reset_less=True)
         waiting: Any = Signal(vector_command(config), reset_less=True)
-        kinds = [kind.value for kind in needs.kinds]
-        fields = Encodings.of_rows(config.rows_of(Unit.VECTOR))
-        features = Features.of(config)
-        kind, width = fields.kind.unpack(now.kind), fields.width.unpack(now.width)
-        vertical = fields.vertical.unpack(now.vertical)
+        width = needs.width.unpack(now.width)
+        vertical = needs.vertical.unpack(now.vertical)
         running = Signal()
         is_waiting = Signal()
         # Where the second operand goes on; a row of a matrix starts it anew.
@@ -94,31 +90,34 @@ class VectorControl(Component):
         following: Any = Signal(vector_command(config))
         m.d.comb += following.eq(Mux(is_waiting, waiting, self.command.payload))
 
-        reduces = one_of(kind, [VectorKind.MATRIX_VECTOR.value], kinds)
-        scalar = one_of(kind, [VectorKind.VECTOR_SCALAR.value], kinds)
-        logistic = one_of(kind, [VectorKind.LOGISTIC.value], kinds)
-        unary = one_of(vertical, [VerticalOp.NOP], needs.verticals)
-        product = one_of(vertical, [VerticalOp.MUL], needs.verticals)
-        if needs.logistic.rows:
-            # Their functions share the bits of the vertical operation.
-            unary = unary | logistic
-            product = product & ~logistic
+        reduces = needs.is_form(now.kind, Opcode.MATRIX_VECTOR)
+        scalar = needs.is_form(now.kind, Opcode.VECTOR_SCALAR)
+        special = needs.is_form(now.kind, Opcode.SPECIAL)
+        unary = needs.is_unary(now.kind, now.vertical)
+        product = needs.multiplies(now.kind, now.vertical)
 
         following_end = Signal(_row_bits(config))
         last_element = Signal((config.vl_limit - 1).bit_length())
         m.d.comb += last_element.eq(following.vl - 1)
         for each in needs.widths:
-            with m.If(is_width(fields.width.unpack(following.width), [each], needs)):
+            with m.If(is_width(needs.width.unpack(following.width), [each], needs)):
                 m.d.comb += following_end.eq(Cat(Const(each.bytes - 1, each.value), last_element))
         final_pass = Signal(PASS_BITS)
         for each in needs.products.widths:
             with m.If(product & is_width(width, [each], needs)):
-                m.d.comb += final_pass.eq(max(1, each.bits // LIMB_BITS) - 1)
-        if needs.logistic.rows:
-            with m.If(logistic):
-                m.d.comb += final_pass.eq(needs.logistic.rows[0].passes - 1)
+                m.d.comb += final_pass.eq(needs.products.of_widths([each]).most_passes - 1)
+        active: dict[str, Value] = {}
+        for port in self.special:
+            own = needs.of_special(port.name)
+            active[port.name] = special
+            if own.functions != needs.special.functions:
+                active[port.name] = special & one_of(
+                    vertical, own.functions, needs.special.functions
+                )
+            with m.If(active[port.name]):
+                m.d.comb += final_pass.eq(own.most_passes - 1)
 
-        last_row = ~reduces | (now.mr == 1) if features.matrices else Const(1, 1)
+        last_row = ~reduces | (now.mr == 1) if needs.reduced else Const(1, 1)
         last_pass = Signal()
         last_word = Signal()
         last = Signal()
@@ -202,18 +201,14 @@ class VectorControl(Component):
             Cat(write, self.write).eq(Cat(running & last_pass & (last_word | ~reduces), write)),
         ]
         m.d.comb += self.operands.eq(operands[-1])
-        if needs.logistic.rows:
-            most = MOST_FRACTION
+        for port in self.special:
+            step = SpecialStep(running & active[port.name], vertical, now.fx, pass_index)
             functions: list[Any] = [
-                Signal(logistic_beat(), name=f"function_{cycle}", reset_less=True)
-                for cycle in cycles
+                Signal(port.beat(), name=f"function_{cycle}", reset_less=True) for cycle in cycles
             ]
-            m.d.comb += self.logistic.eq(functions[-1])
+            m.d.comb += getattr(self, port.name).eq(functions[-1])
             m.d.sync += [
-                functions[0].active.eq(running & logistic),
-                functions[0].function.eq(vertical),
-                functions[0].missing.eq(Mux(now.fx > most, 0, most - now.fx)),
-                functions[0].lane.eq(pass_index),
+                *port.begin(functions[0], step),
                 *(later.eq(beat) for beat, later in pairwise(functions)),
             ]
         unwritten = Signal(range(VECTOR_LATENCY))

@@ -9,10 +9,10 @@ from hdl.ports import WORD_BITS
 from hdl.quad_reducer import QuadReducer
 from hdl.simd import LaneReducer
 from isa.table import Width
+from pe.capabilities import FOLDED, Capabilities
 from pe.config import PeConfig
 
 from .beat import REDUCTION_BITS, TAIL_BITS, WIDTH_BITS, is_width
-from .capabilities import FOLDED, VectorNeeds
 from .products import PRODUCTS_BITS
 
 __all__ = ["VectorFold"]
@@ -31,14 +31,14 @@ class VectorFold(Component):
     Members:
         words: in; the elements as :class:`pe.vector.words.VectorWords` arranges them.
         width, reduction, tail: in, as in :mod:`pe.vector.beat`.
-        active: in; elements of one of :data:`pe.vector.capabilities.FOLDED` are to be reduced.
+        active: in; elements of one of :data:`pe.capabilities.FOLDED` are to be reduced.
         lower, upper: out, signed; ``upper`` is meaningless when the row's tail does not reach its
             elements. Both are 0 unless ``active``.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config).reduced.of_widths(FOLDED)
+        self.needs = Capabilities.of(config).vector.reduced.of_widths(FOLDED)
         self.bits = self.needs.lower_bits
         super().__init__(
             {
@@ -96,7 +96,7 @@ class VectorFold(Component):
         platform: object,
         words: Value,
         scale: int,
-        needs: VectorNeeds,
+        needs: Capabilities,
         active: Value,
     ) -> list[Value]:
         """Elements of the widths of ``needs``: the word's halves combined, and of 8-bit ones the

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.simd import one_of, signed_less
 from isa.table import ReductionOp, Width
+from pe.capabilities import FOLDED, Capabilities
 from pe.config import PeConfig
 
 from .beat import (
@@ -19,7 +20,6 @@ from .beat import (
     value_beat,
     value_pair,
 )
-from .capabilities import FOLDED, VectorNeeds
 from .stages import horizontal_cycles
 
 __all__ = ["VectorHorizontal"]
@@ -44,7 +44,7 @@ class VectorHorizontal(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
         super().__init__(
             {
                 "pair": In(value_pair(self.needs)),

@@ -17,15 +17,18 @@ from isa.logistic import (
     REGIONS,
     SEGMENTS,
     VALUE_FRACTION,
+    LogisticOp,
     Region,
 )
-from isa.table import LogisticOp, Width
+from isa.logistic import LOGISTIC as UNIT
+from isa.table import Width
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
-from .beat import logistic_beat
-from .capabilities import VectorNeeds
+from .beat import PASS_BITS
+from .special import SpecialStep
 
-__all__ = ["VectorLogistic"]
+__all__ = ["LOGISTIC", "VectorLogistic"]
 
 _ELEMENT = Width.W16.bits
 #: The table's value reaches 1.
@@ -37,6 +40,26 @@ _INDEX_BITS = LIMIT_BITS - REGIONS[0].shift
 _SEGMENT = data.StructLayout({"constant": _VALUE_BITS, "slope": _SLOPE_BITS, "curve": _CURVE_BITS})
 
 
+def _beat() -> data.StructLayout:
+    """A beat of a logistic function, which works on one element.
+
+    Members:
+        active: this is such a beat.
+        function: code of :class:`isa.logistic.LogisticOp`.
+        missing: how many fraction bits elements have less than
+            :data:`isa.logistic.MOST_FRACTION`.
+        lane: which element of the word.
+    """
+    return data.StructLayout(
+        {
+            "active": 1,
+            "function": max(LogisticOp).bit_length(),
+            "missing": MOST_FRACTION.bit_length(),
+            "lane": PASS_BITS,
+        }
+    )
+
+
 class VectorLogistic(Component):
     """Looks each element up in the table of :mod:`isa.logistic`, and gathers the results of a word.
 
@@ -45,7 +68,7 @@ class VectorLogistic(Component):
     Behind them the element is rounded. Needs a configuration with a logistic instruction.
 
     Members:
-        word: in; the word read. beat: :func:`pe.vector.beat.logistic_beat`, in, with ``word``.
+        word: in; the word read. beat: :meth:`LogisticPort.beat`, in, with ``word``.
         result: out; the results of all elements of the word, 6 cycles behind the beat of the last.
         valid: out; with ``result``; that beat was active.
     """
@@ -55,7 +78,7 @@ class VectorLogistic(Component):
         super().__init__(
             {
                 "word": In(WORD_BITS),
-                "beat": In(logistic_beat()),
+                "beat": In(_beat()),
                 "result": Out(WORD_BITS),
                 "valid": Out(1),
             }
@@ -64,8 +87,7 @@ class VectorLogistic(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         beats: list[Any] = [
-            Signal(logistic_beat(), name=f"beat_{number}", reset_less=True)
-            for number in range(1, 7)
+            Signal(_beat(), name=f"beat_{number}", reset_less=True) for number in range(1, 7)
         ]
         for beat, later in pairwise([self.beat, *beats]):
             m.d.sync += later.eq(beat)
@@ -112,8 +134,8 @@ class VectorLogistic(Component):
 
     def _halves(self, beat: Any) -> Value:
         """Whether the function is the sigmoid, made from tanh of half its operand."""
-        rows = VectorNeeds.of(self.config).logistic.rows
-        possible = {row.logistic for row in rows if row.logistic is not None}
+        rows = Capabilities.of(self.config).of_special(UNIT.name).rows
+        possible = {UNIT.function_of(row) for row in rows}
         return one_of(beat.function, [LogisticOp.SIGMOID], possible)
 
     def _table(self, m: Module, x: Signal, beat: Any) -> tuple[Value, Signal]:
@@ -174,3 +196,28 @@ def _pattern(region: Region, index: int) -> str:
     free = region.shift - REGIONS[0].shift
     start = region.start + (index - region.first << region.shift)
     return f"{start >> region.shift:0{_INDEX_BITS - free}b}" + "-" * free
+
+
+class LogisticPort:
+    """Its declaration (:class:`pe.vector.special.SpecialPort`)."""
+
+    name = UNIT.name
+    cycles = 6
+
+    def beat(self) -> data.StructLayout:
+        return _beat()
+
+    def begin(self, beat: Any, step: SpecialStep) -> list[Any]:
+        most = MOST_FRACTION
+        return [
+            beat.active.eq(step.active),
+            beat.function.eq(step.function),
+            beat.missing.eq(Mux(step.fx > most, 0, most - step.fx)),
+            beat.lane.eq(step.pass_index),
+        ]
+
+    def component(self, config: PeConfig) -> Component:
+        return VectorLogistic(config)
+
+
+LOGISTIC = LogisticPort()

@@ -14,10 +14,10 @@ from hdl.emission import once
 from hdl.multiplier import LimbMultiplier, ProductSum
 from hdl.ports import WORD_BITS
 from isa.table import Width
+from pe.capabilities import LONG, Capabilities
 from pe.config import PeConfig
 
 from .beat import LIMB_BITS, PASS_BITS, WIDTH_BITS, is_width
-from .capabilities import LONG, VectorNeeds
 
 __all__ = ["PRODUCTS_BITS", "LimbProducts", "LimbSelect", "LimbSums", "PassSum"]
 
@@ -48,7 +48,7 @@ class LimbSelect(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
         super().__init__(
             {
                 "word": In(WORD_BITS),
@@ -65,7 +65,7 @@ class LimbSelect(Component):
         m = Module()
         needs = self.needs
 
-        def when(rows: VectorNeeds, flag: Value, *widths: Width) -> Value:
+        def when(rows: Capabilities, flag: Value, *widths: Width) -> Value:
             if not rows.of_widths(widths).rows:
                 return Const(0, 1)
             return flag & is_width(self.width, widths, needs)
@@ -108,7 +108,7 @@ class LimbProducts(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config).products
+        self.needs = Capabilities.of(config).vector.products
         super().__init__(
             {
                 "a": In(WORD_BITS),
@@ -161,7 +161,7 @@ class LimbSums(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config).products
+        self.needs = Capabilities.of(config).vector.products
         super().__init__(
             {
                 "partial": In(PRODUCTS_BITS),
@@ -203,7 +203,7 @@ class PassSum(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.state_bits = pass_sum_bits(VectorNeeds.of(config).products)
+        self.state_bits = pass_sum_bits(Capabilities.of(config).vector.products)
         super().__init__(
             {
                 "products": In(PRODUCTS_BITS),
@@ -235,6 +235,6 @@ class PassSum(Component):
         return m
 
 
-def pass_sum_bits(needs: VectorNeeds) -> int:
+def pass_sum_bits(needs: Capabilities) -> int:
     """Bits of the state of each half in :class:`PassSum`."""
     return _SUM_BITS + LIMB_BITS * (needs.most_passes - 1)

@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MAX_FX, MAX_MR
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.features import Features
 
 __all__ = ["VectorSettings", "element_bits", "setting_bits"]
 
@@ -17,7 +17,7 @@ _SETTLING = MAX_MR.bit_length()
 
 def element_bits(config: PeConfig) -> int:
     """Bits of the number of elements in a matrix of the largest VL and MR."""
-    if not Features.of(config).matrices:
+    if not Capabilities.of(config).reduced:
         return 1
     return (config.vl_limit * config.mr_limit).bit_length()
 
@@ -62,11 +62,11 @@ class VectorSettings(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         keys = self.config.instructions
-        features = Features.of(self.config)
+        caps = Capabilities.of(self.config)
         settings = (
-            ("set.vl", features.vector, self.vl, self.set_vl, START_VL),
-            ("set.mr", features.matrices, self.mr, self.set_mr, START_MR),
-            ("set.fx", features.fractions, self.fx, self.set_fx, START_FX),
+            ("set.vl", caps.vector, self.vl, self.set_vl, START_VL),
+            ("set.mr", caps.reduced, self.mr, self.set_mr, START_MR),
+            ("set.fx", caps.fractions, self.fx, self.set_fx, START_FX),
         )
         for key, used, setting, changes, start in settings:
             if key in keys and used:
@@ -76,7 +76,7 @@ class VectorSettings(Component):
                     m.d.sync += setting.eq(self.value)
             else:
                 m.d.comb += setting.eq(start)
-        if features.matrices:
+        if caps.reduced:
             # Multiplied bit by bit: settings change rarely, and a multiplier is large.
             left = Signal(range(_SETTLING + 1))
             bit = Signal()

@@ -8,9 +8,8 @@ which are all that there are. A stage in which no instruction does anything is l
 
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
 from isa.timing import WORD_BYTES
+from pe.capabilities import FOLDED, LONG, Capabilities
 from pe.config import PeConfig
-
-from .capabilities import FOLDED, LONG, VectorNeeds
 
 __all__ = [
     "fold_cycles",
@@ -18,6 +17,7 @@ __all__ = [
     "read_cycles",
     "result_cycles",
     "shift_cycles",
+    "total_cycles",
     "word_cycles",
 ]
 
@@ -40,22 +40,22 @@ def read_cycles(config: PeConfig) -> int:
 def word_cycles(config: PeConfig) -> int:
     """Cycles in which what was made of the operands becomes words: 1, or 0 where all that is left
     to be done is to saturate the elements."""
-    needs = VectorNeeds.of(config)
-    return int(bool(needs.reductions or needs.products.rows or needs.logistic.rows))
+    needs = Capabilities.of(config).vector
+    return int(bool(needs.reductions or needs.products or needs.special))
 
 
 def fold_cycles(config: PeConfig) -> int:
     """Cycles in which narrow elements are folded or long products added up: 0 or 1."""
-    needs = VectorNeeds.of(config)
+    needs = Capabilities.of(config).vector
     folds = needs.reduced.of_widths(FOLDED).rows or needs.products.widths & LONG
-    return int(bool(folds or needs.logistic.rows))
+    return int(bool(folds or needs.special))
 
 
 def horizontal_cycles(config: PeConfig) -> int:
     """Cycles of the horizontal stage: 2, or 1 where nothing is reduced but halves of long products
     are put together, or 0."""
-    needs = VectorNeeds.of(config)
-    if needs.reductions or needs.logistic.rows:
+    needs = Capabilities.of(config).vector
+    if needs.reductions or needs.special:
         return 2
     return int(needs.has_long_products)
 
@@ -63,13 +63,18 @@ def horizontal_cycles(config: PeConfig) -> int:
 def shift_cycles(config: PeConfig) -> int:
     """Cycles in which products are shifted: 2, by multiples of eight bits and by the rest, or 1.
     Without products, sums that may have to saturate take 1, all else 0."""
-    needs = VectorNeeds.of(config)
+    needs = Capabilities.of(config).vector
     if needs.products.rows:
         return 2 if _slow(config) else 1
-    return int(bool(needs.summed.rows or needs.logistic.rows))
+    return int(bool(needs.summed.rows or needs.special))
+
+
+def total_cycles(config: PeConfig) -> int:
+    """Cycles from the words that were read to the value that is scaled."""
+    vertical = _OPERAND_CYCLES + word_cycles(config) + fold_cycles(config)
+    return vertical + horizontal_cycles(config)
 
 
 def result_cycles(config: PeConfig) -> int:
     """Cycles from the last beat of an element to the one in which its result is written."""
-    vertical = _OPERAND_CYCLES + word_cycles(config) + fold_cycles(config)
-    return read_cycles(config) + vertical + horizontal_cycles(config) + shift_cycles(config)
+    return read_cycles(config) + total_cycles(config) + shift_cycles(config)

@@ -10,10 +10,9 @@ from isa.table import Unit
 from pe.config import PeConfig
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort, vector_command
 
-from .capabilities import VectorNeeds
 from .control import VectorControl
 from .horizontal import VectorHorizontal
-from .logistic import VectorLogistic
+from .units import special_ports
 from .vertical import VectorVertical
 from .writeback import VectorFinish
 
@@ -91,13 +90,13 @@ class VectorUnit(Component):
             finish.total_write.eq(horizontal.total_write),
         ]
         wiring.connect(m, finish.port, wiring.flipped(self.write))
-        if VectorNeeds.of(config).logistic.rows:
-            logistic = VectorLogistic(config)
-            m.submodules.logistic = once(logistic, platform)
+        for port in special_ports(config):
+            special = port.component(config)
+            m.submodules[port.name] = once(special, platform)
             m.d.comb += [
-                logistic.word.eq(first.data),
-                logistic.beat.eq(control.logistic),
-                finish.logistic.eq(logistic.result),
-                finish.logistic_valid.eq(logistic.valid),
+                special.word.eq(first.data),
+                special.beat.eq(getattr(control, port.name)),
+                getattr(finish, port.name).eq(special.result),
+                getattr(finish, f"{port.name}_valid").eq(special.valid),
             ]
         return m

@@ -13,6 +13,7 @@ from hdl.emission import once
 from hdl.ports import WORD_BITS
 from isa.table import Width
 from isa.timing import WORD_BYTES
+from pe.capabilities import FOLDED, LONG, Capabilities
 from pe.config import PeConfig
 
 from .alu import GRANULES, VectorAlu, VectorSaturate, adder_joins, subtracts
@@ -28,7 +29,6 @@ from .beat import (
     value_pair,
     vertical_of,
 )
-from .capabilities import FOLDED, LONG, VectorNeeds
 from .fold import VectorFold
 from .products import PRODUCTS_BITS, LimbProducts, LimbSelect, LimbSums, PassSum
 from .stages import fold_cycles, word_cycles
@@ -55,7 +55,7 @@ class VectorVertical(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
         self.cycles = fold_cycles(config)
         super().__init__(
             {
@@ -135,7 +135,7 @@ class VectorVertical(Component):
             second = select.value
             m.d.sync += carry.eq(select.carry)
 
-        def mask(summed: VectorNeeds) -> Value:
+        def mask(summed: Capabilities) -> Value:
             """Zeros in place of the elements behind a row's tail leave its sum as it is."""
             if not summed.widths - {Width.W64}:
                 return Const(-1, WORD_BITS)

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.ports import WORD_BITS
 from isa.table import Width
+from pe.capabilities import FOLDED, Capabilities
 from pe.config import PeConfig
 
 from .beat import REDUCTION_BITS, WIDTH_BITS, is_product, is_reduced, is_width
-from .capabilities import FOLDED, VectorNeeds
 from .products import PRODUCTS_BITS
 
 __all__ = ["VectorWords"]
@@ -29,7 +29,7 @@ class VectorWords(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
         super().__init__(
             {
                 "plain": In(WORD_BITS),

@@ -11,12 +11,13 @@ from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, LaneShifter, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import MAX_FX, ReductionOp, Width
 from isa.timing import WORD_BYTES
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.ports import ScratchpadWritePort
 
 from .beat import ResultFields, is_product, is_reduced, is_width, lanes_of, result_beat
-from .capabilities import VectorNeeds
-from .stages import shift_cycles
+from .stages import shift_cycles, total_cycles
+from .units import special_ports
 
 __all__ = ["VectorFinish"]
 
@@ -65,16 +66,18 @@ class VectorFinish(Component):
     Members:
         total: in, signed, and total_beat, total_write: in; of
             :class:`pe.vector.horizontal.VectorHorizontal`.
-        logistic, logistic_valid: in, with ``total``; this word is the value instead, of a unit of
-            its own; only if the configuration has a logistic instruction.
+        For each special unit that the configuration needs (:mod:`pe.vector.units`) two with its
+            name, in, with ``total``: a word, and the same with ``_valid``, that it is the value
+            instead.
         port: :class:`pe.ports.ScratchpadWritePort`, out, :func:`pe.vector.stages.shift_cycles`
             later.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = VectorNeeds.of(config)
+        self.needs = Capabilities.of(config).vector
         self.cycles = shift_cycles(config)
+        self.special = special_ports(config)
         self.granule = min(self.needs.widths).bits
         members: dict[str, Any] = {
             "total": In(signed(self.needs.total_bits)),
@@ -82,8 +85,9 @@ class VectorFinish(Component):
             "total_write": In(1),
             "port": Out(ScratchpadWritePort(config)),
         }
-        if self.needs.logistic.rows:
-            members |= {"logistic": In(WORD_BITS), "logistic_valid": In(1)}
+        for port in self.special:
+            assert port.cycles == total_cycles(config), port.name
+            members |= {port.name: In(WORD_BITS), f"{port.name}_valid": In(1)}
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Elaboratable:
@@ -196,7 +200,7 @@ class VectorFinish(Component):
                 shifted.eq(coarse.shifted),
                 dropped.eq(coarse.dropped),
             ]
-            self._insert_logistic(m, shifted)
+            self._insert_special(m, shifted)
             split, whole = self._split(m, beat)
         m.d.comb += [
             fine.data.eq(shifted),
@@ -208,11 +212,12 @@ class VectorFinish(Component):
             kept, beat, write, split, whole, widths[0], fine.shifted, fine.dropped, list(fine.sign)
         )
 
-    def _insert_logistic(self, m: Module, register: Signal) -> None:
-        """Such a value is no product and no sum, so nothing behind this changes it."""
-        if self.needs.logistic.rows:
-            with m.If(self.logistic_valid):
-                m.d.sync += register[:WORD_BITS].eq(self.logistic)
+    def _insert_special(self, m: Module, register: Signal) -> None:
+        """Results of special units. Such a value is no product and no sum, so nothing behind this
+        changes it."""
+        for port in self.special:
+            with m.If(getattr(self, f"{port.name}_valid")):
+                m.d.sync += register[:WORD_BITS].eq(getattr(self, port.name))
 
     def _narrow(self, m: Module, scaled: "_Scaled", value: Signal, round_up: Signal) -> None:
         """The low half of each lane, and the bit below it."""
@@ -235,7 +240,7 @@ class VectorFinish(Component):
                 round_up[index].eq(Cat(ups).any()),
             ]
         if self.cycles == 1:
-            self._insert_logistic(m, value)
+            self._insert_special(m, value)
 
     def _compare(
         self, m: Module, scaled: "_Scaled", later_beat: ResultFields

@@ -22,7 +22,7 @@ from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.dense_shape import DenseShape
 from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, conv_job, dense_job, pool_job
 from microkernels.runtime.job import KernelJob
-from pe.config import ALL_INSTRUCTIONS
+from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.kernels import cosim_vault, job_key
 from sim_tb.dut.tile import tile_design
 from sim_tb.runner.cache import Kept, fingerprint
@@ -175,7 +175,7 @@ class _Bench:
 
     def __init__(self, config: VaultTileConfig, rounds: int | None) -> None:
         self._config = config
-        self._with_unit = replace(config, pe=replace(config.pe, instructions=ALL_INSTRUCTIONS))
+        self._with_unit = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
         self._rounds = rounds
         self._kept = Kept("kernel_rows")
         self._designs: dict[VaultTileConfig, str] = {}

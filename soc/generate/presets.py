@@ -6,7 +6,7 @@ from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
-from pe.config import ALL_INSTRUCTIONS, PeConfig
+from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultTileConfig
 
@@ -69,10 +69,10 @@ PRESETS: dict[str, Configuration] = {
         load_store_queue=8,
         address_bits=24,
     ),
-    "pe-logistic": PeConfig(instructions=ALL_INSTRUCTIONS),
+    "pe-logistic": PeConfig(instructions=SPECIAL_INSTRUCTIONS),
     "vault": VaultTileConfig(),
     "vault-logistic": VaultTileConfig(
-        pe=replace(VaultTileConfig().pe, instructions=ALL_INSTRUCTIONS)
+        pe=replace(VaultTileConfig().pe, instructions=SPECIAL_INSTRUCTIONS)
     ),
     "vault-axi": VaultTileConfig(vault=AxiConfig()),
     "vault-small": VaultTileConfig(

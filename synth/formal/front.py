@@ -2,9 +2,9 @@
 
 from amaranth.hdl import Cat, Value
 
-from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, VerticalOp
+from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import Encodings
 from pe.frontend.register_file import READ_PORTS
 from pe.interface import PeCounter
 from pe.lsu.ports import BYTE_BITS, COLUMN_BITS
@@ -272,7 +272,7 @@ def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], 
 def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     here = "dispatch.now."
     full, trimmed = configs
-    fields = Encodings.of(full)
+    caps = Capabilities.of(full)
 
     def faulty(v: View) -> Value:
         names = (f"{here}faults.{name}" for name in ("outside", "misaligned", "dram"))
@@ -288,16 +288,16 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         return sound(v) & ~v[here + "vector"]
 
     def register(v: View) -> Value:
-        return transfer(v) & fields.is_register(v[here + "kind"])
+        return transfer(v) & caps.is_register(v[here + "kind"])
 
     def ranged(number: int, v: View) -> Value:
-        store = fields.is_store(v[here + "kind"])
+        store = caps.is_store(v[here + "kind"])
         other = transfer(v) & ~register(v)
         if number == 0:
             return vector(v) | (other & ~store)
         if number == 1:
             return vector(v) | (other & store)
-        return vector(v) & ~fields.vertical.is_one_of(v[here + "vertical"], [VerticalOp.NOP])
+        return vector(v) & ~caps.is_unary(v[here + "kind"], v[here + "vertical"])
 
     relation.gates += [
         (r"dispatch\.(conflict|full)", sound),
@@ -306,12 +306,12 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         (r"dispatch\.now\.(bytes|columns|nothing|settings\.dram)", transfer),
         (
             r"dispatch\.now\.index",
-            lambda v: register(v) & ~fields.is_store(v[here + "kind"]),
+            lambda v: register(v) & ~caps.is_store(v[here + "kind"]),
         ),
         (r"dispatch\.now\.settings\.vector\..*", vector),
         (
             r"dispatch\.now\.operands\.value",
-            lambda v: register(v) & fields.is_store(v[here + "kind"]),
+            lambda v: register(v) & caps.is_store(v[here + "kind"]),
         ),
     ]
     for number in range(3):
@@ -341,7 +341,7 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             "a register that is moved lies at a multiple of its width",
             lambda f, t: (
                 ~register(f)
-                | is_aligned(f[here + "settings.dram"], fields.width.unpack(f[here + "width"]))
+                | is_aligned(f[here + "settings.dram"], caps.width.unpack(f[here + "width"]))
             ),
         )
     )

@@ -6,8 +6,9 @@ from amaranth.hdl import Value
 
 from hdl.ports import memory_request
 from isa.table import Opcode, Unit
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.lsu.ports import BYTE_BITS, COLUMN_BITS, load_table_entry, register_encodings
+from pe.lsu.ports import BYTE_BITS, COLUMN_BITS, load_table_entry
 
 from .relation import Condition, Ghost, Invariant, Relation, View
 from .rows import codes_of, entry_values, held, is_aligned, transfer_values
@@ -130,7 +131,7 @@ def _work(
             lambda f, t: ~register(f) | (f[f"{name}.columns"] == 1),
         )
     )
-    width = register_encodings(configs[0]).width
+    width = Capabilities.of(configs[0]).registers.width
     relation.invariants.append(
         Invariant(
             f"{name} of a register is at a multiple of its width",

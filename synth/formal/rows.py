@@ -19,9 +19,8 @@ from isa.table import (
     Unit,
 )
 from isa.timing import WORD_BYTES
+from pe.capabilities import CLASSES, CONTROL, Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import CLASSES, CONTROL, Encodings
-from pe.lsu.ports import register_encodings
 
 from .relation import Codes, Condition, Pair, View
 
@@ -80,17 +79,17 @@ def codes_of(
 
 def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.frontend.decode.issued` that ``row`` decides."""
-    fields = Encodings.of(config)
+    caps = Capabilities.of(config)
     word = row.match
     plain = row.format not in _IMMEDIATE and row.unit in (Unit.VECTOR, Unit.LOAD_STORE)
     moves = row.opcode in (Opcode.MOV, Opcode.MOV_IMM)
     scalar: int | None = None
     if row.unit is Unit.SCALAR and row.branch is None:
-        scalar = fields.scalar.code(ScalarOp.OR if moves else row.opcode & 7)
+        scalar = caps.scalar.code(ScalarOp.OR if moves else row.opcode & 7)
     vector = row.unit is Unit.VECTOR
     return [
         {
-            "unit": fields.unit.code(CLASSES[row.unit].value),
+            "unit": caps.unit.code(CLASSES[row.unit].value),
             "writes": int(row.writes is not None),
             "branch": int(row.branch is not None),
             "inverted": int(
@@ -100,14 +99,14 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
             ),
             "reads_c": int(reads(row, FIELD_C)) if vector else None,
             "scalar": scalar,
-            "condition": None if row.branch is None else fields.condition.code(row.branch),
-            "control": fields.control.code(CONTROL[Opcode(row.opcode)].value)
+            "condition": None if row.branch is None else caps.condition.code(row.branch),
+            "control": caps.control.code(CONTROL[Opcode(row.opcode)].value)
             if row.unit is Unit.ISSUE
             else None,
-            "kind": fields.kind.code(row.opcode & 3) if plain else None,
-            "width": fields.width.code(WIDTH.extract(word)) if plain else None,
-            "vertical": fields.vertical.code(VERTICAL.extract(word)) if vector else None,
-            "reduction": fields.reduction.code(REDUCTION.extract(word)) if vector else None,
+            "kind": caps.kind.code(row.opcode & 3) if plain else None,
+            "width": caps.width.code(WIDTH.extract(word)) if plain else None,
+            "vertical": caps.vertical.code(VERTICAL.extract(word)) if vector else None,
+            "reduction": caps.reduction.code(REDUCTION.extract(word)) if vector else None,
         }
     ]
 
@@ -121,7 +120,7 @@ def dispatched_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 def command_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.ports.vector_command` that ``row`` decides."""
-    own = Encodings.of_rows(config.rows_of(Unit.VECTOR))
+    own = Capabilities.of(config).vector
     (every,) = decoded_values(config, row)
     return [
         {
@@ -136,7 +135,7 @@ def command_values(config: PeConfig, row: Instruction) -> list[Values]:
 def transfer_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.lsu.ports.transfer_layout` that ``row`` decides."""
     register = row.opcode >> 1 & 1
-    width = register_encodings(config).width
+    width = Capabilities.of(config).registers.width
     return [
         {
             "store": row.opcode & 1,

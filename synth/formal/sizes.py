@@ -14,10 +14,9 @@ from amaranth.lib import wiring
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MAX_FX, ScalarOp, Unit
+from pe.capabilities import Capabilities, ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
-from pe.frontend.encodings import ControlOp, Encodings, IssueClass
-from pe.frontend.features import Features
 from pe.frontend.range_check import RangeCheck, cause_of
 from pe.frontend.scalar import Scalar
 from pe.vector.settings import VectorSettings
@@ -53,7 +52,7 @@ def _range_check(configs: Configs) -> Relation:
     """What the trimmed engine lets pass touches the same places, all within its smaller memories;
     all else faults in it."""
     full, trimmed = configs
-    fields = Encodings.of(full)
+    caps = Capabilities.of(full)
     relation = Relation(signed=["[abc]"], ignored=[_OUTPUTS])
     rows = trimmed.rows
     relation.add_codes(codes_of("decoded.", decoded_values, configs, rows))
@@ -63,13 +62,13 @@ def _range_check(configs: Configs) -> Relation:
             lambda f, t: (
                 (f["vl"] != 0)
                 & (f["vl"] <= trimmed.vl_limit)
-                & ((f["mr"] <= trimmed.mr_limit) | (not Features.of(trimmed).matrices))
+                & ((f["mr"] <= trimmed.mr_limit) | (not Capabilities.of(trimmed).reduced))
             ),
         )
     )
 
     def is_unit(f: View, unit: IssueClass) -> Value:
-        return fields.is_unit(held(f, "decoded.unit"), unit)
+        return caps.is_unit(held(f, "decoded.unit"), unit)
 
     def cause(v: View) -> Value:
         names = ("dram", "misaligned", "outside")
@@ -115,7 +114,7 @@ def _range_check(configs: Configs) -> Relation:
         control = held(f, "decoded.control")
         limits = {ControlOp.SET_VL: trimmed.max_vl, ControlOp.SET_MR: trimmed.max_mr}
         beyond = any_of(
-            fields.control.is_one_of(control, [op.value]) & (f["a"] > limit)
+            caps.control.is_one_of(control, [op.value]) & (f["a"] > limit)
             for op, limit in limits.items()
         )
         sets = is_unit(f, IssueClass.CONTROL)
@@ -134,12 +133,12 @@ def _range_check(configs: Configs) -> Relation:
 def _settings(configs: Configs) -> Relation:
     """Settings are the same; so is the size of a matrix, as far as the trimmed engine keeps it."""
     trimmed = configs[1]
-    features = Features.of(trimmed)
+    caps = Capabilities.of(trimmed)
     keys = trimmed.instructions
     relation = Relation(truncated=["elements"])
-    if not features.matrices:
+    if not caps.reduced:
         relation.ignored += ["mr", "elements", "left", "settling"]
-    if not features.fractions:
+    if not caps.fractions:
         relation.ignored.append("fx")
     setters = {"set.vl": trimmed.max_vl, "set.mr": trimmed.max_mr, "set.fx": MAX_FX}
 
@@ -163,11 +162,11 @@ def _settings(configs: Configs) -> Relation:
         relation.invariants.append(
             Invariant("a VL that nothing sets stays", lambda f, t: f["vl"] == START_VL)
         )
-    if features.matrices and "set.mr" not in keys:
+    if caps.reduced and "set.mr" not in keys:
         relation.invariants.append(
             Invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_MR)
         )
-    if features.fractions and "set.fx" not in keys:
+    if caps.fractions and "set.fx" not in keys:
         relation.invariants.append(
             Invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == START_FX)
         )
@@ -177,7 +176,7 @@ def _settings(configs: Configs) -> Relation:
 def _scalar(configs: Configs) -> Relation:
     """A result that registers can hold is the same; one that they can't hold faults."""
     full, trimmed = configs
-    fields = Encodings.of(full)
+    caps = Capabilities.of(full)
     relation = Relation(signed=["first"], ignored=["second", _OUTPUTS])
     rows = trimmed.rows_of(Unit.SCALAR)
     relation.add_codes(codes_of("decoded.", decoded_values, configs, rows))
@@ -194,7 +193,7 @@ def _scalar(configs: Configs) -> Relation:
     def result(f: View, t: View) -> Value:
         whole = extended(t["result"], full.register_width, True)
         same = f["result"] == whole
-        shifted = fields.scalar.is_one_of(held(f, "decoded.scalar"), shifts)
+        shifted = caps.scalar.is_one_of(held(f, "decoded.scalar"), shifts)
         fits = ~t["unfit"] & same & ~f["unfit"]
         # A shift that loses bits faults too.
         return ~f["decoded.writes"] | fits | (t["unfit"] & (shifted | ~same | f["unfit"]))
@@ -212,7 +211,7 @@ def _scalar(configs: Configs) -> Relation:
 def _arc(configs: Configs) -> Relation:
     """With fewer entries, no conflict is missed and none is added; it is full earlier."""
     full, trimmed = configs
-    features = Features.of(trimmed)
+    caps = Capabilities.of(trimmed)
     own = range(trimmed.arc_entries)
     relation = Relation(ignored=["full", "entry"])
 
@@ -236,8 +235,8 @@ def _arc(configs: Configs) -> Relation:
 
     def allocated(f: View, t: View) -> Value:
         kind: Value = Const(1, 1)
-        if not (features.load_scratchpad and features.store_scratchpad):
-            kind = f["store"] == int(features.store_scratchpad)
+        if not (caps.transfers.loads and caps.transfers.stores):
+            kind = f["store"] == int(bool(caps.transfers.stores))
         sized = (f["columns"] != 0) & (~f["store"] | (f["columns"] == 1))
         free = any_of((f["allocated"] == n) & ~busy(t, n) for n in own)
         return ~f["allocate"] | (kind & sized & free)
@@ -293,7 +292,7 @@ SIZED_UNITS: dict[
     ],
 ] = {
     "range check": (RangeCheck, _range_check, lambda config: True),
-    "settings": (VectorSettings, _settings, lambda config: Features.of(config).vector),
+    "settings": (VectorSettings, _settings, lambda config: bool(Capabilities.of(config).vector)),
     "scalar unit": (Scalar, _scalar, lambda config: bool(config.rows_of(Unit.SCALAR))),
-    "array range check": (Arc, _arc, lambda config: Features.of(config).transfers),
+    "array range check": (Arc, _arc, lambda config: bool(Capabilities.of(config).transfers)),
 }

@@ -8,9 +8,10 @@ import re
 
 from amaranth.hdl import Cat, Const, Value
 
-from isa.table import Unit, VerticalOp
+from isa.table import Unit
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import Encodings
+from pe.vector.units import SPECIAL_PORTS
 
 from .relation import Codes, Invariant, Relation, View
 from .rows import any_of, codes_of, command_values, held
@@ -18,10 +19,11 @@ from .rows import any_of, codes_of, command_values, held
 __all__ = ["command_relation", "vector_relation"]
 
 _CONTROL = "vector.control."
+_SPECIAL = "|".join(port.name for port in SPECIAL_PORTS)
 #: Registers behind the control, and those of the scratchpad.
 _BEHIND = (
-    r"vector\.(vertical|horizontal|finish|logistic)\..*",
-    r"vector\.control\.(operands|early|complete|write|function|logistic).*",
+    rf"vector\.(vertical|horizontal|finish|{_SPECIAL})\..*",
+    rf"vector\.control\.(operands|early|complete|write|function|{_SPECIAL}).*",
     r"scratchpad\..*",
 )
 
@@ -76,7 +78,7 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
         The members that tell which instruction the control works on.
     """
     rows = configs[1].rows_of(Unit.VECTOR)
-    fields = Encodings.of_rows(configs[0].rows_of(Unit.VECTOR))
+    caps = Capabilities.of(configs[0]).vector
     inside = re.escape(control)
     works: Codes | None = None
     for name, flag in (("now", "running"), ("waiting", "is_waiting")):
@@ -85,9 +87,8 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
             return v[control + flag]
 
         def second(v: View, flag: str = flag, name: str = name) -> Value:
-            unary = fields.vertical.is_one_of(
-                held(v, f"{control}{name}.vertical"), [VerticalOp.NOP]
-            )
+            prefix = f"{control}{name}."
+            unary = caps.is_unary(held(v, prefix + "kind"), held(v, prefix + "vertical"))
             return v[control + flag] & ~unary
 
         pattern = rf"{inside}{name}\."

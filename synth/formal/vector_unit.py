@@ -12,12 +12,10 @@ from amaranth.lib import data
 
 from isa.table import MAX_VL, Opcode, ReductionOp, Unit, VerticalOp
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import Encodings
-from pe.frontend.features import Features
 from pe.ports import vector_command
 from pe.vector.beat import LIMB_BITS, TAIL_BITS, value_pair
-from pe.vector.capabilities import VectorNeeds
 from pe.vector.stages import read_cycles
 from pe.vector.unit import VectorUnit
 
@@ -125,7 +123,7 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
     def within(v: View, prefix: str) -> Value:
         vl = v[prefix + "vl"]
         terms = (vl != 0) & (vl <= trimmed.vl_limit)
-        if not Features.of(trimmed).matrices:
+        if not Capabilities.of(trimmed).reduced:
             return terms
         mr = v[prefix + "mr"]
         return terms & (mr != 0) & (mr <= trimmed.mr_limit)
@@ -149,18 +147,13 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
 
 def _products(relation: Relation, full: PeConfig) -> None:
     """What the multipliers make of the bytes of a row is the same."""
-    rows = full.rows_of(Unit.VECTOR)
-    fields = Encodings.of_rows(rows)
-    # Logistic functions share the bits of the vertical operation.
-    others = {Opcode(row.opcode) for row in rows if row.logistic is not None}
+    caps = Capabilities.of(full).vector
     parts = data.StructLayout({f"of_{byte}": _PART_BITS for byte in range(WORD_BYTES)})
 
     def counts(v: View, byte: int) -> Value:
         now = "control.now."
-        multiplies = fields.vertical.is_one_of(held(v, now + "vertical"), [VerticalOp.MUL])
-        for opcode in others:
-            multiplies &= ~fields.is_form(held(v, now + "kind"), opcode)
-        sums = fields.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
+        multiplies = caps.multiplies(held(v, now + "kind"), held(v, now + "vertical"))
+        sums = caps.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
         used = (v["control.left"] != 0) | (v["control.row_end"][:TAIL_BITS] >= byte)
         return v["control.running"] & multiplies & (sums | used)
 
@@ -176,7 +169,7 @@ def _products(relation: Relation, full: PeConfig) -> None:
 def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     """What earlier beats left: of the row, and of the word's earlier passes."""
     full, trimmed = configs
-    fields = Encodings.of_rows(full.rows_of(Unit.VECTOR))
+    caps = Capabilities.of(full).vector
     relation.truncated += [r"vertical\.pair\..*", r"horizontal\.total"]
     relation.ignored.append(r"vertical\.pair\.below_.*_low")
 
@@ -186,7 +179,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         return v["control.running"] & (done >= number)
 
     def within_row(v: View) -> Value:
-        reduces = fields.is_form(held(v, "control.now.kind"), Opcode.MATRIX_VECTOR)
+        reduces = caps.is_form(held(v, "control.now.kind"), Opcode.MATRIX_VECTOR)
         return v["control.running"] & ~v["control.first_word"] & reduces
 
     relation.layouts["vertical.pair"] = (_sliced(full), _sliced(trimmed))
@@ -214,7 +207,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
                 ~f["control.running"]
                 | is_aligned(
                     f["control.row_end"][:TAIL_BITS] + 1,
-                    fields.width.unpack(held(f, "control.now.width")),
+                    caps.width.unpack(held(f, "control.now.width")),
                 )
             ),
         ),
@@ -222,10 +215,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             "no row is longer than the longest",
             lambda f, t: (
                 ~f["control.running"]
-                | (
-                    f["control.row_end"] >> fields.width.unpack(held(f, "control.now.width"))
-                    < MAX_VL
-                )
+                | (f["control.row_end"] >> caps.width.unpack(held(f, "control.now.width")) < MAX_VL)
             ),
         ),
     ]
@@ -261,7 +251,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 def _sliced(config: PeConfig) -> data.StructLayout:
     """:func:`pe.vector.beat.value_pair` with what each pass of a product adds apart."""
     members: dict[str, ShapeLike] = {}
-    for name, member in value_pair(VectorNeeds.of(config)):
+    for name, member in value_pair(Capabilities.of(config).vector):
         low = min(LIMB_BITS, member.width)
         members |= {f"{name}_low": low, f"{name}_high": member.width - low}
     return data.StructLayout(members)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry
+from pe.vector.units import SPECIAL_PORTS
 from synth.errors import SynthesisError
 
 __all__ = ["NAMES", "OPENED", "OTHER", "Unit", "check_units", "closure", "memories", "units"]
@@ -33,7 +34,7 @@ NAMES = (
     "vector_vertical",
     "vector_horizontal",
     "vector_finish",
-    "vector_logistic",
+    *(f"vector_{port.name}" for port in SPECIAL_PORTS),
     "load_store",
     "scratchpad",
     "counters",

@@ -155,7 +155,7 @@ def vector_extents(key: str) -> list[int | None]:
         return [MR * w, MR * VL * w, None]
     if key.startswith("m.v"):
         return [MR * w, MR * VL * w, VL * w]
-    if row.logistic is not None:
+    if row.special:
         return [VL * w, VL * w, None]
     return [VL * w, VL * w, w if key.startswith("v.s.") else VL * w]
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.logistic import logistic
-from isa.table import BY_KEY, LogisticOp
+from isa.logistic import LogisticOp, logistic
+from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import FRACTION_LIMIT, from_fixed, to_fixed
 from microkernels.common.logistic import sigmoid, tanh

@@ -15,9 +15,9 @@ from isa.table import (
     Unit,
     find,
 )
+from pe.capabilities import ControlOp, IssueClass
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.frontend.decode import Decode
-from pe.frontend.encodings import ControlOp, IssueClass
 
 CLASS = {
     Unit.SCALAR: IssueClass.SCALAR,

@@ -4,9 +4,9 @@ import pytest
 
 from isa.faults import FaultCause
 from isa.table import BY_KEY, Opcode, Unit
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.frontend.dispatch import Dispatch
-from pe.frontend.encodings import Encodings
 from pe.interface import PeCounter
 
 CONFIG = PeConfig()
@@ -26,14 +26,14 @@ FAULTS = {
 def show(ctx, dut, key, *, faults=(), nothing=False, pc=PC, dram=0x1234, vl=9):
     """Show the instruction ``key`` to the stage, with operands that can be told apart."""
     row = BY_KEY[key]
-    fields = Encodings.of(CONFIG)
+    caps = Capabilities.of(CONFIG)
     payload = dut.offer.payload
     vector = row.unit is Unit.VECTOR
     ctx.set(payload.vector, vector)
-    ctx.set(payload.kind, fields.kind.code(row.opcode & 3))
-    ctx.set(payload.vertical, fields.vertical.code(row.vertical or 0))
-    ctx.set(payload.reduction, fields.reduction.code(row.reduction or 0))
-    ctx.set(payload.width, fields.width.code(row.width))
+    ctx.set(payload.kind, caps.kind.code(row.opcode & 3))
+    ctx.set(payload.vertical, caps.vertical.code(row.vertical or 0))
+    ctx.set(payload.reduction, caps.reduction.code(row.reduction or 0))
+    ctx.set(payload.width, caps.width.code(row.width))
     store = row.opcode == Opcode.ST_SRAM
     used = 7 if vector else 2 if store else 1
     ctx.set(payload.used, used if vector or row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM) else 0)
@@ -98,11 +98,11 @@ def test_a_vector_instruction_goes_in_its_second_cycle_with_all_it_needs(simulat
         places = [ctx.get(getattr(command, name)) for name in ("result", "first", "second")]
         assert places == [start for start, _ in PLACES]
         assert [ctx.get(getattr(command, name)) for name in ("vl", "mr", "fx")] == [9, 5, 12]
-        fields = Encodings.of_rows(CONFIG.rows_of(Unit.VECTOR))
+        caps = Capabilities.of(CONFIG).vector
         row = BY_KEY[VECTOR]
-        assert ctx.get(command.kind) == fields.kind.code(row.opcode & 3)
-        assert ctx.get(command.vertical) == fields.vertical.code(row.vertical)
-        assert ctx.get(command.width) == fields.width.code(row.width)
+        assert ctx.get(command.kind) == caps.kind.code(row.opcode & 3)
+        assert ctx.get(command.vertical) == caps.vertical.code(row.vertical)
+        assert ctx.get(command.width) == caps.width.code(row.width)
         await ctx.tick()
         assert goes(ctx, dut) == (0, 0)
         assert ctx.get(dut.empty)

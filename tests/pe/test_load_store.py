@@ -3,8 +3,9 @@
 import pytest
 
 from hdl.ports import COLUMN_BYTES
+from pe.capabilities import Capabilities
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from pe.lsu.ports import load_store_command, register_encodings
+from pe.lsu.ports import load_store_command
 from pe.lsu.unit import LoadStore
 
 DRAM_BYTES = 4096
@@ -271,7 +272,7 @@ def test_narrow_registers_get_what_fits(simulate, rng, widths):
     )
     config = PeConfig(instructions=keys, load_store_queue=8, address_bits=12, register_width=bits)
     dut = LoadStore(config)
-    packing = register_encodings(config).width
+    packing = Capabilities.of(config).registers.width
     limit = 1 << (bits - 1)
     loads = []
     for _ in range(120):

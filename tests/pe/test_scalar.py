@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from isa.table import BY_KEY, BranchOp, ScalarOp
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import Encodings
 from pe.frontend.scalar import Scalar
 
 M64 = (1 << 64) - 1
@@ -75,7 +75,7 @@ def test_narrow_unit_gives_the_same_results_or_faults(simulate, rng, bits, keys)
         instructions=frozenset({"halt", "mov", *names}), register_width=bits, address_bits=12
     )
     dut = Scalar(config)
-    code = Encodings.of(config).scalar.code
+    code = Capabilities.of(config).scalar.code
     limit = 1 << (bits - 1)
     hostile = (0, 1, -1, limit - 1, -limit, -limit + 1, limit // 2, bits - 1, bits, 63)
     values = [*hostile, *(rng.randrange(-limit, limit) >> rng.randrange(bits) for _ in range(20))]

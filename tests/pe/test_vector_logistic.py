@@ -7,15 +7,16 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
-from isa.logistic import LIMIT_BITS, MOST_FRACTION, U_FRACTION, logistic
-from isa.table import BY_KEY, INSTRUCTIONS, LogisticOp, Unit
-from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
+from isa.logistic import LIMIT_BITS, MOST_FRACTION, U_FRACTION, LogisticOp, logistic
+from isa.logistic import LOGISTIC as UNIT
+from isa.table import BY_KEY, INSTRUCTIONS, Unit
+from pe.config import SPECIAL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from pe.vector.logistic import VectorLogistic
 from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import Command, hostile_memory, random_command, run
 
 LOGISTIC = ["v.sigmoid[16]", "v.tanh[16]"]
-OTHERS = [row.key for row in INSTRUCTIONS if row.unit is Unit.VECTOR and row.logistic is None]
+OTHERS = [row.key for row in INSTRUCTIONS if row.unit is Unit.VECTOR and not row.special]
 HALF = 1024
 
 
@@ -29,7 +30,7 @@ def config(keys: list[str]) -> PeConfig:
 def test_elements_of_every_segment_and_size(keys: list[str]) -> None:
     """The unit alone, an element a cycle: the ends of every segment and random elements."""
     dut = VectorLogistic(config(keys))
-    functions = [BY_KEY[key].logistic for key in keys]
+    functions = [UNIT.function_of(BY_KEY[key]) for key in keys]
     rng = random.Random(len(keys))
     step = 1 << U_FRACTION - 4
     cases = []
@@ -112,6 +113,6 @@ def test_results_may_replace_their_operands() -> None:
 
 
 def test_there_only_if_asked_for() -> None:
-    assert set(LOGISTIC) == ALL_INSTRUCTIONS - STANDARD_INSTRUCTIONS
+    assert set(LOGISTIC) == SPECIAL_INSTRUCTIONS - STANDARD_INSTRUCTIONS
     assert "logistic" not in rtlil.convert(VectorUnit(PeConfig()))
     assert "logistic" in rtlil.convert(VectorUnit(config(["v.tanh[16]"])))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from amaranth.sim import Simulator
 
-from isa.logistic import logistic
-from isa.table import BY_KEY, Instruction, Opcode, ReductionOp, Unit, VerticalOp
+from isa.logistic import LOGISTIC, logistic
+from isa.table import BY_KEY, VERTICAL, Instruction, Opcode, ReductionOp, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, row_beats
+from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.encodings import Encodings
 from pe.ports import vector_command
 from pe.vector.stages import read_cycles, result_cycles
 from pe.vector.unit import VectorUnit
@@ -97,9 +97,9 @@ def results(command: Command, memory: bytearray) -> list[int]:
             )
             for i in range(command.mr)
         ]
-    if row.logistic is not None:
+    if row.special:
         values = np.array(read(command.first, vl), "<i2")
-        return [int(value) for value in logistic(row.logistic, values, command.fx)]
+        return [int(value) for value in logistic(LOGISTIC.function_of(row), values, command.fx)]
     scalar = row.opcode == Opcode.VECTOR_SCALAR
     second = read(command.second, 1) * vl if scalar else read(command.second, vl)
     pairs = zip(read(command.first, vl), second, strict=True)
@@ -138,7 +138,7 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
     Checked: when a command is accepted, beats, busy, and address, data and cycle of every write.
     """
     dut = VectorUnit(config)
-    fields = Encodings.of_rows(config.rows_of(Unit.VECTOR))
+    caps = Capabilities.of(config).vector
     accepted: list[int] = []
 
     async def bench(ctx) -> None:
@@ -164,12 +164,10 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
                 row = offered.row
                 payload = dut.command.payload
                 members = {
-                    "kind": fields.kind.code(row.opcode - Opcode.MATRIX_VECTOR),
-                    "vertical": fields.vertical.code(
-                        row.vertical if row.logistic is None else row.logistic
-                    ),
-                    "reduction": fields.reduction.code(row.reduction or 0),
-                    "width": fields.width.code(row.width),
+                    "kind": caps.kind.code(row.opcode - Opcode.MATRIX_VECTOR),
+                    "vertical": caps.vertical.code(VERTICAL.extract(row.match)),
+                    "reduction": caps.reduction.code(row.reduction or 0),
+                    "width": caps.width.code(row.width),
                     "result": offered.result,
                     "first": offered.first,
                     "second": offered.second,

@@ -1,0 +1,91 @@
+"""Special units: optional functional units for functions of single elements.
+
+A special unit declares here what the instruction set must know of it; :mod:`isa.units` lists them.
+Table, simulator and manual take it from there. :mod:`pe.vector.special` has the hardware's side.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from .instruction import (
+    VERTICAL,
+    WIDTH,
+    Access,
+    Extent,
+    Format,
+    Instruction,
+    Opcode,
+    Origin,
+    Role,
+    Unit,
+    Use,
+    operands,
+)
+from .operators import Width
+
+__all__ = ["Array", "SpecialUnit"]
+
+Array = np.ndarray[Any, Any]
+_OPERANDS = operands(
+    Format.AB,
+    Use(Role.RESULT_ADDRESS, Extent.VECTOR, Access.WRITE),
+    Use(Role.VECTOR_ADDRESS, Extent.VECTOR, Access.READ),
+)
+
+
+@dataclass(frozen=True)
+class SpecialUnit:
+    """A special unit, seen by programs.
+
+    Attributes:
+        name: one word, as the manual and the ports of the hardware have it.
+        functions: what it computes; values are the codes in the field ``VERTICAL`` and differ from
+            those of other units.
+        widths: element widths.
+        passes: cycles a 64-bit word.
+        fractions: whether FX matters.
+        evaluate: function of this unit, elements, FX -> results of the elements' type.
+        manual: section of the manual, in Markdown.
+    """
+
+    name: str
+    functions: type[IntEnum]
+    widths: Sequence[Width]
+    passes: int
+    fractions: bool
+    evaluate: Callable[[Any, Array, int], Array]
+    manual: str
+
+    @property
+    def rows(self) -> list[Instruction]:
+        """Its instructions: ``v.`` and the name of the function."""
+        return [
+            Instruction(
+                key=f"v.{function.name}[{width.bits}]".lower(),
+                mnemonic=f"v.{function.name}".lower(),
+                width=width,
+                opcode=Opcode.SPECIAL,
+                function=WIDTH.insert(width) | VERTICAL.insert(function),
+                format=Format.AB,
+                operands=_OPERANDS,
+                unit=Unit.VECTOR,
+                special=self.name,
+                work=self.name,
+                passes=self.passes,
+                fractions=self.fractions,
+                summary=f"Element-wise {function.name.lower()}.",
+                semantics=f"for j < VL: S[A + j*w] = {function.name.lower()}(S[B + j*w])",
+                origin=Origin.OURS,
+                optional=True,
+            )
+            for function in self.functions
+            for width in self.widths
+        ]
+
+    def function_of(self, row: Instruction) -> IntEnum:
+        """The function of ``row``, one of :attr:`rows`."""
+        return self.functions(VERTICAL.extract(row.function))

@@ -1,0 +1,9 @@
+"""The special units that an engine can have."""
+
+from .logistic import LOGISTIC
+from .special_unit import SpecialUnit
+
+__all__ = ["SPECIAL_UNITS"]
+
+#: By name. A new unit is a line here, and one in :mod:`pe.vector.units`.
+SPECIAL_UNITS: dict[str, SpecialUnit] = {unit.name: unit for unit in (LOGISTIC,)}

@@ -1,0 +1,384 @@
+"""The instructions of an engine: which there are, and how a unit keeps what it must know of them.
+
+Every unit asks a :class:`Capabilities` what to build: subsets of the instructions (empty ones are
+false), the widths that follow, and the encodings of fields, in no more bits than are needed.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from amaranth.hdl import Value
+from amaranth.lib import enum
+
+from hdl.packing import Packing
+from hdl.simd import one_of
+from isa.table import (
+    FIELD_C,
+    MAX_VL,
+    REDUCTION,
+    VERTICAL,
+    WIDTH,
+    BranchOp,
+    Instruction,
+    Opcode,
+    ReductionOp,
+    ScalarOp,
+    Unit,
+    VerticalOp,
+    Width,
+)
+
+from .config import PeConfig
+
+__all__ = ["CLASSES", "CONTROL", "FOLDED", "LONG", "Capabilities", "ControlOp", "IssueClass"]
+
+#: Widths whose lanes are folded before they are paired (:mod:`pe.vector.fold`).
+FOLDED = frozenset({Width.W8, Width.W16})
+#: Widths whose elements have several limbs to multiply (:mod:`pe.vector.products`).
+LONG = frozenset({Width.W32, Width.W64})
+
+_KIND_BITS = 2
+#: Bits of ``kind`` of a load or store.
+_STORE, _REGISTER = 0, 1
+#: Bits by which a sum over the longest row outgrows its elements.
+_SUM_BITS = (MAX_VL - 1).bit_length()
+#: Levels at which the vertical stage folds lanes (:mod:`pe.vector.fold`), by width.
+_FOLD_LEVELS = {Width.W8: 2, Width.W16: 1, Width.W32: 0, Width.W64: 0}
+#: Widest value that is handed on in one half of a word pair.
+_HALF_BITS = 64
+
+
+class IssueClass(enum.Enum, shape=2):
+    """Which unit an instruction goes to."""
+
+    SCALAR = 0
+    VECTOR = 1
+    LOAD_STORE = 2
+    CONTROL = 3
+
+
+class ControlOp(enum.Enum, shape=3):
+    """Instructions that the issue stage executes itself."""
+
+    SET_VL = 0
+    SET_MR = 1
+    SET_FX = 2
+    DRAIN = 3
+    MEMFENCE = 4
+    HALT = 5
+
+
+CONTROL = {
+    Opcode.SET_VL: ControlOp.SET_VL,
+    Opcode.SET_MR: ControlOp.SET_MR,
+    Opcode.SET_FX: ControlOp.SET_FX,
+    Opcode.DRAIN: ControlOp.DRAIN,
+    Opcode.MEMFENCE: ControlOp.MEMFENCE,
+    Opcode.HALT: ControlOp.HALT,
+}
+CLASSES = {
+    Unit.SCALAR: IssueClass.SCALAR,
+    Unit.VECTOR: IssueClass.VECTOR,
+    Unit.LOAD_STORE: IssueClass.LOAD_STORE,
+    Unit.ISSUE: IssueClass.CONTROL,
+}
+
+
+def _packing(values: Iterable[int | None], bits: int, whole: object = None) -> Packing:
+    return Packing(frozenset(value for value in values if value is not None), bits, whole)
+
+
+def _scalar(row: Instruction) -> int | None:
+    # The decoder makes moves from an OR.
+    return ScalarOp.OR if row.opcode in (Opcode.MOV, Opcode.MOV_IMM) else row.scalar
+
+
+def _is_product(row: Instruction) -> bool:
+    return row.vertical is VerticalOp.MUL
+
+
+def _width(row: Instruction) -> Width:
+    assert row.width is not None
+    return row.width
+
+
+def _element_bits(row: Instruction) -> int:
+    """Bits of what the vertical stage makes of an element: products have full width."""
+    return _width(row).bits * (2 if _is_product(row) else 1)
+
+
+def _grown(row: Instruction, levels: int) -> int:
+    """Bits of an element's value after ``levels`` levels of the row's reduction."""
+    return _element_bits(row) + (levels if row.reduction is ReductionOp.ADD else 0)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Some instructions: subsets of them, questions about them, and encodings of their fields.
+
+    Attributes:
+        rows: rows of the instruction table, in its order.
+    """
+
+    rows: tuple[Instruction, ...]
+
+    @staticmethod
+    @cache
+    def of(config: PeConfig) -> "Capabilities":
+        """Those of ``config``."""
+        return Capabilities(config.rows)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def _those(self, wanted: Callable[[Instruction], bool]) -> "Capabilities":
+        return Capabilities(tuple(row for row in self.rows if wanted(row)))
+
+    # Subsets: transfers.
+
+    @cached_property
+    def memory(self) -> "Capabilities":
+        """What the load-store unit executes."""
+        return self._those(lambda row: row.unit is Unit.LOAD_STORE)
+
+    @cached_property
+    def transfers(self) -> "Capabilities":
+        """What moves data between memory and scratchpad."""
+        return self.memory._those(lambda row: bool(row.scratchpad))
+
+    @cached_property
+    def registers(self) -> "Capabilities":
+        """What moves data between memory and registers."""
+        return self.memory._those(lambda row: not row.scratchpad)
+
+    @cached_property
+    def loads(self) -> "Capabilities":
+        """What reads memory."""
+        return self._those(lambda row: row.loads)
+
+    @cached_property
+    def stores(self) -> "Capabilities":
+        """What writes memory."""
+        return self.memory._those(lambda row: not row.loads)
+
+    # Subsets: vectors.
+
+    @cached_property
+    def vector(self) -> "Capabilities":
+        """What the vector unit executes."""
+        return self._those(lambda row: row.unit is Unit.VECTOR)
+
+    @cached_property
+    def binary(self) -> "Capabilities":
+        """Vector instructions with a second operand."""
+        return self.vector._those(lambda row: FIELD_C in row.reads)
+
+    @cached_property
+    def unary(self) -> "Capabilities":
+        """Vector instructions without one."""
+        return self.vector._those(lambda row: FIELD_C not in row.reads)
+
+    @cached_property
+    def fractions(self) -> "Capabilities":
+        """What shifts by FX."""
+        return self._those(lambda row: row.fractions)
+
+    @cached_property
+    def products(self) -> "Capabilities":
+        """What multiplies elements."""
+        return self._those(_is_product)
+
+    @cached_property
+    def special(self) -> "Capabilities":
+        """What special units execute (:mod:`pe.vector.special`)."""
+        return self._those(lambda row: bool(row.special))
+
+    def of_special(self, name: str) -> "Capabilities":
+        """What the special unit called ``name`` executes."""
+        return self._those(lambda row: row.special == name)
+
+    @cached_property
+    def plain(self) -> "Capabilities":
+        """What adds, subtracts, compares or passes on elements."""
+        return self._those(lambda row: row.vertical is not None and not _is_product(row))
+
+    @cached_property
+    def reduced(self) -> "Capabilities":
+        """What reduces rows of a matrix."""
+        return self._those(lambda row: row.reduction is not None)
+
+    @cached_property
+    def elementwise(self) -> "Capabilities":
+        """What does not reduce."""
+        return self._those(lambda row: row.reduction is None)
+
+    @cached_property
+    def summed(self) -> "Capabilities":
+        """What reduces by add."""
+        return self._those(lambda row: row.reduction is ReductionOp.ADD)
+
+    @cached_property
+    def broadcast(self) -> "Capabilities":
+        """What has one element as second operand."""
+        return self._those(lambda row: row.opcode == Opcode.VECTOR_SCALAR)
+
+    def of_widths(self, widths: Iterable[Width]) -> "Capabilities":
+        """What works on elements of the given widths."""
+        wanted = frozenset(widths)
+        return self._those(lambda row: row.width in wanted)
+
+    # What occurs.
+
+    @cached_property
+    def widths(self) -> frozenset[Width]:
+        """Element widths."""
+        return frozenset(row.width for row in self.rows if row.width is not None)
+
+    @cached_property
+    def verticals(self) -> frozenset[VerticalOp]:
+        """Element-wise operations."""
+        return frozenset(row.vertical for row in self.rows if row.vertical is not None)
+
+    @cached_property
+    def functions(self) -> frozenset[int]:
+        """Codes of vector instructions in the field ``VERTICAL``."""
+        return frozenset(VERTICAL.extract(row.match) for row in self.vector.rows)
+
+    @cached_property
+    def reductions(self) -> frozenset[ReductionOp]:
+        """Reductions."""
+        return frozenset(row.reduction for row in self.rows if row.reduction is not None)
+
+    @property
+    def most_passes(self) -> int:
+        """Most cycles that a word takes."""
+        return max((row.passes for row in self.rows), default=1)
+
+    @property
+    def has_long_products(self) -> bool:
+        """Whether there are products of 64-bit elements, which need both halves of a pair."""
+        return Width.W64 in self.products.widths
+
+    # Bits of values in the vector unit; of its instructions alone.
+
+    @property
+    def lower_bits(self) -> int:
+        """Bits of the lower half of the pair that the vertical stage hands on; 0 without rows."""
+        sizes = [_HALF_BITS for _ in self.elementwise.rows]
+        sizes += [
+            min(_HALF_BITS, _grown(row, _FOLD_LEVELS[_width(row)])) for row in self.reduced.rows
+        ]
+        return max(sizes, default=0)
+
+    @property
+    def upper_bits(self) -> int:
+        """Bits of the upper half; 0 if never used."""
+        sizes = [_HALF_BITS for _ in self.elementwise.products.rows]
+        sizes += [
+            min(_HALF_BITS, _grown(row, _FOLD_LEVELS[_width(row)]))
+            for row in self.reduced.rows
+            if _width(row) is not Width.W64 or _is_product(row)
+        ]
+        return max(sizes, default=0)
+
+    @property
+    def beat_bits(self) -> int:
+        """Bits of the value of a beat: all lanes, or the reduction of them."""
+        sizes = [_HALF_BITS * (2 if _is_product(row) else 1) for row in self.elementwise.rows]
+        for row in self.reduced.rows:
+            levels = 3 - _width(row).value
+            sizes.append(_grown(row, levels))
+        return max(sizes, default=0)
+
+    @property
+    def total_bits(self) -> int:
+        """Bits of the value of a row: as :attr:`beat_bits`, or reduced over all beats."""
+        sizes = [_HALF_BITS * (2 if _is_product(row) else 1) for row in self.elementwise.rows]
+        sizes += [_grown(row, _SUM_BITS) for row in self.reduced.rows]
+        return max(sizes, default=0)
+
+    # Encodings.
+
+    @cached_property
+    def unit(self) -> Packing:
+        """:class:`IssueClass`."""
+        return _packing((CLASSES[row.unit].value for row in self.rows), 2, IssueClass)
+
+    @cached_property
+    def control(self) -> Packing:
+        """:class:`ControlOp`."""
+        rows = [row for row in self.rows if row.unit is Unit.ISSUE]
+        return _packing((CONTROL[Opcode(row.opcode)].value for row in rows), 3, ControlOp)
+
+    @cached_property
+    def kind(self) -> Packing:
+        """Low bits of the opcode: operand form of a vector instruction; of a load or store bit 0 is
+        set for a store and bit 1 for a register."""
+        rows = (*self.vector.rows, *self.memory.rows)
+        return _packing((row.opcode & 3 for row in rows), _KIND_BITS)
+
+    @cached_property
+    def width(self) -> Packing:
+        """:class:`isa.table.Width`."""
+        return _packing(self.widths, WIDTH.bits)
+
+    @cached_property
+    def vertical(self) -> Packing:
+        """:class:`isa.table.VerticalOp`, or the function of a special unit, in the same bits."""
+        return _packing(self.functions, VERTICAL.bits)
+
+    @cached_property
+    def reduction(self) -> Packing:
+        """:class:`isa.table.ReductionOp`; 0 without one."""
+        return _packing((row.reduction or 0 for row in self.vector.rows), REDUCTION.bits)
+
+    @cached_property
+    def scalar(self) -> Packing:
+        """:class:`isa.table.ScalarOp`."""
+        return _packing((_scalar(row) for row in self.rows), max(ScalarOp).bit_length())
+
+    @cached_property
+    def condition(self) -> Packing:
+        """:class:`isa.table.BranchOp`."""
+        return _packing((row.branch for row in self.rows), max(BranchOp).bit_length())
+
+    def flag(self, subset: "Capabilities") -> Packing:
+        """A bit that says whether an instruction is one of ``subset``."""
+        values = {1} if subset else set()
+        if len(subset.rows) < len(self.rows):
+            values.add(0)
+        return Packing(frozenset(values), 1)
+
+    def is_unit(self, unit: Value, wanted: IssueClass) -> Value:
+        """Whether the instruction goes to ``wanted``."""
+        return self.unit.is_one_of(unit, [wanted.value])
+
+    def is_form(self, kind: Value, opcode: Opcode) -> Value:
+        """Of a vector instruction: whether it has the operand form of ``opcode``."""
+        forms = {row.opcode & 3 for row in self.vector.rows}
+        return one_of(self.kind.unpack(kind), [opcode & 3], forms)
+
+    def is_unary(self, kind: Value, vertical: Value) -> Value:
+        """Of a vector instruction: whether it has no second operand."""
+        unary = one_of(self.vertical.unpack(vertical), self.unary.verticals, self.verticals)
+        # Functions of special units share the bits of the vertical operation.
+        return unary | self.is_form(kind, Opcode.SPECIAL) if self.special else unary
+
+    def multiplies(self, kind: Value, vertical: Value) -> Value:
+        """Of a vector instruction: whether it multiplies elements."""
+        product = one_of(self.vertical.unpack(vertical), [VerticalOp.MUL], self.verticals)
+        return product & ~self.is_form(kind, Opcode.SPECIAL) if self.special else product
+
+    def is_store(self, kind: Value) -> Value:
+        """Of a load or store: whether it is a store."""
+        return self._kind_bit(kind, _STORE)
+
+    def is_register(self, kind: Value) -> Value:
+        """Of a load or store: whether it moves a register."""
+        return self._kind_bit(kind, _REGISTER)
+
+    def _kind_bit(self, kind: Value, bit: int) -> Value:
+        found = {row.opcode >> bit & 1 for row in self.memory.rows}
+        # What differs only between vector instructions is no choice here.
+        return one_of(self.kind.unpack(kind)[bit], [1], found)

@@ -1,0 +1,58 @@
+"""Special units: functional units beside the stages of the vector unit, which declare themselves.
+
+The control steps through their instructions as through others, and hands each beat to the unit;
+the result of a word enters the pipeline again where it is scaled, in place of what the stages made
+of the word. :mod:`pe.vector.units` lists the units; control, stages and writeback, the reports by
+units and the proofs take from a declaration what they must know.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from amaranth.hdl import Value
+from amaranth.lib import data
+
+from hdl.component import Component
+from pe.config import PeConfig
+
+__all__ = ["SpecialPort", "SpecialStep"]
+
+
+@dataclass(frozen=True)
+class SpecialStep:
+    """What the control knows of a beat.
+
+    Attributes:
+        active: it belongs to the unit. function: code of the function. fx: FX.
+        pass_index: which of the word's passes it is.
+    """
+
+    active: Value
+    function: Value
+    fx: Value
+    pass_index: Value
+
+
+class SpecialPort(Protocol):
+    """The declaration of a special unit.
+
+    Attributes:
+        name: as in :mod:`isa.units`, where its instructions are; ports to it have this name.
+        cycles: from the cycle in which a word has been read to that of its result.
+    """
+
+    name: str
+    cycles: int
+
+    def beat(self) -> data.StructLayout:
+        """What the unit must know of a beat."""
+
+    def begin(self, beat: Any, step: SpecialStep) -> list[Any]:
+        """Assignments that make ``beat``, of :meth:`beat`, from ``step``."""
+
+    def component(self, config: PeConfig) -> Component:
+        """The hardware, for a configuration with one of its instructions.
+
+        Members: ``word`` (the first operand's word) and ``beat``, in; ``result`` (a word) and
+        ``valid``, out, :attr:`cycles` behind the beat of the last pass.
+        """
