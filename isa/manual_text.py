@@ -65,13 +65,14 @@ NUMBERS = """\
 ## Numbers
 
 - Elements are signed two's complement numbers of 8, 16, 32 or 64 bits, little-endian.
-- Vector `add` and `sub` saturate at the element width; `min` and `max` compare signed numbers.
+- Element-wise results saturate at the element width where the tables below write `sat`; `min` and
+  `max` compare signed numbers.
 - A product is exact. `m.v.mul.*` reduces the exact products of a row, without any overflow;
   `v.v.mul` and `v.s.mul` have one product for each element. The value is then shifted right by FX
   bits and rounded to the nearest, halves up: `(x + 2**(FX-1)) >> FX` with FX above 0. Finally it
   saturates to the element.
-- A reduction by `add` is exact and saturates once, when the element is written. With an
-  `add`, `sub`, `min` or `max` element-wise, FX is not used.
+- A reduction by `add` is exact and saturates once, when the element is written.
+- Only products and the functions of special units use FX.
 - Hardware does not report saturation. `vip run` counts such values and reports them in one
   line (`--no-saturation` leaves it out): sums and differences of elements, also those that are
   reduced further, sums of rows, and scaled products, each once when it is limited. Golden models of

@@ -41,6 +41,8 @@ class VerticalOp(IntEnum):
     MIN = 3
     MAX = 4
     MUL = 5
+    ABSDIFF = 6
+    AVG = 7
 
 
 class ReductionOp(IntEnum):

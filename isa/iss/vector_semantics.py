@@ -23,13 +23,17 @@ VectorFunction = Callable[..., Array]
 #: Is told how many values saturated.
 Count = Callable[[int], None]
 
-_VERTICAL = {
+_VERTICAL: dict[VerticalOp, Callable[[Array, Array], Array]] = {
     VerticalOp.ADD: np.add,
     VerticalOp.SUB: np.subtract,
     VerticalOp.MIN: np.minimum,
     VerticalOp.MAX: np.maximum,
     VerticalOp.MUL: np.multiply,
+    VerticalOp.ABSDIFF: lambda b, c: abs(b - c),
+    VerticalOp.AVG: lambda b, c: (b + c + 1) >> 1,
 }
+#: Those whose results may not fit the element.
+_SATURATES = (VerticalOp.ADD, VerticalOp.SUB, VerticalOp.ABSDIFF)
 _REDUCE = {
     ReductionOp.ADD: np.add.reduce,
     ReductionOp.MIN: np.minimum.reduce,
@@ -126,7 +130,7 @@ def matrix_vector(
         return multiply
 
     operation = _VERTICAL.get(vertical)
-    saturates = vertical in (VerticalOp.ADD, VerticalOp.SUB)
+    saturates = vertical in _SATURATES
 
     def combine(matrix: Array, vector: Array | None = None, *, fx: int) -> Array:
         values = matrix.astype(exact)

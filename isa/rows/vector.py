@@ -26,11 +26,12 @@ __all__ = ["vector_rows"]
 
 class _Vertical(NamedTuple):
     """Of an element-wise operation: formula of elements ``{b}`` and ``{c}``, the results in words,
-    and the kind of work."""
+    the kind of work, and whether only configurations that ask for it have it."""
 
     formula: str
     results: str
     work: str
+    optional: bool = False
 
 
 _VERTICAL = {
@@ -40,6 +41,10 @@ _VERTICAL = {
     VerticalOp.MIN: _Vertical("min({b}, {c})", "minima", "compare"),
     VerticalOp.MAX: _Vertical("max({b}, {c})", "maxima", "compare"),
     VerticalOp.MUL: _Vertical("{b} * {c}", "full-width products", "multiply"),
+    VerticalOp.ABSDIFF: _Vertical(
+        "sat(abs({b} - {c}))", "saturated absolute differences", "add", optional=True
+    ),
+    VerticalOp.AVG: _Vertical("({b} + {c} + 1) >> 1", "rounded averages", "add", optional=True),
 }
 #: Bits of the second operand that a multiplier takes in a cycle.
 _LIMB_BITS = 16
@@ -62,6 +67,8 @@ def _of_vertical(vertical: VerticalOp, width: Width) -> dict[str, Any]:
         "unit": Unit.VECTOR,
         "vertical": vertical,
         "work": _VERTICAL[vertical].work,
+        "optional": _VERTICAL[vertical].optional,
+        "origin": Origin.OURS if _VERTICAL[vertical].optional else Origin.THESIS,
         "passes": max(1, width.bits // _LIMB_BITS) if product else 1,
         "fractions": product,
     }
@@ -70,7 +77,7 @@ def _of_vertical(vertical: VerticalOp, width: Width) -> dict[str, Any]:
 def _matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) -> Instruction:
     name = f"m.v.{vertical.name}.{reduction.name}".lower()
     unary = vertical is VerticalOp.NOP
-    formula, results, _ = _VERTICAL[vertical]
+    formula, results, *_ = _VERTICAL[vertical]
     element = formula.format(b="S[B + (i*VL + j)*w]", c="S[C + j*w]")
     reduce = {"ADD": "sum"}.get(reduction.name, reduction.name.lower())
     total = f"{reduce}(j < VL: {element})"
@@ -98,7 +105,7 @@ def _matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) -
 def _element_wise(opcode: Opcode, vertical: VerticalOp, width: Width) -> Instruction:
     scalar = opcode is Opcode.VECTOR_SCALAR
     name = f"{'v.s' if scalar else 'v.v'}.{vertical.name}".lower()
-    element, results, _ = _VERTICAL[vertical]
+    element, results, *_ = _VERTICAL[vertical]
     element = element.format(b="S[B + j*w]", c="S[C]" if scalar else "S[C + j*w]")
     if vertical is VerticalOp.MUL:
         element, results = f"sat(round({element} >> FX))", "rounded products"

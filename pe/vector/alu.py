@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -15,16 +15,26 @@ from pe.config import PeConfig
 
 from .beat import WIDTH_BITS, is_width, lanes_of
 
-__all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "adder_joins", "subtracts"]
+__all__ = ["GRANULES", "VectorAlu", "VectorSaturate", "adder_joins", "carries", "subtracts"]
 
 #: Bits of the flags of a word: one for each of its narrowest elements.
 GRANULES = WORD_BITS // min(Width).bits
 
+#: Operations that start from a difference.
+_SUBTRACTING = (VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX, VerticalOp.ABSDIFF)
+#: Operations whose sum may not fit the element.
+_SATURATING = frozenset({VerticalOp.ADD, VerticalOp.SUB, VerticalOp.ABSDIFF})
+
 
 def subtracts(vertical: Value, needs: Capabilities) -> Value:
     """Whether the operation of ``needs`` with the code ``vertical`` takes a difference."""
-    wanted = (VerticalOp.SUB, VerticalOp.MIN, VerticalOp.MAX)
-    return one_of(vertical, wanted, needs.verticals)
+    return one_of(vertical, _SUBTRACTING, needs.verticals)
+
+
+def carries(vertical: Value, needs: Capabilities) -> Value:
+    """Whether that operation adds 1 to the sum of its operands: a difference, whose second one is
+    inverted, or an average, which is rounded."""
+    return one_of(vertical, (*_SUBTRACTING, VerticalOp.AVG), needs.verticals)
 
 
 def adder_joins(width: Value, needs: Capabilities) -> Value:
@@ -35,7 +45,8 @@ def adder_joins(width: Value, needs: Capabilities) -> Value:
 
 
 class VectorAlu(Component):
-    """Add, subtract, minimum, maximum and pass on lanes of any width, combinational.
+    """Add, subtract, minimum, maximum, absolute difference, average and pass on lanes of any width,
+    combinational.
 
     Sums still wrap; :class:`VectorSaturate` replaces those that are out of range.
 
@@ -43,8 +54,8 @@ class VectorAlu(Component):
     Builds only what the configuration needs, of which at least one row does not multiply.
 
     Members:
-        a, b: in; the operands' words, ``b`` with all bits inverted when ``subtract`` is 1.
-        subtract, joins: in; :func:`subtracts` and :func:`adder_joins`, made a cycle ahead, as the
+        a, b: in; the operands' words, ``b`` with all bits inverted where :func:`subtracts` says so.
+        subtract, joins: in; :func:`carries` and :func:`adder_joins`, made a cycle ahead, as the
             carries wait for them.
         vertical: in; code of :class:`isa.table.VerticalOp`. width: in; of :class:`isa.table.Width`.
         value: out. overflows, negative: out, a bit for each of the configuration's narrowest
@@ -101,6 +112,21 @@ class VectorAlu(Component):
             select.eq(is_(VerticalOp.MIN, VerticalOp.MAX)),
             keep.eq(is_(VerticalOp.NOP)),
         ]
+        sums = [adder.sum[index * granule : (index + 1) * granule] for index in range(count)]
+        overflows, negative = adder.overflow & (~select & ~keep).replicate(count), adder.negative
+        if VerticalOp.ABSDIFF in needs.verticals:
+            absolute = Signal()
+            m.d.comb += absolute.eq(is_(VerticalOp.ABSDIFF))
+            sums = self._absolute(m, platform, adder, spread, absolute)
+            # As a number without a sign it always fits; with one, unless its top bit is 1.
+            tops = Cat(part[-1] for part in sums)
+            overflows = Mux(absolute, tops, overflows)
+            negative = negative & ~absolute.replicate(count)
+        if VerticalOp.AVG in needs.verticals:
+            average = Signal()
+            m.d.comb += average.eq(is_(VerticalOp.AVG))
+            sums = self._halved(adder, sums, average)
+            overflows = overflows & ~average.replicate(count)
         picks_b = spread(lambda index: select & ~keep & ~(adder.negative[index] ^ maximum))
         for index in range(count):
             part = slice(index * granule, (index + 1) * granule)
@@ -109,14 +135,46 @@ class VectorAlu(Component):
                     picks_b[index],
                     # Only a comparison picks it, and that subtracts.
                     ~self.b[part],
-                    Mux(select | keep, self.a[part], adder.sum[part]),
+                    Mux(select | keep, self.a[part], sums[index]),
                 )
             )
-        m.d.comb += [
-            self.overflows.eq(adder.overflow & (~select & ~keep).replicate(count)),
-            self.negative.eq(adder.negative),
-        ]
+        m.d.comb += [self.overflows.eq(overflows), self.negative.eq(negative)]
         return m
+
+    def _absolute(
+        self,
+        m: Module,
+        platform: object,
+        adder: LaneAdder,
+        spread: Callable[[Callable[[int], Value]], list[Value]],
+        absolute: Value,
+    ) -> list[Value]:
+        """Granules of the sums of ``adder``; of a difference below 0 those of its opposite, if
+        ``absolute``."""
+        granule, count = adder.granule, adder.granules
+        # As b is inverted, a + b is the difference less one, and its inverse the opposite.
+        opposite = LaneAdder(granule, count)
+        m.submodules.opposite = once(opposite, platform)
+        m.d.comb += [opposite.a.eq(self.a), opposite.b.eq(self.b)]
+        if count > 1:
+            m.d.comb += opposite.joins.eq(self.joins)
+        turned = spread(lambda index: absolute & adder.negative[index])
+        parts = [slice(index * granule, (index + 1) * granule) for index in range(count)]
+        return [
+            Mux(turned[index], ~opposite.sum[part], adder.sum[part])
+            for index, part in enumerate(parts)
+        ]
+
+    def _halved(self, adder: LaneAdder, sums: list[Value], average: Value) -> list[Value]:
+        """Granules of ``sums``; of half the exact sums of ``adder``, if ``average``."""
+        granule, count = adder.granule, adder.granules
+        halves: list[Value] = []
+        for index in range(count):
+            above = adder.negative[index]
+            if index < count - 1:
+                above = Mux(self.joins[index], adder.sum[(index + 1) * granule], above)
+            halves.append(Cat(adder.sum[index * granule + 1 : (index + 1) * granule], above))
+        return [Mux(average, half, part) for half, part in zip(halves, sums, strict=True)]
 
 
 class VectorSaturate(Component):
@@ -143,7 +201,7 @@ class VectorSaturate(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         needs = self.needs.plain
-        if not needs.verticals & {VerticalOp.ADD, VerticalOp.SUB}:
+        if not needs.verticals & _SATURATING:
             m.d.comb += self.saturated.eq(self.value)
             return m
         granule = min(needs.widths).bits

@@ -110,10 +110,9 @@ class VectorControl(Component):
         for port in self.special:
             own = needs.of_special(port.name)
             active[port.name] = special
-            if own.functions != needs.special.functions:
-                active[port.name] = special & one_of(
-                    vertical, own.functions, needs.special.functions
-                )
+            if len(self.special) > 1:
+                every = needs.special.functions
+                active[port.name] = special & one_of(vertical, own.functions, every)
             with m.If(active[port.name]):
                 m.d.comb += final_pass.eq(own.most_passes - 1)
 

@@ -16,7 +16,7 @@ from isa.timing import WORD_BYTES
 from pe.capabilities import FOLDED, LONG, Capabilities
 from pe.config import PeConfig
 
-from .alu import GRANULES, VectorAlu, VectorSaturate, adder_joins, subtracts
+from .alu import GRANULES, VectorAlu, VectorSaturate, adder_joins, carries, subtracts
 from .beat import (
     BELOW_BITS,
     ResultFields,
@@ -169,7 +169,7 @@ class VectorVertical(Component):
         joins = Signal(GRANULES - 1, reset_less=True)
         coming = ResultFields.of(self.config, self.operands.value.result)
         m.d.sync += [
-            subtract.eq(subtracts(vertical_of(self.config, self.operands), self.needs)),
+            subtract.eq(carries(vertical_of(self.config, self.operands), self.needs)),
             joins.eq(adder_joins(coming.width, self.needs)),
         ]
         m.d.comb += [alu.a.eq(a), alu.b.eq(b), alu.subtract.eq(subtract), alu.joins.eq(joins)]

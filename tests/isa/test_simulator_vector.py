@@ -41,6 +41,11 @@ def vertical(op: VerticalOp, b: int, c: int, size: int) -> int:
         return b if b < c else c
     if op is VerticalOp.MAX:
         return b if b > c else c
+    if op is VerticalOp.ABSDIFF:
+        return saturated(b - c if b > c else c - b, size)
+    if op is VerticalOp.AVG:
+        return rounded(b + c, 1)
+    assert op is VerticalOp.MUL, "the model does not know the operation"
     return b * c
 
 

@@ -59,6 +59,8 @@ def vertical(row: Instruction, a: int, b: int) -> int:
         VerticalOp.MIN: lambda: min(a, b),
         VerticalOp.MAX: lambda: max(a, b),
         VerticalOp.MUL: lambda: a * b,
+        VerticalOp.ABSDIFF: lambda: saturate(max(a, b) - min(a, b), bits),
+        VerticalOp.AVG: lambda: scale(a + b, 1),
     }[row.vertical]()
 
 
