@@ -7,14 +7,15 @@ from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from isa.faults import FaultCause
-from pe.frontend.arc import Arc
+from pe.frontend.arc import Arc, allocation, arrival, free_entry, release
 from pe.frontend.decode import Decode
-from pe.frontend.dispatch import Dispatch
-from pe.frontend.fetch import Fetch
+from pe.frontend.dispatch import Dispatch, held_instruction, moved_bytes
+from pe.frontend.fetch import Fetch, fetched, redirection, run
 from pe.frontend.issue import Issue
-from pe.frontend.operands import Operands
+from pe.frontend.operands import Operands, waiting
 from pe.frontend.register_file import READ_PORTS, RegisterFile
-from pe.frontend.scalar import Scalar
+from pe.frontend.scalar import Scalar, at_issue
+from pe.lsu.ports import FAILURE
 from pe.lsu.unit import LoadStore
 from pe.vector.unit import VectorUnit
 
@@ -58,35 +59,20 @@ class Pe(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        config = self.config
-        sequencer = Sequencer(config)
-        fetch = Fetch(config)
-        decode = Decode(config)
-        operands = Operands(config)
-        issue = Issue(config)
-        dispatch = Dispatch(config)
-        arc = Arc(config)
-        registers = RegisterFile(config)
-        scalar = Scalar(config)
-        vector = VectorUnit(config)
-        load_store = LoadStore(config)
-        scratchpad = Scratchpad(config)
-        counters = Counters(config)
-        m.submodules.sequencer = once(sequencer, platform)
-        m.submodules.fetch = once(fetch, platform)
-        m.submodules.decode = once(decode, platform)
-        m.submodules.operands = once(operands, platform)
-        m.submodules.issue = once(issue, platform)
-        m.submodules.dispatch = once(dispatch, platform)
-        m.submodules.arc = once(arc, platform)
-        m.submodules.registers = once(registers, platform)
-        m.submodules.scalar = once(scalar, platform)
-        m.submodules.vector = once(vector, platform)
-        m.submodules.load_store = once(load_store, platform)
-        m.submodules.scratchpad = once(scratchpad, platform)
-        m.submodules.counters = once(counters, platform)
+        units = _Units(self.config)
+        for name, unit in vars(units).items():
+            m.submodules[name] = once(unit, platform)
+        self._host(m, units)
+        self._front_end(m, units)
+        self._dispatch(m, units)
+        self._registers(m, units)
+        self._execution(m, units)
+        self._counters(m, units)
+        return m
 
-        # Host.
+    def _host(self, m: Module, units: "_Units") -> None:
+        """Loading, launching, status and counters."""
+        fetch, sequencer, counters = units.fetch, units.sequencer, units.counters
         connect(m, flipped(self.control.load), fetch.load)
         connect(m, flipped(self.control.launch), sequencer.launch)
         connect(m, flipped(self.identity), sequencer.identity)
@@ -97,68 +83,75 @@ class Pe(Component):
             self.control.counter_value.eq(counters.value),
         ]
 
-        # Front end.
+    def _front_end(self, m: Module, units: "_Units") -> None:
+        """From the instruction buffer to the issue stage, and the sequencer beside them."""
+        config = self.config
+        sequencer, fetch, operands, issue = (
+            units.sequencer,
+            units.fetch,
+            units.operands,
+            units.issue,
+        )
+        run(config).join(m, sequencer, fetch)
+        redirection(config).join(m, issue, fetch)
         m.d.comb += [
-            fetch.run.eq(sequencer.run),
-            fetch.start.eq(sequencer.start),
-            fetch.words.eq(sequencer.words),
-            fetch.redirect.eq(issue.redirect),
-            fetch.target.eq(issue.target),
             fetch.ready.eq(operands.ready),
             operands.run.eq(sequencer.run),
             operands.redirect.eq(issue.redirect),
-            operands.next_valid.eq(fetch.valid),
-            operands.next_pc.eq(fetch.pc),
-            operands.next_outside.eq(fetch.outside),
-            operands.next_word.eq(fetch.word),
-            decode.word.eq(operands.word),
-            operands.decoded.eq(decode.out),
+        ]
+        fetched(config).join(m, fetch, operands, ahead="next_")
+        m.d.comb += [
+            units.decode.word.eq(operands.word),
+            operands.decoded.eq(units.decode.out),
             operands.ahead.eq(issue.decoded.a),
             operands.writes.eq(issue.writes),
             operands.loads.eq(issue.loads),
-            operands.result.eq(scalar.result),
+            operands.result.eq(units.scalar.result),
             issue.run.eq(sequencer.run),
             issue.reset.eq(sequencer.start),
-            issue.next_waits.eq(operands.waits),
-            issue.next_pc.eq(operands.pc),
+        ]
+        waiting(config).join(m, operands, issue, ahead="next_")
+        m.d.comb += [
             sequencer.halt.eq(issue.halt),
             sequencer.cause.eq(issue.cause),
             sequencer.pc.eq(issue.fault_pc),
             sequencer.waiting_pc.eq(issue.waiting_pc),
-            sequencer.done.eq(dispatch.empty & ~vector.busy & load_store.idle),
-            sequencer.error.eq(load_store.error),
-            sequencer.unfit.eq(load_store.unfit),
+            sequencer.done.eq(units.dispatch.empty & ~units.vector.busy & units.load_store.idle),
         ]
-
+        FAILURE.join(m, units.load_store, sequencer)
         connect(m, operands.offer, issue.next)
 
-        # Dispatch and array range check.
+    def _dispatch(self, m: Module, units: "_Units") -> None:
+        """Dispatch and the array range check."""
+        config = self.config
+        issue, dispatch, arc, load_store = (
+            units.issue,
+            units.dispatch,
+            units.arc,
+            units.load_store,
+        )
         connect(m, issue.offer, dispatch.offer)
         for mine, theirs in zip(arc.ranges, dispatch.ranges, strict=True):
             m.d.comb += mine.eq(theirs)
         m.d.comb += [
-            dispatch.run.eq(sequencer.run),
-            dispatch.drop.eq(sequencer.drop),
-            issue.dispatch_empty.eq(dispatch.empty),
-            issue.dispatch_cause.eq(dispatch.cause),
-            issue.dispatch_pc.eq(dispatch.pc),
-            issue.dispatch_stall.eq(dispatch.stall),
-            dispatch.conflict.eq(arc.conflict),
-            dispatch.full.eq(arc.full),
-            dispatch.entry.eq(arc.entry),
-            arc.allocate.eq(dispatch.allocate),
-            arc.allocated.eq(dispatch.allocated),
-            arc.start.eq(dispatch.start),
-            arc.end.eq(dispatch.end),
-            arc.columns.eq(dispatch.columns),
-            arc.store.eq(dispatch.store),
-            arc.arrived.eq(load_store.arrived),
-            arc.arrived_entry.eq(load_store.arrived_entry),
-            arc.released.eq(load_store.released),
-            arc.released_entry.eq(load_store.released_entry),
+            dispatch.run.eq(units.sequencer.run),
+            dispatch.drop.eq(units.sequencer.drop),
         ]
+        held_instruction(config).join(m, dispatch, issue, ahead="dispatch_")
+        free_entry(config).join(m, arc, dispatch)
+        allocation(config).join(m, dispatch, arc)
+        arrival(config).join(m, load_store, arc)
+        release(config).join(m, load_store, arc)
 
-        # Registers: launch, then scalar results, then loads, which can wait.
+    def _registers(self, m: Module, units: "_Units") -> None:
+        """Reads; writes of the launch, then of scalar results, then of loads, which can wait."""
+        registers, operands, issue, sequencer, load_store = (
+            units.registers,
+            units.operands,
+            units.issue,
+            units.sequencer,
+            units.load_store,
+        )
         loaded = Signal()
         m.d.comb += registers.read.eq(operands.read)
         for number in range(READ_PORTS):
@@ -174,7 +167,7 @@ class Pe(Component):
             load_store.result_ready.eq(loaded),
             registers.write.eq(issue.write | loaded | sequencer.clear),
             registers.target.eq(Mux(issue.writes, issue.decoded.a, load_store.result_index)),
-            registers.data.eq(Mux(issue.writes, scalar.result, load_store.result)),
+            registers.data.eq(Mux(issue.writes, units.scalar.result, load_store.result)),
         ]
         with m.If(sequencer.clear):
             m.d.comb += [
@@ -182,35 +175,55 @@ class Pe(Component):
                 registers.data.eq(sequencer.value),
             ]
 
-        # Execution.
+    def _execution(self, m: Module, units: "_Units") -> None:
+        """The units that execute, memory and scratchpad."""
+        config = self.config
+        issue, vector, load_store = units.issue, units.vector, units.load_store
+        at_issue(config).join(m, issue, units.scalar)
         m.d.comb += [
-            scalar.decoded.eq(issue.decoded),
-            scalar.first.eq(issue.first),
-            scalar.second.eq(issue.second),
-            issue.taken.eq(scalar.taken),
-            issue.unfit.eq(scalar.unfit),
+            issue.taken.eq(units.scalar.taken),
+            issue.unfit.eq(units.scalar.unfit),
             issue.vector_busy.eq(vector.busy),
             issue.load_store_idle.eq(load_store.idle),
         ]
-        connect(m, dispatch.vector, vector.command)
-        connect(m, dispatch.load_store, load_store.command)
+        connect(m, units.dispatch.vector, vector.command)
+        connect(m, units.dispatch.load_store, load_store.command)
         connect(m, flipped(self.memory), load_store.memory)
         readers = {"first": vector.read[0], "second": vector.read[1], "store": load_store.read}
-        for role, port in zip(read_roles(config), scratchpad.read, strict=True):
+        for role, port in zip(read_roles(config), units.scratchpad.read, strict=True):
             connect(m, readers[role], port)
         writers = {"result": vector.write, "load": load_store.write}
-        for role, port in zip(write_roles(config), scratchpad.write, strict=True):
+        for role, port in zip(write_roles(config), units.scratchpad.write, strict=True):
             connect(m, writers[role], port)
 
-        # Counters.
+    def _counters(self, m: Module, units: "_Units") -> None:
+        """What is counted."""
+        counters, sequencer, dispatch = units.counters, units.sequencer, units.dispatch
         m.d.comb += [
             counters.clear.eq(sequencer.clear),
             counters.count.eq(sequencer.active),
-            counters.event.eq(Mux(sequencer.run, issue.event, PeCounter.STALL_FENCE)),
-            counters.waits.eq(operands.waits),
+            counters.event.eq(Mux(sequencer.run, units.issue.event, PeCounter.STALL_FENCE)),
+            counters.waits.eq(units.operands.waits),
             counters.stays.eq(dispatch.cause != FaultCause.NONE),
-            counters.busy.eq(vector.beat),
-            counters.loaded.eq(dispatch.loaded),
-            counters.stored.eq(dispatch.stored),
+            counters.busy.eq(units.vector.beat),
         ]
-        return m
+        moved_bytes(self.config).join(m, dispatch, counters)
+
+
+class _Units:
+    """The units of an engine, by the names of their instances."""
+
+    def __init__(self, config: PeConfig) -> None:
+        self.sequencer = Sequencer(config)
+        self.fetch = Fetch(config)
+        self.decode = Decode(config)
+        self.operands = Operands(config)
+        self.issue = Issue(config)
+        self.dispatch = Dispatch(config)
+        self.arc = Arc(config)
+        self.registers = RegisterFile(config)
+        self.scalar = Scalar(config)
+        self.vector = VectorUnit(config)
+        self.load_store = LoadStore(config)
+        self.scratchpad = Scratchpad(config)
+        self.counters = Counters(config)

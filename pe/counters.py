@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS, CounterBank
 from hdl.emission import once
-from pe.frontend.dispatch import EVENT_BITS
-from pe.frontend.range_check import byte_bits
+from pe.frontend.dispatch import EVENT_BITS, moved_bytes
 
 from .config import PeConfig
 from .interface import PeCounter
@@ -27,7 +26,7 @@ class Counters(Component):
             ``STALL_REGISTER``. stays: in, a cycle later; a vector or load-store instruction that
             was issued goes no further, which is a ``STALL_FENCE``.
         busy: in; as ``VECTOR_BUSY`` too.
-        loaded, stored: in, bytes.
+        loaded, stored: :func:`pe.frontend.dispatch.moved_bytes`, in.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
     """
 
@@ -41,8 +40,7 @@ class Counters(Component):
                 "waits": In(1),
                 "stays": In(1),
                 "busy": In(1),
-                "loaded": In(byte_bits(config)),
-                "stored": In(byte_bits(config)),
+                **moved_bytes(config).inputs(),
                 "index": In(EVENT_BITS),
                 "value": Out(COUNTER_BITS),
             }

@@ -11,6 +11,7 @@ from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 from pe.frontend.dispatch import EVENT_BITS
 from pe.frontend.range_check import cause_bits
+from pe.lsu.ports import FAILURE
 
 from .config import PeConfig
 from .counters import FLUSH_CYCLES
@@ -56,8 +57,8 @@ class Sequencer(Component):
         drop: out; memory answered with an error: what waits must not be done.
         halt, cause, pc, waiting_pc: in, from :class:`pe.frontend.issue.Issue`; ``pc`` belongs to
             ``cause``.
-        done: in; vector and load-store unit are idle. error: in; memory answered with an error.
-        unfit: in; a loaded value is too large for its register.
+        done: in; vector and load-store unit are idle. error, unfit:
+            :data:`pe.lsu.ports.FAILURE`, in.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -81,8 +82,7 @@ class Sequencer(Component):
                 "waiting_pc": In(pc_shape(config)),
                 "drop": Out(1),
                 "done": In(1),
-                "error": In(1),
-                "unfit": In(1),
+                **FAILURE.inputs(),
             }
         )
 

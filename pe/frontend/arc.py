@@ -2,8 +2,9 @@
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal
 from amaranth.lib import data
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
+from hdl.bundle import Bundle
 from hdl.component import Component
 from hdl.ports import COLUMN_BYTES
 from hdl.priority import lowest_one
@@ -15,9 +16,13 @@ __all__ = [
     "RANGES",
     "UNIT_BYTES",
     "Arc",
+    "allocation",
+    "arrival",
     "column_count_bits",
     "end_unit_bits",
     "entry_bits",
+    "free_entry",
+    "release",
     "scratchpad_range",
 ]
 
@@ -51,6 +56,35 @@ def scratchpad_range(config: PeConfig) -> data.StructLayout:
     )
 
 
+def free_entry(config: PeConfig) -> Bundle:
+    """What the array offers: ``conflict``, a range overlaps an entry that it must wait for;
+    ``full``, no entry is free; ``entry``, index of a free one."""
+    return Bundle(conflict=1, full=1, entry=entry_bits(config))
+
+
+def allocation(config: PeConfig) -> Bundle:
+    """``allocate``: take the free entry ``allocated`` for ``start``..``end`` (as in a range) with
+    ``columns`` arrivals to wait for (a store: 1) and ``store``."""
+    return Bundle(
+        allocate=1,
+        allocated=entry_bits(config),
+        start=config.scratchpad_bits,
+        end=end_unit_bits(config),
+        columns=column_count_bits(config),
+        store=1,
+    )
+
+
+def arrival(config: PeConfig) -> Bundle:
+    """``arrived``: a column of the load with the entry ``arrived_entry`` is in the scratchpad."""
+    return Bundle(arrived=1, arrived_entry=entry_bits(config))
+
+
+def release(config: PeConfig) -> Bundle:
+    """``released``: the store with the entry ``released_entry`` has read its whole source."""
+    return Bundle(released=1, released_entry=entry_bits(config))
+
+
 class Arc(Component):
     """Associative array of scratchpad ranges in transfer (thesis 5.1).
 
@@ -64,36 +98,24 @@ class Arc(Component):
     Ranges that touch the same unit of :data:`UNIT_BYTES` aligned bytes count as overlapping.
 
     Members:
-        ranges: array of :func:`scratchpad_range`, in. conflict: out, same cycle: one of them
-            overlaps an entry that it must wait for.
-        full: out; no entry is free. entry: out; index of a free one.
-        allocate: in; take the free entry ``allocated`` for ``start``..``end`` (as in a range) with
-            ``columns`` arrivals to wait for (a store: 1) and ``store``; effective from the next
-            cycle on.
-        arrived, arrived_entry: in; a column of a load has been written to the scratchpad; effective
-            from the next cycle but one on, like the next.
-        released, released_entry: in; a store has read its source.
+        ranges: array of :func:`scratchpad_range`, in.
+        conflict, full, entry: :func:`free_entry`, out, in the same cycle.
+        allocate, allocated, start, end, columns, store: :func:`allocation`, in; effective from the
+            next cycle on.
+        arrived, arrived_entry: :func:`arrival`, in; effective from the next cycle but one on, like
+            the next.
+        released, released_entry: :func:`release`, in.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        index = entry_bits(config)
         super().__init__(
             {
                 "ranges": In(scratchpad_range(config)).array(RANGES),
-                "conflict": Out(1),
-                "full": Out(1),
-                "entry": Out(index),
-                "allocate": In(1),
-                "allocated": In(index),
-                "start": In(config.scratchpad_bits),
-                "end": In(end_unit_bits(config)),
-                "columns": In(column_count_bits(config)),
-                "store": In(1),
-                "arrived": In(1),
-                "arrived_entry": In(index),
-                "released": In(1),
-                "released_entry": In(index),
+                **free_entry(config).outputs(),
+                **allocation(config).inputs(),
+                **arrival(config).inputs(),
+                **release(config).inputs(),
             }
         )
 

@@ -6,6 +6,7 @@ from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.bundle import Bundle
 from hdl.component import Component
 from isa.faults import FaultCause
 from pe.capabilities import Capabilities
@@ -14,10 +15,17 @@ from pe.interface import PeCounter
 from pe.lsu.ports import COLUMN_BITS, load_store_command
 from pe.ports import vector_command
 
-from .arc import RANGES, column_count_bits, end_unit_bits, entry_bits, scratchpad_range
+from .arc import (
+    RANGES,
+    allocation,
+    column_count_bits,
+    end_unit_bits,
+    free_entry,
+    scratchpad_range,
+)
 from .range_check import CAUSE_BITS, byte_bits, cause_of, value_faults
 
-__all__ = ["EVENT_BITS", "Dispatch", "dispatched"]
+__all__ = ["EVENT_BITS", "Dispatch", "dispatched", "held_instruction", "moved_bytes"]
 
 #: Bits of a counter's index.
 EVENT_BITS = max(PeCounter).bit_length()
@@ -69,6 +77,22 @@ def dispatched(config: PeConfig) -> data.StructLayout:
     )
 
 
+def held_instruction(config: PeConfig) -> Bundle:
+    """What the issue stage must know of dispatch.
+
+    Members:
+        empty: nothing is held. cause, pc: fault of what is held, or ``NONE``, and its address.
+        stall: :class:`pe.interface.PeCounter` for which what is held waits; only with counters.
+    """
+    return Bundle(empty=1, cause=CAUSE_BITS, pc=config.pc_bits, stall=EVENT_BITS)
+
+
+def moved_bytes(config: PeConfig) -> Bundle:
+    """``loaded``, ``stored``: bytes that the load or store dispatched in this cycle moves; only
+    with counters."""
+    return Bundle(loaded=byte_bits(config), stored=byte_bits(config))
+
+
 class Dispatch(Component):
     """Holds one instruction until no range of it is in transfer and its unit takes it.
 
@@ -81,14 +105,12 @@ class Dispatch(Component):
     Members:
         offer: stream of :func:`dispatched`, in. run: in. drop: in; what is held is not to be done:
             it waited for data that could not be loaded.
-        empty: out; nothing is held. cause, pc: out; fault of what is held, or ``NONE``, and its
-            address.
+        empty, cause, pc, stall: :func:`held_instruction`, out.
         ranges: out, and conflict, full, entry: in; allocate, allocated, start, end, columns, store:
             out; see :class:`pe.frontend.arc.Arc`.
         vector: stream of :func:`pe.ports.vector_command`, out.
         load_store: stream of :func:`pe.lsu.ports.load_store_command`, out.
-        stall: out; :class:`pe.interface.PeCounter` for which what is held waits. loaded, stored:
-            out; bytes that the load or store dispatched in this cycle moves. Only with counters.
+        loaded, stored: :func:`moved_bytes`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -102,20 +124,12 @@ class Dispatch(Component):
                 "cause": Out(CAUSE_BITS),
                 "pc": Out(config.pc_bits),
                 "ranges": Out(scratchpad_range(config)).array(RANGES),
-                "conflict": In(1),
-                "full": In(1),
-                "entry": In(entry_bits(config)),
-                "allocate": Out(1),
-                "allocated": Out(entry_bits(config)),
-                "start": Out(config.scratchpad_bits),
-                "end": Out(end_unit_bits(config)),
-                "columns": Out(column_count_bits(config)),
-                "store": Out(1),
+                **free_entry(config).inputs(),
+                **allocation(config).outputs(),
                 "vector": Out(stream.Signature(vector_command(config))),
                 "load_store": Out(stream.Signature(load_store_command(config))),
                 "stall": Out(EVENT_BITS),
-                "loaded": Out(byte_bits(config)),
-                "stored": Out(byte_bits(config)),
+                **moved_bytes(config).outputs(),
             }
         )
 

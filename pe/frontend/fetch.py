@@ -5,6 +5,7 @@ from amaranth.lib import stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hdl.bundle import Bundle
 from hdl.component import Component
 from hdl.emission import once
 from hdl.sram import Sram
@@ -13,11 +14,28 @@ from pe.interface import load_word, pc_shape
 
 from .instruction_word import WORD_BITS, is_legal, word_bits, word_packing
 
-__all__ = ["GATES_DEPTH", "Fetch"]
+__all__ = ["GATES_DEPTH", "Fetch", "fetched", "redirection", "run"]
 
 #: Built-in programs of at most so many words are made of gates, as a lookup table of an FPGA holds
 #: a bit of each; longer ones of block RAM.
 GATES_DEPTH = 64
+
+
+def run(config: PeConfig) -> Bundle:
+    """``run``: the program runs; 0 discards everything. ``start``, in the cycle before: it begins.
+    ``words``: its length, stable while ``run``."""
+    return Bundle(run=1, start=1, words=config.pc_bits + 1)
+
+
+def redirection(config: PeConfig) -> Bundle:
+    """``redirect``: discard what was fetched, and continue at ``target``."""
+    return Bundle(redirect=1, target=pc_shape(config))
+
+
+def fetched(config: PeConfig) -> Bundle:
+    """``valid``: there is an instruction; ``pc``, its address; ``outside``, that is not in the
+    program; ``word``, itself, as :mod:`pe.frontend.instruction_word` keeps it."""
+    return Bundle(valid=1, pc=pc_shape(config), outside=1, word=word_bits(config))
 
 
 class Fetch(Component):
@@ -30,14 +48,10 @@ class Fetch(Component):
 
     Members:
         load: stream of :func:`pe.interface.load_word`, in: writes the buffer; ready unless ``run``.
-        run: in; 0 discards everything.
-        start: in; sets the program counter to 0 (with ``run`` 0).
-        words: in, length of the program; stable while ``run``.
-        redirect, target: in; continue at ``target`` and discard what is at the output.
+        run, start, words: :func:`run`, in.
+        redirect, target: :func:`redirection`, in.
         ready: in; the output is taken at the end of this cycle.
-        valid: out; an instruction is at the output.
-        pc: out, its address. word: out, itself, as :mod:`pe.frontend.instruction_word` keeps it.
-            outside: out; ``pc`` is not in the program (and ``word`` is meaningless).
+        valid, pc, word, outside: :func:`fetched`, out; ``word`` means nothing with ``outside``.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -45,11 +59,8 @@ class Fetch(Component):
         super().__init__(
             {
                 "load": In(stream.Signature(load_word(config))),
-                "run": In(1),
-                "start": In(1),
-                "words": In(config.pc_bits + 1),
-                "redirect": In(1),
-                "target": In(pc_shape(config)),
+                **run(config).inputs(),
+                **redirection(config).inputs(),
                 "ready": In(1),
                 "valid": Out(1),
                 "pc": Out(pc_shape(config)),

@@ -15,10 +15,11 @@ from pe.config import PeConfig
 from pe.interface import PeCounter, pc_shape
 from pe.vector.settings import VectorSettings
 
-from .decode import issued
-from .dispatch import EVENT_BITS, dispatched
-from .operands import with_operands
-from .range_check import CAUSE_BITS, RangeCheck, cause_bits
+from .dispatch import EVENT_BITS, dispatched, held_instruction
+from .fetch import redirection
+from .operands import waiting, with_operands
+from .range_check import RangeCheck, cause_bits
+from .scalar import at_issue
 
 __all__ = ["Issue"]
 
@@ -35,18 +36,19 @@ class Issue(Component):
         run: in; 0 discards the instruction at issue and what comes, as ``redirect`` does with what
             comes.
         reset: in; vector settings back to those of a launch.
-        next: stream of :func:`pe.frontend.operands.with_operands`, in. next_waits, next_pc: in; an
-            instruction waits there for a register, and its address.
+        next: stream of :func:`pe.frontend.operands.with_operands`, in.
+        next_waits, next_pc: :func:`pe.frontend.operands.waiting`, in.
         writes: out; the instruction at issue is a scalar one that writes its register A when it
             executes. loads: out; it is a load that will write it.
         invalidate: out; that load goes on to dispatch.
-        decoded, first, second: out; instruction at issue and its operands.
+        decoded, first, second: :func:`pe.frontend.scalar.at_issue`, out.
         write: out; a scalar instruction executes and writes. taken: in; its branch is taken.
             unfit: in; registers can't hold its result.
-        redirect, target: out; in the cycle after a taken branch: continue at ``target``. After
-            ``halt``, ``redirect`` too.
-        offer: stream of :func:`pe.frontend.dispatch.dispatched`, out. dispatch_empty,
-            dispatch_cause, dispatch_pc, dispatch_stall: in, of the dispatch stage.
+        redirect, target: :func:`pe.frontend.fetch.redirection`, out; in the cycle after a taken
+            branch. After ``halt``, ``redirect`` too.
+        offer: stream of :func:`pe.frontend.dispatch.dispatched`, out.
+        dispatch_empty, dispatch_cause, dispatch_pc, dispatch_stall:
+            :func:`pe.frontend.dispatch.held_instruction`, in.
         vector_busy, load_store_idle: in.
         halt: out; ``halt`` executes. cause: out; fault of the instruction at dispatch, or else of
             that at issue, or ``NONE``. fault_pc: out; its address, without one that at issue.
@@ -62,24 +64,17 @@ class Issue(Component):
                 "run": In(1),
                 "reset": In(1),
                 "next": In(stream.Signature(with_operands(config))),
-                "next_waits": In(1),
-                "next_pc": In(pc_shape(config)),
+                **waiting(config).inputs("next_"),
                 "writes": Out(1),
                 "loads": Out(1),
                 "invalidate": Out(1),
-                "decoded": Out(issued(config)),
-                "first": Out(config.register_width),
-                "second": Out(config.register_width),
+                **at_issue(config).outputs(),
                 "write": Out(1),
                 "taken": In(1),
                 "unfit": In(1),
-                "redirect": Out(1),
-                "target": Out(pc_shape(config)),
+                **redirection(config).outputs(),
                 "offer": Out(stream.Signature(dispatched(config))),
-                "dispatch_empty": In(1),
-                "dispatch_cause": In(CAUSE_BITS),
-                "dispatch_pc": In(config.pc_bits),
-                "dispatch_stall": In(EVENT_BITS),
+                **held_instruction(config).inputs("dispatch_"),
                 "vector_busy": In(1),
                 "load_store_idle": In(1),
                 "halt": Out(1),

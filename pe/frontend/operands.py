@@ -6,16 +6,18 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from hdl.bundle import Bundle
 from hdl.component import Component
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PC_BITS, pc_shape
 
 from .decode import decoded, issued, register_operands
+from .fetch import fetched
 from .instruction_word import whole_word, word_bits
 from .register_file import READ_PORTS
 
-__all__ = ["Operands", "with_operands"]
+__all__ = ["Operands", "waiting", "with_operands"]
 
 
 def with_operands(config: PeConfig) -> data.StructLayout:
@@ -42,6 +44,11 @@ def with_operands(config: PeConfig) -> data.StructLayout:
     )
 
 
+def waiting(config: PeConfig) -> Bundle:
+    """``waits``: an instruction waits for a register; ``pc``, its address."""
+    return Bundle(waits=1, pc=pc_shape(config))
+
+
 class Operands(Component):
     """Holds one instruction while its registers are read, until all of them hold their values.
 
@@ -51,8 +58,9 @@ class Operands(Component):
 
     Members:
         run: in; 0 discards the instruction. redirect: in; so does 1, and it is not offered.
-        next_valid, next_pc, next_outside, next_word: in; instruction behind this one. ready: out;
-            it moves here at the end of this cycle, unless it is to be discarded.
+        next_valid, next_pc, next_outside, next_word: :func:`pe.frontend.fetch.fetched`, in; the
+            instruction after this one. ready: out; it moves here at the end of this cycle, unless
+            it is to be discarded.
         word: out; instruction here. decoded: in; the same, decoded
             (:func:`pe.frontend.decode.decoded`).
         index, read: out, and value: in; see :class:`pe.frontend.register_file.RegisterFile`. valid:
@@ -61,7 +69,7 @@ class Operands(Component):
             that writes it, with ``result``, in, when it executes. loads: in; a load that writes it
             later.
         offer: stream of :func:`with_operands`, out.
-        waits: out; the instruction here waits for a register. pc: out, its address.
+        waits, pc: :func:`waiting`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -70,10 +78,7 @@ class Operands(Component):
             {
                 "run": In(1),
                 "redirect": In(1),
-                "next_valid": In(1),
-                "next_pc": In(pc_shape(config)),
-                "next_outside": In(1),
-                "next_word": In(word_bits(config)),
+                **fetched(config).inputs("next_"),
                 "ready": Out(1),
                 "word": Out(word_bits(config)),
                 "decoded": In(decoded(config)),
@@ -86,8 +91,7 @@ class Operands(Component):
                 "loads": In(1),
                 "result": In(config.register_width),
                 "offer": Out(stream.Signature(with_operands(config))),
-                "waits": Out(1),
-                "pc": Out(pc_shape(config)),
+                **waiting(config).outputs(),
             }
         )
 

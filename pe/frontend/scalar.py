@@ -1,8 +1,9 @@
 """Scalar unit: arithmetic, shifts, logic and branch conditions in one cycle."""
 
 from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Out
 
+from hdl.bundle import Bundle
 from hdl.component import Component
 from hdl.simd import one_of
 from isa.table import BranchOp, ScalarOp, Unit
@@ -12,9 +13,20 @@ from pe.config import PeConfig
 from .decode import issued
 from .shifter import narrow_shift, wide_shift
 
-__all__ = ["Scalar"]
+__all__ = ["Scalar", "at_issue"]
 
 _SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
+
+
+def at_issue(config: PeConfig) -> Bundle:
+    """The instruction at issue and its operands.
+
+    Members:
+        decoded: :func:`pe.frontend.decode.issued`.
+        first, second: the first two registers of a branch; ``second`` is inverted where
+            ``decoded.inverted`` is 1.
+    """
+    return Bundle(decoded=issued(config), first=config.register_width, second=config.register_width)
 
 
 class Scalar(Component):
@@ -23,9 +35,7 @@ class Scalar(Component):
     One adder serves addition, subtraction and the ordered branches, one shifter all shifts.
 
     Members:
-        decoded: :func:`pe.frontend.decode.issued`, in.
-        first, second: in, operands; the first two registers of a branch. ``second`` comes inverted
-            where ``decoded.inverted`` is 1.
+        decoded, first, second: :func:`at_issue`, in.
         result: out; value for register A of a scalar instruction that writes.
         unfit: out; the registers can't hold its result
             (:meth:`isa.table.ScalarOp.evaluate_narrow`); always 0 at full width.
@@ -40,9 +50,7 @@ class Scalar(Component):
         self.conditions = frozenset(row.branch for row in rows if row.branch is not None)
         super().__init__(
             {
-                "decoded": In(issued(config)),
-                "first": In(config.register_width),
-                "second": In(config.register_width),
+                **at_issue(config).inputs(),
                 "result": Out(config.register_width),
                 "unfit": Out(1),
                 "taken": Out(1),

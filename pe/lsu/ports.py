@@ -5,6 +5,7 @@ from typing import Any
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
+from hdl.bundle import Bundle
 from hdl.ports import COLUMN_BYTES, WORD_BITS
 from isa.table import Opcode, Width
 from pe.capabilities import Capabilities
@@ -14,10 +15,12 @@ from pe.frontend.arc import column_count_bits, entry_bits
 __all__ = [
     "BYTE_BITS",
     "COLUMN_BITS",
+    "FAILURE",
     "is_register",
     "is_store",
     "load_store_command",
     "load_table_entry",
+    "loaded_register",
     "register_widths",
     "transfer_layout",
 ]
@@ -99,6 +102,16 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
             ),
         }
     )
+
+
+#: ``error``: the memory answered with an error; ``unfit``: a value loaded is too large for its
+#: register, which does not get it.
+FAILURE = Bundle(error=1, unfit=1)
+
+
+def loaded_register(config: PeConfig) -> Bundle:
+    """``result_valid``: register ``result_index`` is to become ``result``."""
+    return Bundle(result_valid=1, result_index=config.register_bits, result=config.register_width)
 
 
 def is_store(config: PeConfig, what: Any) -> Value:

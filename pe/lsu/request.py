@@ -12,7 +12,7 @@ from hdl.simd import rotate_units_right
 from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import entry_bits
+from pe.frontend.arc import release
 from pe.ports import ScratchpadReadPort
 
 from .ports import (
@@ -42,7 +42,7 @@ class LoadStoreRequest(Component):
         tag_ready, tag: in; a free tag is there, and which. tag_taken: out; it is taken.
         table_write, table_tag, table_entry: out; what to do with the response to ``table_tag``.
         read: scratchpad read port, out.
-        released, released_entry: out; a store has read its whole source.
+        released, released_entry: :func:`pe.frontend.arc.release`, out.
         request: stream of :func:`hdl.ports.memory_request`, out.
         idle: out; nothing is left to be done here.
     """
@@ -59,8 +59,7 @@ class LoadStoreRequest(Component):
                 "table_tag": Out(config.tag_bits),
                 "table_entry": Out(load_table_entry(config)),
                 "read": Out(ScratchpadReadPort(config)),
-                "released": Out(1),
-                "released_entry": Out(entry_bits(config)),
+                **release(config).outputs(),
                 "request": Out(
                     stream.Signature(memory_request(config.address_bits, config.tag_bits))
                 ),

@@ -11,10 +11,10 @@ from hdl.ports import WORD_BITS, memory_response
 from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import entry_bits
+from pe.frontend.arc import arrival
 from pe.ports import ScratchpadWritePort
 
-from .ports import is_store, load_table_entry, register_widths
+from .ports import FAILURE, is_store, load_table_entry, loaded_register, register_widths
 
 __all__ = ["LoadStoreResponse"]
 
@@ -50,16 +50,12 @@ class LoadStoreResponse(Component):
                 "lookup_tag": Out(config.tag_bits),
                 "entry": In(load_table_entry(config)),
                 "write": Out(ScratchpadWritePort(config)),
-                "arrived": Out(1),
-                "arrived_entry": Out(entry_bits(config)),
+                **arrival(config).outputs(),
                 "freed": Out(1),
                 "freed_tag": Out(config.tag_bits),
-                "result_valid": Out(1),
-                "result_index": Out(config.register_bits),
-                "result": Out(config.register_width),
+                **loaded_register(config).outputs(),
                 "result_ready": In(1),
-                "error": Out(1),
-                "unfit": Out(1),
+                **FAILURE.outputs(),
                 "idle": Out(1),
             }
         )

@@ -11,10 +11,10 @@ from hdl.priority import lowest_one
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import entry_bits
+from pe.frontend.arc import arrival, release
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort
 
-from .ports import load_store_command, load_table_entry
+from .ports import FAILURE, load_store_command, load_table_entry, loaded_register
 from .request import LoadStoreRequest
 from .response import LoadStoreResponse
 
@@ -51,16 +51,11 @@ class LoadStore(Component):
                 ),
                 "read": Out(ScratchpadReadPort(config)),
                 "write": Out(ScratchpadWritePort(config)),
-                "arrived": Out(1),
-                "arrived_entry": Out(entry_bits(config)),
-                "released": Out(1),
-                "released_entry": Out(entry_bits(config)),
-                "result_valid": Out(1),
-                "result_index": Out(config.register_bits),
-                "result": Out(config.register_width),
+                **arrival(config).outputs(),
+                **release(config).outputs(),
+                **loaded_register(config).outputs(),
                 "result_ready": In(1),
-                "error": Out(1),
-                "unfit": Out(1),
+                **FAILURE.outputs(),
                 "idle": Out(1),
             }
         )
@@ -99,17 +94,12 @@ class LoadStore(Component):
             table_read.enable.eq(response.lookup),
             table_read.address.eq(response.lookup_tag),
             response.entry.eq(table_read.data[: layout.size]),
-            self.arrived.eq(response.arrived),
-            self.arrived_entry.eq(response.arrived_entry),
-            self.released.eq(request.released),
-            self.released_entry.eq(request.released_entry),
-            self.result_valid.eq(response.result_valid),
-            self.result_index.eq(response.result_index),
-            self.result.eq(response.result),
-            response.result_ready.eq(self.result_ready),
-            self.error.eq(response.error),
-            self.unfit.eq(response.unfit),
         ]
+        arrival(config).join(m, response, self)
+        release(config).join(m, request, self)
+        loaded_register(config).join(m, response, self)
+        m.d.comb += response.result_ready.eq(self.result_ready)
+        FAILURE.join(m, response, self)
 
         # Free tags; the next one to hand out is chosen a cycle ahead.
         free = Signal(config.load_store_queue, init=-1)

@@ -1,0 +1,44 @@
+"""Bundles: signals that go from one component to another and are members of both, one by one."""
+
+from typing import Any
+
+from amaranth.hdl import Module, ShapeLike
+from amaranth.lib.wiring import In, Member, Out
+
+from .component import Component
+
+__all__ = ["Bundle"]
+
+
+class Bundle:
+    """Some signals in one direction; one declaration serves both components and what joins them.
+
+    Unlike a :class:`amaranth.lib.wiring.Signature`, a bundle makes no level of names: its signals
+    are ports of their own, which each component may put behind a prefix.
+
+    Parameters:
+        members: shape of each signal, in the order of the ports.
+    """
+
+    def __init__(self, **members: ShapeLike) -> None:
+        self._members = members
+
+    def outputs(self, prefix: str = "") -> dict[str, Member]:
+        """Members of the component that the signals come from."""
+        return {prefix + name: Out(shape) for name, shape in self._members.items()}
+
+    def inputs(self, prefix: str = "") -> dict[str, Member]:
+        """Members of the component that the signals go to."""
+        return {prefix + name: In(shape) for name, shape in self._members.items()}
+
+    def join(
+        self, m: Module, source: Component, sink: Component, *, behind: str = "", ahead: str = ""
+    ) -> None:
+        """Connect the signals of ``source`` to those of ``sink``.
+
+        Parameters:
+            behind, ahead: prefix of the members of ``source`` and of ``sink``.
+        """
+        for name in self._members:
+            target: Any = getattr(sink, ahead + name)
+            m.d.comb += target.eq(getattr(source, behind + name))
