@@ -72,149 +72,190 @@ class VectorControl(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        config = self.config
+        work = _Work(self.config, self.needs)
+        m.d.comb += work.following.eq(Mux(work.is_waiting, work.waiting, self.command.payload))
+        following_end = self._row_end(m, work.following)
+        active = self._last(m, work)
+        m.d.comb += work.tail.eq(Mux(work.last_word, work.row_end[:TAIL_BITS], WORD_BYTES - 1))
+        m.d.comb += self.command.ready.eq(~work.is_waiting)
+        accept = self.command.valid & self.command.ready
+        with m.If(work.running & ~work.last):
+            with m.If(accept):
+                m.d.sync += [work.is_waiting.eq(1), work.waiting.eq(self.command.payload)]
+            self._advance(m, work)
+        with m.Else():
+            m.d.sync += [
+                work.running.eq(work.is_waiting | accept),
+                work.is_waiting.eq(0),
+                work.now.eq(work.following),
+                work.second.eq(work.following.second),
+                work.row_end.eq(following_end),
+                work.left.eq(following_end[TAIL_BITS:]),
+                work.first_word.eq(1),
+                work.pass_index.eq(0),
+            ]
+        start = Signal()
+        m.d.comb += [
+            start.eq(work.running & (work.pass_index == 0)),
+            self.read_first.eq(start),
+            self.read_second.eq(start & ~work.unary & (~work.scalar | work.first_word)),
+            self.address_first.eq(work.now.first),
+            self.address_second.eq(work.second),
+            self.beat.eq(work.running),
+        ]
+        self._hand_on(m, work)
+        self._hand_to_special(m, work, active)
+        unwritten = Signal(range(VECTOR_LATENCY))
+        with m.If(work.running):
+            m.d.sync += unwritten.eq(VECTOR_LATENCY - 1)
+        with m.Elif(unwritten != 0):
+            m.d.sync += unwritten.eq(unwritten - 1)
+        # Known a cycle ahead, as whether issue goes on depends on it.
+        m.d.sync += self.busy.eq(accept | work.running | (unwritten > 1))
+        return m
+
+    def _row_end(self, m: Module, following: Any) -> Signal:
+        """Number of the last byte in a row of the command ``following``."""
         needs = self.needs
-        now: Any = Signal(vector_command(config), reset_less=True)
-        waiting: Any = Signal(vector_command(config), reset_less=True)
-        width = needs.width.unpack(now.width)
-        vertical = needs.vertical.unpack(now.vertical)
-        running = Signal()
-        is_waiting = Signal()
-        # Where the second operand goes on; a row of a matrix starts it anew.
-        second = Signal(len(now.second), reset_less=True)
-        # Number of the row's last byte; words of the row behind this one; this is its first.
-        row_end = Signal(_row_bits(config), reset_less=True)
-        left = Signal(_row_bits(config) - TAIL_BITS, reset_less=True)
-        first_word = Signal(reset_less=True)
-        pass_index = Signal(pass_bits(config))
-        following: Any = Signal(vector_command(config))
-        m.d.comb += following.eq(Mux(is_waiting, waiting, self.command.payload))
-
-        reduces = needs.is_form(now.kind, Opcode.MATRIX_VECTOR)
-        scalar = needs.is_form(now.kind, Opcode.VECTOR_SCALAR)
-        special = needs.is_form(now.kind, Opcode.SPECIAL)
-        unary = needs.is_unary(now.kind, now.vertical)
-        product = needs.multiplies(now.kind, now.vertical)
-
-        following_end = Signal(_row_bits(config))
-        last_element = Signal((config.vl_limit - 1).bit_length())
+        following_end = Signal(_row_bits(self.config))
+        last_element = Signal((self.config.vl_limit - 1).bit_length())
         m.d.comb += last_element.eq(following.vl - 1)
         for each in needs.widths:
             with m.If(is_width(needs.width.unpack(following.width), [each], needs)):
                 m.d.comb += following_end.eq(Cat(Const(each.bytes - 1, each.value), last_element))
+        return following_end
+
+    def _last(self, m: Module, work: "_Work") -> dict[str, Value]:
+        """Whether the beat is the last one of its word, its row, and the command; the result says
+        for each special unit whether it has the command."""
+        needs = self.needs
         final_pass = Signal(PASS_BITS)
         for each in needs.products.widths:
-            with m.If(product & is_width(width, [each], needs)):
+            with m.If(work.product & is_width(work.width, [each], needs)):
                 m.d.comb += final_pass.eq(needs.products.of_widths([each]).most_passes - 1)
         active: dict[str, Value] = {}
         for port in self.special:
             own = needs.of_special(port.name)
-            active[port.name] = special
+            active[port.name] = work.special
             if len(self.special) > 1:
                 every = needs.special.functions
-                active[port.name] = special & one_of(vertical, own.functions, every)
+                active[port.name] = work.special & one_of(work.vertical, own.functions, every)
             with m.If(active[port.name]):
                 m.d.comb += final_pass.eq(own.most_passes - 1)
-
-        last_row = ~reduces | (now.mr == 1) if needs.reduced else Const(1, 1)
-        last_pass = Signal()
-        last_word = Signal()
-        last = Signal()
+        last_row = ~work.reduces | (work.now.mr == 1) if needs.reduced else Const(1, 1)
         m.d.comb += [
-            last_pass.eq(pass_index == final_pass),
-            last_word.eq(left == 0),
-            last.eq(last_pass & last_word & last_row),
+            work.last_pass.eq(work.pass_index == final_pass),
+            work.last_word.eq(work.left == 0),
+            work.last.eq(work.last_pass & work.last_word & last_row),
         ]
-        tail = Signal(TAIL_BITS)
-        m.d.comb += tail.eq(Mux(last_word, row_end[:TAIL_BITS], WORD_BYTES - 1))
+        return active
 
-        m.d.comb += self.command.ready.eq(~is_waiting)
-        accept = self.command.valid & self.command.ready
-        with m.If(running & ~last):
-            with m.If(accept):
-                m.d.sync += [is_waiting.eq(1), waiting.eq(self.command.payload)]
-            with m.If(last_pass):
-                m.d.sync += [
-                    pass_index.eq(0),
-                    # Rows follow one another without a gap, whatever their length.
-                    now.first.eq(now.first + tail + 1),
-                    left.eq(left - 1),
-                    first_word.eq(0),
-                ]
-                with m.If(~scalar):
-                    m.d.sync += second.eq(second + WORD_BYTES)
-                with m.If(~reduces):
-                    m.d.sync += now.result.eq(now.result + WORD_BYTES)
-                with m.Elif(last_word):
-                    m.d.sync += [
-                        left.eq(row_end[TAIL_BITS:]),
-                        first_word.eq(1),
-                        second.eq(now.second),
-                        now.mr.eq(now.mr - 1),
-                        now.result.eq(now.result + (Const(1, 1) << width)),
-                    ]
-            with m.Else():
-                m.d.sync += pass_index.eq(pass_index + 1)
-        with m.Else():
+    def _advance(self, m: Module, work: "_Work") -> None:
+        """To the next pass, word or row."""
+        now = work.now
+        with m.If(work.last_pass):
             m.d.sync += [
-                running.eq(is_waiting | accept),
-                is_waiting.eq(0),
-                now.eq(following),
-                second.eq(following.second),
-                row_end.eq(following_end),
-                left.eq(following_end[TAIL_BITS:]),
-                first_word.eq(1),
-                pass_index.eq(0),
+                work.pass_index.eq(0),
+                # Rows follow one another without a gap, whatever their length.
+                now.first.eq(now.first + work.tail + 1),
+                work.left.eq(work.left - 1),
+                work.first_word.eq(0),
             ]
+            with m.If(~work.scalar):
+                m.d.sync += work.second.eq(work.second + WORD_BYTES)
+            with m.If(~work.reduces):
+                m.d.sync += now.result.eq(now.result + WORD_BYTES)
+            with m.Elif(work.last_word):
+                m.d.sync += [
+                    work.left.eq(work.row_end[TAIL_BITS:]),
+                    work.first_word.eq(1),
+                    work.second.eq(now.second),
+                    now.mr.eq(now.mr - 1),
+                    now.result.eq(now.result + (Const(1, 1) << work.width)),
+                ]
+        with m.Else():
+            m.d.sync += work.pass_index.eq(work.pass_index + 1)
 
-        start = Signal()
-        m.d.comb += [
-            start.eq(running & (pass_index == 0)),
-            self.read_first.eq(start),
-            self.read_second.eq(start & ~unary & (~scalar | first_word)),
-            self.address_first.eq(now.first),
-            self.address_second.eq(second),
-            self.beat.eq(running),
-        ]
-        cycles = range(1, read_cycles(config) + 1)
+    def _hand_on(self, m: Module, work: "_Work") -> None:
+        """What the stages must know of a beat, when the data that it reads are there."""
+        now = work.now
         operands: list[Any] = [
-            Signal(operand_beat(config), name=f"operands_{cycle}", reset_less=True)
-            for cycle in cycles
+            Signal(operand_beat(self.config), name=f"operands_{cycle}", reset_less=True)
+            for cycle in range(1, read_cycles(self.config) + 1)
         ]
-        complete = Signal(len(cycles) - 1, name="early_complete")
-        write = Signal(len(cycles) - 1, name="early_write")
+        complete = Signal(len(operands) - 1, name="early_complete")
+        write = Signal(len(operands) - 1, name="early_write")
         value = operands[0].value
+        ends = work.running & work.last_pass
         m.d.sync += [
             operands[0].vertical.eq(now.vertical),
-            operands[0].broadcast.eq(scalar),
-            operands[0].pass_index.eq(pass_index),
-            value.first.eq(first_word | ~reduces),
+            operands[0].broadcast.eq(work.scalar),
+            operands[0].pass_index.eq(work.pass_index),
+            value.first.eq(work.first_word | ~work.reduces),
             value.result.width.eq(now.width),
-            value.result.product.eq(product),
+            value.result.product.eq(work.product),
             value.result.reduction.eq(now.reduction),
-            value.result.tail.eq(tail),
+            value.result.tail.eq(work.tail),
             value.result.address.eq(now.result),
-            value.result.fx.eq(Mux(product, now.fx, 0)),
+            value.result.fx.eq(Mux(work.product, now.fx, 0)),
             *(later.eq(beat) for beat, later in pairwise(operands)),
-            Cat(complete, self.complete).eq(Cat(running & last_pass, complete)),
-            Cat(write, self.write).eq(Cat(running & last_pass & (last_word | ~reduces), write)),
+            Cat(complete, self.complete).eq(Cat(ends, complete)),
+            Cat(write, self.write).eq(Cat(ends & (work.last_word | ~work.reduces), write)),
         ]
         m.d.comb += self.operands.eq(operands[-1])
+
+    def _hand_to_special(self, m: Module, work: "_Work", active: dict[str, Value]) -> None:
+        """The same for special units."""
         for port in self.special:
-            step = SpecialStep(running & active[port.name], vertical, now.fx, pass_index)
+            step = SpecialStep(
+                work.running & active[port.name], work.vertical, work.now.fx, work.pass_index
+            )
             functions: list[Any] = [
-                Signal(port.beat(), name=f"function_{cycle}", reset_less=True) for cycle in cycles
+                Signal(port.beat(), name=f"function_{cycle}", reset_less=True)
+                for cycle in range(1, read_cycles(self.config) + 1)
             ]
             m.d.comb += getattr(self, port.name).eq(functions[-1])
             m.d.sync += [
                 *port.begin(functions[0], step),
                 *(later.eq(beat) for beat, later in pairwise(functions)),
             ]
-        unwritten = Signal(range(VECTOR_LATENCY))
-        with m.If(running):
-            m.d.sync += unwritten.eq(VECTOR_LATENCY - 1)
-        with m.Elif(unwritten != 0):
-            m.d.sync += unwritten.eq(unwritten - 1)
-        # Known a cycle ahead, as whether issue goes on depends on it.
-        m.d.sync += self.busy.eq(accept | running | (unwritten > 1))
-        return m
+
+
+class _Work:
+    """The command that the control works on, and how far it has come.
+
+    Attributes:
+        now: the command; ``first``, ``result`` and ``mr`` are those of what is left of it.
+        waiting, is_waiting: the one behind it; following: that one, or what comes in.
+        running: there is a command.
+        second: where the second operand goes on; a row of a matrix starts it anew.
+        row_end: number of the row's last byte. left: words of the row behind this one.
+        first_word: this is its first. pass_index: pass of the word. tail: last byte of the word.
+        last_pass, last_word, last: this is the last pass, word, beat of the command.
+        reduces, scalar, special, unary, product: of the operation.
+        width, vertical: its codes.
+    """
+
+    def __init__(self, config: PeConfig, needs: Capabilities) -> None:
+        command = vector_command(config)
+        self.now: Any = Signal(command, name="now", reset_less=True)
+        self.waiting: Any = Signal(command, name="waiting", reset_less=True)
+        self.following: Any = Signal(command, name="following")
+        self.running = Signal(name="running")
+        self.is_waiting = Signal(name="is_waiting")
+        self.second = Signal(len(self.now.second), name="second", reset_less=True)
+        self.row_end = Signal(_row_bits(config), name="row_end", reset_less=True)
+        self.left = Signal(_row_bits(config) - TAIL_BITS, name="left", reset_less=True)
+        self.first_word = Signal(name="first_word", reset_less=True)
+        self.pass_index = Signal(pass_bits(config), name="pass_index")
+        self.tail = Signal(TAIL_BITS, name="tail")
+        self.last_pass = Signal(name="last_pass")
+        self.last_word = Signal(name="last_word")
+        self.last = Signal(name="last")
+        self.reduces = needs.is_form(self.now.kind, Opcode.MATRIX_VECTOR)
+        self.scalar = needs.is_form(self.now.kind, Opcode.VECTOR_SCALAR)
+        self.special = needs.is_form(self.now.kind, Opcode.SPECIAL)
+        self.unary = needs.is_unary(self.now.kind, self.now.vertical)
+        self.product = needs.multiplies(self.now.kind, self.now.vertical)
+        self.width = needs.width.unpack(self.now.width)
+        self.vertical = needs.vertical.unpack(self.now.vertical)
