@@ -27,7 +27,7 @@ from .relation import Invariant, Relation, Split, View
 from .rows import any_of, codes_of, command_values, held, is_aligned
 from .vector import command_relation
 
-__all__ = ["prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
+__all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
 
 #: Registers that decide what a beat is.
 _ROOTS = (
@@ -37,7 +37,7 @@ _ROOTS = (
 #: Inputs that come :func:`pe.vector.stages.read_cycles` behind those.
 _ARRIVING = ("read__0__data", "read__1__data")
 #: Registers behind the multipliers: neither what is made of products nor these need the other.
-_PRODUCTS = ("vertical.partial", "vertical.carries")
+PRODUCTS = ("vertical.partial", "vertical.carries")
 #: Bits of the product of two bytes.
 _PART_BITS = 16
 _COMMAND = "command__payload"
@@ -66,7 +66,7 @@ def vector_pipeline(config: PeConfig, unit: Cut) -> Pipeline:
             rely on.
     """
     arrival = dict.fromkeys(_ARRIVING, read_cycles(config))
-    pipeline = pipeline_of(unit, graph_of_cut(unit), _ROOTS, arrival, _PRODUCTS)
+    pipeline = pipeline_of(unit, graph_of_cut(unit), _ROOTS, arrival, PRODUCTS)
     delays = {pipeline.delays[f"write__{name}"] for name in ("address", "data", "strobe")}
     # A scratchpad may write in the cycle behind that of its port.
     if len(delays) > 1 or max(delays) + 1 >= VECTOR_LATENCY:
@@ -157,7 +157,7 @@ def _products(relation: Relation, full: PeConfig) -> None:
         used = (v["control.left"] != 0) | (v["control.row_end"][:TAIL_BITS] >= byte)
         return v["control.running"] & multiplies & (sums | used)
 
-    for name in _PRODUCTS:
+    for name in PRODUCTS:
         for port in (name, MADE + name):
             relation.layouts[port] = (parts, parts)
             relation.gates += [
