@@ -88,131 +88,171 @@ class Sequencer(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        config = self.config
-        # Narrow registers are sure to hold an address, and a parameter that is none faults.
-        parameters = Signal(config.address_bits if config.narrow else 64, reset_less=True)
-        unfit_parameters = Signal(reset_less=True)
-        sources = {
-            "pe_index": self.identity.pe_index,
-            "vault": self.identity.vault,
-            "slot": self.identity.slot,
-            "pe_count": self.identity.pe_count,
-            "parameters": parameters,
-        }
-        last = (1 << len(self.index)) - 1
-        flush_cycles = _flush_cycles(config)
-        flush = Signal(range(flush_cycles))
-        # What of the status is decided here; the rest has its register anyway.
-        layout = status_layout()
-        report: Any = Signal(
-            data.StructLayout({name: layout[name].shape for name in ("state", "cause", "pc")})
-        )
-        failed = Signal()
-        going = Signal()
+        launch = _Launch(self.config)
         stop = Signal(name="late_stop")
         m.d.sync += stop.eq(self.stop)
-        late = Signal()
         m.d.comb += [
-            late.eq(self.error),
-            self.drop.eq(failed),
-            self.run.eq(going),
+            launch.late.eq(self.error),
+            self.drop.eq(launch.failed),
+            self.run.eq(launch.going),
         ]
-        with m.If(late):
-            m.d.sync += failed.eq(1)
-        late_cause: Value = Const(FaultCause.MEMORY_ERROR)
-        memory_error = failed
-        if config.narrow:
-            # What failed may as well be a value that does not fit.
-            broken = memory_error = Signal()
-            with m.If(self.error):
-                m.d.sync += broken.eq(1)
-            with m.If(self.unfit):
-                m.d.comb += late.eq(1)
-            with m.If(self.launch.valid & self.launch.ready):
-                m.d.sync += broken.eq(0)
-            late_cause = Mux(broken, FaultCause.MEMORY_ERROR, FaultCause.REGISTER_RANGE)
-        m.d.comb += [
-            self.status.state.eq(report.state),
-            self.status.cause.eq(report.cause),
-            self.status.pc.eq(report.pc),
-            self.status.memory_error.eq(memory_error),
-        ]
-
+        with m.If(launch.late):
+            m.d.sync += launch.failed.eq(1)
+        late_cause = self._failure(m, launch)
         with m.FSM():
             with m.State("REST"):
                 m.d.comb += self.launch.ready.eq(1)
                 with m.If(self.launch.valid):
-                    if config.program is None:
-                        m.d.sync += self.words.eq(self.launch.payload.words)
-                    m.d.sync += [
-                        parameters.eq(self.launch.payload.parameters),
-                        report.state.eq(PeState.RUNNING),
-                        report.cause.eq(FaultCause.NONE),
-                        self.index.eq(0),
-                        unfit_parameters.eq(
-                            self.launch.payload.parameters[len(parameters) :].any()
-                        ),
-                        failed.eq(0),
-                    ]
+                    self._begin(m, launch)
                     m.next = "CLEAR"
             with m.State("CLEAR"):
-                m.d.comb += self.clear.eq(1)
-                # More words are cleared than a small engine has registers.
-                with m.Switch(self.index[: config.register_bits]):
-                    for number, name in START_REGISTERS.items():
-                        with m.Case(number):
-                            m.d.comb += self.value.eq(sources[name])
-                m.d.sync += self.index.eq(self.index + 1)
-                with m.If(self.index == last):
-                    m.d.comb += self.start.eq(1)
-                    m.d.sync += going.eq(1)
-                    m.next = "RUN"
-                    if config.narrow:
-                        with m.If(unfit_parameters):
-                            m.d.sync += [
-                                going.eq(0),
-                                report.pc.eq(0),
-                                report.cause.eq(FaultCause.REGISTER_RANGE),
-                            ]
-                            m.next = "DRAIN"
+                self._clear(m, launch)
             with m.State("RUN"):
-                m.d.comb += self.active.eq(1)
-                m.d.sync += report.pc.eq(self.pc)
-                with m.If(self.cause != FaultCause.NONE):
-                    m.d.sync += report.cause.eq(self.cause)
-                    m.next = "DRAIN"
-                with m.Elif(failed):
-                    m.d.sync += report.pc.eq(self.waiting_pc)
-                    m.next = "DRAIN"
-                with m.Elif(self.halt | stop):
-                    # In the next cycle it is too late to see what waited.
-                    with m.If(late):
-                        m.d.sync += report.pc.eq(self.waiting_pc)
-                    m.next = "DRAIN"
-                with m.If((self.cause != FaultCause.NONE) | failed | self.halt | stop):
-                    m.d.sync += going.eq(0)
+                self._run(m, launch, stop)
             with m.State("DRAIN"):
-                m.d.comb += self.active.eq(1)
-                m.d.sync += flush.eq(flush_cycles - 1)
-                # Instructions before a halt may still wait for what now fails to come.
-                with m.If(late & ~failed & (report.cause == FaultCause.NONE)):
-                    m.d.sync += report.pc.eq(self.waiting_pc)
-                with m.If(self.done):
-                    m.next = "FLUSH"
+                flush = self._drain(m, launch)
             with m.State("FLUSH"):
                 # Without counters this state is left at once.
                 m.d.sync += flush.eq(flush - 1)
                 with m.If(flush == 0):
-                    m.d.sync += report.state.eq(PeState.HALTED)
-                    with m.If(report.cause != FaultCause.NONE):
-                        m.d.sync += report.state.eq(PeState.FAULTED)
-                    with m.Elif(failed):
-                        m.d.sync += [
-                            report.cause.eq(late_cause),
-                            report.state.eq(PeState.FAULTED),
-                        ]
+                    self._report(m, launch, late_cause)
                     m.next = "REST"
         # Nothing may issue on the data of a failed load.
-        with m.If(self.stop | late):
-            m.d.sync += going.eq(0)
+        with m.If(self.stop | launch.late):
+            m.d.sync += launch.going.eq(0)
         return m
+
+    def _failure(self, m: Module, launch: "_Launch") -> Value:
+        """What memory or a loaded value did wrong, for the status; the result is its cause."""
+        late_cause: Value = Const(FaultCause.MEMORY_ERROR)
+        memory_error = launch.failed
+        if self.config.narrow:
+            # What failed may as well be a value that does not fit.
+            broken = memory_error = Signal(name="broken")
+            with m.If(self.error):
+                m.d.sync += broken.eq(1)
+            with m.If(self.unfit):
+                m.d.comb += launch.late.eq(1)
+            with m.If(self.launch.valid & self.launch.ready):
+                m.d.sync += broken.eq(0)
+            late_cause = Mux(broken, FaultCause.MEMORY_ERROR, FaultCause.REGISTER_RANGE)
+        m.d.comb += [
+            self.status.state.eq(launch.report.state),
+            self.status.cause.eq(launch.report.cause),
+            self.status.pc.eq(launch.report.pc),
+            self.status.memory_error.eq(memory_error),
+        ]
+        return late_cause
+
+    def _begin(self, m: Module, launch: "_Launch") -> None:
+        """Take a launch."""
+        payload = self.launch.payload
+        if self.config.program is None:
+            m.d.sync += self.words.eq(payload.words)
+        m.d.sync += [
+            launch.parameters.eq(payload.parameters),
+            launch.report.state.eq(PeState.RUNNING),
+            launch.report.cause.eq(FaultCause.NONE),
+            self.index.eq(0),
+            launch.unfit_parameters.eq(payload.parameters[len(launch.parameters) :].any()),
+            launch.failed.eq(0),
+        ]
+
+    def _clear(self, m: Module, launch: "_Launch") -> None:
+        """Write the registers; then run."""
+        identity = self.identity
+        sources = {
+            "pe_index": identity.pe_index,
+            "vault": identity.vault,
+            "slot": identity.slot,
+            "pe_count": identity.pe_count,
+            "parameters": launch.parameters,
+        }
+        last = (1 << len(self.index)) - 1
+        m.d.comb += self.clear.eq(1)
+        # More words are cleared than a small engine has registers.
+        with m.Switch(self.index[: self.config.register_bits]):
+            for number, name in START_REGISTERS.items():
+                with m.Case(number):
+                    m.d.comb += self.value.eq(sources[name])
+        m.d.sync += self.index.eq(self.index + 1)
+        with m.If(self.index == last):
+            m.d.comb += self.start.eq(1)
+            m.d.sync += launch.going.eq(1)
+            m.next = "RUN"
+            if self.config.narrow:
+                with m.If(launch.unfit_parameters):
+                    m.d.sync += [
+                        launch.going.eq(0),
+                        launch.report.pc.eq(0),
+                        launch.report.cause.eq(FaultCause.REGISTER_RANGE),
+                    ]
+                    m.next = "DRAIN"
+
+    def _run(self, m: Module, launch: "_Launch", stop: Signal) -> None:
+        """Run until ``halt``, a fault, or ``stop``."""
+        m.d.comb += self.active.eq(1)
+        m.d.sync += launch.report.pc.eq(self.pc)
+        with m.If(self.cause != FaultCause.NONE):
+            m.d.sync += launch.report.cause.eq(self.cause)
+            m.next = "DRAIN"
+        with m.Elif(launch.failed):
+            m.d.sync += launch.report.pc.eq(self.waiting_pc)
+            m.next = "DRAIN"
+        with m.Elif(self.halt | stop):
+            # In the next cycle it is too late to see what waited.
+            with m.If(launch.late):
+                m.d.sync += launch.report.pc.eq(self.waiting_pc)
+            m.next = "DRAIN"
+        with m.If((self.cause != FaultCause.NONE) | launch.failed | self.halt | stop):
+            m.d.sync += launch.going.eq(0)
+
+    def _drain(self, m: Module, launch: "_Launch") -> Signal:
+        """Wait for the units; the result counts the cycles after that."""
+        flush_cycles = _flush_cycles(self.config)
+        flush = Signal(range(flush_cycles))
+        m.d.comb += self.active.eq(1)
+        m.d.sync += flush.eq(flush_cycles - 1)
+        # Instructions before a halt may still wait for what now fails to come.
+        report = launch.report
+        with m.If(launch.late & ~launch.failed & (report.cause == FaultCause.NONE)):
+            m.d.sync += report.pc.eq(self.waiting_pc)
+        with m.If(self.done):
+            m.next = "FLUSH"
+        return flush
+
+    def _report(self, m: Module, launch: "_Launch", late_cause: Value) -> None:
+        """Report the end."""
+        report = launch.report
+        m.d.sync += report.state.eq(PeState.HALTED)
+        with m.If(report.cause != FaultCause.NONE):
+            m.d.sync += report.state.eq(PeState.FAULTED)
+        with m.Elif(launch.failed):
+            m.d.sync += [
+                report.cause.eq(late_cause),
+                report.state.eq(PeState.FAULTED),
+            ]
+
+
+class _Launch:
+    """What is known of a launch.
+
+    Attributes:
+        parameters: of the host. Narrow registers are sure to hold an address; unfit_parameters:
+            these are none.
+        report: what of the status is decided here; the rest has its register anyway.
+        failed: memory, or a loaded value, did wrong; late: it does in this cycle.
+        going: the program runs.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        bits = config.address_bits if config.narrow else 64
+        self.parameters = Signal(bits, name="parameters", reset_less=True)
+        self.unfit_parameters = Signal(name="unfit_parameters", reset_less=True)
+        layout = status_layout()
+        kept = {name: layout[name].shape for name in ("state", "cause", "pc")}
+        report: Any = Signal(data.StructLayout(kept), name="report")
+        self.report = report
+        self.failed = Signal(name="failed")
+        self.going = Signal(name="going")
+        self.late = Signal(name="late")

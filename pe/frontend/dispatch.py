@@ -226,8 +226,18 @@ class Dispatch(Component):
                 )
             ),
         ]
-        if not config.counters:
-            return m
+        if config.counters:
+            self._count(m, now, is_vector, done, (conflict, full))
+        return m
+
+    def _count(
+        self, m: Module, now: Any, is_vector: Value, done: Value, waits: tuple[Value, Value]
+    ) -> None:
+        """The bytes that what is ``done`` moves; what the instruction ``now`` waits for: a range in
+        transfer, or an entry, if that one of ``waits`` is 1, else its unit."""
+        caps = Capabilities.of(self.config)
+        conflict, full = waits
+        store, register = caps.is_store(now.kind), caps.is_register(now.kind)
         with m.If(done):
             with m.If(store):
                 m.d.comb += self.stored.eq(now.bytes)
@@ -243,4 +253,3 @@ class Dispatch(Component):
             m.d.comb += self.stall.eq(PeCounter.STALL_ARC_FULL)
         with m.Else():
             m.d.comb += self.stall.eq(PeCounter.STALL_LOAD_STORE)
-        return m

@@ -69,168 +69,171 @@ class LoadStoreRequest(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
+        work = _Work(self.config)
+        accepted = self._take_commands(m, work)
+        self._step(m, work)
+        self._note(m, work)
+        formed = self._send(m, work)
+        if Capabilities.of(self.config).registers.stores:
+            with m.If(work.move & work.formed_valid & work.from_register & formed.write):
+                m.d.sync += work.value_held.eq(0)
+            with m.If(accepted & work.stores_register):
+                m.d.sync += [work.value_held.eq(1), work.value.eq(self._lanes(m))]
+        m.d.comb += self.idle.eq(
+            ~work.working & ~work.waits & ~work.formed_valid & ~self.request.valid
+        )
+        return m
+
+    def _take_commands(self, m: Module, work: "_Work") -> Signal:
+        """The command that is worked on, and the one behind it; the result says that one is taken
+        in this cycle."""
         config = self.config
-        caps = Capabilities.of(config)
-        work: Any = Signal(transfer_layout(config), reset_less=True)
-        store, register = is_store(config, work), is_register(config, work)
-        working = Signal()
-        done = Signal()
-        waiting: Any = Signal(transfer_layout(config), reset_less=True)
-        waits = Signal()
-        # One value to store from a register is kept, not one for each place in the queue.
-        value = Signal(WORD_BITS, reset_less=True)
-        value_held = Signal()
-        stores_register = Signal()
-        if caps.registers.stores:
-            payload = self.command.payload
-            m.d.comb += stores_register.eq(is_store(config, payload) & is_register(config, payload))
-        m.d.comb += self.command.ready.eq(~waits & ~(stores_register & value_held))
+        payload = self.command.payload
+        if Capabilities.of(config).registers.stores:
+            m.d.comb += work.stores_register.eq(
+                is_store(config, payload) & is_register(config, payload)
+            )
+        m.d.comb += self.command.ready.eq(~work.waits & ~(work.stores_register & work.value_held))
         accepted = Signal()
         m.d.comb += accepted.eq(self.command.valid & self.command.ready)
         transfer = transfer_layout(config)
         command: Any = Signal(transfer)
-        m.d.comb += [command[name].eq(self.command.payload[name]) for name in transfer.members]
+        m.d.comb += [command[name].eq(payload[name]) for name in transfer.members]
         # From here on, where byte 0 of the first word belongs, even if it is not asked for.
-        first_place = self.command.payload.dram[:BYTE_BITS]
-        m.d.comb += command.scratchpad.eq(self.command.payload.scratchpad - first_place)
-        with m.If(~working | done):
+        first_place = payload.dram[:BYTE_BITS]
+        m.d.comb += command.scratchpad.eq(payload.scratchpad - first_place)
+        with m.If(~work.working | work.done):
             m.d.sync += [
-                working.eq(waits | accepted),
-                work.eq(Mux(waits, waiting, command)),
-                waits.eq(0),
+                work.working.eq(work.waits | accepted),
+                work.now.eq(Mux(work.waits, work.waiting, command)),
+                work.waits.eq(0),
             ]
         with m.Elif(accepted):
-            m.d.sync += [waiting.eq(command), waits.eq(1)]
+            m.d.sync += [work.waiting.eq(command), work.waits.eq(1)]
+        return accepted
 
-        # The column at hand: its last byte that the transfer wants, and 64-bit words up to that.
-        word = work.dram[BYTE_BITS:COLUMN_BITS]
-        place = work.dram[:BYTE_BITS]
+    def _step(self, m: Module, work: "_Work") -> None:
+        """From beat to beat and from column to column."""
+        config = self.config
+        now = work.now
         final = Signal()
-        end = Signal(COLUMN_BITS)
-        words = Signal(range(COLUMN_WORDS))
         m.d.comb += [
             # A register lies in one column.
-            final.eq((work.columns == 1) if caps.transfers else 1),
-            end.eq(Mux(final, work.last, COLUMN_BYTES - 1)),
-            words.eq(end[BYTE_BITS:] - word),
+            final.eq((now.columns == 1) if Capabilities.of(config).transfers else 1),
+            work.end.eq(Mux(final, now.last, COLUMN_BYTES - 1)),
+            work.words.eq(work.end[BYTE_BITS:] - work.word),
         ]
         # A store takes its tag with the first word of a column.
         opened = Signal()
-        tag = Signal(config.tag_bits)
         kept = Signal(config.tag_bits)
-        last = Signal()
-        go = Signal()
-        space = Signal()
         m.d.comb += [
-            tag.eq(Mux(opened, kept, self.tag)),
-            last.eq(~store | (words == 0)),
-            go.eq(working & space & (opened | self.tag_ready)),
-            self.tag_taken.eq(go & ~opened),
-            done.eq(go & last & final),
+            work.tag.eq(Mux(opened, kept, self.tag)),
+            work.last.eq(~work.store | (work.words == 0)),
+            work.go.eq(work.working & work.space & (opened | self.tag_ready)),
+            self.tag_taken.eq(work.go & ~opened),
+            work.done.eq(work.go & work.last & final),
         ]
-        with m.If(go):
+        with m.If(work.go):
             m.d.sync += [
-                opened.eq(~last),
-                kept.eq(tag),
+                opened.eq(~work.last),
+                kept.eq(work.tag),
             ]
-        with m.If(go & ~done):
-            with m.If(store):
+        with m.If(work.go & ~work.done):
+            with m.If(work.store):
                 m.d.sync += [
-                    work.dram.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:] + 1)),
-                    work.scratchpad.eq(work.scratchpad + _WORD_BYTES),
+                    now.dram.eq(Cat(Const(0, BYTE_BITS), now.dram[BYTE_BITS:] + 1)),
+                    now.scratchpad.eq(now.scratchpad + _WORD_BYTES),
                 ]
             with m.Else():
                 m.d.sync += [
-                    work.dram.eq(Cat(Const(0, COLUMN_BITS), work.dram[COLUMN_BITS:] + 1)),
-                    work.scratchpad.eq(
-                        work.scratchpad + Cat(Const(0, BYTE_BITS), COLUMN_WORDS - word)
+                    now.dram.eq(Cat(Const(0, COLUMN_BITS), now.dram[COLUMN_BITS:] + 1)),
+                    now.scratchpad.eq(
+                        now.scratchpad + Cat(Const(0, BYTE_BITS), COLUMN_WORDS - work.word)
                     ),
                 ]
-            with m.If(last):
-                m.d.sync += work.columns.eq(work.columns - 1)
+            with m.If(work.last):
+                m.d.sync += now.columns.eq(now.columns - 1)
 
-        entry = self.table_entry
+    def _note(self, m: Module, work: "_Work") -> None:
+        """What to do with the response; reading from the scratchpad."""
+        caps = Capabilities.of(self.config)
+        now, entry = work.now, self.table_entry
         m.d.comb += [
             self.table_write.eq(self.tag_taken),
             self.table_tag.eq(self.tag),
-            entry.store.eq(store),
-            entry.register.eq(register),
-            entry.first.eq(place),
+            entry.store.eq(work.store),
+            entry.register.eq(work.register),
+            entry.first.eq(work.place),
         ]
-        loads_register = register if caps.registers.loads else Const(0, 1)
+        loads_register = work.register if caps.registers.loads else Const(0, 1)
         if caps.registers.loads:
             with m.If(loads_register):
                 m.d.comb += [
-                    entry.target.register.index.eq(work.index),
-                    entry.target.register.width.eq(work.width),
+                    entry.target.register.index.eq(now.index),
+                    entry.target.register.width.eq(now.width),
                 ]
         if caps.transfers.loads:
             with m.If(~loads_register):
                 m.d.comb += [
-                    entry.target.scratchpad.address.eq(work.scratchpad),
-                    entry.target.scratchpad.last.eq(end[:BYTE_BITS]),
-                    entry.target.scratchpad.entry.eq(work.entry),
+                    entry.target.scratchpad.address.eq(now.scratchpad),
+                    entry.target.scratchpad.last.eq(work.end[:BYTE_BITS]),
+                    entry.target.scratchpad.entry.eq(now.entry),
                 ]
         m.d.comb += [
-            self.read.enable.eq(go & store & ~register),
-            self.read.address.eq(work.scratchpad),
-            self.released.eq(done & store & ~register),
-            self.released_entry.eq(work.entry),
+            self.read.enable.eq(work.go & work.store & ~work.register),
+            self.read.address.eq(now.scratchpad),
+            self.released.eq(work.done & work.store & ~work.register),
+            self.released_entry.eq(now.entry),
         ]
 
-        first_byte = Const((1 << _WORD_BYTES) - 1, _WORD_BYTES) << place
-        last_place = Mux(last, end[:BYTE_BITS], _WORD_BYTES - 1)
+    def _send(self, m: Module, work: "_Work") -> Any:
+        """The request: formed, with its word in the next stage, and at the port in the third. The
+        register of the second stage is the result."""
+        config = self.config
+        first_byte = Const((1 << _WORD_BYTES) - 1, _WORD_BYTES) << work.place
+        last_place = Mux(work.last, work.end[:BYTE_BITS], _WORD_BYTES - 1)
         last_byte = Cat(last_place >= byte for byte in range(_WORD_BYTES))
         beat: Any = Signal(memory_request(config.address_bits, config.tag_bits))
         m.d.comb += [
-            beat.address.eq(Cat(Const(0, BYTE_BITS), work.dram[BYTE_BITS:])),
-            beat.tag.eq(tag),
-            beat.write.eq(store),
-            beat.words.eq(words),
-            beat.last.eq(last),
-            beat.strobe.eq(Mux(store, first_byte & last_byte, -1)),
+            beat.address.eq(Cat(Const(0, BYTE_BITS), work.now.dram[BYTE_BITS:])),
+            beat.tag.eq(work.tag),
+            beat.write.eq(work.store),
+            beat.words.eq(work.words),
+            beat.last.eq(work.last),
+            beat.strobe.eq(Mux(work.store, first_byte & last_byte, -1)),
         ]
         # Second stage: the word of a store arrives from the scratchpad, which holds it.
         formed: Any = Signal.like(beat, name="formed", reset_less=True)
-        formed_valid = Signal()
-        from_register = Signal()
         out: Any = Signal.like(beat, name="sent", reset_less=True)
         m.d.comb += self.request.payload.eq(out)
-        move = Signal()
         m.d.comb += [
-            move.eq(~self.request.valid | self.request.ready),
-            space.eq(~formed_valid | move),
+            work.move.eq(~self.request.valid | self.request.ready),
+            work.space.eq(~work.formed_valid | work.move),
         ]
-        with m.If(space):
-            m.d.sync += formed_valid.eq(go)
-        with m.If(go):
-            m.d.sync += [formed.eq(beat), from_register.eq(register)]
+        with m.If(work.space):
+            m.d.sync += work.formed_valid.eq(work.go)
+        with m.If(work.go):
+            m.d.sync += [formed.eq(beat), work.from_register.eq(work.register)]
         # Third stage: the port.
-        with m.If(move):
+        with m.If(work.move):
             m.d.sync += [
-                self.request.valid.eq(formed_valid),
+                self.request.valid.eq(work.formed_valid),
                 out.eq(formed),
-                out.data.eq(self._word(from_register, value)),
+                out.data.eq(self._word(work.from_register, work.value)),
             ]
         aligned = config.scratchpad_alignment.bit_length() - 1
-        if caps.transfers.stores and aligned < BYTE_BITS:
+        if Capabilities.of(config).transfers.stores and aligned < BYTE_BITS:
             # Words of a store are turned behind the port's register, as the memory takes its time.
             place_formed = Signal(BYTE_BITS - aligned, reset_less=True)
             turn = Signal(BYTE_BITS - aligned, reset_less=True)
-            with m.If(go):
-                m.d.sync += place_formed.eq(work.scratchpad[aligned:BYTE_BITS])
-            with m.If(move):
-                m.d.sync += turn.eq(Mux(from_register, 0, place_formed))
+            with m.If(work.go):
+                m.d.sync += place_formed.eq(work.now.scratchpad[aligned:BYTE_BITS])
+            with m.If(work.move):
+                m.d.sync += turn.eq(Mux(work.from_register, 0, place_formed))
             m.d.comb += self.request.payload.data.eq(
                 rotate_units_right(out.data, turn, 8 << aligned)
             )
-        if caps.registers.stores:
-            with m.If(move & formed_valid & from_register & formed.write):
-                m.d.sync += value_held.eq(0)
-            with m.If(accepted & stores_register):
-                m.d.sync += [value_held.eq(1), value.eq(self._lanes(m))]
-        m.d.comb += self.idle.eq(~working & ~waits & ~formed_valid & ~self.request.valid)
-        return m
+        return formed
 
     def _word(self, from_register: Value, value: Value) -> Value:
         """The word of a store."""
@@ -254,3 +257,45 @@ class LoadStoreRequest(Component):
                     copies = WORD_BITS // width.bits
                     m.d.comb += lanes.eq(value[: width.bits].replicate(copies))
         return lanes
+
+
+class _Work:
+    """What the request side works on.
+
+    Attributes:
+        now, working: the transfer at hand, of which ``dram``, ``scratchpad`` and ``columns`` are
+            those of what is left, and that there is one. waiting, waits: the one behind it.
+        value, value_held: value to store from a register; one is kept, not one for each place in
+            the queue. stores_register: the command that comes has one.
+        store, register: of the transfer at hand. word, place: where its next byte lies, in words of
+            the column and bytes of the word. end: last byte of the column that it wants. words:
+            words from this one to that.
+        go: a beat of it goes. last: the column's last one. done: the transfer's last one. tag: of
+            the column's request.
+        space: the second stage takes a beat. formed_valid, from_register: it has one; its word is
+            the value. move: the third stage takes it.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        layout = transfer_layout(config)
+        now: Any = Signal(layout, name="work", reset_less=True)
+        self.now = now
+        self.working = Signal(name="working")
+        self.waiting: Any = Signal(layout, name="waiting", reset_less=True)
+        self.waits = Signal(name="waits")
+        self.value = Signal(WORD_BITS, name="value", reset_less=True)
+        self.value_held = Signal(name="value_held")
+        self.stores_register = Signal(name="stores_register")
+        self.store, self.register = is_store(config, now), is_register(config, now)
+        self.word = now.dram[BYTE_BITS:COLUMN_BITS]
+        self.place = now.dram[:BYTE_BITS]
+        self.end = Signal(COLUMN_BITS, name="end")
+        self.words = Signal(range(COLUMN_WORDS), name="words")
+        self.go = Signal(name="go")
+        self.last = Signal(name="last")
+        self.done = Signal(name="done")
+        self.tag = Signal(config.tag_bits, name="tag")
+        self.space = Signal(name="space")
+        self.formed_valid = Signal(name="formed_valid")
+        self.from_register = Signal(name="from_register")
+        self.move = Signal(name="move")
