@@ -19,7 +19,8 @@ class _Names:
         side = Side(cut, 0, relation)
         self.widths = {name: place.width for name, (_, place) in side.places.items()}
         for name, port in {**cut.reads, **cut.writes}.items():
-            self.widths |= {name: port.width, f"{name}:enable": 1, f"{name}:address": port.address}
+            self.widths |= {name: port.width, port.memory: port.width}
+            self.widths |= {f"{name}:enable": 1, f"{name}:address": port.address}
         self.widths |= {ghost.name: ghost.width for ghost in relation.ghosts}
         for known in (cut.probes, cut.inputs, cut.outputs):
             self.widths |= known
