@@ -4,11 +4,12 @@ import random
 
 import pytest
 
-from isa.table import INSTRUCTIONS, Unit
-from pe.config import PeConfig
+from isa.table import INSTRUCTIONS
+from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from tests.pe.vector_bench import hostile_memory, random_command, run
 
-KEYS = [row.key for row in INSTRUCTIONS if row.unit is Unit.VECTOR and not row.optional]
+KEYS = [row.key for row in INSTRUCTIONS if row.vertical is not None]
+STANDARD = [key for key in KEYS if key in STANDARD_INSTRUCTIONS]
 HALF = 2048
 
 
@@ -21,8 +22,12 @@ def _sequence(rng: random.Random, keys: list[str], longest: int) -> list:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_instruction_on_random_operands(seed: int) -> None:
     rng = random.Random(seed)
-    # The last with multipliers from gates.
-    config = PeConfig(sram="macro" if seed == 2 else "behavioural")
-    commands = _sequence(rng, KEYS if seed == 2 else KEYS * 2, 24)
+    # The second with optional operations, the last with multipliers from gates.
+    config = PeConfig(
+        instructions=ALL_INSTRUCTIONS if seed == 1 else STANDARD_INSTRUCTIONS,
+        sram="macro" if seed == 2 else "behavioural",
+    )
+    keys = KEYS if seed == 1 else STANDARD
+    commands = _sequence(rng, keys if seed == 2 else keys * 2, 24)
     accepted = run(config, commands, hostile_memory(rng, 2 * HALF))
     assert len(accepted) == len(commands)

@@ -6,12 +6,12 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.sim import Simulator
 
-from isa.table import INSTRUCTIONS, Unit, VerticalOp, Width
+from isa.table import INSTRUCTIONS, VerticalOp, Width
 from pe.config import PeConfig
 from pe.vector.unit import VectorUnit
 from tests.pe.vector_bench import hostile_memory, random_command, run
 
-ROWS = [row for row in INSTRUCTIONS if row.unit is Unit.VECTOR and not row.optional]
+ROWS = [row for row in INSTRUCTIONS if row.vertical is not None]
 HALF = 1024
 
 GROUPS = {
@@ -21,6 +21,8 @@ GROUPS = {
     "halves": {row.key for row in ROWS if row.width is Width.W16},
     "no products": {row.key for row in ROWS if row.vertical is not VerticalOp.MUL},
     "only products": {row.key for row in ROWS if row.vertical is VerticalOp.MUL},
+    "only absolute differences": {row.key for row in ROWS if row.vertical is VerticalOp.ABSDIFF},
+    "only averages": {row.key for row in ROWS if row.vertical is VerticalOp.AVG},
     "no 64-bit": {row.key for row in ROWS if row.width is not Width.W64},
     "only wide": {row.key for row in ROWS if row.width in (Width.W32, Width.W64)},
     "element-wise": {row.key for row in ROWS if row.reduction is None},
