@@ -70,10 +70,12 @@ class Star(Component):
     ) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
-                f"a star has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
+                f"a crossbar has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
         if not 0 <= prompt <= requesters:
-            raise ConfigurationError(f"of {requesters} requesters, {prompt!r} can't be prompt")
+            raise ConfigurationError(
+                f"of {requesters} requesters, {prompt!r} can't be always ready"
+            )
         self.requesters = requesters
         self.prompt = prompt
         self.address_bits = address_bits
@@ -96,9 +98,9 @@ class Star(Component):
 
     def _requests(self, m: Module, platform: object) -> None:
         layout = memory_request(self.address_bits, self.memory_tag_bits)
-        chooser = RoundRobin(count=self.requesters)
+        arbiter = RoundRobin(count=self.requesters)
         buffer = StreamBuffer(shape=layout)
-        m.submodules.chooser = once(chooser, platform)
+        m.submodules["chooser"] = once(arbiter, platform)
         m.submodules.requests = once(buffer, platform)
         connect(m, buffer.output, flipped(self.memory.request))
 
@@ -107,10 +109,10 @@ class Star(Component):
         chosen = Signal(self.requesters)
         beat: Any = Signal(layout)
         valid = Signal()
-        m.d.comb += chosen.eq(Mux(within, owner, chooser.grant))
+        m.d.comb += chosen.eq(Mux(within, owner, arbiter.grant))
         for number, port in enumerate(self.ports):
             m.d.comb += [
-                chooser.requests[number].eq(port.request.valid),
+                arbiter.requests[number].eq(port.request.valid),
                 port.request.ready.eq(chosen[number] & buffer.input.ready),
             ]
             with m.If(chosen[number]):
@@ -121,7 +123,7 @@ class Star(Component):
             buffer.input.valid.eq(valid),
             buffer.input.payload.eq(beat),
             moves.eq(valid & buffer.input.ready),
-            chooser.advance.eq(moves & ~within),
+            arbiter.advance.eq(moves & ~within),
         ]
         with m.If(moves):
             m.d.sync += [within.eq(~beat.last), owner.eq(chosen)]

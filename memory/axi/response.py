@@ -86,11 +86,11 @@ class AxiResponse(Component):
             write_ports=1,
             kind=config.sram,
         )
-        chooser = RoundRobin(count=config.outstanding)
+        arbiter = RoundRobin(count=config.outstanding)
         output = StreamBuffer(shape=memory_response(config.tag_bits), depth=_OUTPUT_WORDS)
         m.submodules.transfers = once(transfers, platform)
         m.submodules.words = once(words, platform)
-        m.submodules.chooser = once(chooser, platform)
+        m.submodules["chooser"] = once(arbiter, platform)
         m.submodules.output = once(output, platform)
         connect(m, output.output, flipped(self.response))
 
@@ -132,18 +132,18 @@ class AxiResponse(Component):
         held_id = Signal(config.id_bits)
         ends = Signal()
         for number in numbers:
-            with m.If(chooser.grant[number]):
+            with m.If(arbiter.grant[number]):
                 m.d.comb += chosen.eq(number)
             arrives = self.wrote & (self.wrote_id == number)
             arrives |= read_done & (self.beat_id == number)
             with m.If(arrives):
                 m.d.sync += done[number].eq(1)
-            with m.Elif(choose & chooser.grant[number]):
+            with m.Elif(choose & arbiter.grant[number]):
                 m.d.sync += done[number].eq(0)
         m.d.comb += [
-            chooser.requests.eq(done),
+            arbiter.requests.eq(done),
             choose.eq(done.any() & (~held | ends)),
-            chooser.advance.eq(choose),
+            arbiter.advance.eq(choose),
             transfer_read.enable.eq(choose),
             transfer_read.address.eq(chosen),
         ]

@@ -72,7 +72,7 @@ class Controller(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        intake = Intake(config)
+        decoder = Intake(config)
         queue = TransactionQueue(config)
         scheduler = make_scheduler(config)
         refresher = Refresher(config)
@@ -82,7 +82,7 @@ class Controller(Component):
         responses = Responses(config)
         counters = VaultCounters(config)
         banks = [BankMachine(config) for _ in range(config.banks)]
-        m.submodules.intake = once(intake, platform)
+        m.submodules["intake"] = once(decoder, platform)
         m.submodules.queue = once(queue, platform)
         m.submodules.scheduler = once(scheduler, platform)
         m.submodules.refresher = once(refresher, platform)
@@ -94,16 +94,16 @@ class Controller(Component):
         for number, bank in enumerate(banks):
             m.submodules[f"bank_{number}"] = once(bank, platform)
 
-        connect(m, intake.transaction, queue.input)
-        connect(m, intake.rejected, responses.rejected)
-        connect(m, intake.store, writes.store)
+        connect(m, decoder.transaction, queue.input)
+        connect(m, decoder.rejected, responses.rejected)
+        connect(m, decoder.store, writes.store)
         connect(m, reads.output, responses.reads)
-        connect(m, flipped(self.port.request), intake.request)
+        connect(m, flipped(self.port.request), decoder.request)
         connect(m, responses.response, flipped(self.port.response))
         m.d.comb += [
-            intake.arrival.eq(counters.now),
-            intake.freed.eq(writes.freed),
-            intake.freed_slot.eq(writes.freed_slot),
+            decoder.arrival.eq(counters.now),
+            decoder.freed.eq(writes.freed),
+            decoder.freed_slot.eq(writes.freed_slot),
             counters.occupied.eq(queue.occupied),
             counters.index.eq(self.counter_index),
             self.counter_value.eq(counters.value),

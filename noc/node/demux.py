@@ -86,15 +86,15 @@ class Fork(Component):
     def _merge(self, m: Module, sources: list[tuple[Value, Any, Value]], platform: object) -> None:
         """Pass on whole responses of ``sources``, in turns."""
         response = self.port.response
-        chooser = RoundRobin(count=len(sources))
-        m.submodules.chooser = once(chooser, platform)
+        arbiter = RoundRobin(count=len(sources))
+        m.submodules["chooser"] = once(arbiter, platform)
         within = Signal()
         owner = Signal(len(sources))
         chosen = Signal(len(sources))
-        m.d.comb += chosen.eq(Mux(within, owner, chooser.grant))
+        m.d.comb += chosen.eq(Mux(within, owner, arbiter.grant))
         for number, (valid, payload, ready) in enumerate(sources):
             m.d.comb += [
-                chooser.requests[number].eq(valid),
+                arbiter.requests[number].eq(valid),
                 ready.eq(chosen[number] & response.ready),
             ]
             with m.If(chosen[number]):
@@ -105,7 +105,7 @@ class Fork(Component):
                 within.eq(~(response.ready & response.payload.last)),
                 owner.eq(chosen),
             ]
-        m.d.comb += chooser.advance.eq(response.valid & ~within)
+        m.d.comb += arbiter.advance.eq(response.valid & ~within)
 
 
 def _copy(target: Any, source: Any) -> list[Any]:

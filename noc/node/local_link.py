@@ -37,19 +37,19 @@ class Injector(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        chooser = RoundRobin(count=CLASSES)
-        m.submodules.chooser = once(chooser, platform)
-        m.d.comb += chooser.advance.eq(1)
-        m.d.sync += self.link.valid.eq(chooser.grant.any())
+        arbiter = RoundRobin(count=CLASSES)
+        m.submodules["chooser"] = once(arbiter, platform)
+        m.d.comb += arbiter.advance.eq(1)
+        m.d.sync += self.link.valid.eq(arbiter.grant.any())
         for kind, packets in enumerate(self.packets):
             credits = Signal(
                 range(self.config.buffer_flits + 1),
                 init=self.config.buffer_flits,
                 name=f"credits_{kind}",
             )
-            goes = chooser.grant[kind]
+            goes = arbiter.grant[kind]
             m.d.comb += [
-                chooser.requests[kind].eq(packets.valid & (credits != 0)),
+                arbiter.requests[kind].eq(packets.valid & (credits != 0)),
                 packets.ready.eq(goes),
             ]
             m.d.sync += credits.eq(credits + self.link.credit[kind] - goes)

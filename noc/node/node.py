@@ -109,15 +109,15 @@ class Node(Component):
             for port, near in zip(self.ports, self.near, strict=True):
                 connect(m, flipped(port), flipped(near))
         else:
-            star = Star(
+            crossbar = Star(
                 requesters=self.requesters,
                 address_bits=config.chip_address_bits,
                 tag_bits=config.tag_bits,
             )
-            m.submodules.star = once(star, platform)
-            self._forks(m, star, platform)
-            steps |= self._packets(m, star, platform)
-            steps[NetworkCounter.FAR_REQUESTS] = _ends(star.memory.request)
+            m.submodules["star"] = once(crossbar, platform)
+            self._demuxes(m, crossbar, platform)
+            steps |= self._packets(m, crossbar, platform)
+            steps[NetworkCounter.FAR_REQUESTS] = _ends(crossbar.memory.request)
             steps[NetworkCounter.SERVED_REQUESTS] = _ends(self.served.request)
         near_requests = Signal(range(self.requesters + 1))
         m.d.comb += near_requests.eq(sum(_ends(near.request) for near in self.near))
@@ -125,23 +125,23 @@ class Node(Component):
         self._counters(m, steps, platform)
         return m
 
-    def _forks(self, m: Module, star: Star, platform: object) -> None:
+    def _demuxes(self, m: Module, crossbar: Star, platform: object) -> None:
         """Demux the accesses of each requester: to the own vault, or to the crossbar."""
         vault = Signal(self.config.vault_bits)
         m.d.comb += vault.eq(self.y * self.config.columns + self.x)
         for number in range(self.requesters):
-            fork = Fork(self.config)
-            m.submodules[f"fork_{number}"] = once(fork, platform)
-            m.d.comb += fork.vault.eq(vault)
-            connect(m, flipped(self.ports[number]), fork.port)
-            connect(m, fork.near, flipped(self.near[number]))
-            connect(m, fork.far, star.ports[number])
+            demux = Fork(self.config)
+            m.submodules[f"fork_{number}"] = once(demux, platform)
+            m.d.comb += demux.vault.eq(vault)
+            connect(m, flipped(self.ports[number]), demux.port)
+            connect(m, demux.near, flipped(self.near[number]))
+            connect(m, demux.far, crossbar.ports[number])
 
-    def _packets(self, m: Module, star: Star, platform: object) -> dict[NetworkCounter, Value]:
+    def _packets(self, m: Module, crossbar: Star, platform: object) -> dict[NetworkCounter, Value]:
         """Turn accesses into packets and packets into accesses; returns the flits to count."""
         config = self.config
-        client = Client(config, tag_bits=star.memory_tag_bits)
-        server = Server(config, tag_bits=star.memory_tag_bits)
+        client = Client(config, tag_bits=crossbar.memory_tag_bits)
+        server = Server(config, tag_bits=crossbar.memory_tag_bits)
         injector = Injector(config)
         ejector = Ejector(config)
         router = Router(config)
@@ -153,7 +153,7 @@ class Node(Component):
             ("router", router),
         ):
             m.submodules[name] = once(part, platform)
-        connect(m, star.memory, client.port)
+        connect(m, crossbar.memory, client.port)
         connect(m, server.port, flipped(self.served))
         for kind, (sends, takes) in enumerate(
             ((client.requests, server.packets), (server.responses, client.responses))

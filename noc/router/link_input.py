@@ -69,18 +69,18 @@ class LinkInput(Component):
         buffer = ChannelBuffer(
             channels=self.channels, depth=config.buffer_flits, shape=layout, kind=config.sram
         )
-        steering = Steering(config)
+        route = Steering(config)
         m.submodules.buffer = once(buffer, platform)
-        m.submodules.steering = once(steering, platform)
+        m.submodules["steering"] = once(route, platform)
 
         header: Any = data.View(
             destination(config), self.link.flit.data[: destination(config).size]
         )
         m.d.comb += [
-            steering.x.eq(self.x),
-            steering.y.eq(self.y),
-            steering.to_x.eq(header.to_x),
-            steering.to_y.eq(header.to_y),
+            route.x.eq(self.x),
+            route.y.eq(self.y),
+            route.to_x.eq(header.to_x),
+            route.to_y.eq(header.to_y),
         ]
         # For each channel, whether the next flit belongs to a packet that has begun, and where
         # that goes.
@@ -92,7 +92,7 @@ class LinkInput(Component):
             continues.eq(Array(inside)[self.link.channel]),
             word.flit.eq(self.link.flit),
             word.begins.eq(~continues),
-            word.target.eq(Mux(continues, Array(kept)[self.link.channel], steering.target)),
+            word.target.eq(Mux(continues, Array(kept)[self.link.channel], route.target)),
             buffer.write.eq(self.link.valid),
             buffer.channel.eq(self.link.channel),
             buffer.word.eq(word),

@@ -86,20 +86,20 @@ class HostControl(Component):
         ]
 
         # One access at a time enters, when there is room for its response.
-        chooser = RoundRobin(count=2)
-        m.submodules.chooser = once(chooser, platform)
+        arbiter = RoundRobin(count=2)
+        m.submodules["chooser"] = once(arbiter, platform)
         reads, writes = Signal(range(READS + 1)), Signal(range(WRITES + 1))
         held = Signal()
         enter, leave = Signal(), Signal()
         take_write, take_read = Signal(), Signal()
         m.d.comb += [
-            chooser.requests[0].eq(aw.output.valid & w.output.valid & (writes != WRITES)),
-            chooser.requests[1].eq(ar.output.valid & (reads != READS)),
+            arbiter.requests[0].eq(aw.output.valid & w.output.valid & (writes != WRITES)),
+            arbiter.requests[1].eq(ar.output.valid & (reads != READS)),
             leave.eq(held & outgoing.input.ready),
-            enter.eq(chooser.requests.any() & (~held | leave)),
-            chooser.advance.eq(enter),
-            take_write.eq(enter & chooser.grant[0]),
-            take_read.eq(enter & chooser.grant[1]),
+            enter.eq(arbiter.requests.any() & (~held | leave)),
+            arbiter.advance.eq(enter),
+            take_write.eq(enter & arbiter.grant[0]),
+            take_read.eq(enter & arbiter.grant[1]),
             aw.output.ready.eq(take_write),
             w.output.ready.eq(take_write),
             ar.output.ready.eq(take_read),

@@ -58,15 +58,17 @@ class HostData(Component):
         config = self.config
         axi = self.axi
         read, write = HostRead(config), HostWrite(config)
-        star = Star(requesters=2, address_bits=config.address_bits, tag_bits=config.tag_bits - 1)
+        crossbar = Star(
+            requesters=2, address_bits=config.address_bits, tag_bits=config.tag_bits - 1
+        )
         answers = StreamBuffer(shape=answer_layout(config))
         m.submodules.read = once(read, platform)
         m.submodules.write = once(write, platform)
-        m.submodules.star = once(star, platform)
+        m.submodules["star"] = once(crossbar, platform)
         m.submodules.answers = once(answers, platform)
-        connect(m, read.port, star.ports[0])
-        connect(m, write.port, star.ports[1])
-        connect(m, star.memory, flipped(self.port))
+        connect(m, read.port, crossbar.ports[0])
+        connect(m, write.port, crossbar.ports[1])
+        connect(m, crossbar.memory, flipped(self.port))
         connect(m, write.answers, answers.input)
 
         for channel, bursts in (("aw", write.bursts), ("ar", read.bursts)):

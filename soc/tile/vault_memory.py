@@ -85,13 +85,13 @@ class VaultMemory(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        star = Star(
+        crossbar = Star(
             requesters=self.requesters,
             address_bits=self.config.request_address_bits,
             tag_bits=self.tag_bits,
             prompt=self.prompt,
         )
-        m.submodules.star = once(star, platform)
+        m.submodules["star"] = once(crossbar, platform)
         back_end: Controller | AxiBackend
         if isinstance(self.config, AxiConfig):
             back_end = AxiBackend(self.config)
@@ -101,8 +101,8 @@ class VaultMemory(Component):
             back_end = Controller(self.config)
             m.submodules.controller = once(back_end, platform)
             connect(m, flipped(self.dram), back_end.dram)
-        connect(m, star.memory, back_end.port)
-        for mine, theirs in zip(self.ports, star.ports, strict=True):
+        connect(m, crossbar.memory, back_end.port)
+        for mine, theirs in zip(self.ports, crossbar.ports, strict=True):
             connect(m, flipped(mine), theirs)
         m.d.comb += [
             back_end.counter_index.eq(self.counter_index),

@@ -181,5 +181,5 @@ def test_size_outside_its_range_is_refused(requesters):
 
 
 def test_more_prompt_requesters_than_there_are():
-    with pytest.raises(ConfigurationError, match="of 2 requesters, 3 can't be prompt"):
+    with pytest.raises(ConfigurationError, match="of 2 requesters, 3 can't be always ready"):
         Star(requesters=2, address_bits=28, tag_bits=6, prompt=3)
