@@ -179,8 +179,8 @@ def run(
 ) -> None:
     """Run a program on the instruction set simulator, and check its timing rules.
 
-    A program that breaks a rule computes here what it should, but perhaps not on hardware. Each
-    place gets a line (see the ISA manual), and the exit code is 1.
+    A program that breaks a rule has the expected results here, but perhaps not on hardware. Each
+    violation gets a line (see the ISA manual), and the exit code is 1.
 
     Example: vip run kernel.vip --memory image.bin --dump 4096 512 result.bin
     """

@@ -75,8 +75,7 @@ def kernels(
 ) -> None:
     """BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs checked.
 
-    Kernels that have run are kept in the build folder, so that the command goes on where it was
-    broken off.
+    Finished kernels are cached in the build folder, so that an interrupted command continues.
 
     Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
     """

@@ -72,8 +72,8 @@ def network(
 ) -> None:
     """Random traffic with back-pressure through networks of several sizes; latency over rate.
 
-    Every flit that arrives is checked. Cases that have run are kept in the build folder, so that
-    the command goes on where it was broken off.
+    Every flit that arrives is checked. Finished cases are cached in the build folder, so that an
+    interrupted command continues.
 
     Example: vip bench network --size 4x4 --flits 5000000 --image network.png
     """

@@ -90,11 +90,11 @@ def trim(
 ) -> None:
     """Trim engines to each application, and to unions of some: area, power, cycles and results.
 
-    There are two for each: one with sizes that are proved for every input, and one with sizes of
-    its runs, of which power is measured. Neither they nor the full engine have performance
-    counters. Areas are for Xilinx 7-series. Gains of throughput are estimates of what fills a
-    device, marked ~; the best are simulated. Finished rows are kept in the build folder, so that
-    the command goes on where it was broken off. Means are those of the applications without unions.
+    Each application has two engines: one with sizes proved for every input, and one with sizes of
+    its runs, whose power is measured. Neither they nor the full engine have performance counters.
+    Areas are for Xilinx 7-series. Gains of throughput are estimates for a full device, marked ~;
+    the best are simulated. Finished rows are cached in the build folder, so that an interrupted
+    command continues. Means are those of the applications without unions.
 
     Example: vip bench trim --only bp --only k-means --json trim.json
     """

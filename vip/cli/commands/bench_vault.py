@@ -100,8 +100,8 @@ def vault(
 ) -> None:
     """Bandwidth and latency of a vault's memory, and of the variants of thesis section 7.2.3.
 
-    32-byte accesses go straight into the controller, before a DRAM that checks every command. The
-    figures of the thesis's vault, open-page, also stand at the top of the JSON report.
+    32-byte accesses go straight into the controller of a DRAM that checks every command. The JSON
+    report also has the figures of the thesis's vault, open-page, at its top level.
 
     Example: vip bench vault --variant open-page --variant closed-page --json vault.json
     """

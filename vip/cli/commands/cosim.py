@@ -88,7 +88,7 @@ _KINDS = {
 
 
 def _check_options(context: typer.Context, preset_name: str, config: Configuration) -> None:
-    """Refuse options that say nothing about the kind of preset."""
+    """Refuse options that have no effect for the kind of preset."""
     for kind, names in _ONLY_FOR.items():
         for name in () if isinstance(config, kind) else names:
             source = context.get_parameter_source(name)
@@ -134,8 +134,8 @@ def bp(
 ) -> None:
     """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
 
-    On a vault its engines share the grid and real DRAM timing. On a chip all engines do, and the
-    host writes and reads through the AXI ports.
+    On a vault its engines divide the grid and use real DRAM timing. On a chip all engines do, and
+    the host writes and reads through the AXI ports.
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
 
@@ -206,9 +206,9 @@ def run_program(
 ) -> None:
     """Run any program and report its end, counters and registers.
 
-    What one engine leaves is compared with the instruction set simulator: its end, registers,
+    The results of one engine are compared with the instruction set simulator: its end, registers,
     scratchpad and memory. The first difference gets a line, and the exit code is 1. On a chip all
-    engines run the program, the host drives the AXI ports, and nothing is compared.
+    engines run the program, the host drives the AXI ports, and there is no comparison.
 
     Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
 

@@ -71,9 +71,9 @@ def power(
 ) -> None:
     """Estimate the power of an engine that runs a kernel.
 
-    The kernel runs on the Verilog; the mapped netlist is then simulated with the same inputs, held
-    against it cycle by cycle, and what each cell, wire and memory did is counted. A program of
-    your own starts with a memory of zeros.
+    The kernel runs on the Verilog. The mapped netlist is then simulated with the same inputs and
+    compared with the Verilog in every cycle, and the activity of each cell, wire and memory is
+    counted. A program file starts with a memory of zeros.
 
     Example: vip power bp --json power.json
     """

@@ -44,9 +44,9 @@ def presets(
 ) -> None:
     """List the named configurations: engines, ports, memory, area, and the FPGAs that they fit.
 
-    Areas come from the record of python -m bench presets; without one, or where it lacks a preset,
-    they are shown as unknown. With --measure Yosys finds them now, which takes minutes for each
-    configuration whose parts are not kept.
+    Areas come from the record of python -m bench presets; a preset without a recorded area shows it
+    as unknown. With --measure Yosys measures them now, which takes minutes for each configuration
+    whose parts are not cached.
 
     Example: vip presets
     """

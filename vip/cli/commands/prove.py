@@ -38,8 +38,8 @@ def prove_command(
 ) -> None:
     """Prove that engines trimmed to programs do what the full one does.
 
-    See docs/proofs.md for what is shown and what is assumed. Exit code 1 if a proof fails, with the
-    conditions that fail and the values that show it.
+    docs/proofs.md describes the proof and its assumptions. Exit code 1 if a proof fails, with the
+    failing conditions and a counterexample.
     """
     with shown() as progress:
         found = vip.prove(what or DEFAULT, preset_name, progress=progress)

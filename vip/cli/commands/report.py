@@ -32,8 +32,8 @@ def report(
 ) -> None:
     """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
 
-    The page, index.html, needs no other file; the figures stand beside it too, as PNG and SVG. It
-    takes some ten minutes the first time; finished units are kept.
+    The page, index.html, needs no other file; the figures are also written as PNG and SVG. The
+    command takes some ten minutes the first time; finished units are cached.
 
     Example: vip report build/report --device ecp5-85k
     """

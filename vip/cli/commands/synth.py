@@ -43,8 +43,8 @@ def synth(
 ) -> None:
     """Synthesise with Yosys and report the area of each unit; or place and route on an FPGA.
 
-    Finished units and seeds are kept, so an interrupted run goes on where it stopped. On a device,
-    the whole engine is placed, or each unit named, alone.
+    Finished units and seeds are cached, so an interrupted run continues. On a device, the whole
+    engine is placed, or each named unit alone.
 
     Example: vip synth --target generic --json area.json
     """

@@ -61,8 +61,9 @@ def timing(
 ) -> None:
     """Time the mapped engine at corners, with our static timing and with OpenSTA where installed.
 
-    MHz with the loads of pins alone, and with the library's default wire load, and the logic of the
-    same netlist: an engine mapped for area is smaller and slower than one mapped for speed.
+    The report has MHz with the loads of pins alone and with the library's default wire load, and
+    the logic of the same netlist: an engine mapped for area is smaller and slower than one mapped
+    for speed.
 
     Example: vip timing --corner slow.lib --json timing.json
     """

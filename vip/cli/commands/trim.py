@@ -229,12 +229,12 @@ def trim(
 ) -> None:
     """Rebuild the engine with what programs need, and compare it with the full one.
 
-    Sizes are proved where constants decide about them, else they are those of the runs given, and
-    hardware faults on a run that needs more. Both engines run the programs: results and cycles must
-    be the same, and each removed instruction must fault; only then the Verilog goes to DIR. With
-    --prove there must be a proof too, which takes some minutes. The
-    JSON's ff_saved and lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is
-    the chip of trimmed engines, for vip generate --config.
+    Sizes are proved where constants determine them. Otherwise they are those of the runs given, and
+    a run that needs more ends with a fault. Both engines run the programs: results and cycles must
+    be the same, and each removed instruction must fault; only then DIR gets the Verilog. --prove
+    also demands a proof, which takes some minutes. The JSON's ff_saved and lut_saved are fractions,
+    for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed engines, for vip generate
+    --config.
 
     Example: vip trim kernel.vip --memory image.bin -o build/trimmed --json trim.json
     """
