@@ -27,7 +27,7 @@ from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from .timing import VECTOR_HELD, VECTOR_LATENCY
 from .vector_operation import Extents, Span, VectorOperation, overlap
 
-__all__ = ["Hazard", "HazardKind", "HazardLog", "HazardModel"]
+__all__ = ["DOES", "Hazard", "HazardKind", "HazardLog", "HazardModel", "own_operand"]
 
 
 class HazardKind(StrEnum):
@@ -45,7 +45,8 @@ class HazardKind(StrEnum):
     OWN_OPERAND = "result over own operand"
 
 
-_DOES = {
+#: What the later and the earlier instruction do with the bytes concerned.
+DOES = {
     HazardKind.VECTOR_READ: ("reads", "makes"),
     HazardKind.STORE: ("reads", "makes"),
     HazardKind.LOAD_OVER_OPERANDS: ("overwrites", "reads"),
@@ -97,7 +98,7 @@ class Hazard:
                 f"{head} writes scratchpad byte {self.address:#x}, an operand that it still has "
                 f"to read{count}"
             )
-        does, did = _DOES[self.what]
+        does, did = DOES[self.what]
         return (
             f"{head} {does} scratchpad byte {self.address:#x}, which {self.other_key} at "
             f"{place(self.other)} {did}: distance {self.distance} cycles, {self.needed} "
@@ -164,7 +165,7 @@ class HazardModel:
     def before_vector(self, operation: VectorOperation, pc: int = 0) -> list[Hazard]:
         """Hazards of a vector instruction at word ``pc``: results that it would read too early, for
         each operand at most one of each instruction that makes them. Overlaps of its own operands
-        are not among them (:attr:`isa.vector_operation.VectorOperation.reads_itself`)."""
+        are not among them (:func:`own_operand`)."""
         found: list[Hazard] = []
         now, touched = self._now, operation.extents
         ready = now - VECTOR_LATENCY
@@ -290,8 +291,8 @@ class HazardLog:
         """``operation`` at word ``pc`` was executed."""
         if found := self.model.before_vector(operation, pc):
             self._add(found)
-        if _may_read_itself(operation) and operation.reads_itself:
-            self._add([_own_operand(operation, pc)])
+        if found := own_operand(operation, pc):
+            self._add(found)
         self.model.issued(operation, pc)
 
     def transfer(self, row: Instruction, scratchpad: int, length: int, pc: int) -> None:
@@ -370,8 +371,11 @@ def _may_read_itself(operation: VectorOperation) -> bool:
     return len(sizes) > 1 and second < end and start < second + sizes[1]
 
 
-def _own_operand(operation: VectorOperation, pc: int) -> Hazard:
+def own_operand(operation: VectorOperation, pc: int = 0) -> list[Hazard]:
+    """The hazard of a vector instruction at word ``pc`` that overwrites an operand of its own."""
+    if not _may_read_itself(operation) or not operation.reads_itself:
+        return []
     result, *operands = operation.spans
     address = min(_common(result, span)[0] for span in operands if overlap(result, span))
     key = operation.row.key
-    return Hazard(pc, key, HazardKind.OWN_OPERAND, address, pc, key, None, None)
+    return [Hazard(pc, key, HazardKind.OWN_OPERAND, address, pc, key, None, None)]

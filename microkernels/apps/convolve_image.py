@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from isa.assembly.assembler import assemble
 from isa.program import Program
 from isa.support.checks import shown
 from isa.table import Width
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import (
     ELEMENT,
@@ -33,7 +33,7 @@ from microkernels.runtime.job import KernelJob
 from .array_job import array_job
 from .row_window import RowWindow, WindowShape
 
-__all__ = ["ImageFilter", "convolve_image", "convolve_image_job", "convolve_image_source"]
+__all__ = ["ImageFilter", "convolve_image", "convolve_image_job"]
 
 _MOST_TAPS = 7
 _MOST_TAP = 127
@@ -122,19 +122,18 @@ def convolve_image(kernel: ImageFilter, image: Elements) -> Elements:
     return multiply(total, np.array(1), kernel.shift)
 
 
-def convolve_image_source(kernel: ImageFilter, height: int, width: int) -> str:
-    """Assembly of the convolution of an image of this size.
+@lru_cache(maxsize=64)
+def _program(kernel: ImageFilter, height: int, width: int) -> Program:
+    """The program of the convolution of an image of this size.
 
     Raises:
         KernelError: an image smaller than the filter, or larger than 4096 x 4096.
     """
-    return _ConvolveImage(kernel, kernel.shape((height, width))).text()
-
-
-@lru_cache(maxsize=64)
-def _program(kernel: ImageFilter, height: int, width: int) -> Program:
-    name = f"convolve_image_{height}x{width}_{kernel.down}x{kernel.across}.s"
-    return assemble(convolve_image_source(kernel, height, width), name=name)
+    return (
+        _ConvolveImage(kernel, kernel.shape((height, width)))
+        .build()
+        .program(f"convolve_image_{height}x{width}_{kernel.down}x{kernel.across}.s")
+    )
 
 
 class _ConvolveImage:
@@ -159,9 +158,9 @@ class _ConvolveImage:
         self.views = (w.register("view", "row as a tap sees it"), w.register("other", "likewise"))
         self.factor = w.register("factor", "factor of the tap; value for a setting")
 
-    def text(self) -> str:
+    def build(self) -> KernelBuilder:
         """The whole program."""
-        return self.rows.text(self._sum)
+        return self.rows.build(self._sum)
 
     def _sum(self) -> None:
         w, kernel, made = self.rows.writer, self.kernel, self.rows.made

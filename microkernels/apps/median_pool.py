@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from isa.assembly.assembler import assemble
 from isa.program import Program
 from isa.table import Width
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob
@@ -22,7 +22,7 @@ from microkernels.runtime.job import KernelJob
 from .array_job import array_job, check_array
 from .row_window import RowWindow, WindowShape
 
-__all__ = ["median_pool", "median_pool_job", "median_pool_source"]
+__all__ = ["median_pool", "median_pool_job"]
 
 _SIDE = 3
 _PIXEL = np.dtype(np.int8)
@@ -56,19 +56,18 @@ def median_pool(image: Elements, stride: int = 1) -> Elements:
     return np.sort(flat, axis=-1)[..., _SIDE * _SIDE // 2]
 
 
-def median_pool_source(height: int, width: int, stride: int) -> str:
+@lru_cache(maxsize=64)
+def _program(height: int, width: int, stride: int) -> Program:
     """Assembly for an image of this size.
 
     Raises:
         KernelError: an image without a window or larger than 4096 x 4096, or another stride.
     """
-    return _MedianPool(_shape((height, width), stride)).text()
-
-
-@lru_cache(maxsize=64)
-def _program(height: int, width: int, stride: int) -> Program:
-    source = median_pool_source(height, width, stride)
-    return assemble(source, name=f"median_pool_{height}x{width}_{stride}.s")
+    return (
+        _MedianPool(_shape((height, width), stride))
+        .build()
+        .program(f"median_pool_{height}x{width}_{stride}.s")
+    )
 
 
 def _picker(stride: int) -> Elements:
@@ -101,9 +100,9 @@ class _MedianPool:
             self.positions = w.constant("positions", positions, "medians of a strip")
             self.between = w.constant("between", self.stride, "pixels from window to window")
 
-    def text(self) -> str:
+    def build(self) -> KernelBuilder:
         """The whole program."""
-        return self.rows.text(self._medians)
+        return self.rows.build(self._medians)
 
     def _medians(self) -> None:
         rows, step = self.rows, self.rows.step

@@ -1,7 +1,6 @@
 """The belief propagation kernel's registers and the instructions it is made of."""
 
-from isa.launch import START_REGISTERS
-from microkernels.common.assembly import AssemblyWriter
+from microkernels.common.builder import KernelBuilder
 
 from .parameters import SIGNALS
 from .problem import element_type
@@ -11,7 +10,6 @@ __all__ = ["LINE_NAMES", "BpParts"]
 
 #: The two lines worked on at a time.
 LINE_NAMES = "XY"
-_START = {what: number for number, what in START_REGISTERS.items()}
 
 
 class BpParts:
@@ -28,7 +26,7 @@ class BpParts:
     """
 
     def __init__(
-        self, labels: int, bits: int, places: ScratchpadPlan, writer: AssemblyWriter
+        self, labels: int, bits: int, places: ScratchpadPlan, writer: KernelBuilder
     ) -> None:
         self.labels = labels
         self.bits = bits
@@ -36,12 +34,7 @@ class BpParts:
         self.spacing = Spacing.of(labels, bits)
         self.writer = writer
         reg = writer.register
-        self.zero = writer.fixed_register("zero", 0, "0, as the launch leaves it")
-        self.vault = writer.fixed_register("vault", _START["vault"], "this PE's vault")
-        self.slot = writer.fixed_register("slot", _START["slot"], "this PE's place in its vault")
-        self.parameters = writer.fixed_register(
-            "parameters", _START["parameters"], "address of the parameter block"
-        )
+        self.zero = writer.zero
         self.scratch = reg("scratch", "for the moment")
         self.iterations = reg("iterations", "iterations left")
         self.first_run = reg("first_run", "address of the first run's description")

@@ -1,1 +1,1 @@
-"""What kernels of all workloads share: assembly writers, fixed point, schedules, feature maps."""
+"""What kernels share: the builder of programs, fixed point, schedules, feature maps."""

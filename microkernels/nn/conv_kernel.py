@@ -33,30 +33,22 @@ Rules that keep the program right whatever the memory's timing, beside those tha
 
 from functools import lru_cache
 
-from isa.assembly.assembler import assemble
 from isa.program import Program
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
 
 from .conv_layout import ConvLayout
 from .conv_plan import RESULTS
 from .conv_stream import ConvStream
-from .writer import NnWriter
 
-__all__ = ["conv_program", "conv_source"]
+__all__ = ["conv_program"]
 
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def conv_program(layout: ConvLayout, *, fraction: int) -> Program:
-    """The assembled kernel; see :func:`conv_source`."""
-    shape = layout.plan.shape
-    name = f"conv_{shape.kernel}x{shape.kernel}x{shape.channels}x{shape.filters}.s"
-    return assemble(conv_source(layout, fraction=fraction), name=name)
-
-
-def conv_source(layout: ConvLayout, *, fraction: int) -> str:
-    """Assembly of a convolution.
+    """The program of a convolution.
 
     Parameters:
         layout: sizes and addresses.
@@ -66,7 +58,12 @@ def conv_source(layout: ConvLayout, *, fraction: int) -> str:
         KernelError: ``fraction`` outside its range.
     """
     check_fraction(fraction)
-    return _ConvKernel(layout, fraction).text()
+    shape = layout.plan.shape
+    return (
+        _ConvKernel(layout, fraction)
+        .build()
+        .program(f"conv_{shape.kernel}x{shape.kernel}x{shape.channels}x{shape.filters}.s")
+    )
 
 
 class _ConvKernel:
@@ -76,7 +73,7 @@ class _ConvKernel:
         self.plan = plan = layout.plan
         self.layout = layout
         shape = plan.shape
-        self.writer = w = NnWriter(
+        self.writer = w = KernelBuilder(
             f"Convolution: {shape.width} x {shape.height} x {shape.channels}, {shape.filters} "
             f"filters of {shape.kernel} x {shape.kernel}, stride {shape.stride}, padding "
             f"{shape.padding}; thesis section 6.2.",
@@ -90,6 +87,7 @@ class _ConvKernel:
             f"  {plan.results:>4} ring of {RESULTS} results: sums of {plan.parts} part(s), "
             "earlier sums",
             f"  {plan.ring:>4} ring of {plan.slots} slots of {plan.slot_bytes} bytes: input",
+            launch=("slot", "parameters"),
         )
         self.fraction = fraction
         reg = w.register
@@ -127,7 +125,7 @@ class _ConvKernel:
         self.relu = w.constant("relu", plan.thresholds + ELEMENT_BYTES, "threshold of the outputs")
         self.stream = ConvStream(plan, layout.source, w, rows=self.rows, first=self.first)
 
-    def text(self) -> str:
+    def build(self) -> KernelBuilder:
         """The whole program."""
         w, plan = self.writer, self.plan
         self._begin()
@@ -144,7 +142,7 @@ class _ConvKernel:
         self._flush()
         w.label("idle")
         w.op("halt")
-        return w.text()
+        return w
 
     def _begin(self) -> None:
         w, plan = self.writer, self.plan

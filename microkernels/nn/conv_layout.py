@@ -22,9 +22,9 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
 from microkernels.common.memory import Writable
+from microkernels.common.parameter_block import block_bytes, block_size
 
 from .conv_plan import ConvPlan
-from .writer import block_bytes, block_size
 
 __all__ = ["ConvLayout", "ConvShare", "share_conv"]
 

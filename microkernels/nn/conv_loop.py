@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from isa.assembly.assembler import assemble
 from isa.program import Program
-from microkernels.common.assembly import AssemblyWriter
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 
 __all__ = ["COLUMN", "FRACTION", "TAPS", "ConvLoop", "conv_loop_program"]
@@ -98,8 +97,11 @@ def conv_loop_program(positions: int) -> Program:
             f"positions must be a multiple of {_RING} from {_RING} to {_MOST_POSITIONS},"
             f" not {positions}"
         )
-    w = AssemblyWriter(f"Convolution: {TAPS} columns of {COLUMN} elements, {positions} positions.")
-    source = w.fixed_register("source", 5, "address of weights and inputs")
+    w = KernelBuilder(
+        f"Convolution: {TAPS} columns of {COLUMN} elements, {positions} positions.",
+        launch=("parameters",),
+    )
+    source = "parameters"
     taps = [w.register(f"weights{n}", "column of the filter") for n in range(TAPS)]
     ring = [w.register(f"input{n}", "column of inputs") for n in range(_RING)]
     sums = [w.register(f"sum{n}", "sum of one column") for n in range(TAPS)]
@@ -142,4 +144,4 @@ def conv_loop_program(positions: int) -> Program:
     w.op("srl", end, end, 1)
     w.op("st.sram [16-bit]", source, held, end)
     w.op("halt")
-    return assemble(w.text(), name="conv_loop.s")
+    return w.program("conv_loop.s")

@@ -22,16 +22,15 @@ from functools import lru_cache
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_shape import ConvOrder, ConvShape
 
-__all__ = ["DEFAULT_SCRATCHPAD", "RESULTS", "ConvPlan", "best_depth", "plan_conv"]
+__all__ = ["RESULTS", "ConvPlan", "best_depth", "plan_conv"]
 
-#: Bytes of the scratchpad (thesis 5.1).
-DEFAULT_SCRATCHPAD = 4096
 #: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
 #: stored.
 RESULTS = 5

@@ -1,9 +1,9 @@
 """Code of the convolution kernel that streams a tile's windows through the scratchpad."""
 
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.feature_map import FeatureMap
 
 from .conv_plan import ConvPlan
-from .writer import NnWriter
 
 __all__ = ["ConvStream"]
 
@@ -25,7 +25,7 @@ class ConvStream:
     """
 
     def __init__(
-        self, plan: ConvPlan, source: FeatureMap, writer: NnWriter, *, rows: str, first: str
+        self, plan: ConvPlan, source: FeatureMap, writer: KernelBuilder, *, rows: str, first: str
     ) -> None:
         self.plan = plan
         self.source = source

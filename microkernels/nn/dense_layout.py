@@ -19,10 +19,10 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 from microkernels.common.memory import Readable, Writable
+from microkernels.common.parameter_block import block_bytes, block_size
 from microkernels.runtime.barrier import FlagTable
 
 from .dense_plan import DensePlan
-from .writer import block_bytes, block_size
 
 __all__ = ["DenseLayout", "Vectors"]
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, beats
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
-from .conv_plan import DEFAULT_SCRATCHPAD
 from .dense_shape import DenseShape
 
 __all__ = ["DensePlan", "plan_dense"]

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import Elements, check_elements
@@ -16,7 +17,7 @@ from microkernels.runtime.job import Golden, KernelJob, Launch
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
-from .conv_plan import DEFAULT_SCRATCHPAD, best_depth, plan_conv
+from .conv_plan import best_depth, plan_conv
 from .conv_shape import ConvShape, convolve
 from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors

@@ -20,11 +20,11 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements
 from microkernels.common.memory import Readable, Writable
+from microkernels.common.parameter_block import block_bytes, block_size
 from microkernels.runtime.barrier import FlagTable
 
 from .lstm_plan import LstmPlan
 from .lstm_shape import GATES, LstmState, LstmWeights
-from .writer import block_bytes, block_size
 
 __all__ = ["FIXED_WORDS", "LstmLayout"]
 

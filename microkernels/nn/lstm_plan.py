@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 from isa.table import BY_KEY, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, beats
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
-from .conv_plan import DEFAULT_SCRATCHPAD
 from .lstm_shape import GATES, LstmCut, LstmShape
 
 __all__ = ["LstmPlan", "plan_lstm"]

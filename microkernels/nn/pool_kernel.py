@@ -9,32 +9,29 @@ between; one more makes each output complete before it is stored and its slot is
 
 from functools import lru_cache
 
-from isa.assembly.assembler import assemble
 from isa.program import Program
 from isa.timing import WORD_BYTES
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.common.spacing import Spacing, Span
 
 from .pool_layout import PoolLayout
 from .pool_shape import MEAN_FRACTION
-from .writer import NnWriter
 
-__all__ = ["pool_program", "pool_source"]
+__all__ = ["pool_program"]
 
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def pool_program(layout: PoolLayout) -> Program:
-    """The assembled kernel; see :func:`pool_source`."""
+    """The program of a pooling layer with these sizes and addresses."""
     shape = layout.shape
-    name = f"pool_{shape.window}x{shape.window}x{shape.channels}x{shape.segments}.s"
-    return assemble(pool_source(layout), name=name)
-
-
-def pool_source(layout: PoolLayout) -> str:
-    """Assembly of a pooling layer with these sizes and addresses."""
-    return _PoolKernel(layout).text()
+    return (
+        _PoolKernel(layout)
+        .build()
+        .program(f"pool_{shape.window}x{shape.window}x{shape.channels}x{shape.segments}.s")
+    )
 
 
 class _PoolKernel:
@@ -44,7 +41,7 @@ class _PoolKernel:
         self.layout = layout
         shape = layout.shape
         what = "mean" if shape.mean else "maximum"
-        self.writer = w = NnWriter(
+        self.writer = w = KernelBuilder(
             f"Pooling: {shape.width} x {shape.height} x {shape.channels}, {what} of "
             f"{shape.window} x {shape.window}, stride {shape.stride}, {shape.segments} "
             "segment(s); thesis section 6.2.",
@@ -55,6 +52,7 @@ class _PoolKernel:
             f"  {layout.bias_place:>4} bias" if layout.biased else "       no bias",
             f"  {layout.outputs:>4} two outputs",
             f"  {layout.ring:>4} ring of {layout.slots} slots of {layout.slot_bytes} bytes",
+            launch=("slot", "parameters"),
         )
         reg = w.register
         self.lines = reg("lines", "lines left")
@@ -84,7 +82,7 @@ class _PoolKernel:
         self.column = w.constant("column", layout.column, "elements of a column")
         self.depth = w.constant("depth", layout.source.depth, "elements of a pixel")
 
-    def text(self) -> str:
+    def build(self) -> KernelBuilder:
         """The whole program."""
         w, layout = self.writer, self.layout
         w.start((self.lines, self.constants), self.described)
@@ -123,7 +121,7 @@ class _PoolKernel:
         w.op("bne", self.lines, w.zero, "line")
         w.label("idle")
         w.op("halt")
-        return w.text()
+        return w
 
     def _describe(self) -> None:
         w = self.writer

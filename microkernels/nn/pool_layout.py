@@ -19,14 +19,14 @@ import numpy as np
 
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 from microkernels.common.memory import Writable
+from microkernels.common.parameter_block import block_bytes, block_size
 
-from .conv_plan import DEFAULT_SCRATCHPAD
 from .pool_shape import PoolShape
-from .writer import block_bytes, block_size
 
 __all__ = ["PoolLayout"]
 

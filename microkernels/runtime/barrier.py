@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microkernels.common.assembly import AssemblyWriter
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 
 __all__ = ["FLAG_BYTES", "PAUSE", "FlagCode", "FlagTable"]
@@ -166,7 +166,7 @@ class FlagCode:
 
     def __init__(
         self,
-        writer: AssemblyWriter,
+        writer: KernelBuilder,
         *,
         event: str,
         scratch: tuple[str, str, str, str, str, str],

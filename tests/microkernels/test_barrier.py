@@ -6,7 +6,7 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
-from microkernels.common.assembly import AssemblyWriter
+from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FLAG_BYTES, PAUSE, FlagCode, FlagTable
 from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
@@ -22,8 +22,8 @@ def rounds(table: FlagTable, *, fence: bool = True, wait: bool = True) -> Progra
 
     The second barrier of a round keeps a number until all have seen it.
     """
-    w = AssemblyWriter("rounds")
-    zero, slot = w.fixed_register("zero", 0, ""), w.fixed_register("slot", 3, "")
+    w = KernelBuilder("rounds", launch=("slot",))
+    zero, slot = w.zero, "slot"
     names = "one event own first end value look last seen wrong left base a b c d e f"
     for name in names.split():
         w.register(name, "")

@@ -13,7 +13,7 @@ from isa.timing import VECTOR_LATENCY
 from microkernels.bp import golden as bp_golden
 from microkernels.bp import schedule as bp_schedule
 from microkernels.bp.contents import pack, unpack
-from microkernels.bp.kernel import bp_program, bp_source
+from microkernels.bp.kernel import bp_builder, bp_program
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.schedule import Spacing, most_labels
@@ -154,7 +154,7 @@ def test_programs_fit_and_are_the_same_every_time() -> None:
         program = bp_program(labels)
         assert len(program.words) <= 608
         assert program.words == bp_program(labels).words
-    assert bp_source(16) == bp_source(16, 16, slots=8)
+    assert bp_builder(16).text() == bp_builder(16, 16, slots=8).text()
 
 
 @pytest.mark.parametrize(
@@ -177,5 +177,5 @@ def test_bad_input_is_refused_in_one_line(make, message: str) -> None:
 
 
 def test_fewer_slots_when_they_do_not_fit() -> None:
-    assert "ring of 4 slots" in bp_source(34)
-    assert "ring of 8 slots" in bp_source(16)
+    assert "ring of 4 slots" in bp_builder(34).text()
+    assert "ring of 8 slots" in bp_builder(16).text()

@@ -14,7 +14,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, StripMap
 from microkernels.common.fixed_point import Elements, from_fixed, to_fixed
 from microkernels.common.schedule import ScheduleModel, watch
-from microkernels.nn.conv_kernel import conv_source
+from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, share_conv
 from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvOrder, ConvShape, convolve
@@ -208,8 +208,7 @@ def test_source_is_readable() -> None:
     source = FeatureMap(base=0, width=5, height=5, channels=8, depth=8)
     target = FeatureMap(base=1024, width=3, height=3, channels=4, depth=4)
     layout = ConvLayout(plan=plan, source=source, target=target, base=2048)
-    lines = conv_source(layout, fraction=4).splitlines()
-    assert lines[0].startswith("; Convolution: 5 x 5 x 8, 4 filters of 3 x 3")
+    lines = [line.text for line in conv_program(layout, fraction=4).source.values()]
     assert any("m.v.mul.add [16-bit]" in line and "; product of part 0" in line for line in lines)
 
 

@@ -11,7 +11,7 @@ from isa.image import DramImage
 from isa.support.extras import need
 from isa.support.files import write_atomically
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.kernel import bp_source
+from microkernels.bp.kernel import bp_builder
 from microkernels.data.stereo import StereoScene, motorcycle
 from sim_tb.runner.build import check_tools
 from soc.generate.generate import check_directory
@@ -95,7 +95,7 @@ def _program(scene: StereoScene, output: Path) -> tuple[vip.Subject, vip.Launche
     """The program with its memory, and how it is launched; both are written to files too."""
     job = bp_job(scene.problem, _ITERATIONS)
     source = output / "bp.s"
-    write_atomically(source, bp_source(_LABELS).encode())
+    write_atomically(source, bp_builder(_LABELS).text().encode())
     program = vip.assemble(source)
     program.save(output / "bp.vip")
     with DramImage(job.end) as image:

@@ -1,0 +1,400 @@
+"""The builder that all kernels are written with."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isa.assembly.assembler import assemble
+from isa.launch import START_REGISTERS
+from isa.program import Program
+from isa.table import IMM14, REGISTERS, Width
+from isa.timing import RANGE_BYTES
+
+from .errors import CHECK, KernelError
+from .hazard_check import HazardCheck, Line
+
+__all__ = ["DEFAULT_SCRATCHPAD", "WORD_BYTES", "KernelBuilder"]
+
+#: Bytes of the scratchpad (thesis 5.1).
+DEFAULT_SCRATCHPAD = 4096
+#: Bytes of a word of a parameter block.
+WORD_BYTES = 8
+_LOG_WORD = 3
+_WIDE = "[64-bit]"
+_NOTE_COLUMN = 60
+_REGISTER_COLUMN = 28
+
+
+@dataclass(eq=False)
+class _Entry:
+    """Text, and what it means to the check of hazards: an instruction, a label, an assumption."""
+
+    text: str
+    line: Line | None = None
+    label: str = ""
+    assumed: tuple[str, str, int] | None = None
+
+
+class KernelBuilder:
+    """Writes the program of a kernel: assembly, whose registers and places have names.
+
+    Registers are handed out by :meth:`register`, :meth:`constant` and :meth:`variable`, places in
+    the scratchpad by :meth:`place`. All return what instructions take as an operand: the name of a
+    register, which :meth:`program` shows in the text, or an address. :meth:`release` takes them
+    back, :meth:`temporary` lends them for a ``with`` statement. When there is none left, the error
+    lists who holds what.
+
+    Every instruction is checked as it is written (:mod:`microkernels.common.hazard_check`). One
+    that comes too early for the vector unit is an error, which names the calls that wrote it and
+    the earlier instruction. With ``place_drains`` a ``v.drain`` is placed before it instead. A
+    kernel that orders its instructions so that none is needed leaves that off.
+
+    The sum of two vectors of 64 elements, which lie one after the other in memory from the
+    parameter block's address on; the result follows them::
+
+        k = KernelBuilder("Sum of two vectors.", launch=("parameters",), place_drains=True)
+        count = k.constant("count", 64, "elements")
+        first = k.variable("first", k.place("first vector", 128), "first vector; the sum")
+        second = k.variable("second", k.place("second vector", 128), "second vector")
+        k.set_constants()
+        k.op("set.vl", count)
+        for vector in (first, second):
+            k.load(vector, "parameters", count)
+            k.op("add", "parameters", "parameters", 128)
+        k.vector("v.v.add", first, first, second)
+        k.store("parameters", first, count)
+        k.op("halt")
+        program = k.program("sum.s")
+
+    ``docs/writing_kernels.md`` is the guide.
+
+    Parameters:
+        title: lines of text for the head of the program.
+        width: of the elements.
+        launch: start registers that the program reads (:data:`isa.launch.START_REGISTERS`), which
+            are operands by these names. Without any, a program needs fewer registers.
+        scratchpad_bytes: size of the scratchpad.
+        place_drains: see above.
+
+    Attributes:
+        zero: name of the register that holds 0.
+    """
+
+    def __init__(
+        self,
+        *title: str,
+        width: Width = Width.W16,
+        launch: Sequence[str] = (),
+        scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+        place_drains: bool = False,
+    ) -> None:
+        self._head = [f"; {line}".rstrip() for line in title]
+        self._width = width
+        self._place_drains = place_drains
+        self._check = HazardCheck()
+        self._body: list[_Entry] = []
+        self._labels = 0
+        self._names: dict[str, tuple[int, str]] = {}
+        self._free = list(range(max(START_REGISTERS) + 1 if launch else 1, REGISTERS))
+        self._released: set[str] = set()
+        self._constants: list[tuple[str, int]] = []
+        self._places: dict[str, tuple[int, int]] = {}
+        self._listed: list[str] = []
+        self._scratchpad_bytes = scratchpad_bytes
+        self._far = ""
+        numbers = {name: number for number, name in START_REGISTERS.items()}
+        self.zero = "zero"
+        self._names[self.zero] = (0, "0, as the launch leaves it")
+        self._check.constant(self.zero, 0)
+        for name in launch:
+            self._names[name] = (numbers[name], "start register")
+
+    # Registers.
+
+    def register(self, name: str, purpose: str) -> str:
+        """Name a register of its own for ``purpose``, which the head of the text shows.
+
+        Returns ``name``; operands are written so.
+
+        Raises:
+            KernelError: the name is taken, or no register is left; the message lists who holds
+                them.
+        """
+        if name in self._names and name not in self._released:
+            raise KernelError(f"the name {name!r} is taken: {self._names[name][1]}")
+        if not self._free:
+            holders = (held for held in self._names.items() if held[0] not in self._released)
+            raise KernelError(
+                f"no scalar register is left for {name} ({purpose}); they are held by: "
+                + "; ".join(f"{held} ({what})" for held, (_, what) in holders)
+            )
+        number = self._free[0]
+        if name in self._released:
+            number = self._names[name][0]
+            if number not in self._free:
+                raise KernelError(f"the name {name!r} was released and its register is in use")
+            self._released.remove(name)
+        self._free.remove(number)
+        self._names[name] = (number, purpose)
+        return name
+
+    def constant(self, name: str, value: int, purpose: str) -> str:
+        """Name a register that :meth:`set_constants` gives ``value`` and that never changes;
+        otherwise as :meth:`register`."""
+        self._check.constant(name, value)
+        return self.variable(name, value, f"constant {value}: {purpose}")
+
+    def variable(self, name: str, value: int, purpose: str) -> str:
+        """Name a register that :meth:`set_constants` gives its first ``value``; otherwise as
+        :meth:`register`."""
+        self._constants.append((self.register(name, purpose), value))
+        return name
+
+    def set_constants(self) -> None:
+        """Give all constants and variables named so far their values."""
+        self.note("Constants.")
+        for name, value in self._constants:
+            self.op("li", name, value)
+
+    # Scratchpad.
+
+    def place(self, name: str, size: int, align: int = RANGE_BYTES) -> int:
+        """The address of ``size`` bytes (at least 1) of the scratchpad, the lowest that are free.
+
+        Parameters:
+            name: for messages, and for the head of the text.
+            align: the address is a multiple of it. What shares a unit of
+                :data:`isa.timing.RANGE_BYTES` with a load on its way would wait for it.
+
+        Raises:
+            KernelError: the name is taken, or there is no room; the message lists who holds what.
+        """
+        CHECK.at_least(f"bytes for {name}", size, 1)
+        if name in self._places:
+            raise KernelError(f"the name {name!r} is taken by a place in the scratchpad")
+        at = 0
+        for start, end in sorted(self._places.values()):
+            if at + size <= start:
+                break
+            at = max(at, -(-end // align) * align)
+        if at + size > self._scratchpad_bytes:
+            held = "; ".join(
+                f"{name} ({end - start} from {start} on)"
+                for name, (start, end) in self._places.items()
+            )
+            raise KernelError(
+                f"no {size} bytes are left for {name} in a scratchpad of {self._scratchpad_bytes}; "
+                f"it is held by: {held or 'nobody'}"
+            )
+        self._places[name] = (at, at + size)
+        self._listed.append(f";   {at:>4} {name}, {size} bytes")
+        return at
+
+    def release(self, *names: str) -> None:
+        """Take registers or places of the scratchpad back, by name.
+
+        Raises:
+            KernelError: nobody holds one of them.
+        """
+        for name in names:
+            if name in self._places:
+                del self._places[name]
+            elif name in self._names and name not in self._released:
+                self._free = sorted([*self._free, self._names[name][0]])
+                self._released.add(name)
+            else:
+                raise KernelError(f"there is no register and no place called {name!r} to release")
+
+    @contextlib.contextmanager
+    def temporary(self, name: str, purpose: str) -> Iterator[str]:
+        """A register for a ``with`` statement; otherwise as :meth:`register`."""
+        yield self.register(name, purpose)
+        self.release(name)
+
+    # Text.
+
+    def note(self, *lines: str) -> None:
+        """A comment of its own, after an empty line."""
+        self._body += [_Entry(""), *(_Entry(f"    ; {line}") for line in lines)]
+
+    def new_label(self, stem: str) -> str:
+        """A name for a label that no other label has."""
+        self._labels += 1
+        return f"{stem}_{self._labels}"
+
+    def label(self, name: str) -> None:
+        """Place a label here."""
+        self._check.label(name)
+        self._body.append(_Entry(f"{name}:", label=name))
+
+    @contextlib.contextmanager
+    def loop(self, label: str, counter: str | None = None) -> Iterator[str]:
+        """A loop over what a ``with`` statement writes, checked for two turns.
+
+        Parameters:
+            label: stands at its beginning.
+            counter: register with the turns that are left, at least 1: each turn subtracts 1, and
+                the last one leaves 0. None: the body itself ends with a branch to ``label``.
+
+        Raises:
+            KernelError: a hazard between the end of a turn and the next one.
+        """
+        self._body.append(_Entry(f"{label}:"))
+        start = len(self._body)
+        yield label
+        if counter is not None:
+            self.op("sub", counter, counter, 1)
+            self.op("bne", counter, self.zero, label)
+        turn = self._body[start:]
+        for entry in turn:
+            if entry.label:
+                self._check.label(entry.label)
+            elif entry.assumed is not None:
+                self._check.assume(*entry.assumed)
+            elif entry.line is not None:
+                if self._needs_drain(entry.line):
+                    at = next(n for n, other in enumerate(self._body) if other is entry)
+                    self._body.insert(at, self._drain(entry.line.site))
+                self._check.done(entry.line)
+
+    @contextlib.contextmanager
+    def unless(self, branch: str, first: str, second: str, label: str = "") -> Iterator[None]:
+        """What a ``with`` statement writes is left out where the condition holds.
+
+        Parameters:
+            branch: ``beq``, ``bne``, ``blt`` or ``bge``: how ``first`` and ``second`` compare.
+            label: stands at the end; empty: one that no other has.
+        """
+        label = label or self.new_label("skip")
+        self.op(branch, first, second, label)
+        yield
+        self.label(label)
+
+    def op(self, mnemonic: str, *operands: str | int, note: str = "") -> None:
+        """One instruction; numbers become ``#`` immediates.
+
+        Raises:
+            KernelError: it comes too early for the vector unit.
+        """
+        line = Line(mnemonic, operands, _site())
+        if self._needs_drain(line):
+            self._body.append(self._drain(line.site))
+        self._check.done(line)
+        self._body.append(_Entry(_text(line, note), line))
+
+    def _needs_drain(self, line: Line) -> bool:
+        """Whether a ``v.drain`` must be placed before ``line``, which is met then."""
+        found = self._check.before(line)
+        if not found:
+            return False
+        if self._place_drains:
+            self._check.done(Line("v.drain", (), line.site))
+            found = self._check.before(line)
+        if found:
+            raise KernelError(found[0])
+        return True
+
+    @staticmethod
+    def _drain(site: str) -> _Entry:
+        line = Line("v.drain", (), site)
+        return _Entry(_text(line, ""), line)
+
+    def assume(self, name: str, base: str, offset: int = 0) -> None:
+        """For the check of hazards, take register ``name`` to hold what ``base`` does and
+        ``offset`` more: where its value depends on the run, the worst one."""
+        self._check.assume(name, base, offset)
+        self._body.append(_Entry("", assumed=(name, base, offset)))
+
+    # Instructions on elements and memory.
+
+    def vector(self, mnemonic: str, *operands: str, note: str = "") -> None:
+        """A vector instruction, load or store on elements; otherwise as :meth:`op`."""
+        self.op(f"{mnemonic} [{self._width.bits}-bit]", *operands, note=note)
+
+    def load(self, scratchpad: str, memory: str, elements: str, note: str = "") -> None:
+        """Load elements from memory into the scratchpad."""
+        self.vector("ld.sram", scratchpad, memory, elements, note=note)
+
+    def store(self, memory: str, scratchpad: str, elements: str, note: str = "") -> None:
+        """Store elements from the scratchpad into memory."""
+        self.vector("st.sram", memory, scratchpad, elements, note=note)
+
+    def offset(self, result: str, base: str, distance: int, note: str = "") -> None:
+        """``result = base + distance`` for any distance."""
+        if distance in IMM14.range:
+            self.op("add", result, base, distance, note=note)
+        else:
+            self._far = self._far or self.register("far", "distance that no immediate holds")
+            self.op("li", self._far, distance)
+            self.op("add", result, base, self._far, note=note)
+
+    def swap(self, first: str, second: str, between: str) -> None:
+        """Exchange two registers by way of a third."""
+        self.op("mov", between, first)
+        self.op("mov", first, second)
+        self.op("mov", second, between)
+
+    def advance_ring(self, pointer: str, step: int, start: str, end: str, label: str = "") -> None:
+        """Move ``pointer`` by ``step`` bytes, from ``end`` on to ``start``."""
+        self.offset(pointer, pointer, step)
+        with self.unless("bne", pointer, end, label):
+            self.op("mov", pointer, start)
+
+    def read(self, word: str, pointer: str) -> None:
+        """Read a 64-bit word of a parameter block, and move on to the next one."""
+        self.op(f"ld.reg {_WIDE}", word, pointer)
+        self.op("add", pointer, pointer, WORD_BYTES)
+
+    def start(self, words: Sequence[str], pointer: str) -> None:
+        """Set all constants, find this PE's part of the parameter block
+        (:func:`microkernels.common.parameter_block.block_bytes`), and read its first words.
+
+        Parameters:
+            words: registers to read, in the order of the part.
+            pointer: register that is left with the address of the word behind them.
+        """
+        self.set_constants()
+        self.note("This PE's part of the parameter block.")
+        self.op("sll", pointer, "slot", _LOG_WORD)
+        self.op("add", pointer, "parameters", pointer)
+        self.op(f"ld.reg {_WIDE}", pointer, pointer)
+        for word in words:
+            self.read(word, pointer)
+
+    def text(self) -> str:
+        """The program's text."""
+        places = ["; Scratchpad", *self._listed, ""] if self._listed else []
+        registers = [
+            f"{f'.reg {name}, r{number}':<{_REGISTER_COLUMN}}; {purpose}"
+            for name, (number, purpose) in self._names.items()
+        ]
+        body = [entry.text for entry in self._body if entry.assumed is None]
+        return "\n".join([*self._head, "", *places, *registers, *body, ""])
+
+    def program(self, name: str) -> Program:
+        """The assembled program.
+
+        Parameters:
+            name: of its text, for messages.
+
+        Raises:
+            isa.assembly.syntax.AssemblyError: an instruction that there is not.
+        """
+        return assemble(self.text(), name=name)
+
+
+def _text(line: Line, note: str) -> str:
+    shown = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
+    text = f"    {line.mnemonic} {', '.join(shown)}".rstrip()
+    return f"{text:<{_NOTE_COLUMN}}; {note}" if note else text
+
+
+def _site() -> str:
+    """File and line of the call of the builder."""
+    frame = sys._getframe(1)
+    inside = (__file__, contextlib.__file__)
+    while frame.f_code.co_filename in inside and frame.f_back is not None:
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
