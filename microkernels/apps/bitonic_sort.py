@@ -32,7 +32,6 @@ from microkernels.common.fixed_point import (
     Elements,
     check_elements,
 )
-from microkernels.common.spacing import Spacing, Span
 from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job
@@ -112,6 +111,7 @@ class _BitonicSort:
             f"  {places[3]:>4} between two instructions",
             f"  {places[4]:>4} two masks",
             f"  {places[6]:>4} the next row",
+            place_drains=True,
         )
         self.count = w.constant("count", length, "elements of a row")
         self.highest = w.constant("highest", size // 2, "longest distance in bytes")
@@ -134,7 +134,6 @@ class _BitonicSort:
         self.reach = w.register("reach", "first distance of the stage in bytes")
         self.distance = w.register("distance", "distance in bytes")
         self.view = w.register("view", "row from the partner; for the moment")
-        self._spacing = Spacing()
 
     def build(self) -> KernelBuilder:
         """The whole program."""
@@ -147,24 +146,24 @@ class _BitonicSort:
         w.label("sort")
         w.op("mov", self.source, self.next_row)
         w.op("mov", self.reach, ELEMENT_BYTES)
-        w.label("stage")
-        self._turn()
-        w.op("bne", self.source, self.next_row, "steps")
-        w.op("sub", self.left_rows, self.left_rows, 1)
-        w.op("beq", self.left_rows, w.zero, "steps")
-        w.op("v.drain")
-        w.op("add", self.row_at, self.row_at, self.size)
-        w.load(self.next_row, self.row_at, self.count)
-        w.label("steps")
-        w.op("mov", self.distance, self.reach)
-        w.label("step")
-        self._step()
-        w.op("srl", self.distance, self.distance, 1)
-        w.op("li", self.view, 1)
-        w.op("bne", self.distance, self.view, "step")
-        w.op("mov", self.source, self.now)
-        w.op("sll", self.reach, self.reach, 1)
-        w.op("bge", self.highest, self.reach, "stage")
+        with w.loop("stage"):
+            self._turn()
+            w.op("bne", self.source, self.next_row, "steps")
+            w.op("sub", self.left_rows, self.left_rows, 1)
+            w.op("beq", self.left_rows, w.zero, "steps")
+            w.op("v.drain")
+            w.op("add", self.row_at, self.row_at, self.size)
+            w.load(self.next_row, self.row_at, self.count)
+            w.label("steps")
+            w.op("mov", self.distance, self.reach)
+            with w.loop("step"):
+                self._step()
+                w.op("srl", self.distance, self.distance, 1)
+                w.op("li", self.view, 1)
+                w.op("bne", self.distance, self.view, "step")
+            w.op("mov", self.source, self.now)
+            w.op("sll", self.reach, self.reach, 1)
+            w.op("bge", self.highest, self.reach, "stage")
         w.op("v.drain")
         w.store(self.out, self.now, self.count)
         w.op("add", self.out, self.out, self.size)
@@ -181,20 +180,17 @@ class _BitonicSort:
         w.op("mov", self.mask_at, self.first_mask)
         w.label(following)
         w.load(self.fill, self.mask_at, self.count)
-        # The last instruction of a turn or step, which wrote what this one reads.
-        self._spacing = Spacing()
-        self._spacing.needs_drain([], self._span(self.now))
 
     def _turn(self) -> None:
         """Turn the chosen elements upside down."""
         w, between, then = self.writer, self.between, self.then
         w.note("Turn the chosen elements upside down.")
         self._next_mask()
-        self._do("v.v.sub", between, w.zero, self.source)
-        self._do("v.v.sub", then, w.zero, self.mask, note="the mask's opposite")
-        self._do("v.v.min", between, between, self.mask)
-        self._do("v.v.min", then, self.source, then)
-        self._do("v.v.max", then, between, then)
+        w.vector("v.v.sub", between, w.zero, self.source)
+        w.vector("v.v.sub", then, w.zero, self.mask, note="the mask's opposite")
+        w.vector("v.v.min", between, between, self.mask)
+        w.vector("v.v.min", then, self.source, then)
+        w.vector("v.v.max", then, between, then)
         w.swap(self.now, then, self.view)
 
     def _step(self) -> None:
@@ -203,30 +199,14 @@ class _BitonicSort:
         w.note("Compare elements at the distance.")
         self._next_mask()
         w.op("add", self.view, self.now, self.distance)
-        self._do("v.v.max", between, self.view, self.mask, note="from the left")
+        w.assume(self.view, self.now, self.size // 2)
+        w.vector("v.v.max", between, self.view, self.mask, note="from the left")
         w.op("sub", self.view, self.now, self.distance)
-        self._do("v.v.min", then, self.view, self.mask, note="from the right")
-        self._do("v.v.min", between, self.now, between)
-        self._do("v.v.max", then, between, then)
+        w.assume(self.view, self.now, self.size // 2)
+        w.vector("v.v.min", then, self.view, self.mask, note="from the right")
+        w.vector("v.v.min", between, self.now, between)
+        w.vector("v.v.max", then, between, then)
         w.swap(self.now, then, self.view)
-
-    def _span(self, name: str) -> Span:
-        """Where a buffer lies for the spacing, at its worst where that depends."""
-        places = {
-            self.now: 0,
-            self.source: 0,
-            self.view: self.size // 2,
-            self.between: 2 * self.size,
-            self.then: 3 * self.size,
-        }
-        return Span(places[name], self.size)
-
-    def _do(self, mnemonic: str, result: str, *operands: str, note: str = "") -> None:
-        loaded = (self.writer.zero, self.mask)
-        reads = [self._span(name) for name in operands if name not in loaded]
-        if self._spacing.needs_drain(reads, self._span(result)):
-            self.writer.op("v.drain")
-        self.writer.vector(mnemonic, result, *operands, note=note)
 
 
 def bitonic_sort_job(rows: Elements) -> KernelJob:

@@ -164,7 +164,7 @@ class _ConvolveImage:
 
     def _sum(self) -> None:
         w, kernel, made = self.rows.writer, self.kernel, self.rows.made
-        self.rows.take(self.rows.outputs, self.rows.strip)
+        w.op("set.vl", self.rows.outputs)
         if kernel.shift and len(kernel.factors) > 1:
             w.op("set.fx", w.zero)
         total = ""
@@ -173,11 +173,11 @@ class _ConvolveImage:
             if not total:
                 total = view if tap == 1 else self._multiply(made, view, tap)
             elif tap in (1, -1):
-                self.rows.step("v.v.add" if tap == 1 else "v.v.sub", made, total, view)
+                w.vector("v.v.add" if tap == 1 else "v.v.sub", made, total, view)
                 total = made
             else:
                 product = self._multiply(self.product, view, tap)
-                self.rows.step("v.v.add", made, total, product)
+                w.vector("v.v.add", made, total, product)
                 total = made
         if kernel.shift or total != made:
             w.op("mov", self.factor, kernel.shift)
@@ -187,7 +187,7 @@ class _ConvolveImage:
     def _multiply(self, result: str, view: str, tap: int) -> str:
         place = self.kernel.factors.index(tap) * ELEMENT_BYTES
         self.rows.writer.op("mov", self.factor, place)
-        self.rows.step("v.s.mul", result, view, self.factor, note=f"times {tap}")
+        self.rows.writer.vector("v.s.mul", result, view, self.factor, note=f"times {tap}")
         return result
 
 

@@ -22,14 +22,13 @@ from functools import lru_cache
 import numpy as np
 
 from isa.program import Program
-from isa.table import BY_KEY, Width
+from isa.table import Width
 from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import Elements
 from microkernels.common.saturation import clip
-from microkernels.common.spacing import Spacing, Span
 from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job, check_array
@@ -188,6 +187,7 @@ class _Gauss:
             f"  {found:>4} unknowns",
             f"  {first:>4} two systems",
             width=Width.W32,
+            place_drains=True,
         )
         self.one = w.constant("one", 1, "1")
         self.row = w.constant("row", shape.row, "elements of a row")
@@ -226,28 +226,25 @@ class _Gauss:
         w.op("li", self.element, len(_CONSTANTS))
         w.load(w.zero, self.constants, self.element)
         w.load(self.use, self.ahead, self.size)
-        w.label("system")
-        w.load(self.values, self.start, self.row)
-        w.op("beq", self.left, self.one, "no_other")
-        w.offset(self.ahead, self.ahead, self.system_bytes)
-        w.load(self.fill, self.ahead, self.size)
-        w.label("no_other")
-        w.op("mov", self.pivot_row, self.use)
-        w.op("mov", self.pivot, self.use)
-        w.op("add", self.end, self.use, self.system_bytes)
-        w.label("pivot_loop")
-        self._reciprocal()
-        self._eliminate()
-        w.op("add", self.pivot_row, self.pivot_row, self.row_bytes)
-        w.op("add", self.pivot, self.pivot, self.row_bytes + _BYTES)
-        w.op("v.drain")
-        w.op("bne", self.pivot_row, self.end, "pivot_loop")
-        self._substitute()
-        w.store(self.out, self.found, self.unknowns)
-        w.op("add", self.out, self.out, self.shape.unknowns * _BYTES)
-        w.swap(self.use, self.fill, self.element)
-        w.op("sub", self.left, self.left, 1)
-        w.op("bne", self.left, w.zero, "system")
+        with w.loop("system", self.left):
+            w.load(self.values, self.start, self.row)
+            with w.unless("beq", self.left, self.one):
+                w.offset(self.ahead, self.ahead, self.system_bytes)
+                w.load(self.fill, self.ahead, self.size)
+            w.op("mov", self.pivot_row, self.use)
+            w.op("mov", self.pivot, self.use)
+            w.op("add", self.end, self.use, self.system_bytes)
+            w.label("pivot_loop")
+            self._reciprocal()
+            self._eliminate()
+            w.op("add", self.pivot_row, self.pivot_row, self.row_bytes)
+            w.op("add", self.pivot, self.pivot, self.row_bytes + _BYTES)
+            w.op("v.drain")
+            w.op("bne", self.pivot_row, self.end, "pivot_loop")
+            self._substitute()
+            w.store(self.out, self.found, self.unknowns)
+            w.op("add", self.out, self.out, self.shape.unknowns * _BYTES)
+            w.swap(self.use, self.fill, self.element)
         w.op("halt")
         return w
 
@@ -273,33 +270,21 @@ class _Gauss:
         w.op("set.vl", self.row)
         self._alone("v.s.mul", self.pivot_row, self.pivot_row, self.inverse)
         w.op("add", self.below, self.pivot_row, self.row_bytes)
-        w.op("beq", self.below, self.end, "eliminated")
-        w.op("add", self.element, self.pivot, self.row_bytes)
-        w.vector("v.s.mul", self.product, self.pivot_row, self.element)
-        w.op("add", self.next_row, self.below, self.row_bytes)
-        w.op("beq", self.next_row, self.end, "last_row")
-        w.label("row_loop")
-        w.op("add", self.element, self.element, self.row_bytes)
-        w.vector("v.s.mul", self.other, self.pivot_row, self.element)
-        if self._early():
+        with w.unless("beq", self.below, self.end):
+            w.op("add", self.element, self.pivot, self.row_bytes)
+            w.vector("v.s.mul", self.product, self.pivot_row, self.element)
+            w.op("add", self.next_row, self.below, self.row_bytes)
+            with w.unless("beq", self.next_row, self.end):
+                with w.loop("row_loop"):
+                    w.op("add", self.element, self.element, self.row_bytes)
+                    w.vector("v.s.mul", self.other, self.pivot_row, self.element)
+                    w.vector("v.v.sub", self.below, self.below, self.product)
+                    w.swap(self.product, self.other, self.below)
+                    w.op("mov", self.below, self.next_row)
+                    w.op("add", self.next_row, self.next_row, self.row_bytes)
+                    w.op("bne", self.next_row, self.end, "row_loop")
             w.op("v.drain")
-        w.vector("v.v.sub", self.below, self.below, self.product)
-        w.swap(self.product, self.other, self.below)
-        w.op("mov", self.below, self.next_row)
-        w.op("add", self.next_row, self.next_row, self.row_bytes)
-        w.op("bne", self.next_row, self.end, "row_loop")
-        w.label("last_row")
-        w.op("v.drain")
-        w.vector("v.v.sub", self.below, self.below, self.product)
-        w.label("eliminated")
-
-    def _early(self) -> bool:
-        """Whether a product can be wanted before it is there, with the next one between."""
-        spacing, mul = Spacing(), BY_KEY["v.s.mul[32]"]
-        product, other, row = (Span(n * self.row_bytes, self.row_bytes) for n in range(3))
-        for result in (product, other):
-            spacing.needs_drain([], result, row=mul)
-        return spacing.needs_drain([product], row)
+            w.vector("v.v.sub", self.below, self.below, self.product)
 
     def _substitute(self) -> None:
         w, last = self.writer, (self.shape.unknowns - 1) * _BYTES

@@ -74,9 +74,8 @@ def matrix_add_program(elements: int) -> Program:
     w.label("block")
     w.op("beq", at, last, "loaded", note="nothing is left to load")
     w.op("add", ahead, ahead, block * ELEMENT_BYTES)
-    w.op("blt", ahead, last, "inside")
-    w.op("mov", ahead, last)
-    w.label("inside")
+    with w.unless("blt", ahead, last):
+        w.op("mov", ahead, last)
     load(fill, ahead)
     w.label("loaded")
     w.op("add", part, use, slot)

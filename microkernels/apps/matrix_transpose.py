@@ -155,26 +155,23 @@ class _Transpose:
     def _advance(self) -> None:
         """Find the tile behind the one in use; behind the last, that one again."""
         w = self.writer
-        w.op("beq", self.ahead, self.strip_end, "next_strip")
-        w.offset(self.ahead, self.ahead, self.down * self.row_bytes)
-        w.op("add", self.out_ahead, self.out_ahead, self.down * ELEMENT_BYTES)
-        w.op("blt", self.ahead, self.strip_end, "chosen")
-        w.op("mov", self.ahead, self.strip_end)
-        w.offset(self.out_ahead, self.out_strip, self.out_bytes - self.down * ELEMENT_BYTES)
-        w.op("jmp", "chosen")
-        w.label("next_strip")
-        w.op("beq", self.strip, self.last, "no_other")
-        w.op("add", self.strip, self.strip, self.piece)
-        w.offset(self.out_strip, self.out_strip, self.across * self.out_bytes)
-        w.op("blt", self.strip, self.last, "strip_chosen")
-        w.op("mov", self.strip, self.last)
-        w.op("li", self.out_strip, self.last_out)
-        w.label("strip_chosen")
-        w.op("mov", self.ahead, self.strip)
-        w.op("mov", self.out_ahead, self.out_strip)
-        w.op("add", self.strip_end, self.strip, self.below)
-        w.op("jmp", "chosen")
-        w.label("no_other")
+        with w.unless("beq", self.ahead, self.strip_end):
+            w.offset(self.ahead, self.ahead, self.down * self.row_bytes)
+            w.op("add", self.out_ahead, self.out_ahead, self.down * ELEMENT_BYTES)
+            w.op("blt", self.ahead, self.strip_end, "chosen")
+            w.op("mov", self.ahead, self.strip_end)
+            w.offset(self.out_ahead, self.out_strip, self.out_bytes - self.down * ELEMENT_BYTES)
+            w.op("jmp", "chosen")
+        with w.unless("beq", self.strip, self.last):
+            w.op("add", self.strip, self.strip, self.piece)
+            w.offset(self.out_strip, self.out_strip, self.across * self.out_bytes)
+            with w.unless("blt", self.strip, self.last):
+                w.op("mov", self.strip, self.last)
+                w.op("li", self.out_strip, self.last_out)
+            w.op("mov", self.ahead, self.strip)
+            w.op("mov", self.out_ahead, self.out_strip)
+            w.op("add", self.strip_end, self.strip, self.below)
+            w.op("jmp", "chosen")
         w.op("mov", self.final, 1)
 
     def _load_rows(self, stem: str, turn: int) -> None:

@@ -105,17 +105,17 @@ class _MedianPool:
         return self.rows.build(self._medians)
 
     def _medians(self) -> None:
-        rows, step = self.rows, self.rows.step
+        rows, step = self.rows, self.rows.writer.vector
         top, middle, bottom = rows.rows
         spare, high, low, mid, most, least = rows.buffers
-        rows.take(rows.pixels, rows.span)
+        rows.writer.op("set.vl", rows.pixels)
         step("v.v.min", spare, top, middle, note="sort each column")
         step("v.v.max", high, top, middle)
         step("v.v.min", low, spare, bottom)
         step("v.v.max", spare, spare, bottom)
         step("v.v.min", mid, high, spare)
         step("v.v.max", high, high, spare)
-        rows.take(self.positions, rows.span - _SIDE + 1)
+        rows.writer.op("set.vl", self.positions)
         second, third = self._shifted(low)
         step("v.v.max", most, low, second, note="the largest of the lowest")
         step("v.v.max", most, most, third)

@@ -14,7 +14,6 @@ from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import round_up
-from microkernels.common.spacing import Spacing, Span
 
 from .array_job import addresses
 
@@ -134,6 +133,7 @@ class RowWindow:
             f"  {places[held]:>4} two rows of outputs",
             *([f"  {places[held + 2]:>4} {buffers} buffers"] if buffers else []),
             width=width,
+            place_drains=True,
         )
         image_step, out_step = shape.width * unit, shape.out_width * unit
         self._skip = (shape.stride - shape.new_rows) * image_step
@@ -161,10 +161,6 @@ class RowWindow:
             w.constant(f"buffer{n}", place, "buffer") for n, place in enumerate(places[held + 2 :])
         ]
         self.spare = w.register("spare", "for the moment")
-        self._places = {self.made: 0}
-        self._places |= {name: (n + 1) * row for n, name in enumerate(self.buffers)}
-        self._spacing = Spacing()
-        self._length = 0
 
     def _span(self, strip: int) -> int:
         """Pixels across under the windows of so many outputs."""
@@ -191,12 +187,10 @@ class RowWindow:
         w.label("row")
         w.note("What comes under the window next, if anything.")
         w.op("sub", self._left, self._left, 1)
-        w.op("beq", self._left, w.zero, "all_loaded")
-        self._load(self._ring[shape.down :])
-        if self._skip:
-            w.offset(self._ahead, self._ahead, self._skip)
-        w.label("all_loaded")
-        self._spacing = Spacing()
+        with w.unless("beq", self._left, w.zero):
+            self._load(self._ring[shape.down :])
+            if self._skip:
+                w.offset(self._ahead, self._ahead, self._skip)
         row()
         w.op("v.drain")
         w.store(self._out, self.made, self.outputs)
@@ -225,32 +219,13 @@ class RowWindow:
         w.op("beq", self._at, self._last, "finish")
         w.op("mov", self.spare, self._at)
         w.op("add", self._at, self._at, step)
-        w.op("blt", self._at, self._last, "inside")
-        w.op("mov", self._at, self._last)
-        w.label("inside")
+        with w.unless("blt", self._at, self._last):
+            w.op("mov", self._at, self._last)
         w.op("sub", self.spare, self._at, self.spare)
         w.op("add", self._target, self._target, self.spare)
         for _ in range(shape.stride):
             w.op("add", self._image, self._image, self.spare)
         w.op("jmp", "strip")
-
-    def take(self, count: str, elements: int) -> None:
-        """Let the following :meth:`step` work on ``elements``, which register ``count`` holds."""
-        self._length = elements * self.unit
-        self.writer.op("set.vl", count)
-
-    def step(self, mnemonic: str, result: str, *operands: str, note: str = "") -> None:
-        """An element-wise instruction of a row, behind a ``v.drain`` where it needs one.
-
-        Parameters:
-            result: :attr:`made` or a buffer. operands: registers; those that are neither, nor
-                :meth:`shifted` ones, hold the address of what this row did not make.
-        """
-        length = self._length
-        reads = [Span(self._places[name], length) for name in operands if name in self._places]
-        if self._spacing.needs_drain(reads, Span(self._places[result], length)):
-            self.writer.op("v.drain")
-        self.writer.vector(mnemonic, result, *operands, note=note)
 
     def shifted(self, name: str, base: str, elements: int) -> str:
         """Let register ``name`` hold the address of element ``elements`` of the row at ``base``;
@@ -258,7 +233,4 @@ class RowWindow:
         if elements == 0:
             return base
         self.writer.op("add", name, base, elements * self.unit)
-        self._places.pop(name, None)
-        if base in self._places:
-            self._places[name] = self._places[base] + elements * self.unit
         return name

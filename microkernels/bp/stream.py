@@ -53,18 +53,17 @@ class BpStream:
         for lane in range(self.lanes):
             self._update(lane)
         w.op("sub", p.left, p.left, 1)
-        w.op("beq", p.left, "one", f"{self.name}_exit")
-        w.op("bne", p.left, p.zero, f"{self.name}_loop")
-        w.note("Next line: starts from the message in its slot.")
-        w.op("sub", p.groups, p.groups, 1)
-        w.op("beq", p.groups, p.zero, f"{self.name}_end")
-        w.op("mov", p.left, p.updates)
-        for lane, slot in zip(range(self.lanes), (p.this_slot, p.next_slot), strict=False):
-            w.op("add", p.incoming[lane], slot, p.places.first_message)
-            w.op("mov", p.store_step[lane], p.turn)
-        w.op("jmp", f"{self.name}_loop")
-        w.note("Before the last update of a line: its message may leave the tile.")
-        w.label(f"{self.name}_exit")
+        with w.unless("beq", p.left, "one"):
+            w.op("bne", p.left, p.zero, f"{self.name}_loop")
+            w.note("Next line: starts from the message in its slot.")
+            w.op("sub", p.groups, p.groups, 1)
+            w.op("beq", p.groups, p.zero, f"{self.name}_end")
+            w.op("mov", p.left, p.updates)
+            for lane, slot in zip(range(self.lanes), (p.this_slot, p.next_slot), strict=False):
+                w.op("add", p.incoming[lane], slot, p.places.first_message)
+                w.op("mov", p.store_step[lane], p.turn)
+            w.op("jmp", f"{self.name}_loop")
+            w.note("Before the last update of a line: its message may leave the tile.")
         for lane in range(self.lanes):
             w.op("mov", p.store_step[lane], p.exit)
         w.op("jmp", f"{self.name}_loop")

@@ -260,14 +260,13 @@ class KernelBuilder:
                 self._check.done(entry.line)
 
     @contextlib.contextmanager
-    def unless(self, branch: str, first: str, second: str, label: str = "") -> Iterator[None]:
+    def unless(self, branch: str, first: str, second: str) -> Iterator[None]:
         """What a ``with`` statement writes is left out where the condition holds.
 
         Parameters:
             branch: ``beq``, ``bne``, ``blt`` or ``bge``: how ``first`` and ``second`` compare.
-            label: stands at the end; empty: one that no other has.
         """
-        label = label or self.new_label("skip")
+        label = self.new_label("skip")
         self.op(branch, first, second, label)
         yield
         self.label(label)
@@ -336,10 +335,10 @@ class KernelBuilder:
         self.op("mov", first, second)
         self.op("mov", second, between)
 
-    def advance_ring(self, pointer: str, step: int, start: str, end: str, label: str = "") -> None:
+    def advance_ring(self, pointer: str, step: int, start: str, end: str) -> None:
         """Move ``pointer`` by ``step`` bytes, from ``end`` on to ``start``."""
         self.offset(pointer, pointer, step)
-        with self.unless("bne", pointer, end, label):
+        with self.unless("bne", pointer, end):
             self.op("mov", pointer, start)
 
     def read(self, word: str, pointer: str) -> None:

@@ -295,12 +295,11 @@ class _ConvKernel:
         w, plan = self.writer, self.plan
         w.note("Next slice of the channels: sums go on from those in memory.")
         w.op("sub", self.slices_left, self.slices_left, 1)
-        w.op("beq", self.slices_left, w.zero, "next_group")
-        w.op("li", self.earlier, -1)
-        w.op("mov", self.earlier_base, w.zero)
-        w.op("jmp", "pass")
-        w.note("Next group of filters: sums start from the biases.")
-        w.label("next_group")
+        with w.unless("beq", self.slices_left, w.zero):
+            w.op("li", self.earlier, -1)
+            w.op("mov", self.earlier_base, w.zero)
+            w.op("jmp", "pass")
+            w.note("Next group of filters: sums start from the biases.")
         w.op("sub", self.groups, self.groups, 1)
         w.op("beq", self.groups, w.zero, "finish")
         w.label("group")

@@ -74,11 +74,7 @@ class ConvStream:
                 w.offset(memory, memory, self.source.x_step)
                 w.load(piece, memory, self._elements)
         w.offset(self._from, self._from, self.source.x_step * (1 if plan.sliding else stride))
-        inside = f"{name}_inside"
-        w.offset(self._slot, self._slot, plan.slot_bytes)
-        w.op("bne", self._slot, self.ring_end, inside)
-        w.op("mov", self._slot, self.ring)
-        w.label(inside)
+        w.advance_ring(self._slot, plan.slot_bytes, self.ring, self.ring_end)
         w.op("sub", self._row_left, self._row_left, 1)
         w.op("bne", self._row_left, w.zero, same)
         w.offset(self._row, self._row, self.source.down_step(stride), note="next row")

@@ -192,72 +192,65 @@ class _DenseKernel:
     def _copy(self) -> None:
         w, layout = self.writer, self.layout
         w.note("First phase: copy this PE's share of the inputs.")
-        w.op("beq", self.copy_count, w.zero, "copied_all")
-        self._loop_vectors("copy_vector")
-        w.op("mov", self.left, self.copy_count)
-        w.op("mov", self.at[0], self.copy_from)
-        w.op("mov", self.at[1], self.copy_to)
-        w.label("copy_pieces")
-        for number in range(_COPIES):
-            count = self.count[number]
-            few = f"few_{number}"
-            w.op("mov", count, self.left)
-            w.op("blt", count, self.most, few)
-            w.op("mov", count, self.most)
-            w.label(few)
-            w.op("li", self.at[2], number * self._copy_elements * ELEMENT_BYTES)
-            w.load(self.at[2], self.at[0], count)
-            w.op("sub", self.left, self.left, count)
-            w.op("add", self.at[0], self.at[0], count)
-            w.op("add", self.at[0], self.at[0], count)
-        for number in range(_COPIES):
-            w.op("li", self.at[2], number * self._copy_elements * ELEMENT_BYTES)
-            w.store(self.at[1], self.at[2], self.count[number])
-            w.op("add", self.at[1], self.at[1], self.count[number])
-            w.op("add", self.at[1], self.at[1], self.count[number])
-        w.op("bne", self.left, w.zero, "copy_pieces")
-        steps = ((self.copy_from, layout.source.pitch), (self.copy_to, layout.copied.pitch))
-        self._end_loop("copy_vector", *steps)
-        w.label("copied_all")
+        with w.unless("beq", self.copy_count, w.zero):
+            self._loop_vectors("copy_vector")
+            w.op("mov", self.left, self.copy_count)
+            w.op("mov", self.at[0], self.copy_from)
+            w.op("mov", self.at[1], self.copy_to)
+            w.label("copy_pieces")
+            for number in range(_COPIES):
+                count = self.count[number]
+                few = f"few_{number}"
+                w.op("mov", count, self.left)
+                w.op("blt", count, self.most, few)
+                w.op("mov", count, self.most)
+                w.label(few)
+                w.op("li", self.at[2], number * self._copy_elements * ELEMENT_BYTES)
+                w.load(self.at[2], self.at[0], count)
+                w.op("sub", self.left, self.left, count)
+                w.op("add", self.at[0], self.at[0], count)
+                w.op("add", self.at[0], self.at[0], count)
+            for number in range(_COPIES):
+                w.op("li", self.at[2], number * self._copy_elements * ELEMENT_BYTES)
+                w.store(self.at[1], self.at[2], self.count[number])
+                w.op("add", self.at[1], self.at[1], self.count[number])
+                w.op("add", self.at[1], self.at[1], self.count[number])
+            w.op("bne", self.left, w.zero, "copy_pieces")
+            steps = ((self.copy_from, layout.source.pitch), (self.copy_to, layout.copied.pitch))
+            self._end_loop("copy_vector", *steps)
 
     def _multiply(self) -> None:
         w, plan = self.writer, self.plan
         w.note("Second phase. Fill the ring but for one block; the first chunk of inputs.")
         w.op("mov", self.fill, self.ring)
         w.op("li", self.left, plan.slots - 1)
-        w.label("fill_ring")
-        self._load_block()
-        w.op("sub", self.left, self.left, 1)
-        w.op("bne", self.left, w.zero, "fill_ring")
+        with w.loop("fill_ring", self.left):
+            self._load_block()
         w.op("mov", self.use, self.ring)
         w.op("li", self.then, plan.inputs)
         w.op("li", self.now, plan.inputs + self.batch * plan.chunk_bytes)
         w.op("mov", self.copy_from, self.copied)
         w.op("li", self.chunks_ahead, plan.chunks)
         self._load_chunk("first_chunk")
-        self.writer.swap(self.now, self.then, self.at[0])
+        w.swap(self.now, self.then, self.at[0])
         w.op("set.mr", self.block)
         w.op("li", self.groups, plan.groups)
         w.note("A row group: sums and products are 0.")
-        w.label("group")
-        self._clear()
-        w.op("li", self.made, plan.products)
-        w.op("li", self.ready, plan.products + self.batch * plan.product_bytes)
-        w.op("mov", self.total, w.zero)
-        w.op("li", self.chunks, plan.chunks)
-        w.label("chunks_loop")
-        w.op("mov", self.next_total, w.zero)
-        w.op("mov", self.blocks, self.block_count)
-        w.note("A block's turn.")
-        w.label("turn")
-        self._turn()
-        w.op("bne", self.blocks, w.zero, "turn")
-        self.writer.swap(self.now, self.then, self.at[0])
-        w.op("sub", self.chunks, self.chunks, 1)
-        w.op("bne", self.chunks, w.zero, "chunks_loop")
-        self._end_group()
-        w.op("sub", self.groups, self.groups, 1)
-        w.op("bne", self.groups, w.zero, "group")
+        with w.loop("group", self.groups):
+            self._clear()
+            w.op("li", self.made, plan.products)
+            w.op("li", self.ready, plan.products + self.batch * plan.product_bytes)
+            w.op("mov", self.total, w.zero)
+            w.op("li", self.chunks, plan.chunks)
+            with w.loop("chunks_loop", self.chunks):
+                w.op("mov", self.next_total, w.zero)
+                w.op("mov", self.blocks, self.block_count)
+                w.note("A block's turn.")
+                w.label("turn")
+                self._turn()
+                w.op("bne", self.blocks, w.zero, "turn")
+                w.swap(self.now, self.then, self.at[0])
+            self._end_group()
 
     def _clear(self) -> None:
         w, elements = self.writer, self.plan.inputs // ELEMENT_BYTES
@@ -290,27 +283,19 @@ class _DenseKernel:
             (total, plan.group_bytes),
         )
         self._load_block()
-        w.op("bne", self.blocks, self.block_count, "chunk_there")
-        self._load_chunk("next_chunk")
-        w.label("chunk_there")
-        w.offset(self.use, self.use, plan.slot_bytes)
-        w.op("bne", self.use, self.ring_end, "use_inside")
-        w.op("mov", self.use, self.ring)
-        w.label("use_inside")
-        self.writer.swap(self.made, self.ready, self.at[0])
+        with w.unless("bne", self.blocks, self.block_count):
+            self._load_chunk("next_chunk")
+        w.advance_ring(self.use, plan.slot_bytes, self.ring, self.ring_end)
+        w.swap(self.made, self.ready, self.at[0])
         w.op("mov", self.total, self.next_total)
         w.offset(self.next_total, self.next_total, plan.block * ELEMENT_BYTES)
         w.op("sub", self.blocks, self.blocks, 1)
 
     def _load_block(self) -> None:
         w, plan = self.writer, self.plan
-        inside = w.new_label("fill_inside")
         w.load(self.fill, self.weights, self.block_size, note="block of weights")
         w.offset(self.weights, self.weights, plan.block_bytes)
-        w.offset(self.fill, self.fill, plan.slot_bytes)
-        w.op("bne", self.fill, self.ring_end, inside)
-        w.op("mov", self.fill, self.ring)
-        w.label(inside)
+        w.advance_ring(self.fill, plan.slot_bytes, self.ring, self.ring_end)
 
     def _load_chunk(self, label: str) -> None:
         """Load the next chunk of each vector; behind the last one comes the first."""
@@ -323,10 +308,9 @@ class _DenseKernel:
         self._end_loop(label, *steps)
         w.offset(self.copy_from, self.copy_from, plan.chunk * ELEMENT_BYTES)
         w.op("sub", self.chunks_ahead, self.chunks_ahead, 1)
-        w.op("bne", self.chunks_ahead, w.zero, f"{label}_more")
-        w.op("mov", self.copy_from, self.copied)
-        w.op("li", self.chunks_ahead, plan.chunks)
-        w.label(f"{label}_more")
+        with w.unless("bne", self.chunks_ahead, w.zero):
+            w.op("mov", self.copy_from, self.copied)
+            w.op("li", self.chunks_ahead, plan.chunks)
 
     def _end_group(self) -> None:
         w, plan = self.writer, self.plan
@@ -350,43 +334,41 @@ class _DenseKernel:
         w, plan, layout = self.writer, self.plan, self.layout
         limit, total = 0, RANGE_BYTES
         w.note("Third phase: bias, the sums of all segments, threshold.")
-        w.op("beq", self.outputs, w.zero, "complete")
-        w.op("li", self.at[0], limit)
-        w.load(self.at[0], self.threshold, self.one, note="threshold")
-        w.op("li", self.most, plan.piece)
-        self._loop_vectors("complete_vector")
-        w.op("mov", self.left, self.outputs)
-        w.op("mov", self.now, self.bias)
-        w.op("mov", self.then, self.partial)
-        w.op("mov", self.use, self.target)
-        w.label("piece")
-        count = self.count[0]
-        w.op("mov", count, self.left)
-        w.op("blt", count, self.most, "few")
-        w.op("mov", count, self.most)
-        w.label("few")
-        w.op("li", self.at[0], total)
-        w.load(self.at[0], self.now, count, note="bias")
-        w.op("mov", self.at[2], self.then)
-        step = self.batch * layout.sums_pitch
-        for segment in range(plan.segments):
-            w.op("li", self.at[1], total + (segment + 1) * plan.piece_bytes)
-            w.load(self.at[1], self.at[2], count, note=f"sums of segment {segment}")
-            w.offset(self.at[2], self.at[2], step)
-        w.op("set.vl", count)
-        for segment in range(plan.segments):
-            w.op("li", self.at[1], total + (segment + 1) * plan.piece_bytes)
-            w.vector("v.v.add", self.at[0], self.at[0], self.at[1])
+        with w.unless("beq", self.outputs, w.zero):
+            w.op("li", self.at[0], limit)
+            w.load(self.at[0], self.threshold, self.one, note="threshold")
+            w.op("li", self.most, plan.piece)
+            self._loop_vectors("complete_vector")
+            w.op("mov", self.left, self.outputs)
+            w.op("mov", self.now, self.bias)
+            w.op("mov", self.then, self.partial)
+            w.op("mov", self.use, self.target)
+            w.label("piece")
+            count = self.count[0]
+            w.op("mov", count, self.left)
+            with w.unless("blt", count, self.most):
+                w.op("mov", count, self.most)
+            w.op("li", self.at[0], total)
+            w.load(self.at[0], self.now, count, note="bias")
+            w.op("mov", self.at[2], self.then)
+            step = self.batch * layout.sums_pitch
+            for segment in range(plan.segments):
+                w.op("li", self.at[1], total + (segment + 1) * plan.piece_bytes)
+                w.load(self.at[1], self.at[2], count, note=f"sums of segment {segment}")
+                w.offset(self.at[2], self.at[2], step)
+            w.op("set.vl", count)
+            for segment in range(plan.segments):
+                w.op("li", self.at[1], total + (segment + 1) * plan.piece_bytes)
+                w.vector("v.v.add", self.at[0], self.at[0], self.at[1])
+                w.op("v.drain")
+            w.op("li", self.at[1], limit)
+            w.vector("v.s.max", self.at[0], self.at[0], self.at[1], note="raise to the threshold")
             w.op("v.drain")
-        w.op("li", self.at[1], limit)
-        w.vector("v.s.max", self.at[0], self.at[0], self.at[1], note="raise to the threshold")
-        w.op("v.drain")
-        w.store(self.use, self.at[0], count)
-        for pointer in (self.now, self.then, self.use):
-            w.op("add", pointer, pointer, count)
-            w.op("add", pointer, pointer, count)
-        w.op("sub", self.left, self.left, count)
-        w.op("bne", self.left, w.zero, "piece")
-        steps = ((self.partial, layout.sums_pitch), (self.target, layout.target.pitch))
-        self._end_loop("complete_vector", *steps)
-        w.label("complete")
+            w.store(self.use, self.at[0], count)
+            for pointer in (self.now, self.then, self.use):
+                w.op("add", pointer, pointer, count)
+                w.op("add", pointer, pointer, count)
+            w.op("sub", self.left, self.left, count)
+            w.op("bne", self.left, w.zero, "piece")
+            steps = ((self.partial, layout.sums_pitch), (self.target, layout.target.pitch))
+            self._end_loop("complete_vector", *steps)

@@ -14,7 +14,6 @@ from isa.timing import WORD_BYTES
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
-from microkernels.common.spacing import Spacing, Span
 
 from .pool_layout import PoolLayout
 from .pool_shape import MEAN_FRACTION
@@ -53,6 +52,7 @@ class _PoolKernel:
             f"  {layout.outputs:>4} two outputs",
             f"  {layout.ring:>4} ring of {layout.slots} slots of {layout.slot_bytes} bytes",
             launch=("slot", "parameters"),
+            place_drains=True,
         )
         reg = w.register
         self.lines = reg("lines", "lines left")
@@ -86,40 +86,37 @@ class _PoolKernel:
         """The whole program."""
         w, layout = self.writer, self.layout
         w.start((self.lines, self.constants), self.described)
-        w.op("beq", self.lines, w.zero, "idle")
-        w.op("li", self.a, 2)
-        w.load(self.threshold, self.constants, self.a, note="threshold, reciprocal")
-        w.op("li", self.a, MEAN_FRACTION)
-        w.op("set.fx", self.a)
-        w.op("li", self.made, layout.outputs)
-        w.op("li", self.other, layout.outputs + layout.depth_bytes)
-        w.note("Fill the ring.")
-        w.op("mov", self.ahead, self.described)
-        w.op("mov", self.load_lines, self.lines)
-        self._next_from()
-        self._begin_load_line()
-        w.op("mov", self.fill, self.ring)
-        w.op("li", self.c, layout.slots)
-        w.label("fill")
-        self._load("fill")
-        w.op("sub", self.c, self.c, 1)
-        w.op("bne", self.c, w.zero, "fill")
-        w.op("mov", self.slot, self.ring)
-        self._describe()
-        w.note("A line.")
-        w.label("line")
-        w.op("mov", self.out, self.next_out)
-        if layout.biased:
-            w.load(self.bias, self.next_bias, self.depth, note="bias")
-        self._describe()
-        w.op("li", self.left, layout.shape.out_width)
-        w.note("An output.")
-        w.label("output")
-        self._output()
-        w.op("bne", self.left, w.zero, "output")
-        w.op("sub", self.lines, self.lines, 1)
-        w.op("bne", self.lines, w.zero, "line")
-        w.label("idle")
+        with w.unless("beq", self.lines, w.zero):
+            w.op("li", self.a, 2)
+            w.load(self.threshold, self.constants, self.a, note="threshold, reciprocal")
+            w.op("li", self.a, MEAN_FRACTION)
+            w.op("set.fx", self.a)
+            w.op("li", self.made, layout.outputs)
+            w.op("li", self.other, layout.outputs + layout.depth_bytes)
+            w.note("Fill the ring.")
+            w.op("mov", self.ahead, self.described)
+            w.op("mov", self.load_lines, self.lines)
+            self._next_from()
+            self._begin_load_line()
+            w.op("mov", self.fill, self.ring)
+            w.op("li", self.c, layout.slots)
+            w.label("fill")
+            self._load("fill")
+            w.op("sub", self.c, self.c, 1)
+            w.op("bne", self.c, w.zero, "fill")
+            w.op("mov", self.slot, self.ring)
+            self._describe()
+            w.note("A line.")
+            with w.loop("line", self.lines):
+                w.op("mov", self.out, self.next_out)
+                if layout.biased:
+                    w.load(self.bias, self.next_bias, self.depth, note="bias")
+                self._describe()
+                w.op("li", self.left, layout.shape.out_width)
+                w.note("An output.")
+                w.label("output")
+                self._output()
+                w.op("bne", self.left, w.zero, "output")
         w.op("halt")
         return w
 
@@ -155,9 +152,8 @@ class _PoolKernel:
                     w.offset(self.b, self.b, layout.segment_step)
         w.offset(self.load_from, self.load_from, shape.stride * layout.source.x_step)
         w.op("mov", self.fill, self.a)
-        w.op("bne", self.fill, self.ring_end, f"{name}_inside")
-        w.op("mov", self.fill, self.ring)
-        w.label(f"{name}_inside")
+        with w.unless("bne", self.fill, self.ring_end):
+            w.op("mov", self.fill, self.ring)
         w.op("sub", self.load_left, self.load_left, 1)
         w.op("bne", self.load_left, w.zero, done)
         w.op("sub", self.load_lines, self.load_lines, 1)
@@ -166,7 +162,6 @@ class _PoolKernel:
 
     def _output(self) -> None:
         w, layout, shape = self.writer, self.layout, self.layout.shape
-        self._spacing = Spacing()
         columns = [
             [
                 (across * shape.segments + segment) * layout.column_bytes
@@ -174,53 +169,37 @@ class _PoolKernel:
             ]
             for across in range(shape.window)
         ]
-        size = layout.column * ELEMENT_BYTES
         combine = "v.v.add" if shape.mean else "v.v.max"
         if shape.segments > 1 or shape.window > 1:
             w.op("set.vl", self.column)
         for segment in range(1, shape.segments):
             for column in columns:
-                self._combine("v.v.add", column[0], column[segment], size)
+                self._combine("v.v.add", column[0], column[segment])
         for column in columns[1:]:
-            self._combine(combine, 0, column[0], size)
+            self._combine(combine, 0, column[0])
         w.op("set.vl", self.depth)
         pixel = layout.source.depth * ELEMENT_BYTES
         for down in range(1, shape.window):
-            self._combine(combine, 0, down * pixel, pixel)
+            self._combine(combine, 0, down * pixel)
         if shape.scaled:
-            self._drain([0], 0, pixel)
             w.vector("v.s.mul", self.slot, self.slot, self.reciprocal, note="mean")
         if layout.biased:
-            self._drain([0], 0, pixel)
             w.vector("v.v.add", self.slot, self.slot, self.bias, note="bias")
-        # The output lies beyond every place in the slot.
-        self._drain([0], layout.slot_bytes, pixel)
         w.vector("v.s.max", self.made, self.slot, self.threshold, note="raise to the threshold")
         w.op("v.drain")
         w.store(self.out, self.made, self.depth)
         self._load("next")
-        w.op("mov", self.a, self.made)
-        w.op("mov", self.made, self.other)
-        w.op("mov", self.other, self.a)
+        w.swap(self.made, self.other, self.a)
         w.offset(self.out, self.out, layout.target.x_step)
-        w.offset(self.slot, self.slot, layout.slot_bytes)
-        w.op("bne", self.slot, self.ring_end, "use_inside")
-        w.op("mov", self.slot, self.ring)
-        w.label("use_inside")
+        w.advance_ring(self.slot, layout.slot_bytes, self.ring, self.ring_end)
         w.op("sub", self.left, self.left, 1)
 
-    def _combine(self, mnemonic: str, result: int, other: int, length: int) -> None:
-        """Combine two places of the slot in use, ``length`` bytes, into the first."""
+    def _combine(self, mnemonic: str, result: int, other: int) -> None:
+        """Combine two places of the slot in use into the first."""
         w = self.writer
         first = self.slot
         if result:
             first = self.a
             w.offset(first, self.slot, result)
         w.offset(self.b, self.slot, other)
-        self._drain([result, other], result, length)
         w.vector(mnemonic, first, first, self.b)
-
-    def _drain(self, reads: list[int], result: int, length: int) -> None:
-        operands = [Span(place, length) for place in reads]
-        if self._spacing.needs_drain(operands, Span(result, length)):
-            self.writer.op("v.drain")
