@@ -19,6 +19,7 @@ __all__ = [
     "LaneAdder",
     "LaneReducer",
     "LaneShifter",
+    "copies",
     "lane_bounds",
     "lane_joins",
     "lane_tops",
@@ -26,6 +27,17 @@ __all__ = [
     "rotate_units_right",
     "signed_less",
 ]
+
+
+def copies(m: Module, flag: Value, count: int) -> Value:
+    """``count`` copies of the one-bit ``flag``.
+
+    Unlike :meth:`amaranth.hdl.Value.replicate` it writes the logic of ``flag`` once, not ``count``
+    times.
+    """
+    once = Signal(name="flag")
+    m.d.comb += once.eq(flag)
+    return once.replicate(count)
 
 
 def one_of(code: Value, wanted: Iterable[int], possible: Iterable[int]) -> Value:

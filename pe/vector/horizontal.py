@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.simd import one_of, signed_less
+from hdl.simd import copies, one_of, signed_less
 from isa.table import ReductionOp, Width
 from pe.capabilities import FOLDED, Capabilities
 from pe.config import PeConfig
@@ -108,6 +108,7 @@ class VectorHorizontal(Component):
         ]
         m.d.sync += total.eq(
             _chosen(
+                m,
                 [(sums, total + value), (replaces, value), (~sums & ~replaces, total)],
                 needs.total_bits,
             )
@@ -161,14 +162,14 @@ class VectorHorizontal(Component):
         ]
         if needs.has_long_products:
             choices.append((long, Cat(pair.below_lower, total).as_signed()))
-        return _chosen(choices, needs.beat_bits)
+        return _chosen(m, choices, needs.beat_bits)
 
 
-def _chosen(choices: list[tuple[Value, Value]], bits: int) -> Value:
+def _chosen(m: Module, choices: list[tuple[Value, Value]], bits: int) -> Value:
     """The ``bits`` bits of the signed value whose flag, the only one, is 1."""
     chosen: Value = Const(0, bits)
     for flag, value in choices:
-        chosen = chosen | (_extended(value, bits) & flag.replicate(bits))
+        chosen = chosen | (_extended(value, bits) & copies(m, flag, bits))
     return chosen
 
 

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import WORD_BITS
+from hdl.simd import copies
 from isa.table import Width
 from isa.timing import WORD_BYTES
 from pe.capabilities import FOLDED, LONG, Capabilities
@@ -139,12 +140,12 @@ class VectorVertical(Component):
             """Zeros in place of the elements behind a row's tail leave its sum as it is."""
             if not summed.widths - {Width.W64}:
                 return Const(-1, WORD_BITS)
-            return Cat((result.tail >= byte).replicate(8) for byte in range(WORD_BYTES))
+            return Cat(copies(m, result.tail >= byte, 8) for byte in range(WORD_BYTES))
 
         taken = second & mask(needs.summed.plain)
         if needs.plain.rows:
             # What is to be subtracted is inverted here already.
-            taken ^= subtracts(vertical_of(self.config, operands), needs).replicate(WORD_BITS)
+            taken ^= copies(m, subtracts(vertical_of(self.config, operands), needs), WORD_BITS)
         m.d.sync += [a.eq(self.first & mask(needs.summed)), b.eq(taken)]
 
     def _operate(
@@ -270,12 +271,12 @@ class VectorVertical(Component):
             ]
             long = product & is_width(width, LONG, needs)
             lower.append(
-                total.lower[-WORD_BITS:].as_signed() & long.replicate(WORD_BITS).as_signed()
+                total.lower[-WORD_BITS:].as_signed() & copies(m, long, WORD_BITS).as_signed()
             )
             upper.append(
-                total.upper[-WORD_BITS:].as_signed() & long.replicate(WORD_BITS).as_signed()
+                total.upper[-WORD_BITS:].as_signed() & copies(m, long, WORD_BITS).as_signed()
             )
-        unchanged = (~folded & ~long).replicate(WORD_BITS).as_signed()
+        unchanged = copies(m, ~folded & ~long, WORD_BITS).as_signed()
         lower.append(words[:WORD_BITS].as_signed() & unchanged)
         upper.append(words[WORD_BITS:].as_signed() & unchanged)
         last = m.d.sync if self.cycles else m.d.comb
