@@ -5,41 +5,21 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from isa.program import Program
-from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import ROW_BYTES, round_up
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob, Launch
 
-__all__ = ["addresses", "array_job", "check_array"]
+__all__ = ["addresses", "array_job"]
 
 
-def check_array(name: str, values: Elements, shape: tuple[int, ...], dtype: np.dtype) -> Elements:
-    """``values`` as elements of ``dtype``, which must be whole numbers of it in this shape.
-
-    Raises:
-        KernelError: another shape, no whole numbers, or numbers beyond the element.
-    """
-    found = np.asarray(values)
-    if found.shape != shape:
-        raise KernelError(f"{name} must have the shape {shape}, not {found.shape}")
-    if not np.issubdtype(found.dtype, np.integer):
-        raise KernelError(f"{name} must be whole numbers, not {found.dtype}")
-    limits = np.iinfo(dtype)
-    if found.size and not limits.min <= found.min() <= found.max() <= limits.max:
-        raise KernelError(
-            f"{name} must be from {limits.min} to {limits.max}, but goes from {found.min()} to "
-            f"{found.max()}"
-        )
-    return found.astype(dtype)
-
-
-def addresses(*sizes: int, base: int = 0) -> tuple[int, ...]:
-    """Where arrays of so many bytes lie one after the other from ``base`` on, each at the beginning
-    of a DRAM row; and the first address behind them."""
-    places = [base]
+def addresses(*sizes: int, align: int = ROW_BYTES) -> tuple[int, ...]:
+    """Where arrays of so many bytes lie one after the other from 0 on, each at a multiple of
+    ``align`` (by default at the beginning of a DRAM row); and the first such address behind
+    them."""
+    places = [0]
     for size in sizes:
-        places.append(round_up(places[-1] + size, ROW_BYTES))
+        places.append(round_up(places[-1] + size, align))
     return tuple(places)
 
 

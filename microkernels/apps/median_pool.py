@@ -16,10 +16,10 @@ from isa.program import Program
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.runtime.job import KernelJob
 
-from .array_job import array_job, check_array
+from .array_job import array_job
 from .row_window import RowWindow, WindowShape
 
 __all__ = ["median_pool", "median_pool_job"]
@@ -50,7 +50,7 @@ def median_pool(image: Elements, stride: int = 1) -> Elements:
         KernelError: no image, one without a window, values beyond 8 bits, or another stride.
     """
     _shape(image.shape, stride)
-    image = check_array("image", image, image.shape, _PIXEL)
+    image = check_elements("image", image, image.shape, _PIXEL)
     windows = np.lib.stride_tricks.sliding_window_view(image, (_SIDE, _SIDE))[::stride, ::stride]
     flat = windows.reshape(*windows.shape[:2], -1)
     return np.sort(flat, axis=-1)[..., _SIDE * _SIDE // 2]

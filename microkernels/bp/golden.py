@@ -25,24 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.errors import KernelError
-from microkernels.common.saturation import clip
+from microkernels.common.fixed_point import add, subtract
 
 from .problem import BpProblem, Direction, Messages, check_messages
 
-__all__ = ["beliefs", "energy", "iterate", "labels", "saturating_add", "sweep"]
-
-
-def saturating_add(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -> Messages:
-    """``a + b``, of the same type, saturated at its range."""
-    limits = np.iinfo(a.dtype)
-    wide = a.astype(np.int64) + b.astype(np.int64)
-    return clip(wide, limits.min, limits.max).astype(a.dtype)
-
-
-def _saturating_sub(a: NDArray[np.signedinteger], b: NDArray[np.signedinteger]) -> Messages:
-    limits = np.iinfo(a.dtype)
-    wide = a.astype(np.int64) - b.astype(np.int64)
-    return clip(wide, limits.min, limits.max).astype(a.dtype)
+__all__ = ["beliefs", "energy", "iterate", "labels", "sweep"]
 
 
 def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
@@ -65,11 +52,11 @@ def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
         moving = moving[::-1]
     # Axis 0 now goes along the lines, axis 1 across them. Nothing is sent from the last place.
     first, second, third = (part[: len(moving) - 1] for part in parts)
-    lines = saturating_add(saturating_add(first, second), third)
+    lines = add(add(first, second), third)
     for step in range(len(lines)):
-        total = saturating_add(lines[step], moving[step])
-        raw = saturating_add(matrix[None, :, :], total[:, None, :]).min(axis=2)
-        moving[step + 1] = _saturating_sub(raw, raw[:, :1])
+        total = add(lines[step], moving[step])
+        raw = add(matrix[None, :, :], total[:, None, :]).min(axis=2)
+        moving[step + 1] = subtract(raw, raw[:, :1])
 
 
 def iterate(

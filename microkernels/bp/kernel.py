@@ -37,6 +37,7 @@ that one ended at least the beats between them earlier.
 """
 
 from isa.program import Program
+from isa.table import Width
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.runtime.barrier import FlagCode
@@ -118,6 +119,7 @@ class _BpKernel:
             f"  {places.ring:>4} ring of {places.slots} slots of {places.slot} bytes: a, b, c, "
             "first message of a line",
             launch=("vault", "slot", "parameters"),
+            width=Width[f"W{bits}"],
         )
         self.parts = BpParts(labels, bits, places, writer)
 
@@ -127,7 +129,6 @@ class _BpKernel:
             writer,
             event=p.event,
             scratch=(p.load[0], p.load[1], p.store[0], p.store[1], p.left, p.load_left),
-            zero=p.zero,
             one="one",
         )
 
@@ -155,7 +156,7 @@ class _BpKernel:
         with w.unless("beq", p.signals[0], p.zero):
             self.flags.signal(*p.signals)
         with w.unless("beq", p.costs, p.zero):
-            w.op(p.sized("ld.sram"), "S", p.costs, "matrix_elements")
+            w.load("S", p.costs, "matrix_elements")
         with w.unless("beq", p.gather, p.zero):
             w.note("The step is over: wait for those who have to come so far.")
             self.flags.gather(p.gather, p.gather_end)
@@ -175,9 +176,7 @@ class _BpKernel:
             w.op("add", p.scratch, p.scratch, "parameters")
         w.read(p.iterations, p.scratch)
         w.read(sharers, p.scratch)
-        w.note("Constants.")
-        for name, value in p.constants.items():
-            w.op("mov", name, value)
+        w.set_constants()
         w.op("set.vl", "labels")
         w.op("set.mr", "labels")
         w.note("A PE that has the tile for itself takes the first part, others that of their slot.")
@@ -186,7 +185,7 @@ class _BpKernel:
             w.op("bge", "slot", sharers, "finish")
             w.op("sll", own, "slot", _LOG_WORD)
             w.op("add", p.scratch, p.scratch, own)
-        w.op(p.wide("ld.reg"), part, p.scratch)
+        w.op("ld.reg [64-bit]", part, p.scratch)
         w.read(own, part)
         w.read(p.runs, part)
         w.op("mov", p.first_run, part)

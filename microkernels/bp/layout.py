@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 
@@ -19,12 +20,9 @@ from .partition import NOTHING, share_sweep
 from .problem import BpProblem, Direction, element_type
 from .record import (
     BANKS,
-    COLUMN_BYTES,
     COST_PLACE,
     PLACE,
-    ROW_BYTES,
     record_stride,
-    round_up,
     row_stride,
     vector_stride,
 )

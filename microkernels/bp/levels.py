@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import add
 
-from .golden import iterate, saturating_add
+from .golden import iterate
 from .problem import BpProblem, Messages, check_messages
 
 __all__ = ["BLOCK", "coarse_problem", "coarse_smoothness", "copied", "iterate_levels"]
@@ -66,10 +67,10 @@ def coarse_problem(problem: BpProblem, smoothness: NDArray[np.integer] | None = 
     rows, columns = -(-height // BLOCK), -(-width // BLOCK)
     costs = np.zeros((rows * BLOCK, columns * BLOCK, labels), problem.data_costs.dtype)
     costs[:height, :width] = problem.data_costs
-    top = saturating_add(costs[::2, ::2], costs[::2, 1::2])
-    bottom = saturating_add(costs[1::2, ::2], costs[1::2, 1::2])
+    top = add(costs[::2, ::2], costs[::2, 1::2])
+    bottom = add(costs[1::2, ::2], costs[1::2, 1::2])
     given: Any = coarse_smoothness(problem.smoothness) if smoothness is None else smoothness
-    return BpProblem(saturating_add(top, bottom), given, problem.bits)
+    return BpProblem(add(top, bottom), given, problem.bits)
 
 
 def copied(problem: BpProblem, coarse: Messages) -> Messages:

@@ -27,12 +27,13 @@ from functools import cached_property
 import numpy as np
 
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import round_up
 from microkernels.runtime.ring import VaultRing
 
 from .layout import BpLayout
 from .levels import BLOCK
 from .problem import BpProblem
-from .record import COST_PLACE, round_up
+from .record import COST_PLACE
 from .tiles import Tile
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]

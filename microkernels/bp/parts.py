@@ -22,7 +22,6 @@ class BpParts:
         writer: takes the text.
 
     Attributes (registers, unless said otherwise): see the purposes below, which the program lists.
-    ``constants`` has the value of each register that never changes.
     """
 
     def __init__(
@@ -91,7 +90,6 @@ class BpParts:
         self.b = reg("b", "b of that slot")
         self.c = reg("c", "c of the slot that p reads next")
         self.first = reg("first", "where the first message of a line goes")
-        self.constants: dict[str, int] = {}
         for name, value, purpose in (
             ("one", 1, "1"),
             ("labels", labels, "labels"),
@@ -109,7 +107,7 @@ class BpParts:
             ("ring", places.ring, "ring of slots"),
             ("ring_end", places.ring_end, "end of the ring"),
         ):
-            self.constants[reg(name, f"constant: {purpose}")] = value
+            writer.constant(name, value, purpose)
         self.raw = ("Xr", "Yr")
         self.message = ("Xm", "Ym")
 
@@ -118,7 +116,7 @@ class BpParts:
 
     def normalise(self, lane: int) -> None:
         """New message of line ``lane`` (0: X, 1: Y): subtract the first entry from every entry."""
-        self.vector(
+        self.writer.vector(
             "v.s.sub",
             self.message[lane],
             self.raw[lane],
@@ -128,35 +126,18 @@ class BpParts:
 
     def store_message(self, lane: int) -> None:
         """Store the new message of line ``lane``."""
-        self.writer.op(
-            self.sized("st.sram"),
-            self.store[lane],
-            self.message[lane],
-            "labels",
-            note=f"message of line {LINE_NAMES[lane]}",
-        )
+        note = f"message of line {LINE_NAMES[lane]}"
+        self.writer.store(self.store[lane], self.message[lane], "labels", note=note)
 
     def add_presum(self) -> None:
         """``q`` of the slot that ``a`` and ``b`` point into."""
-        self.vector("v.v.add", "q", self.a, self.b, note="q = a + b")
+        self.writer.vector("v.v.add", "q", self.a, self.b, note="q = a + b")
 
     def add_partial(self) -> None:
         """``p`` of the slot that ``c`` points into."""
-        self.vector("v.v.add", "p", "q", self.c, note="p = q + c")
+        self.writer.vector("v.v.add", "p", "q", self.c, note="p = q + c")
 
     def pads(self, count: int) -> None:
         """``count`` instructions whose result nobody reads."""
         for _ in range(count):
-            self.vector("v.v.add", "pad", "S", "S", note="pad")
-
-    def vector(self, mnemonic: str, *operands: str, note: str) -> None:
-        """A vector instruction of the problem's width."""
-        self.writer.op(self.sized(mnemonic), *operands, note=note)
-
-    def sized(self, mnemonic: str) -> str:
-        """``mnemonic`` with the problem's width."""
-        return f"{mnemonic} [{self.bits}-bit]"
-
-    def wide(self, mnemonic: str) -> str:
-        """``mnemonic`` with the width of the parameter block's words."""
-        return f"{mnemonic} [64-bit]"
+            self.writer.vector("v.v.add", "pad", "S", "S", note="pad")

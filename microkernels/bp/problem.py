@@ -6,7 +6,6 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.table import Width
 from microkernels.common.errors import CHECK, KernelError
 
 __all__ = [
@@ -137,11 +136,6 @@ class BpProblem:
     def labels(self) -> int:
         """Labels that a pixel may have."""
         return int(self.data_costs.shape[2])
-
-    @property
-    def element(self) -> Width:
-        """Element width as instructions name it."""
-        return Width((self.bits // 8).bit_length() - 1)
 
     @property
     def symmetric(self) -> bool:

@@ -17,25 +17,22 @@ both directions: eight rows at one column take the banks 0 9 2 11 4 13 6 15, eig
 row the banks 0 to 7 and, one row on, 9 to 16.
 """
 
+from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
+
 from .problem import Direction, element_type
 
 __all__ = [
     "BANKS",
     "BANK_SKEW",
-    "COLUMN_BYTES",
     "COST_PLACE",
     "LOADED_VECTORS",
     "PLACE",
-    "ROW_BYTES",
     "record_stride",
-    "round_up",
     "row_stride",
     "vector_stride",
 ]
 
-#: Bytes of a DRAM column and row, and banks of a vault (thesis, section 5.2).
-COLUMN_BYTES = 32
-ROW_BYTES = 256
+#: Banks of a vault (thesis, section 5.2).
 BANKS = 16
 #: DRAM rows by which the pitch exceeds a multiple of all banks.
 BANK_SKEW = 9
@@ -46,11 +43,6 @@ LOADED_VECTORS = 3
 #: Place of each vector in a record.
 PLACE = {Direction.UP: 0, Direction.DOWN: 1, Direction.LEFT: 3, Direction.RIGHT: 4}
 COST_PLACE = 2
-
-
-def round_up(value: int, multiple: int) -> int:
-    """The least multiple of ``multiple`` that is not below ``value``."""
-    return -(-value // multiple) * multiple
 
 
 def vector_stride(labels: int, bits: int) -> int:

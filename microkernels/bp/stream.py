@@ -151,7 +151,7 @@ class BpStream:
             p.pads(p.spacing.lone_filled)
             p.normalise(lane)
             p.pads(p.spacing.lone)
-        p.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
+        w.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
         w.op("mov", p.incoming[lane], p.message[lane])
         if self.lanes > 1:
             p.pads(p.spacing.behind_total)
@@ -159,13 +159,7 @@ class BpStream:
         else:
             p.pads(p.spacing.lone_filled)
         p.add_partial()
-        p.vector(
-            "m.v.add.min",
-            p.raw[lane],
-            "S",
-            "t",
-            note=f"{LINE_NAMES[lane]}r = min(S + t)",
-        )
+        w.vector("m.v.add.min", p.raw[lane], "S", "t", note=f"{LINE_NAMES[lane]}r = min(S + t)")
         p.add_presum()
         # What is no vector instruction comes while r and q are in the vector unit.
         unmade = w.new_label("unmade")
@@ -200,13 +194,8 @@ class BpStream:
         p, w = self.parts, self.parts.writer
         done = w.new_label("loaded")
         w.op("beq", p.load_groups, p.zero, done)
-        w.op(
-            p.sized("ld.sram"),
-            p.this_slot,
-            p.load[lane],
-            "inputs",
-            note=f"a, b, c of line {LINE_NAMES[lane]}",
-        )
+        note = f"a, b, c of line {LINE_NAMES[lane]}"
+        w.load(p.this_slot, p.load[lane], "inputs", note=note)
         w.op("add", p.load[lane], p.load[lane], p.step)
         inner = self._seldom(partial(self._load_first, lane))
         w.op("beq", p.load_left, p.updates, inner.there)
@@ -222,13 +211,8 @@ class BpStream:
         """The message that begins the line of the load stream."""
         p, w = self.parts, self.parts.writer
         w.op("add", p.first, p.this_slot, p.places.first_message)
-        w.op(
-            p.sized("ld.sram"),
-            p.first,
-            p.edge[lane],
-            "labels",
-            note=f"message that begins line {LINE_NAMES[lane]}",
-        )
+        note = f"message that begins line {LINE_NAMES[lane]}"
+        w.load(p.first, p.edge[lane], "labels", note=note)
 
     def _load_next_line(self) -> None:
         """Move the load stream to its next line."""

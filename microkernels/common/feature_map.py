@@ -178,8 +178,7 @@ class StripMap(FeatureMap):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.stride < 1:
-            raise KernelError(f"stride must be at least 1, not {self.stride}")
+        CHECK.at_least("stride", self.stride, 1)
         if not 1 <= self.rows <= self.height + 2 * self.padding:
             raise KernelError(
                 f"rows must be from 1 to {self.height + 2 * self.padding}, not {self.rows}"

@@ -41,8 +41,9 @@ HIGHEST = (1 << 15) - 1
 FRACTION_LIMIT = 15
 
 
-def _saturate(values: Elements) -> Elements:
-    return clip(values, LOWEST, HIGHEST).astype(ELEMENT)
+def _saturate(values: Elements, dtype: np.dtype[Any] = ELEMENT) -> Elements:
+    limits = np.iinfo(dtype)
+    return clip(values, limits.min, limits.max).astype(dtype)
 
 
 def _round_shift(values: Elements, fraction: int) -> Elements:
@@ -59,33 +60,36 @@ def check_fraction(fraction: int) -> None:
     CHECK.within("fraction bits", fraction, 0, FRACTION_LIMIT)
 
 
-def check_elements(name: str, values: Elements, shape: tuple[int, ...]) -> Elements:
-    """``values`` as elements, which must be whole numbers of 16 bits in this shape.
+def check_elements(
+    name: str, values: Elements, shape: tuple[int, ...], dtype: np.dtype[Any] = ELEMENT
+) -> Elements:
+    """``values`` as elements of ``dtype``, which must be whole numbers of it in this shape.
 
     Raises:
-        KernelError: another shape, no whole numbers, or numbers beyond 16 bits.
+        KernelError: another shape, no whole numbers, or numbers beyond the element.
     """
     found = np.asarray(values)
     if found.shape != shape:
         raise KernelError(f"{name} must have the shape {shape}, not {found.shape}")
     if not np.issubdtype(found.dtype, np.integer):
         raise KernelError(f"{name} must be whole numbers (see to_fixed), not {found.dtype}")
-    if found.size and not LOWEST <= found.min() <= found.max() <= HIGHEST:
+    limits = np.iinfo(dtype)
+    if found.size and not limits.min <= found.min() <= found.max() <= limits.max:
         raise KernelError(
-            f"{name} must be from {LOWEST} to {HIGHEST}, but goes from {found.min()} to "
+            f"{name} must be from {limits.min} to {limits.max}, but goes from {found.min()} to "
             f"{found.max()}"
         )
-    return found.astype(ELEMENT)
+    return found.astype(dtype)
 
 
 def add(first: Elements, second: Elements) -> Elements:
-    """Element-wise saturated sums: ``v.v.add`` and ``v.s.add``."""
-    return _saturate(first.astype(np.int32) + second.astype(np.int32))
+    """Element-wise saturated sums: ``v.v.add`` and ``v.s.add``, of the type of ``first``."""
+    return _saturate(first.astype(np.int64) + second, first.dtype)
 
 
 def subtract(first: Elements, second: Elements) -> Elements:
-    """Element-wise saturated differences: ``v.v.sub`` and ``v.s.sub``."""
-    return _saturate(first.astype(np.int32) - second.astype(np.int32))
+    """Element-wise saturated differences: ``v.v.sub`` and ``v.s.sub``, of the type of ``first``."""
+    return _saturate(first.astype(np.int64) - second, first.dtype)
 
 
 def multiply(first: Elements, second: Elements, fraction: int) -> Elements:

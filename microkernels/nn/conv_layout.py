@@ -46,8 +46,7 @@ def share_conv(plan: ConvPlan, sharers: int) -> list[ConvShare]:
     Raises:
         KernelError: no PE.
     """
-    if sharers < 1:
-        raise KernelError(f"sharers must be at least 1, not {sharers}")
+    CHECK.at_least("sharers", sharers, 1)
     rows, groups = plan.shape.out_height, plan.groups
     by_group = min(
         (count for count in range(1, sharers + 1) if sharers % count == 0),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from isa.program import Program
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import dot
 
 __all__ = ["COLUMN", "FRACTION", "TAPS", "ConvLoop", "conv_loop_program"]
 
@@ -66,21 +67,11 @@ class ConvLoop:
 
     def expected(self) -> _Words:
         """The results, to the bit."""
-        wide = self.inputs.astype(np.int64)
         sums = [
-            sum_of_products(wide[tap : tap + self.positions], weights)
-            for tap, weights in enumerate(self.weights.astype(np.int64))
+            dot(self.inputs[tap : tap + self.positions], weights, FRACTION).astype(np.int64)
+            for tap, weights in enumerate(self.weights)
         ]
         return np.clip(sum(sums), -32768, 32767).astype(np.int16)
-
-
-def sum_of_products(
-    columns: npt.NDArray[np.int64], weights: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """``m.v.mul.add`` of 16 bits of each column with ``weights``."""
-    rounded = (columns @ weights + (1 << (FRACTION - 1))) >> FRACTION
-    limited: npt.NDArray[np.int64] = np.clip(rounded, -32768, 32767)
-    return limited
 
 
 @CHECK.arguments

@@ -243,9 +243,8 @@ def plan_conv(
     Raises:
         KernelError: no plan fits; says what would.
     """
-    for name, value in (("depth", depth), ("out_depth", out_depth)):
-        if value < 1:
-            raise KernelError(f"{name} must be at least 1, not {value}")
+    CHECK.at_least("depth", depth, 1)
+    CHECK.at_least("out_depth", out_depth, 1)
     column = shape.kernel * depth
     if column > MAX_VL:
         raise KernelError(

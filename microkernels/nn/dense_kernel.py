@@ -129,7 +129,6 @@ class _DenseKernel:
             w,
             event=self.event,
             scratch=(*self.at, self.count[0], self.count[1]),
-            zero=w.zero,
             one=self.one,
         )
 

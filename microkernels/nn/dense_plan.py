@@ -163,8 +163,7 @@ def plan_dense(
     """
     if not 1 <= segments <= _MOST_SEGMENTS:
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
-    if sharers < 1:
-        raise KernelError(f"sharers must be at least 1, not {sharers}")
+    CHECK.at_least("sharers", sharers, 1)
     share = scratchpad_bytes // _INPUT_SHARE // (2 * shape.batch * ELEMENT_BYTES)
     if chunk is None:
         most = min(MAX_VL, share // _LANES * _LANES)

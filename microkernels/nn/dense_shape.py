@@ -57,8 +57,7 @@ def partial_sums(
         KernelError: an array of another shape, or values outside their range.
     """
     check_fraction(fraction)
-    if chunk < 1:
-        raise KernelError(f"chunk must be at least 1, not {chunk}")
+    CHECK.at_least("chunk", chunk, 1)
     inputs = check_elements("inputs", inputs, (shape.batch, shape.inputs))
     weights = check_elements("weights", weights, (shape.outputs, shape.inputs))
     total = np.zeros((shape.batch, shape.outputs), inputs.dtype)

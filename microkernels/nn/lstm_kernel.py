@@ -115,7 +115,6 @@ class _Lstm:
             w,
             event=self.event,
             scratch=(first, second, third, fourth, fifth, sixth),
-            zero=w.zero,
             one=self.one,
         )
 

@@ -154,8 +154,7 @@ def plan_lstm(
     Raises:
         KernelError: a value outside its range, or a batch that does not fit; says what would.
     """
-    if sharers < 1:
-        raise KernelError(f"sharers must be at least 1, not {sharers}")
+    CHECK.at_least("sharers", sharers, 1)
     vectors = -(-shape.batch // sharers)
     most_inputs = scratchpad_bytes // _INPUT_SHARE // (2 * vectors * ELEMENT_BYTES)
     chunk = min(_MOST_CHUNK, most_inputs // _CHUNK_STEP * _CHUNK_STEP)

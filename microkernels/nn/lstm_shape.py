@@ -170,8 +170,7 @@ class LstmCut:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        if self.vaults < 1:
-            raise KernelError(f"vaults must be at least 1, not {self.vaults}")
+        CHECK.at_least("vaults", self.vaults, 1)
         if self.block < 1 or self.chunk < 1 or self.chunk % self.block:
             raise KernelError(
                 f"chunk must be a multiple of block, both at least 1, not {self.chunk} and "

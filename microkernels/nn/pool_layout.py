@@ -69,8 +69,7 @@ class PoolLayout:
         shape = self.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        if self.sharers < 1:
-            raise KernelError(f"sharers must be at least 1, not {self.sharers}")
+        CHECK.at_least("sharers", self.sharers, 1)
         self.source.check_size("source", shape.width, shape.height, shape.channels)
         self.target.check_size("target", shape.out_width, shape.out_height, shape.channels)
         if isinstance(self.source, StripMap) or isinstance(self.target, StripMap):

@@ -72,8 +72,7 @@ class FlagTable:
         CHECK.fields(self)
         if self.base < 0 or self.base % FLAG_BYTES:
             raise KernelError(f"base must be a multiple of {FLAG_BYTES}, not {self.base}")
-        if self.members < 1:
-            raise KernelError(f"members must be at least 1, not {self.members}")
+        CHECK.at_least("members", self.members, 1)
         if not 1 <= self.team <= self.members:
             raise KernelError(f"team must be from 1 to {self.members}, not {self.team}")
 
@@ -161,7 +160,7 @@ class FlagCode:
         writer: takes the text.
         event: holds the number of the next event; a register of the program's own.
         scratch: six registers that hold nothing where :meth:`wait_for` and :meth:`gather` stand.
-        zero, one: hold 0 and 1 there.
+        one: holds 1 there.
     """
 
     def __init__(
@@ -170,14 +169,12 @@ class FlagCode:
         *,
         event: str,
         scratch: tuple[str, str, str, str, str, str],
-        zero: str,
         one: str,
     ) -> None:
         self._writer = writer
         self._event = event
         self._values = scratch[:_GROUP]
         self._pointer, self._count = scratch[_GROUP:]
-        self._zero = zero
         self._one = one
 
     def resume(self, own: str) -> None:
@@ -198,7 +195,7 @@ class FlagCode:
         if others:
             told = w.new_label("told")
             for other in others:
-                w.op("beq", other, self._zero, told)
+                w.op("beq", other, w.zero, told)
                 w.op(f"st.reg {_WIDE}", other, self._event)
             w.label(told)
 
@@ -236,7 +233,7 @@ class FlagCode:
         w.op("mov", self._count, PAUSE)
         w.label(pause)
         w.op("sub", self._count, self._count, self._one)
-        w.op("bne", self._count, self._zero, pause)
+        w.op("bne", self._count, w.zero, pause)
         w.op("add", self._count, base, offset)
         w.op(f"ld.reg {_WIDE}", value, self._count)
         w.op("jmp", check)

@@ -27,7 +27,7 @@ def rounds(table: FlagTable, *, fence: bool = True, wait: bool = True) -> Progra
     names = "one event own first end value look last seen wrong left base a b c d e f"
     for name in names.split():
         w.register(name, "")
-    flags = FlagCode(w, event="event", scratch=("a", "b", "c", "d", "e", "f"), zero=zero, one="one")
+    flags = FlagCode(w, event="event", scratch=("a", "b", "c", "d", "e", "f"), one="one")
 
     def barrier() -> None:
         if fence:

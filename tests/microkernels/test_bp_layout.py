@@ -11,8 +11,9 @@ from isa.image import DramImage
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, Direction
-from microkernels.bp.record import BANKS, ROW_BYTES
+from microkernels.bp.record import BANKS
 from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import ROW_BYTES
 
 SHAPES = st.builds(
     BpLayout,
