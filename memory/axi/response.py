@@ -70,10 +70,8 @@ class AxiResponse(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        numbers = range(config.outstanding)
-        layout = transfer_layout(config)
         transfers = Sram(
-            width=layout.size,
+            width=transfer_layout(config).size,
             depth=config.outstanding,
             read_ports=1,
             write_ports=1,
@@ -93,29 +91,35 @@ class AxiResponse(Component):
         m.submodules["chooser"] = once(arbiter, platform)
         m.submodules.output = once(output, platform)
         connect(m, output.output, flipped(self.response))
+        chosen = _Chosen(config)
+        self._arrive(m, chosen, transfers, words)
+        self._choose(m, chosen, transfers, arbiter)
+        self._answer(
+            m, chosen, data.View(transfer_layout(config), transfers.read[0].data), words, output
+        )
+        return m
 
-        # Arrivals.
-        done = Signal(config.outstanding)
-        error = Signal(config.outstanding)
+    def _arrive(self, m: Module, chosen: "_Chosen", transfers: Sram, words: Sram) -> None:
+        """What comes in goes into the memories."""
+        config = self.config
         place = Signal(config.beat_bits)
-        read_done = Signal()
-        m.d.comb += read_done.eq(self.beat & self.beat_last)
-        for number in numbers:
+        m.d.comb += chosen.read_done.eq(self.beat & self.beat_last)
+        for number in range(config.outstanding):
+            error = chosen.error[number]
             mine = self.beat & (self.beat_id == number)
             with m.If(self.take & (self.id == number)):
-                m.d.sync += error[number].eq(0)
+                m.d.sync += error.eq(0)
             with m.If(mine & self._failed(self.beat_resp)):
-                m.d.sync += error[number].eq(1)
+                m.d.sync += error.eq(1)
             with m.If(self.wrote & (self.wrote_id == number)):
-                m.d.sync += error[number].eq(self._failed(self.wrote_resp))
+                m.d.sync += error.eq(self._failed(self.wrote_resp))
             if config.beats > 1:
                 count = Signal(config.beat_bits, name=f"beats_{number}")
                 with m.If(mine):
                     m.d.sync += count.eq(Mux(self.beat_last, 0, count + 1))
                 with m.If(self.beat_id == number):
                     m.d.comb += place.eq(count)
-        (transfer_write,), (transfer_read,) = transfers.write, transfers.read
-        (word_write,), (word_read,) = words.write, words.read
+        (transfer_write,), (word_write,) = transfers.write, words.write
         m.d.comb += [
             transfer_write.enable.eq(self.take),
             transfer_write.address.eq(self.id),
@@ -125,35 +129,41 @@ class AxiResponse(Component):
             word_write.data.eq(self.beat_data),
         ]
 
-        # First stage: select a complete transfer and read its properties.
-        chosen = Signal(config.id_bits)
+    def _choose(self, m: Module, chosen: "_Chosen", transfers: Sram, arbiter: RoundRobin) -> None:
+        """First stage: select a complete transfer and read its properties."""
+        done = Signal(self.config.outstanding)
+        number_chosen = Signal(self.config.id_bits, name="chosen")
         choose = Signal()
-        held = Signal()
-        held_id = Signal(config.id_bits)
-        ends = Signal()
-        for number in numbers:
+        for number in range(self.config.outstanding):
             with m.If(arbiter.grant[number]):
-                m.d.comb += chosen.eq(number)
+                m.d.comb += number_chosen.eq(number)
             arrives = self.wrote & (self.wrote_id == number)
-            arrives |= read_done & (self.beat_id == number)
+            arrives |= chosen.read_done & (self.beat_id == number)
             with m.If(arrives):
                 m.d.sync += done[number].eq(1)
             with m.Elif(choose & arbiter.grant[number]):
                 m.d.sync += done[number].eq(0)
+        (transfer_read,) = transfers.read
         m.d.comb += [
             arbiter.requests.eq(done),
-            choose.eq(done.any() & (~held | ends)),
+            choose.eq(done.any() & (~chosen.held | chosen.ends)),
             arbiter.advance.eq(choose),
             transfer_read.enable.eq(choose),
-            transfer_read.address.eq(chosen),
+            transfer_read.address.eq(number_chosen),
         ]
         with m.If(choose):
-            m.d.sync += [held.eq(1), held_id.eq(chosen)]
-        with m.Elif(ends):
-            m.d.sync += held.eq(0)
+            m.d.sync += [chosen.held.eq(1), chosen.held_id.eq(number_chosen)]
+        with m.Elif(chosen.ends):
+            m.d.sync += chosen.held.eq(0)
 
-        # Second stage: read its words, one a cycle. Third: they go into the output buffer.
-        transfer: Any = data.View(layout, transfer_read.data)
+    def _answer(
+        self, m: Module, chosen: "_Chosen", transfer: Any, words: Sram, output: StreamBuffer
+    ) -> None:
+        """Second stage: read the words of ``transfer``, one a cycle. Third: they go into the output
+        buffer."""
+        config = self.config
+        (word_read,) = words.read
+        held, held_id = chosen.held, chosen.held_id
         word = Signal(range(COLUMN_WORDS))
         position = Signal(range(config.lanes - 1 + COLUMN_WORDS))
         last = Signal()
@@ -166,10 +176,10 @@ class AxiResponse(Component):
             position.eq(transfer.lane + word),
             last.eq(transfer.write | (word == transfer.words)),
             step.eq(held & (output.level + third < _OUTPUT_WORDS)),
-            ends.eq(step & last),
+            chosen.ends.eq(step & last),
             word_read.enable.eq(step),
             word_read.address.eq(Cat((position >> config.lane_bits)[: config.beat_bits], held_id)),
-            self.free.eq(ends),
+            self.free.eq(chosen.ends),
             self.free_id.eq(held_id),
             output.input.valid.eq(third),
             beat.tag.eq(third_beat.tag),
@@ -184,11 +194,26 @@ class AxiResponse(Component):
                 third_lane.eq(position[: config.lane_bits]),
                 third_beat.tag.eq(transfer.tag),
                 third_beat.last.eq(last),
-                third_beat.error.eq(error.bit_select(held_id, 1) & last),
+                third_beat.error.eq(chosen.error.bit_select(held_id, 1) & last),
             ]
-        return m
 
     @staticmethod
     def _failed(response: Any) -> Any:
         """Whether ``response`` is an error."""
         return (response == Answer.SLVERR) | (response == Answer.DECERR)
+
+
+class _Chosen:
+    """The transfer that is answered.
+
+    Attributes:
+        held, held_id: there is one, and its identifier. ends: its last beat is read.
+        error: of each identifier, an answer was an error. read_done: the last beat of a read came.
+    """
+
+    def __init__(self, config: AxiConfig) -> None:
+        self.error = Signal(config.outstanding, name="error")
+        self.read_done = Signal(name="read_done")
+        self.held = Signal(name="held")
+        self.held_id = Signal(config.id_bits, name="held_id")
+        self.ends = Signal(name="ends")

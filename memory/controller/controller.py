@@ -71,110 +71,115 @@ class Controller(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        config = self.config
-        decoder = Intake(config)
-        queue = TransactionQueue(config)
-        scheduler = make_scheduler(config)
-        refresher = Refresher(config)
-        rules = BusRules(config)
-        reads = ReadPath(config)
-        writes = WritePath(config)
-        responses = Responses(config)
-        counters = VaultCounters(config)
-        banks = [BankMachine(config) for _ in range(config.banks)]
-        m.submodules["intake"] = once(decoder, platform)
-        m.submodules.queue = once(queue, platform)
-        m.submodules.scheduler = once(scheduler, platform)
-        m.submodules.refresher = once(refresher, platform)
-        m.submodules.rules = once(rules, platform)
-        m.submodules.reads = once(reads, platform)
-        m.submodules.writes = once(writes, platform)
-        m.submodules.responses = once(responses, platform)
-        m.submodules.counters = once(counters, platform)
-        for number, bank in enumerate(banks):
+        units = _Units(self.config)
+        for name, unit in vars(units).items():
+            if name != "banks":
+                m.submodules[name] = once(unit, platform)
+        for number, bank in enumerate(units.banks):
             m.submodules[f"bank_{number}"] = once(bank, platform)
+        self._port(m, units)
+        self._to_banks(m, units)
+        valid, command = self._chosen(m, units)
+        self._announce(m, units, valid, command)
+        self._to_dram(m, units, valid, command)
+        return m
 
-        connect(m, decoder.transaction, queue.input)
-        connect(m, decoder.rejected, responses.rejected)
-        connect(m, decoder.store, writes.store)
-        connect(m, reads.output, responses.reads)
+    def _port(self, m: Module, units: "_Units") -> None:
+        """The port, the request decoder, the responses and the counters."""
+        decoder = units.intake
+        connect(m, decoder.transaction, units.queue.input)
+        connect(m, decoder.rejected, units.responses.rejected)
+        connect(m, decoder.store, units.writes.store)
+        connect(m, units.reads.output, units.responses.reads)
         connect(m, flipped(self.port.request), decoder.request)
-        connect(m, responses.response, flipped(self.port.response))
+        connect(m, units.responses.response, flipped(self.port.response))
         m.d.comb += [
-            decoder.arrival.eq(counters.now),
-            decoder.freed.eq(writes.freed),
-            decoder.freed_slot.eq(writes.freed_slot),
-            counters.occupied.eq(queue.occupied),
-            counters.index.eq(self.counter_index),
-            self.counter_value.eq(counters.value),
+            decoder.arrival.eq(units.counters.now),
+            decoder.freed.eq(units.writes.freed),
+            decoder.freed_slot.eq(units.writes.freed_slot),
+            units.counters.occupied.eq(units.queue.occupied),
+            units.counters.index.eq(self.counter_index),
+            self.counter_value.eq(units.counters.value),
         ]
 
-        # From the transaction queue to the banks.
+    def _to_banks(self, m: Module, units: "_Units") -> None:
+        """From the transaction queue to the banks."""
+        queue, scheduler = units.queue, units.scheduler
         m.d.comb += [
-            queue.room.eq(Cat(bank.input.ready for bank in banks)),
+            queue.room.eq(Cat(bank.input.ready for bank in units.banks)),
             scheduler.eligible.eq(queue.eligible),
             scheduler.row_hit.eq(queue.row_hit),
             scheduler.turn.eq(queue.turn),
             scheduler.occupied.eq(queue.occupied),
             queue.pick.eq(scheduler.pick),
         ]
-        for number in range(config.transaction_queue):
+        for number in range(self.config.transaction_queue):
             m.d.comb += [
                 scheduler.older[number].eq(queue.older[number]),
                 scheduler.banks[number].eq(queue.banks[number]),
             ]
-        for number, bank in enumerate(banks):
+        for number, bank in enumerate(units.banks):
             m.d.comb += [
                 bank.input.valid.eq(scheduler.pick.any() & (queue.picked.bank == number)),
                 bank.input.payload.eq(queue.picked.entry),
             ]
 
-        # From the banks to the DRAM.
+    def _chosen(self, m: Module, units: "_Units") -> tuple[Signal, Any]:
+        """From the banks to the scheduler; the result is whether a command is given, and which."""
+        scheduler, banks = units.scheduler, units.banks
         for name in ("column", "row", "urgent", "waiting", "hit"):
             m.d.comb += getattr(scheduler, name).eq(Cat(getattr(bank, name) for bank in banks))
         m.d.comb += scheduler.write.eq(Cat(bank.head.write for bank in banks))
-        layout = _choice(config)
         given = []
         for number, bank in enumerate(banks):
             m.d.comb += [
                 scheduler.stamps[number].eq(bank.head.stamp),
-                bank.refresh_due.eq(refresher.due[number]),
-                bank.read_allowed.eq(rules.read_allowed & reads.room),
-                bank.write_allowed.eq(rules.write_allowed & responses.room),
-                bank.activate_allowed.eq(rules.activate_allowed),
+                bank.refresh_due.eq(units.refresher.due[number]),
+                bank.read_allowed.eq(units.rules.read_allowed & units.reads.room),
+                bank.write_allowed.eq(units.rules.write_allowed & units.responses.room),
+                bank.activate_allowed.eq(units.rules.activate_allowed),
                 bank.grant.eq(scheduler.issue[number]),
-                counters.banks[number].eq(bank.events),
+                units.counters.banks[number].eq(bank.events),
             ]
             given.append(Mux(scheduler.issue[number], Cat(bank.kind, bank.head), 0))
-        command: Any = Signal(layout)
+        command: Any = Signal(_choice(self.config))
         valid = Signal()
         m.d.comb += [valid.eq(scheduler.issue.any()), command.eq(reduce(or_, given))]
+        return valid, command
+
+    def _announce(self, m: Module, units: "_Units", valid: Signal, command: Any) -> None:
+        """What follows from a command, for rules, data paths, responses and counters."""
         is_kind = {}
         for kind in DramCommand:
             is_kind[kind] = Signal(name=f"is_{kind.name.lower()}")
             m.d.comb += is_kind[kind].eq(valid & (command.kind == kind))
         entry = command.entry
         m.d.comb += [
-            rules.read.eq(is_kind[DramCommand.READ]),
-            rules.write.eq(is_kind[DramCommand.WRITE]),
-            rules.activate.eq(is_kind[DramCommand.ACT]),
-            reads.given.eq(rules.read),
-            reads.tag.eq(entry.tag),
-            reads.words.eq(entry.words),
-            writes.given.eq(rules.write),
-            writes.slot.eq(entry.slot),
-            writes.words.eq(entry.words),
-            responses.written.eq(rules.write),
-            responses.written_tag.eq(entry.tag),
-            counters.arrival.eq(entry.arrival),
-            counters.event.read.eq(rules.read),
-            counters.event.write.eq(rules.write),
-            counters.event.refresh.eq(is_kind[DramCommand.REFRESH]),
-            counters.event.turned.eq(rules.turned),
-            counters.event.busy.eq(rules.busy),
+            units.rules.read.eq(is_kind[DramCommand.READ]),
+            units.rules.write.eq(is_kind[DramCommand.WRITE]),
+            units.rules.activate.eq(is_kind[DramCommand.ACT]),
+            units.reads.given.eq(units.rules.read),
+            units.reads.tag.eq(entry.tag),
+            units.reads.words.eq(entry.words),
+            units.writes.given.eq(units.rules.write),
+            units.writes.slot.eq(entry.slot),
+            units.writes.words.eq(entry.words),
+            units.responses.written.eq(units.rules.write),
+            units.responses.written_tag.eq(entry.tag),
+            units.counters.arrival.eq(entry.arrival),
+            units.counters.event.read.eq(units.rules.read),
+            units.counters.event.write.eq(units.rules.write),
+            units.counters.event.refresh.eq(is_kind[DramCommand.REFRESH]),
+            units.counters.event.turned.eq(units.rules.turned),
+            units.counters.event.busy.eq(units.rules.busy),
         ]
+
+    def _to_dram(self, m: Module, units: "_Units", valid: Signal, command: Any) -> None:
+        """The command and the data, a cycle later."""
+        config, entry = self.config, command.entry
+        issue = units.scheduler.issue
         number_bits = [
-            Cat(scheduler.issue[number] for number in range(config.banks) if number >> bit & 1)
+            Cat(issue[number] for number in range(config.banks) if number >> bit & 1)
             for bit in range(config.bank_bits)
         ]
         m.d.sync += [
@@ -185,8 +190,23 @@ class Controller(Component):
             self.dram.column.eq(entry.column),
         ]
         m.d.comb += [
-            self.dram.write_data.eq(writes.write_data),
-            self.dram.write_strobe.eq(writes.write_strobe),
-            reads.read_data.eq(self.dram.read_data),
+            self.dram.write_data.eq(units.writes.write_data),
+            self.dram.write_strobe.eq(units.writes.write_strobe),
+            units.reads.read_data.eq(self.dram.read_data),
         ]
-        return m
+
+
+class _Units:
+    """The units of a controller, by the names of their instances; the banks' have numbers."""
+
+    def __init__(self, config: VaultConfig) -> None:
+        self.intake = Intake(config)
+        self.queue = TransactionQueue(config)
+        self.scheduler = make_scheduler(config)
+        self.refresher = Refresher(config)
+        self.rules = BusRules(config)
+        self.reads = ReadPath(config)
+        self.writes = WritePath(config)
+        self.responses = Responses(config)
+        self.counters = VaultCounters(config)
+        self.banks = [BankMachine(config) for _ in range(config.banks)]
