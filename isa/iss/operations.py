@@ -249,27 +249,26 @@ def _vector(state: ProcessorState, row: Instruction, word: int, address: int) ->
     width, element = row.width.bytes, element_type(row.width)
     function = _vector_function(state, row, address)
     # Register with the address, and which of the numbers of elements lies there.
-    places = [
+    (result_register, result_which), *operands = (
         (operand.field.extract(word), operand.extent.by_vl + 2 * operand.extent.by_mr)
         for operand in row.scratchpad
-    ]
-    operands = [(number, which, which == _MATRIX) for number, which in places[1:]]
-    result_register = places[0][0]
+    )
 
     def operation() -> int:
         vl, mr = state.vl, state.mr
         counts = (1, vl, mr, vl * mr)
-        for number, which in places:
-            start = registers[number]
-            if start & unaligned or start + counts[which] * width > size:
-                raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
         values = []
-        for number, which, is_matrix in operands:
-            read = np.frombuffer(pad, element, counts[which], registers[number])
-            values.append(read.reshape(mr, vl) if is_matrix else read)
-        results = function(*values, fx=state.fx).tobytes()
-        result = registers[result_register]
-        pad[result : result + len(results)] = results
+        for number, which in operands:
+            start, count = registers[number], counts[which]
+            if start & unaligned or start + count * width > size:
+                raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+            read = np.frombuffer(pad, element, count, start)
+            values.append(read.reshape(mr, vl) if which == _MATRIX else read)
+        start = registers[result_register]
+        end = start + counts[result_which] * width
+        if start & unaligned or end > size:
+            raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
+        pad[start:end] = function(*values, state.fx).tobytes()
         return following
 
     return operation

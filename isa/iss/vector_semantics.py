@@ -129,19 +129,19 @@ def matrix_vector(
 
         return multiply
 
-    operation = _VERTICAL.get(vertical)
-    saturates = vertical in _SATURATES
-
-    def combine(matrix: Array, vector: Array | None = None, *, fx: int) -> Array:
-        values = matrix.astype(exact)
-        if operation is not None:
-            assert vector is not None
-            values = operation(values, vector.astype(exact))
-            if saturates:
-                values = saturate(values)
+    def reduced(values: Array) -> Array:
         total = reduce(values, axis=1)
         if reduction is ReductionOp.ADD:
             total = saturate(total)
         return np.asarray(total).astype(element)
+
+    if vertical is VerticalOp.NOP:
+        return lambda matrix, fx: reduced(matrix.astype(exact))
+    operation = _VERTICAL[vertical]
+    saturates = vertical in _SATURATES
+
+    def combine(matrix: Array, vector: Array, fx: int) -> Array:
+        values = operation(matrix.astype(exact), vector.astype(exact))
+        return reduced(saturate(values) if saturates else values)
 
     return combine
