@@ -34,7 +34,7 @@ def component_parameters(component: object) -> dict[str, object]:
         if not hasattr(component, parameter.name):
             raise ParameterError(
                 f"constructor parameter {parameter.name!r} is not an attribute of the component, "
-                f"so that equal components can't be told"
+                f"so equal components can't be recognised"
             )
         found[parameter.name] = getattr(component, parameter.name)
     return found

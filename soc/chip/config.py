@@ -63,8 +63,8 @@ class ChipConfig:
         vault = self.tile.vault
         if vault.request_address_bits != vault.address_bits:
             raise ConfigurationError(
-                f"tile.vault.port_address_bits must be 0 or {vault.address_bits}, for the network "
-                f"tells the vaults apart, not {vault.request_address_bits}"
+                f"tile.vault.port_address_bits must be 0 or {vault.address_bits}, because the "
+                f"network selects the vault, not {vault.request_address_bits}"
             )
         for name, value, needed, source in (
             ("address_bits", self.network.address_bits, vault.address_bits, "tile.vault has"),

@@ -83,7 +83,7 @@ def find_device(name: str) -> Device:
     if not is_device(name):
         raise SynthesisError(
             f"unknown device {name!r}; there are: {', '.join(DEVICES)},"
-            f" each also with a speed grade behind it, -{', -'.join(GRADES)}"
+            f" each also with a speed grade at the end, -{', -'.join(GRADES)}"
         )
     if name in DEVICES:
         return DEVICES[name]

@@ -67,7 +67,7 @@ def test_what_does_not_fit_says_by_how_much() -> None:
     with pytest.raises(SynthesisError, match="unknown device 'ecp5-7k'; there are: ecp5-25k"):
         find_device("ecp5-7k")
     for name in ("ecp5-25k-9", "ecp5-25k-", "-6"):
-        with pytest.raises(SynthesisError, match="with a speed grade behind it, -6, -7, -8"):
+        with pytest.raises(SynthesisError, match="with a speed grade at the end, -6, -7, -8"):
             find_device(name)
 
 

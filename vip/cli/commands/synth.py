@@ -27,7 +27,7 @@ def synth(
         typer.Option(
             help=f"One of {', '.join(TARGETS)}, nangate45 (for speed), nangate45-area, liberty:PATH"
             f", or to place and route {', '.join(DEVICES)}, with speed grade -{', -'.join(GRADES)}"
-            f" behind it or the slowest;"
+            f" at the end or the slowest;"
             f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
             callback=reading(liberty_files),
         ),
