@@ -166,7 +166,7 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
     path = SimpleNamespace(fmax_mhz=1.0)
     corner = SimpleNamespace(pins=path, wires=path, open_sta_pins=None, open_sta_wires=None)
     timed = SimpleNamespace(logic_ge=1.0, corners=(corner,))
-    monkeypatch.setattr(engine, "timed_netlist", lambda *_: timed)
+    monkeypatch.setattr(engine, "timing", lambda *_: timed)
     check("area")
     check("standard_cells")
 
