@@ -22,10 +22,10 @@ _COMMANDS = (
     "asm kernel.s -o kernel.vip --listing kernel.lst",
     "disasm kernel.vip -o again.s",
     "run kernel.vip --memory image.bin",
-    "cosim bp --preset pe-small --width 8 --height 6 --labels 4 --iterations 1 --picture depth.png",
-    "cosim program kernel.vip --preset pe-small --memory image.bin --trace waves.vcd",
     "presets",
     "generate --preset thesis -o build/thesis",
+    "cosim program kernel.vip --preset pe-small --memory image.bin",
+    "cosim bp --preset pe-small --width 8 --height 6 --labels 4 --iterations 1 --picture depth.png",
     "synth decode --preset pe-small --target xc7 --json area.json",
     "timing --preset pe-small",
     "power kernel.vip --preset pe-small --json power.json",
@@ -55,8 +55,30 @@ def _call(command: Sequence[object], folder: Path, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
+def try_commands(python: Path, empty: Path) -> None:
+    """Call the commands of the environment of ``python`` in the folder ``empty``.
+
+    Raises:
+        SystemExit: one fails; the message says which and how.
+    """
+    (empty / "kernel.s").write_text(_PROGRAM)
+    (empty / "image.bin").write_bytes(bytes(64))
+    vip = python.with_name("vip")
+    for arguments in _COMMANDS:
+        _call([vip, *arguments.split()], empty)
+    said = _call([python, "-c", _SCRIPT], empty)
+    assert said == "42\n", said
+    (empty / "memory.py").write_text("")
+    for command, code in (("-m vip run kernel.vip", 2), ("-c", 1)):
+        script = [_SCRIPT] if command == "-c" else []
+        said = _call([python, *command.split(), *script], empty, code)
+        assert said.endswith(f"{_HIDDEN}\n"), said
+    # The command finds its own packages first.
+    _call([vip, "run", "kernel.vip"], empty)
+
+
 def main() -> None:
-    """Build, install, and call.
+    """Build the wheel, install it, and try its commands.
 
     Raises:
         SystemExit: something fails; the message says what.
@@ -73,18 +95,7 @@ def main() -> None:
         _call([python, "-m", "pip", "install", "-q", extras, _OTHER], top)
         empty = top / "empty"
         empty.mkdir()
-        (empty / "kernel.s").write_text(_PROGRAM)
-        (empty / "image.bin").write_bytes(bytes(64))
-        vip = python.with_name("vip")
-        for arguments in _COMMANDS:
-            _call([vip, *arguments.split()], empty)
-        assert _call([python, "-c", _SCRIPT], empty) == "42\n"
-        (empty / "memory.py").write_text("")
-        said = _call([python, "-m", "vip", "run", "kernel.vip"], empty, code=2)
-        assert said.endswith(f"{_HIDDEN}\n"), said
-        assert _call([python, "-c", _SCRIPT], empty, code=1).endswith(f"{_HIDDEN}\n")
-        # The command finds its own packages first.
-        _call([vip, "run", "kernel.vip"], empty)
+        try_commands(python, empty)
 
 
 if __name__ == "__main__":
