@@ -25,7 +25,7 @@ _COMMANDS = (
     "presets",
     "generate --preset thesis -o build/thesis",
     "cosim program kernel.vip --preset pe-small --memory image.bin",
-    "cosim bp --preset pe-small --width 8 --height 6 --labels 4 --iterations 1 --picture depth.png",
+    "cosim bp --width 8 --height 6 --labels 4 --iterations 1 --picture depth.png",
     "synth decode --preset pe-small --target xc7 --json area.json",
     "timing --preset pe-small",
     "power kernel.vip --preset pe-small --json power.json",
@@ -36,7 +36,7 @@ _COMMANDS = (
 _SCRIPT = f"""
 import {_OTHER}, microkernels, vip
 assert "microkernels" in microkernels.__file__ and not hasattr({_OTHER}, "suite")
-print(vip.run(vip.assemble("mov r9, #42\\\\nhalt")).registers[9])
+print(vip.run(vip.assemble("mov r9, #42\\nhalt")).registers[9])
 """
 _HIDDEN = "memory.py hides VIP's package 'memory': rename it, or start from another folder"
 

@@ -150,7 +150,7 @@ def test_cosim(tmp_path: Path) -> None:
 
 def test_cosim_bp(tmp_path: Path) -> None:
     scene = vip.stereo_pair(width=8, height=6, labels=4)
-    found = vip.cosim_bp(SMALL, scene, iterations=1)
+    found = vip.cosim_bp("pe", scene, iterations=1)
     assert found.match
     assert found.labels.shape == (6, 8)
     report = found.to_json()
