@@ -23,11 +23,11 @@ that meet in a bank close each other's rows between the four columns of a pixel.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-
-import numpy as np
+from itertools import chain
 
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
+from microkernels.common.parameter_block import block_bytes
 from microkernels.runtime.ring import VaultRing
 
 from .layout import BpLayout
@@ -140,19 +140,20 @@ class LevelsLayout:
             shares = [self._rows(vault, member, sharers) for member in range(sharers)]
             base = self.ring.address(vault, offset)
             across = [level.block * level.pitch * sharers for level in (source, target)]
-            plans = [
-                [
+            parts = []
+            for share in shares:
+                runs = [
                     LevelRun(
                         source=rows.begin(source) + place,
                         columns=rows.coarse.width,
                         rows=rows.count,
                         target=rows.begin(target) + place,
-                    )
+                    ).words()
                     for rows in share
                 ]
-                for share in shares
-            ]
-            yield base, _block(base, self.fine.pitch, across, plans)
+                parts.append([*chain.from_iterable(runs), *[0] * LEVEL_RUN_WORDS])
+            header = (sharers, self.fine.pitch, *across)
+            yield base, block_bytes(base, parts, header=header)
 
     def _rows(self, vault: int, member: int, sharers: int) -> list["_Rows"]:
         """The rows of blocks of ``member``'s share, tile by tile: every ``sharers``-th of all."""
@@ -164,18 +165,6 @@ class LevelsLayout:
                 found.append(_Rows(*pair, rows.start, len(rows)))
             before += pair[1].height
         return found
-
-
-def _block(base: int, pitch: int, across: list[int], plans: list[list[LevelRun]]) -> bytes:
-    """The parameter block at address ``base``."""
-    words = [len(plans), pitch, *across]
-    parts: list[int] = []
-    for plan in plans:
-        words.append(base + 8 * (_HEADER_WORDS + len(plans) + len(parts)))
-        for run in plan:
-            parts += run.words()
-        parts += [0] * LEVEL_RUN_WORDS
-    return np.array(words + parts, "<i8").tobytes()
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ on a chip of several vaults, chip addresses.
 
 from dataclasses import dataclass, fields
 
-import numpy as np
-
+from microkernels.common import parameter_block
 from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import round_up
 
 __all__ = ["HEADER_WORDS", "RUN_WORDS", "SIGNALS", "Run", "block_bytes", "most_words"]
 
@@ -84,7 +84,7 @@ RUN_WORDS = len(fields(Run))
 
 
 def _table_end(sharers: int) -> int:
-    return -(-(HEADER_WORDS + sharers) // _ALIGNMENT) * _ALIGNMENT
+    return round_up(HEADER_WORDS + sharers, _ALIGNMENT)
 
 
 def most_words(sharers: int, runs: int) -> int:
@@ -105,13 +105,9 @@ def block_bytes(base: int, iterations: int, flags: list[int], plans: list[list[R
     """
     if iterations < 0:
         raise KernelError(f"iterations must be 0 or more, not {iterations}")
-    words = [iterations, len(plans)]
-    table_end = _table_end(len(plans))
-    parts: list[int] = []
-    for flag, plan in zip(flags, plans, strict=True):
-        words.append(base + 8 * (table_end + len(parts)))
-        parts += [flag, len(plan)]
-        for run in plan:
-            parts += run.words()
-    words += [0] * (table_end - len(words))
-    return np.array(words + parts, "<i8").tobytes()
+    parts = [
+        [flag, len(plan), *(word for run in plan for word in run.words())]
+        for flag, plan in zip(flags, plans, strict=True)
+    ]
+    header = (iterations, len(plans))
+    return parameter_block.block_bytes(base, parts, header=header, align=_ALIGNMENT)

@@ -1,22 +1,34 @@
-"""The parameter block of layers: one 64-bit word for each PE of the vault, the address of that PE's
-part; what the part holds is the kernel's business."""
+"""Parameter blocks: after a header of the kernel's own, one 64-bit word for each PE of the vault,
+the address of that PE's part. What the parts hold is the kernel's business."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from .builder import WORD_BYTES
+from .feature_map import round_up
 
 __all__ = ["block_bytes", "block_size"]
 
 
 def block_size(parts: Sequence[int]) -> int:
-    """Bytes of a parameter block with parts of so many words."""
+    """Bytes of a parameter block without a header, with parts of so many words."""
     return WORD_BYTES * (len(parts) + sum(parts))
 
 
-def block_bytes(base: int, parts: Sequence[Sequence[int]]) -> bytes:
-    """The parameter block at address ``base`` for PEs with these words, by slot."""
-    starts = np.cumsum([0, *(len(part) for part in parts)])[:-1] + len(parts)
-    table = [base + WORD_BYTES * int(start) for start in starts]
-    return np.array([*table, *(word for part in parts for word in part)], "<i8").tobytes()
+def block_bytes(
+    base: int, parts: Sequence[Sequence[int]], *, header: Sequence[int] = (), align: int = 1
+) -> bytes:
+    """The parameter block at address ``base`` for PEs with these words, by slot.
+
+    Parameters:
+        header: words before the addresses.
+        align: the parts begin at a multiple of so many words.
+    """
+    start = round_up(len(header) + len(parts), align)
+    starts = start + np.cumsum([0, *map(len, parts)])[:-1]
+    words = np.zeros(start + sum(map(len, parts)), "<i8")
+    words[: len(header)] = header
+    words[len(header) : len(header) + len(parts)] = base + WORD_BYTES * starts
+    words[start:] = [word for part in parts for word in part]
+    return words.tobytes()

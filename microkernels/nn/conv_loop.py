@@ -5,17 +5,23 @@ features, three rows high). For each position the three columns are multiplied a
 column that comes into the window next is loaded meanwhile, and the three sums are added up.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 
 from isa.program import Program
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import dot
+from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements, dot
+from microkernels.common.saturation import clip
+from microkernels.runtime.job import Golden, KernelJob, Launch
 
-__all__ = ["COLUMN", "FRACTION", "TAPS", "ConvLoop", "conv_loop_program"]
+__all__ = [
+    "COLUMN",
+    "TAPS",
+    "conv_loop_data",
+    "conv_loop_golden",
+    "conv_loop_job",
+    "conv_loop_program",
+]
 
 #: Elements of a column, columns of the filter, fraction bits of elements.
 COLUMN, TAPS, FRACTION = 192, 3, 8
@@ -25,60 +31,55 @@ _RING = TAPS + 1
 _SUMS = (TAPS + _RING) * _BYTES
 _RESULTS = _SUMS + 16
 _MOST_POSITIONS = 512
+#: Address of the data.
+_DATA = 4096
 
-_Words = npt.NDArray[np.int16]
+
+def conv_loop_data(positions: int, seed: int = 1) -> tuple[Elements, Elements]:
+    """Data as in a network: weights around 0, ``TAPS x COLUMN``, and inputs that a rectifier has
+    cut, half of them 0, ``(positions + TAPS) x COLUMN``; the last column is loaded but not used.
+    The seed decides them."""
+    random = np.random.default_rng(seed)
+    weights = random.normal(0, 12, (TAPS, COLUMN))
+    inputs = np.maximum(0, random.normal(0, 200, (positions + TAPS, COLUMN)))
+    return weights.astype(ELEMENT), inputs.astype(ELEMENT)
 
 
-@dataclass(frozen=True)
-class ConvLoop:
-    """Data of the loop.
+def conv_loop_golden(weights: Elements, inputs: Elements) -> Elements:
+    """The results, to the bit."""
+    positions = len(inputs) - TAPS
+    sums = [
+        dot(inputs[tap : tap + positions], column, FRACTION).astype(np.int64)
+        for tap, column in enumerate(weights)
+    ]
+    return clip(np.sum(sums, axis=0), LOWEST, HIGHEST).astype(ELEMENT)
 
-    Attributes:
-        weights: columns of the filter, ``TAPS x COLUMN``.
-        inputs: columns, ``(positions + TAPS) x COLUMN``; the last is loaded but not used.
+
+def conv_loop_job(weights: Elements, inputs: Elements) -> KernelJob:
+    """The loop on data as of :func:`conv_loop_data`.
+
+    Raises:
+        KernelError: a number of positions that can't be done.
     """
-
-    weights: _Words
-    inputs: _Words
-
-    @classmethod
-    def random(cls, positions: int, seed: int = 1) -> "ConvLoop":
-        """Data as in a network: weights around 0 and inputs that a rectifier has cut, half of them
-        0. The seed decides them."""
-        random = np.random.default_rng(seed)
-        weights = random.normal(0, 12, (TAPS, COLUMN))
-        inputs = np.maximum(0, random.normal(0, 200, (positions + TAPS, COLUMN)))
-        return cls(weights.astype(np.int16), inputs.astype(np.int16))
-
-    @property
-    def positions(self) -> int:
-        """Results of the loop."""
-        return len(self.inputs) - TAPS
-
-    @property
-    def products(self) -> int:
-        """Products that are added up."""
-        return self.positions * TAPS * COLUMN
-
-    def memory(self) -> bytes:
-        """What the memory holds from the parameter block's address on: weights, then inputs; room
-        for the results follows."""
-        return self.weights.astype("<i2").tobytes() + self.inputs.astype("<i2").tobytes()
-
-    def expected(self) -> _Words:
-        """The results, to the bit."""
-        sums = [
-            dot(self.inputs[tap : tap + self.positions], weights, FRACTION).astype(np.int64)
-            for tap, weights in enumerate(self.weights)
-        ]
-        return np.clip(sum(sums), -32768, 32767).astype(np.int16)
+    positions = len(inputs) - TAPS
+    data = weights.tobytes() + inputs.tobytes()
+    results = _DATA + len(data)
+    return KernelJob(
+        name="convolution loop",
+        launches=(Launch(program=conv_loop_program(positions), parameters=_DATA),),
+        prepare=lambda memory: memory.write(_DATA, data),
+        outputs=lambda memory: np.frombuffer(memory.read(results, 2 * positions), ELEMENT),
+        golden=Golden(lambda: conv_loop_golden(weights, inputs)),
+        end=results + 2 * positions,
+        operations=2 * positions * TAPS * COLUMN,
+    )
 
 
 @CHECK.arguments
 def conv_loop_program(positions: int) -> Program:
     """The loop for ``positions`` results, a multiple of 4 from 4 to 512.
 
-    The parameter block's address is that of the data (:meth:`ConvLoop.memory`).
+    The parameter block's address is that of the weights, which inputs and results follow.
 
     Raises:
         KernelError: another number of positions.

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from isa.image import DramImage
 from isa.program import Program
 from isa.support.scratch import scratch_folder
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
-from microkernels.nn.conv_loop import ConvLoop, conv_loop_program
+from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
+from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.dut.engine import TOP
@@ -22,10 +21,6 @@ from .kernels import cosim_engine
 from .trim_check import Workload
 
 __all__ = ["RecordedRun", "record_bp", "record_convolution", "record_program", "record_workload"]
-
-#: Address of the data of a convolution.
-_DATA = 4096
-_CYCLES_PER_POSITION = 10_000
 
 
 @dataclass(frozen=True)
@@ -58,36 +53,29 @@ class RecordedRun:
 def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
     """One BP-M iteration, held against the golden model; parameters and errors as of
     :func:`sim_tb.cosim.kernels.cosim_engine`."""
-    with scratch_folder("trace") as folder:
-        trace = folder / "ports.vcd"
-        job = bp_job(problem, scratchpad_bytes=config.scratchpad_bytes)
-        outcome = cosim_engine(job, config, trace=trace, ports_only=True)
-        if not outcome.match:
-            raise CosimError("the kernel's messages differ from the golden model's")
-        return _recorded(trace, {"message update": outcome.updates})
+    job = bp_job(problem, scratchpad_bytes=config.scratchpad_bytes)
+    return _record_job(job, config, {"message update": job.updates or 0})
 
 
 def record_convolution(positions: int, config: PeConfig) -> RecordedRun:
-    """The inner loop of a convolution (:mod:`microkernels.nn.conv_loop`) on random data, its
-    results held against the expected ones.
+    """The inner loop of a convolution (:mod:`microkernels.nn.conv_loop`) on random data, held
+    against the golden model.
 
     Raises:
-        CosimError: they differ, or the program faulted.
+        CosimError: the results differ, or the program faulted.
         KernelError: a number of positions that can't be done.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    program = conv_loop_program(positions)
-    data = ConvLoop.random(positions)
-    with DramImage(1 << config.address_bits) as memory:
-        content = data.memory()
-        memory.write(_DATA, content)
-        limit = positions * _CYCLES_PER_POSITION
-        work = {"multiply-accumulate": data.products}
-        run = record_program(program, memory, config, limit, work=work, parameters=_DATA)
-        results = memory.read(_DATA + len(content), 2 * positions)
-    if not np.array_equal(np.frombuffer(results, dtype="<i2"), data.expected()):
-        raise CosimError("the convolution's results differ from the expected ones")
-    return run
+    job = conv_loop_job(*conv_loop_data(positions))
+    return _record_job(job, config, {"multiply-accumulate": job.operations // 2})
+
+
+def _record_job(job: KernelJob, config: PeConfig, work: Mapping[str, float]) -> RecordedRun:
+    with scratch_folder("trace") as folder:
+        trace = folder / "ports.vcd"
+        if not cosim_engine(job, config, trace=trace, ports_only=True).match:
+            raise CosimError(f"{job.name}: the outputs differ from the golden model's")
+        return _recorded(trace, work)
 
 
 def record_program(
@@ -96,7 +84,6 @@ def record_program(
     config: PeConfig,
     max_cycles: int,
     *,
-    work: Mapping[str, float] | None = None,
     parameters: int = 0,
     behaviour: MemoryBehaviour | None = None,
 ) -> RecordedRun:
@@ -104,7 +91,6 @@ def record_program(
 
     Parameters:
         memory, max_cycles, parameters: see :class:`sim_tb.cosim.engine.Job`.
-        work: what it does -> how often.
         behaviour: how the memory answers.
 
     Raises:
@@ -124,7 +110,7 @@ def record_program(
             result = simulation.run(job)
         if result.state is not PeState.HALTED:
             raise CosimError(f"the program faulted at word {result.pc}: {result.cause.name}")
-        return _recorded(trace, work or {})
+        return _recorded(trace, {})
 
 
 def record_workload(work: Workload, config: PeConfig, address_bits: int) -> RecordedRun:
