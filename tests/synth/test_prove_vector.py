@@ -58,6 +58,19 @@ def test_the_results_of_what_is_kept_are_the_same(config: PeConfig) -> None:
     assert found.goals > 50
 
 
+def test_absolute_differences_and_averages_are_the_same() -> None:
+    kept = {"halt", "set.vl", "v.v.absdiff[8]", "v.v.avg[8]"}
+    full = replace(
+        FULL,
+        instructions=frozenset(kept | {"v.v.add[16]", "v.v.max[8]", "v.v.absdiff[16]"}),
+        scratchpad_bytes=64,
+        max_vl=8,
+        max_mr=2,
+    )
+    found = prove_vector_unit(full, replace(full, instructions=frozenset(kept)))
+    assert found.holds, failed(found)
+
+
 def test_logistic_functions_which_gather_elements_are_the_same() -> None:
     full = replace(FULL, instructions=SUMS.instructions | {"v.sigmoid[16]", "v.tanh[16]", "set.fx"})
     found = prove_vector_unit(
