@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sim_tb.dut.engine import source_digest
-from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.runner.cache import Kept, fingerprint, source_digest
 from soc.generate.generate import configuration_json
 from soc.generate.presets import PRESETS, any_preset
 

@@ -43,8 +43,6 @@ __all__ = [
 
 #: Comments of Verilog, SystemVerilog and C++, and where C++ finds its headers.
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
-#: Ends of the names of files of a design that stand around what is measured.
-_AROUND = "_top.sv"
 _SUPPORT = Path(sim_tb.__file__).parent / "models"
 
 
@@ -83,14 +81,12 @@ def mapped(name: str, config: PeConfig) -> dict[str, str]:
 
 
 def simulator(name: str, design: Design) -> dict[str, str]:
-    """The Verilog in the simulator of ``name``, and the models around it."""
-    inside = [text for file, text in design.verilog.items() if not file.endswith(_AROUND)]
-    around = [text for file, text in design.verilog.items() if file.endswith(_AROUND)]
-    support = [(_SUPPORT / file).read_text(encoding="utf-8") for file in design.support]
-    settings = repr(sorted(design.parameters.items()))
+    """The Verilog in the simulator of ``name``, and the models around it that decide what happens
+    in which cycle: not how they are started, connected and read."""
+    models = [(_SUPPORT / file).read_text(encoding="utf-8") for file in design.behaviour]
     return {
-        f"Verilog of {name}": data(*map(_bare, inside)),
-        f"models around {name}": data(*sorted(map(_bare, [*around, *support])), settings),
+        f"Verilog of {name}": data(*map(_bare, design.verilog.values())),
+        f"models around {name}": data(*sorted(map(_bare, models))),
     }
 
 

@@ -1,6 +1,5 @@
 """A simulated chip, driven through its AXI ports alone."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -8,11 +7,12 @@ from pathlib import Path
 from types import TracebackType
 
 from hdl.axi import AxiResponse
+from hdl.ports import WORD_BITS
 from isa.image import DramImage
 from memory.axi.layout import AxiConfig
-from memory.model.device_model import DeviceSetup, device_setup
+from memory.model.device_model import device_setup
 from sim_tb.dut.chip import TOP, build_chip
-from sim_tb.harness.chip_models import Kind, Operation, Outcome, Result
+from sim_tb.harness.chip import AxiMemory, Kind, Memories, Operation, Outcome, Result
 from sim_tb.runner.session import Session
 from soc.chip.config import ChipConfig
 from soc.host.register_types import WORD_BYTES
@@ -83,7 +83,7 @@ class ChipSimulation:
         self.seconds = 0.0
         self._progress = progress
         folder = build_chip(config, trace.suffix.lstrip(".") or "?" if trace else "")
-        self._session = Session(folder, TOP, trace=trace, bench="sim_tb.harness.chip_serve")
+        self._session = Session(folder, TOP, trace=trace)
 
     def __enter__(self) -> "ChipSimulation":
         self._session.__enter__()
@@ -162,27 +162,26 @@ class ChipSimulation:
         config = self.config
         size = 1 << config.network.address_bits
         bases = [vault * size for vault in range(config.vaults)]
-        message: dict[str, object] = {"path": str(self.image.path.absolute())}
-        if isinstance(config.tile.vault, AxiConfig):
-            message["memories"] = [
-                {"base": base, "size": size, "latency": _AXI_LATENCY} for base in bases
-            ]
+        path = str(self.image.path.absolute())
+        vault = config.tile.vault
+        if isinstance(vault, AxiConfig):
+            lanes = vault.data_bits // WORD_BITS
+            buses = tuple(
+                AxiMemory(base=base, size=size, latency=_AXI_LATENCY, lanes=lanes) for base in bases
+            )
+            memories = Memories(path=path, buses=buses)
         else:
-            setups = [
-                device_setup(config.tile.vault, base=base, noise=vault + 1)
-                for vault, base in enumerate(bases)
-            ]
-            message["setups"] = [
-                {name: getattr(setup, name) for name, *_ in DeviceSetup._fields_}
-                for setup in setups
-            ]
-        list(self._session.serve([json.dumps(message).encode()]))
-        self.reset()
+            devices = tuple(
+                device_setup(vault, base=base, noise=number + 1)
+                for number, base in enumerate(bases)
+            )
+            memories = Memories(path=path, devices=devices)
+        self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES, memories=memories))
 
     def _do(self, operation: Operation) -> Result:
-        operation = replace(operation, outer=self.outer)
-        (raw,) = self._session.serve([operation.to_json()], self._progress)
-        result = Result.from_mapping(raw)
+        outer = self.outer and operation.kind not in (Kind.RESET, Kind.RUN)
+        operation = replace(operation, outer=outer)
+        (result,) = self._session.run_many([operation], self._progress)
         self.cycles = result.cycles
         self.seconds += result.seconds
         for vault, rule in result.violations.items():

@@ -17,7 +17,8 @@ from pe.config import PeConfig
 from pe.interface import PeCounter, PeState
 from pe.scratchpad import read_roles, write_roles
 from sim_tb.dut.engine import TOP, build_engine
-from sim_tb.harness.models import NEVER, HostJob, HostResult, MemoryBehaviour, Outcome
+from sim_tb.harness.engine import NEVER, HostJob, HostResult, Outcome
+from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.runner.session import Session
 
 __all__ = [
@@ -267,7 +268,7 @@ class PeSimulation:
             max_cycles=job.max_cycles,
             stop_cycles=stop_cycles(config, job.memory),
             identity=(identity.pe_index, identity.vault, identity.slot, identity.pe_count),
-            scratchpad=None if job.scratchpad is None else job.scratchpad.hex(),
+            scratchpad=job.scratchpad,
             sizes=self._sizes,
             limits=job.limits,
             stop_after=NEVER if job.stop_after is None else job.stop_after,
@@ -294,7 +295,7 @@ class PeSimulation:
             cycles=result.cycles,
             counters={item.name: result.counters[item] for item in PeCounter},
             registers=[self._whole(value) for value in result.registers],
-            scratchpad=bytes.fromhex(result.scratchpad),
+            scratchpad=result.scratchpad,
             wall_seconds=result.wall_seconds,
             in_flight=result.in_flight,
             memory_error=result.memory_error,

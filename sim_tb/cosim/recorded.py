@@ -43,11 +43,9 @@ class RecordedRun:
         Raises:
             CosimError: there is none.
         """
-        # The simulation's top module calls them after the port within its bundle.
-        signal = name.partition("__")[2].replace("__", "_") or name
-        if signal not in self.signals:
-            raise CosimError(f"the simulation has no signal {signal} for port {name}")
-        return self.signals[signal]
+        if name not in self.signals:
+            raise CosimError(f"the simulated engine has no port {name}")
+        return self.signals[name]
 
 
 def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
@@ -140,7 +138,7 @@ def _recorded(trace: Path, work: Mapping[str, float]) -> RecordedRun:
     # The state is the low bits of the status.
     running = [
         cycle
-        for cycle, status in enumerate(signals["status"])
+        for cycle, status in enumerate(signals["control__status"])
         if status & 3 == PeState.RUNNING.value
     ]
     return RecordedRun(signals, (running[0], running[-1] + 1), work)

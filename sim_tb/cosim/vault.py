@@ -12,11 +12,11 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
-from memory.model.device_model import DeviceSetup, device_setup
+from memory.model.device_model import device_setup
 from pe.interface import PeCounter, PeState
 from sim_tb.dut.tile import TOP, build_tile
-from sim_tb.harness.models import Outcome
-from sim_tb.harness.tile_models import EngineResult, TileJob, TileResult
+from sim_tb.harness.engine import HostJob, HostResult, Outcome
+from sim_tb.harness.tile import TileJob, TileResult
 from sim_tb.runner.session import Session
 from soc.tile.config import VaultTileConfig
 
@@ -153,23 +153,25 @@ def run_vault(
         raise CosimError(f"parameters must be from 0 to 2**64 - 1, not {parameters}")
     if not 1 <= max_cycles < 2**63:
         raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {max_cycles}")
-    setup = device_setup(config.dram)
-    job = TileJob(
+    host = HostJob(
         words=tuple(program.words),
-        memory=str(image.path.absolute()),
         parameters=parameters,
         max_cycles=max_cycles,
         stop_cycles=_STOP,
+    )
+    job = TileJob(
+        host=host,
+        memory=str(image.path.absolute()),
+        setup=device_setup(config.dram),
         engines=engines,
         lag=LAG_CYCLES,
         settle=_SETTLE,
         window=WINDOW_CYCLES,
-        setup={field[0]: getattr(setup, field[0]) for field in DeviceSetup._fields_},
     )
     folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
-    with Session(folder, TOP, trace=trace, bench="sim_tb.harness.tile_serve") as session:
-        (raw,) = session.serve([job.to_json()], progress)
-    return _result(TileResult.from_mapping(raw), config, max_cycles)
+    with Session(folder, TOP, trace=trace) as session:
+        (found,) = session.run_many([job], progress)
+    return _result(found, config, max_cycles)
 
 
 def _result(found: TileResult, config: VaultTileConfig, max_cycles: int) -> VaultResult:
@@ -205,7 +207,7 @@ def _result(found: TileResult, config: VaultTileConfig, max_cycles: int) -> Vaul
     )
 
 
-def _engine(slot: int, engine: EngineResult) -> PeResult:
+def _engine(slot: int, engine: HostResult) -> PeResult:
     return PeResult(
         slot=slot,
         state=PeState(engine.state),

@@ -1,37 +1,102 @@
-"""The simulator of the network alone, with the vaults' ends in C++."""
+"""The simulators of the network: alone with the vaults' ends in C++, and of nodes joined to a torus
+with requesters and memories in C++."""
 
 from functools import cache
-from pathlib import Path
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal
 
 from hdl.emission import emit
 from noc.config import NetworkConfig
 from noc.network import Network
-from sim_tb.runner.build import Design, build
+from noc.node.counters import INDEX_BITS
+from noc.node.node import Node
+from noc.topology import join_nodes
+from sim_tb.harness.memory import MEMORY
+from sim_tb.harness.network import NETWORK, VAULT
+from sim_tb.harness.traffic import REQUESTER, TRAFFIC
+from sim_tb.runner.build import Design
 
-__all__ = ["TOP", "build_network", "network_design"]
+from .top import Top, join, surrounded
 
-#: Top module, and so the executable's name.
-TOP = "vip_network_top"
+__all__ = ["COUNTED_NODES", "network_design", "nodes_design", "ports_of"]
 
-_SUPPORT = (
-    "network_traffic.sv",
-    "network_packet.h",
-    "network_traffic.h",
-    "network_traffic.cpp",
-)
-_DUT = "network"
-#: Half a clock period in ps.
-_HALF_PERIOD = 400
+#: Nodes, from the first on, whose counters are read.
+COUNTED_NODES = 4
 
 
-def build_network(config: NetworkConfig) -> Path:
-    """The folder of the simulator of a network; see :func:`sim_tb.runner.build.build`.
+class NetworkTop(Top):
+    """A network between the ends of its vaults."""
 
-    Raises:
-        BuildError: as :func:`sim_tb.runner.build.build`.
-        hdl.config.ConfigurationError: a single vault.
-    """
-    return build(network_design(config))
+    name = "vip_network_top"
+    models = (NETWORK, VAULT)
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self.config = config
+        super().__init__()
+
+    def surround(self, m: Module) -> Any:
+        network = self.design(m, Network(self.config), "network")
+        host = self.model(NETWORK)
+        for number in range(self.config.vaults):
+            vault = self.model(VAULT, number)
+            join(m, network.local_in[number], vault, "in_")
+            join(m, network.local_out[number], vault, "out_")
+        m.d.comb += self.idle.eq(host.idle)
+        return host.reset
+
+
+class NodesTop(Top):
+    """Nodes in a torus, between requesters and memories."""
+
+    name = "vip_nodes_top"
+    models = (TRAFFIC, REQUESTER, MEMORY)
+
+    def __init__(self, config: NetworkConfig, requesters: int) -> None:
+        self.config = config
+        self.requesters = requesters
+        super().__init__()
+
+    def surround(self, m: Module) -> Any:
+        config = self.config
+        host = self.model(TRAFFIC)
+        nodes = []
+        failed = []
+        for vault in range(config.vaults):
+            node = self.design(m, Node(config, requesters=self.requesters), "node", f"node_{vault}")
+            nodes.append(node)
+            for number, port in enumerate(node.ports):
+                requester = self.model(REQUESTER, vault * self.requesters + number)
+                join(m, port, requester)
+                m.d.comb += [
+                    requester.reset.eq(host.reset),
+                    requester.tags.eq(1 << config.tag_bits),
+                ]
+            for number, port in enumerate([*node.near, node.served]):
+                memory = self.model(MEMORY, vault * (self.requesters + 1) + number)
+                join(m, port, memory)
+                failed.append(memory.failed)
+                # The vault's number above the address makes it the place in the image of all.
+                address = Cat(port.request.payload.address, Const(vault, config.vault_bits))
+                m.d.comb += [
+                    memory.reset.eq(host.reset),
+                    memory.request_address.eq(address),
+                ]
+            m.d.comb += node.counter_index.eq(host.counter_index)
+        join_nodes(m, config, nodes)
+        counted = Signal(COUNTED_NODES.bit_length() - 1, reset_less=True)
+        m.d.sync += counted.eq(host.counter_index >> INDEX_BITS)
+        with m.Switch(counted):
+            for number, node in enumerate(nodes[:COUNTED_NODES]):
+                with m.Case(number):
+                    m.d.comb += host.counter_value.eq(node.counter_value)
+        m.d.comb += [host.failed.eq(Cat(failed).any()), self.idle.eq(host.idle)]
+        return host.reset
+
+
+def ports_of(config: NetworkConfig, requesters: int) -> int:
+    """Memory ports of all vaults: those of the own requesters, and one for all others."""
+    return config.vaults * (requesters + 1)
 
 
 @cache
@@ -41,43 +106,17 @@ def network_design(config: NetworkConfig) -> Design:
     Raises:
         hdl.config.ConfigurationError: a single vault.
     """
-    return Design(
-        top=TOP,
-        verilog={
-            "network.v": "".join(emit(Network(config), _DUT).modules.values()),
-            "network_top.sv": _top(config),
-        },
-        support=_SUPPORT,
-        blocks=("router",),
-    )
+    verilog = "".join(emit(Network(config), "network").modules.values())
+    return surrounded(NetworkTop(config), {"network.v": verilog}, blocks=("router",))
 
 
-def _top(config: NetworkConfig) -> str:
-    connections = ",\n".join(
-        f"      .local_{side}__{vault}__{signal}({side}_{signal}[{vault}])"
-        for vault in range(config.vaults)
-        for side in ("in", "out")
-        for signal in ("valid", "channel", "flit", "credit")
-    )
-    vaults = f"[{config.vaults - 1}:0]"
-    return f"""// A network between the ends of its vaults, which are a model in C++.
-module {TOP};
-  timeunit 1ps; timeprecision 1ps;
+def nodes_design(config: NetworkConfig, requesters: int) -> Design:
+    """What the simulator is built from: a torus of ``config`` with ``requesters`` at each node.
 
-  logic clk = 1'b0;
-  always #{_HALF_PERIOD} clk = ~clk;
+    All memories share one image, in which each vault has its place.
 
-  logic rst;
-  logic idle  /* verilator public_flat_rd */;
-  logic {vaults} in_valid, in_channel, out_valid, out_channel;
-  logic {vaults}[65:0] in_flit, out_flit;
-  logic {vaults}[1:0] in_credit, out_credit;
-  vip_network_traffic #(.VAULTS({config.vaults})) traffic (.*);
-
-  {_DUT} network (
-      .clk,
-      .rst,
-{connections}
-  );
-endmodule
-"""
+    Raises:
+        hdl.config.ConfigurationError: ``requesters`` outside its range.
+    """
+    verilog = "".join(emit(Node(config, requesters=requesters), "node").modules.values())
+    return surrounded(NodesTop(config, requesters), {"node.v": verilog})

@@ -1,36 +1,54 @@
 """The simulator of a vault with its engines, between hosts and a DRAM that are models in C++."""
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from hdl.counter_bank import COUNTER_BITS
-from hdl.ports import WORD_BITS
-from memory.controller.counters import INDEX_BITS
-from memory.controller.dram_port import DramCommand
-from memory.model.device_model import DEVICE_SOURCES
-from pe.interface import PC_BITS, status_layout
+from amaranth.hdl import Cat, Module
+
+from sim_tb.harness.engine import HOST
+from sim_tb.harness.tile import TILE
 from sim_tb.runner.build import Design, build
 from soc.tile.config import VaultTileConfig
+from soc.tile.tile import VaultTile
 
-from .engine import check_trace, configuration_verilog
+from .engine import configuration_verilog
+from .top import Top, check_trace, join, surrounded
 
 __all__ = ["TOP", "build_tile", "tile_design"]
 
 #: Top module, and so the executable's name.
 TOP = "vip_tile_top"
 
-_SUPPORT = (
-    "pe_host.h",
-    "pe_host.cpp",
-    "pe_host.sv",
-    "memory_model.h",
-    "tile_host.h",
-    "tile_host.cpp",
-    *(f"../../memory/model/{name}" for name in DEVICE_SOURCES),
-)
-_DUT = "vault_tile"
-#: Half a clock period in ps.
-_HALF_PERIOD = 400
+
+class TileTop(Top):
+    """A vault with its engines, between hosts and DRAM."""
+
+    name = TOP
+    models = (HOST, TILE)
+    devices = True
+
+    def __init__(self, config: VaultTileConfig) -> None:
+        self.config = config
+        super().__init__()
+
+    def surround(self, m: Module) -> Any:
+        config = self.config
+        tile = self.design(m, VaultTile(config), "vault_tile")
+        hosts = [self.model(HOST, slot) for slot in range(config.pes)]
+        control = self.model(TILE)
+        failed = self.device(m, config.dram, tile.dram)
+        for host, port in zip(hosts, tile.control, strict=True):
+            join(m, port, host)
+            m.d.comb += host.failed.eq(failed)
+        m.d.comb += [
+            control.launched.eq(Cat(p.launch.valid & p.launch.ready for p in tile.control).any()),
+            control.engines_idle.eq(Cat(host.idle for host in hosts).all()),
+            tile.counter_index.eq(control.counter_index),
+            control.counter_value.eq(tile.counter_value),
+            tile.pe_count.eq(config.pes),
+            self.idle.eq(control.idle),
+        ]
+        return Cat(host.reset for host in hosts).any()
 
 
 def build_tile(config: VaultTileConfig, trace: str = "") -> Path:
@@ -50,140 +68,5 @@ def build_tile(config: VaultTileConfig, trace: str = "") -> Path:
 
 def tile_design(config: VaultTileConfig, trace: str = "") -> Design:
     """What :func:`build_tile` builds."""
-    return Design(
-        top=TOP,
-        verilog={"vault_tile.v": configuration_verilog(config), "tile_top.sv": _top(config)},
-        support=_SUPPORT,
-        trace=trace,
-    )
-
-
-def _engine(config: VaultTileConfig, slot: int) -> str:
-    """Declarations and host of the engine in ``slot``. The tile itself says who its engines are."""
-    pc_bits = config.pe.pc_bits
-    cause_bits = status_layout()["cause"].width
-    return f"""
-  logic load_valid_{slot}, load_ready_{slot}, launch_valid_{slot}, launch_ready_{slot};
-  logic stop_{slot};
-  logic [{pc_bits + 31}:0] load_payload_{slot};
-  logic [{pc_bits + 64}:0] launch_payload_{slot};
-  logic [{status_layout().size - 1}:0] status_{slot};
-  logic [3:0] counter_index_{slot};
-  logic [{COUNTER_BITS - 1}:0] counter_value_{slot};
-  assign launches[{slot}] = launch_valid_{slot} & launch_ready_{slot};
-  vip_pe_host #(
-      .PC_BITS({pc_bits}),
-      .CAUSE_BITS({cause_bits}),
-      .STATUS_PC_BITS({PC_BITS}),
-      .COUNTER_BITS({COUNTER_BITS}),
-      .ENGINE({slot})
-  ) host_{slot} (
-      .clk,
-      .reset(resets[{slot}]),
-      .idle(idles[{slot}]),
-      .failed,
-      .load_valid(load_valid_{slot}),
-      .load_ready(load_ready_{slot}),
-      .load_payload(load_payload_{slot}),
-      .launch_valid(launch_valid_{slot}),
-      .launch_ready(launch_ready_{slot}),
-      .launch_payload(launch_payload_{slot}),
-      .stop(stop_{slot}),
-      .status(status_{slot}),
-      .counter_index(counter_index_{slot}),
-      .counter_value(counter_value_{slot}),
-      .pe_index(),
-      .vault(),
-      .slot(),
-      .pe_count()
-  );
-"""
-
-
-def _connections(config: VaultTileConfig) -> Iterator[str]:
-    """Connections of the tile but for the DRAM."""
-    for slot in range(config.pes):
-        control = f"control__{slot}"
-        for channel in ("load", "launch"):
-            for signal in ("valid", "ready", "payload"):
-                yield f".{control}__{channel}__{signal}({channel}_{signal}_{slot})"
-        for signal in ("stop", "status", "counter_index", "counter_value"):
-            yield f".{control}__{signal}({signal}_{slot})"
-    for port in range(config.extra_ports):
-        for signal in ("request__valid", "request__payload", "response__ready"):
-            yield f".ports__{port}__{signal}('0)"
-        for signal in ("request__ready", "response__valid", "response__payload"):
-            yield f".ports__{port}__{signal}()"
-
-
-def _top(config: VaultTileConfig) -> str:
-    vault = config.dram
-    engines = "".join(_engine(config, slot) for slot in range(config.pes))
-    dram = ("valid", "kind", "bank", "row", "column", "write_data", "write_strobe", "read_data")
-    tile = ",\n      ".join(
-        [*_connections(config), *(f".dram__{name}(dram_{name})" for name in dram)]
-    )
-    device = "\n".join(f"      .{name}(dram_{name})," for name in dram)
-    return f"""// A vault with its engines between hosts and DRAM, which are models in C++.
-module {TOP};
-  timeunit 1ps; timeprecision 1ps;
-
-  import "DPI-C" function int vip_tile_cycle(
-      input bit launched,
-      input bit engines_idle,
-      input longint unsigned counter_value,
-      output int unsigned counter_index
-  );
-
-  logic clk = 1'b0;
-  always #{_HALF_PERIOD} clk = ~clk;
-
-  logic [{config.pes - 1}:0] resets, idles, launches;
-  wire rst = |resets;
-  logic idle  /* verilator public_flat_rd */ = 1'b1;
-  logic failed;
-{engines}
-  logic dram_valid;
-  logic [{DramCommand.as_shape().width - 1}:0] dram_kind;
-  logic [{vault.bank_bits - 1}:0] dram_bank;
-  logic [{vault.row_bits - 1}:0] dram_row;
-  logic [{vault.column_bits - 1}:0] dram_column;
-  logic [{WORD_BITS - 1}:0] dram_write_data, dram_read_data;
-  logic [{WORD_BITS // 8 - 1}:0] dram_write_strobe;
-  vip_dram_device #(
-      .BANK_BITS({vault.bank_bits}),
-      .ROW_BITS({vault.row_bits}),
-      .COLUMN_BITS({vault.column_bits}),
-      .DEVICE(0)
-  ) device (
-      .clk,
-      .rst,
-{device}
-      .failed
-  );
-
-  logic [{INDEX_BITS - 1}:0] counter_index = '0;
-  logic [{COUNTER_BITS - 1}:0] counter_value;
-  {_DUT} tile (
-      .clk,
-      .rst,
-      .vault('0),
-      .first_pe('0),
-      .pe_count(16'd{config.pes}),
-      .counter_index,
-      .counter_value,
-      {tile}
-  );
-
-  int unsigned next_index;
-  int next_idle;
-
-  // verilator lint_off BLKSEQ
-  always_ff @(posedge clk) begin
-    next_idle = vip_tile_cycle(|launches, &idles, 64'(counter_value), next_index);
-    idle <= next_idle != 0;
-    counter_index <= {INDEX_BITS}'(next_index);
-  end
-  // verilator lint_on BLKSEQ
-endmodule
-"""
+    verilog = {"vault_tile.v": configuration_verilog(config)}
+    return surrounded(TileTop(config), verilog, trace=trace)

@@ -1,334 +1,288 @@
-"""The C++ models of a simulation as seen from Python: their structures and functions."""
+"""Models in C++ around a design in a simulation, and their functions as Python calls them.
+
+A model is declared once, as a :class:`Model`: its ports, and what it takes as job and gives as
+result (:mod:`sim_tb.harness.schema`). The C++ header, the SystemVerilog that calls it once a cycle
+and the structures of :mod:`ctypes` follow from that. A model NAME defines, in C++::
+
+    int32_t vip_NAME_start(int32_t index, const JOB* job);     // at the next clock edge; 0, or -1
+    void vip_NAME_result(int32_t index, RESULT* result);       // of the run that ended last
+    void vip_NAME_cycle(int32_t index, const VipNameIn* in, VipNameOut* out);
+
+where the index tells equal models apart. ``in`` is what the ports had in the cycle that ends,
+``out`` what they have in the next, zero unless it is set.
+"""
 
 import ctypes
-import json
-from collections.abc import Mapping
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint16, c_uint32, c_uint64
-from dataclasses import asdict, dataclass, fields
-from enum import IntEnum
-from typing import Any
+from collections.abc import Iterable, Sequence
+from ctypes import byref, c_bool, c_int32, c_int64, c_uint32, c_uint64
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
 
-from isa.support.checks import Checks
-from isa.support.errors import VipError
+from amaranth.hdl import Value
+from amaranth.lib import data, wiring
 
-__all__ = [
-    "COUNTERS",
-    "NEVER",
-    "BehaviourError",
-    "HostJob",
-    "HostResult",
-    "MemoryBehaviour",
-    "MemoryModel",
-    "Outcome",
-]
+from .schema import declarations, pack, structure, unpack
 
-#: Counters that the host model reads.
-COUNTERS = 16
-#: More cycles than any run takes.
-NEVER = 2**63
-#: What the models count probabilities in.
-_CERTAIN = 65536
+__all__ = ["PERIOD_PS", "Library", "Model", "Port", "module", "port_values"]
+
+#: Clock period.
+PERIOD_PS = 800
+
+_R = TypeVar("_R")
+#: Types of ports by their greatest width: in SystemVerilog, in C++.
+_TYPES = {1: ("bit", c_bool), 32: ("int unsigned", c_uint32), 64: ("longint unsigned", c_uint64)}
+_WIDE = 256
 
 
-class BehaviourError(VipError):
-    """A memory that can't be simulated; the message names the value and what is allowed."""
+@dataclass(frozen=True)
+class Port:
+    """A port of a model. Its width is the next greater of 1, 32, 64 and 256."""
+
+    name: str
+    is_input: bool
+    width: int
+    signed: bool
+
+    @property
+    def bits(self) -> int:
+        return next(bits for bits in (*_TYPES, _WIDE) if self.width <= bits)
+
+    @property
+    def direction(self) -> str:
+        return "input" if self.is_input else "output"
+
+    @property
+    def sv(self) -> str:
+        """Type in SystemVerilog, as the interface to C++ knows it."""
+        if self.bits == _WIDE:
+            return f"bit [{_WIDE - 1}:0]"
+        kind = _TYPES[self.bits][0]
+        return kind.removesuffix(" unsigned") if self.signed else kind
+
+    @property
+    def c(self) -> Any:
+        """Type of :mod:`ctypes`."""
+        if self.bits == _WIDE:
+            return c_uint32 * (_WIDE // 32)
+        if self.signed:
+            return {32: c_int32, 64: c_int64}[self.bits]
+        return _TYPES[self.bits][1]
 
 
-_CHECK = Checks(BehaviourError)
+def port_values(signature: Any, interface: Any) -> Iterable[tuple[str, wiring.Flow, Value]]:
+    """Each signal of an interface, those with a layout field by field: its name, made of the names
+    on the way to it without ``payload``, its flow, and its value."""
+    for path, member, value in signature.flatten(interface):
+        names = [str(name) for name in path if name != "payload"]
+        if isinstance(value, data.View):
+            for field in value.shape().members:
+                yield "_".join([*names, field]), member.flow, Value.cast(value[field])
+        else:
+            yield "_".join(names), member.flow, Value.cast(value)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryBehaviour:
-    """How the simulated memory answers. The default never limits an engine.
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model in C++.
 
     Attributes:
-        latency: cycles from the last beat of a request to the first of its response; 1..1000000.
-        extra_latency: up to so many cycles more, at random; 0..1000000.
-        bandwidth: 64-bit words per 256 cycles, for reading and for writing each; 1..256.
-        stall: chance per cycle that no request is accepted; 0 <= stall < 1.
-        gap: chance per cycle that no beat of a response comes; 0 <= gap < 1.
-        out_of_order: answer in random order where the port's rules allow it.
-        errors: addresses from the first to below the second (bytes) answer with an error.
-        seed: of all the above.
-
-    Raises:
-        BehaviourError: a value outside its range.
+        name: of its functions.
+        signature: its ports, seen from the model, with the greatest widths that they have.
+        sources: files of ``sim_tb/models`` that it is built from.
+        behaviour: those of them that decide what happens in which cycle, and not just what runs.
+        job, result: dataclasses that it takes and gives; None: has no such function.
     """
 
-    latency: int = 40
-    extra_latency: int = 0
-    bandwidth: int = 256
-    stall: float = 0.0
-    gap: float = 0.0
-    out_of_order: bool = False
-    errors: tuple[int, int] = (0, 0)
-    seed: int = 1
+    name: str
+    signature: wiring.Signature
+    sources: tuple[str, ...]
+    behaviour: tuple[str, ...] = ()
+    job: type | None = None
+    result: type | None = None
 
-    def __post_init__(self) -> None:
-        _CHECK.within("memory latency", self.latency, 1, 1_000_000)
-        _CHECK.within("memory extra_latency", self.extra_latency, 0, 1_000_000)
-        _CHECK.within("memory bandwidth", self.bandwidth, 1, 256)
-        _CHECK.within("memory seed", self.seed, 0, 2**64 - 1)
-        _CHECK.within("memory errors' start", self.errors[0], 0, 2**63)
-        _CHECK.within("memory errors' end", self.errors[1], self.errors[0], 2**63)
-        for name in ("stall", "gap"):
-            if not 0 <= getattr(self, name) < 1:
-                raise BehaviourError(f"memory {name} must be from 0 to below 1")
+    @cached_property
+    def ports(self) -> tuple[Port, ...]:
+        interface = self.signature.create()
+        return tuple(
+            Port(name, flow is wiring.In, len(value), value.shape().signed)
+            for name, flow, value in port_values(self.signature, interface)
+        )
 
+    def _structure(self, end: str, inputs: bool) -> type[ctypes.Structure]:
+        members = [(port.name, port.c) for port in self.ports if port.is_input is inputs]
+        return type(f"Vip{self.title}{end}", (ctypes.Structure,), {"_fields_": members})
 
-class _Behaviour(ctypes.Structure):
-    _fields_ = (
-        ("seed", c_uint64),
-        ("error_begin", c_uint64),
-        ("error_end", c_uint64),
-        ("latency", c_uint32),
-        ("extra_latency", c_uint32),
-        ("bandwidth", c_uint32),
-        ("stall", c_uint32),
-        ("gap", c_uint32),
-        ("out_of_order", c_uint32),
-    )
+    @property
+    def title(self) -> str:
+        return self.name.title().replace("_", "")
 
+    @cached_property
+    def inputs(self) -> type[ctypes.Structure]:
+        """Structure of the inputs of a cycle."""
+        return self._structure("In", True)
 
-class _HostJob(ctypes.Structure):
-    _fields_ = (
-        ("words", POINTER(c_uint32)),
-        ("word_count", c_uint32),
-        ("reset", c_uint32),
-        ("parameters", c_uint64),
-        ("max_cycles", c_uint64),
-        ("stop_after", c_uint64),
-        ("stop_cycles", c_uint64),
-        ("pe_index", c_uint16),
-        ("vault", c_uint16),
-        ("slot", c_uint16),
-        ("pe_count", c_uint16),
-    )
+    @cached_property
+    def outputs(self) -> type[ctypes.Structure]:
+        """Structure of the outputs of a cycle."""
+        return self._structure("Out", False)
 
+    @property
+    def header(self) -> str:
+        """C++ header that declares the model: ``vip_NAME.h``."""
+        kinds = [kind for kind in (self.job, self.result) if kind is not None]
+        functions = [
+            f"void vip_{self.name}_cycle(int32_t index, const {self.inputs.__name__}* in,"
+            f" {self.outputs.__name__}* out);\n"
+        ]
+        if self.job:
+            name = structure(self.job).__name__
+            functions.append(f"int32_t vip_{self.name}_start(int32_t index, const {name}* job);\n")
+        if self.result:
+            name = structure(self.result).__name__
+            functions.append(f"void vip_{self.name}_result(int32_t index, {name}* result);\n")
+        return (
+            "#pragma once\n#include <cstdint>\n"
+            f"{declarations(*kinds, self.inputs, self.outputs)}"
+            f'extern "C" {{\n{"".join(functions)}}}\n'
+        )
 
-class _HostResult(ctypes.Structure):
-    _fields_ = (
-        ("cycles", c_uint64),
-        ("counters", c_uint64 * COUNTERS),
-        ("pc", c_int32),
-        ("state", c_uint32),
-        ("cause", c_uint32),
-        ("memory_error", c_uint32),
-        ("outcome", c_uint32),
-    )
+    @property
+    def _direct(self) -> str:
+        """Name of the function with an argument for each port."""
+        return f"vip_{self.name}_ports"
 
+    @property
+    def wrapper(self) -> str:
+        """C++ of the function that SystemVerilog calls, with an argument for each port."""
+        arguments = ["int32_t index"]
+        before: list[str] = []
+        after: list[str] = []
+        for port in self.ports:
+            kind = "uint32_t" if port.bits == _WIDE else _c_name(port)
+            pointer = "const " if port.is_input else ""
+            star = "" if port.is_input and port.bits != _WIDE else "*"
+            arguments.append(f"{pointer if star else ''}{kind}{star} {port.name}")
+            if port.bits == _WIDE:
+                copied = (
+                    ("in." + port.name, port.name)
+                    if port.is_input
+                    else (port.name, "out." + port.name)
+                )
+                line = f"    std::memcpy({copied[0]}, {copied[1]}, {_WIDE // 8});\n"
+            elif port.is_input:
+                line = f"    in.{port.name} = {port.name};\n"
+            else:
+                line = f"    *{port.name} = out.{port.name};\n"
+            (before if port.is_input else after).append(line)
+        return (
+            f'#include <cstring>\n#include "vip_{self.name}.h"\n'
+            f'extern "C" void {self._direct}({", ".join(arguments)}) {{\n'
+            f"    {self.inputs.__name__} in;\n    {self.outputs.__name__} out = {{}};\n"
+            f"{''.join(before)}    vip_{self.name}_cycle(index, &in, &out);\n{''.join(after)}}}\n"
+        )
 
-class Outcome(IntEnum):
-    """How a run went, as the host model says."""
+    @property
+    def imported(self) -> str:
+        """SystemVerilog that imports that function."""
+        arguments = ", ".join(f"{port.direction} {port.sv} {port.name}" for port in self.ports)
+        return f'  import "DPI-C" function void {self._direct}(input int index, {arguments});\n'
 
-    ENDED = 0
-    #: The program went on to the limit of cycles; the engine then obeyed ``stop``.
-    TOO_LONG = 1
-    #: The engine did not even stop.
-    HUNG = 2
-    #: The engine broke a rule of the memory port.
-    VIOLATION = 3
-    #: The engine said that it had ended with requests in flight.
-    IN_FLIGHT = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostJob:
-    """One run as it is handed to the simulator; see :class:`sim_tb.cosim.engine.Job` for the
-    meaning.
-
-    ``stop_after`` is :data:`NEVER` without a stop. ``stop_cycles`` is how long a stopped engine may
-    take to complete what it has issued; one that takes longer hangs. ``sizes`` are those of the
-    tables of a watched engine, None for one that is not.
-    """
-
-    words: tuple[int, ...]
-    memory: str
-    behaviour: MemoryBehaviour
-    reset: bool
-    parameters: int
-    max_cycles: int
-    stop_cycles: int
-    identity: tuple[int, int, int, int]
-    scratchpad: str | None = None
-    sizes: tuple[int, int] | None = None
-    limits: tuple[int, int] | None = None
-    stop_after: int = NEVER
-
-    def to_json(self) -> bytes:
-        """The job as JSON."""
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_json(cls, text: bytes) -> "HostJob":
-        """The job that :meth:`to_json` wrote."""
-        raw = json.loads(text)
-        raw["behaviour"]["errors"] = tuple(raw["behaviour"]["errors"])
-        raw["behaviour"] = MemoryBehaviour(**raw["behaviour"])
-        raw["words"] = tuple(raw["words"])
-        raw["identity"] = tuple(raw["identity"])
-        for name in ("sizes", "limits"):
-            raw[name] = raw[name] and tuple(raw[name])
-        return cls(**raw)
+    def called(self, index: int) -> tuple[str, str, str]:
+        """SystemVerilog of one instance: ports, variables, and what is done at a clock edge."""
+        prefix = f"{self.name}_{index}_"
+        outputs = [port for port in self.ports if not port.is_input]
+        ports = "".join(
+            f",\n  {port.direction} logic [{port.bits - 1}:0] {prefix}{port.name}"
+            for port in self.ports
+        )
+        variables = "".join(f"  {port.sv} next_{prefix}{port.name};\n" for port in outputs)
+        arguments = ", ".join(
+            ("" if port.is_input else "next_") + prefix + port.name for port in self.ports
+        )
+        kept = "".join(
+            f"    {prefix}{port.name} <= next_{prefix}{port.name};\n" for port in outputs
+        )
+        return ports, variables, f"    {self._direct}({index}, {arguments});\n{kept}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostResult:
-    """What the simulator found at the end of a run."""
-
-    outcome: Outcome
-    violation: str
-    cycles: int
-    counters: tuple[int, ...]
-    state: int
-    cause: int
-    pc: int
-    memory_error: bool
-    wall_seconds: float
-    registers: tuple[int, ...] = ()
-    scratchpad: str = ""
-    in_flight: tuple[int, int] | None = None
-
-    def to_json(self) -> bytes:
-        """The result as JSON."""
-        return json.dumps({"result": asdict(self)}).encode()
-
-    @classmethod
-    def from_mapping(cls, raw: Mapping[str, Any]) -> "HostResult":
-        """The result from what was within ``result`` of the JSON."""
-        values = {item.name: raw[item.name] for item in fields(cls)}
-        values["outcome"] = Outcome(values["outcome"])
-        values["counters"] = tuple(values["counters"])
-        if values["in_flight"] is not None:
-            values["in_flight"] = tuple(values["in_flight"])
-        values["registers"] = tuple(values["registers"])
-        return cls(**values)
+def _c_name(port: Port) -> str:
+    if port.bits == 1:
+        return "uint8_t"
+    return f"{'' if port.signed else 'u'}int{port.bits}_t"
 
 
-class MemoryModel:
-    """The memory model (memory_model.h) in a loaded library.
+def module(name: str, instances: Sequence[tuple[Model, int]]) -> str:
+    """SystemVerilog module with a clock and ``instances`` of models, which are called in this order
+    at each rising edge. Its ports are ``clk``, and ``MODEL_INDEX_PORT`` for each port of each."""
+    imports = "".join(model.imported for model in dict.fromkeys(model for model, _ in instances))
+    parts = [model.called(index) for model, index in instances]
+    ports, variables, calls = ("".join(texts) for texts in zip(*parts, strict=True))
+    return f"""module {name} (
+  output logic clk{ports}
+);
+  timeunit 1ps; timeprecision 1ps;
+{imports}{variables}
+  initial clk = 1'b0;
+  always #{PERIOD_PS // 2} clk = ~clk;
+
+  // verilator lint_off BLKSEQ
+  always_ff @(posedge clk) begin
+{calls}  end
+  // verilator lint_on BLKSEQ
+endmodule
+"""
+
+
+class Library:
+    """The models in a loaded library.
 
     Parameters:
-        library: the simulator itself, or a library made of the model alone.
+        library: the simulator itself, or a library made of models alone.
+
+    Attributes:
+        devices: DRAM devices that have been opened.
     """
+
+    devices = 0
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
-        library.vip_memory_open.argtypes = (c_char_p,)
-        library.vip_memory_open.restype = c_int64
-        library.vip_memory_configure.argtypes = (c_int32, POINTER(_Behaviour))
-        library.vip_memory_configure.restype = None
-        library.vip_memory_violation.argtypes = (c_int32,)
-        library.vip_memory_violation.restype = c_char_p
-        library.vip_memory_in_flight.argtypes = (c_int32,)
-        library.vip_memory_in_flight.restype = c_int32
+        #: What the models were given, which they use until the run has ended.
+        self.given: dict[tuple[str, int], ctypes.Structure] = {}
 
-    def open(self, path: str) -> int:
-        """Make the file at ``path`` the memory; its size in bytes.
+    def open(self, path: str) -> None:
+        """Make the file at ``path`` the memory of all models.
 
         Raises:
             OSError: it can't be opened and mapped.
         """
-        size = int(self.library.vip_memory_open(path.encode()))
-        if size < 0:
+        if self.library.vip_image_open(path.encode()):
             raise OSError(f"cannot map the memory image {path}")
-        return size
 
-    def configure(self, port: int, behaviour: MemoryBehaviour) -> None:
-        """Reset ``port``, with nothing in flight, to ``behaviour``."""
-        raw = _Behaviour(
-            seed=behaviour.seed,
-            error_begin=behaviour.errors[0],
-            error_end=behaviour.errors[1],
-            latency=behaviour.latency,
-            extra_latency=behaviour.extra_latency,
-            bandwidth=behaviour.bandwidth,
-            stall=int(behaviour.stall * _CERTAIN),
-            gap=int(behaviour.gap * _CERTAIN),
-            out_of_order=behaviour.out_of_order,
-        )
-        self.library.vip_memory_configure(port, byref(raw))
+    def start(self, name: str, job: Any, index: int = 0) -> None:
+        """Hand ``job`` to the model ``name``, which begins at the next clock edge.
 
-    def violation(self, port: int) -> str:
-        """The first rule that the requester of ``port`` broke, "" if none."""
-        return str(self.library.vip_memory_violation(port).decode())
+        Raises:
+            OSError: the memory image is too small for it.
+        """
+        raw = self.given[name, index] = pack(job)
+        if getattr(self.library, f"vip_{name}_start")(index, byref(raw)):
+            raise OSError(f"the memory image is too small for the job of {name} {index}")
 
-    def in_flight(self, port: int) -> int:
-        """Requests of ``port`` accepted and not yet answered."""
-        return int(self.library.vip_memory_in_flight(port))
+    def result(self, name: str, kind: type[_R], index: int = 0, **others: Any) -> _R:
+        """What became of the run of the model that ended last; while one runs, of it so far.
 
+        Parameters:
+            others: fields of ``kind`` that the model does not know.
+        """
+        shape: Any = kind
+        raw = structure(shape)()
+        getattr(self.library, f"vip_{name}_result")(index, byref(raw))
+        return unpack(kind, raw, **others)
 
-class HostModel:
-    """The host models (pe_host.h) and the design's memories, in the simulator's own process."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = library
-        library.vip_host_start.argtypes = (c_int32, POINTER(_HostJob))
-        library.vip_host_start.restype = None
-        library.vip_host_cycles.argtypes = (c_int32,)
-        library.vip_host_cycles.restype = c_uint64
-        library.vip_host_result.argtypes = (c_int32, POINTER(_HostResult))
-        library.vip_host_result.restype = None
-        library.vip_host_arrays.argtypes = ()
-        library.vip_host_arrays.restype = c_char_p
-        library.vip_host_array.argtypes = (c_char_p, c_char_p)
-        library.vip_host_array.restype = ctypes.c_void_p
-        self._words: dict[int, ctypes.Array[c_uint32]] = {}
-
-    def start(self, job: HostJob, engine: int = 0) -> None:
-        """Start ``job`` on ``engine`` at the next clock edge."""
-        count = len(job.words)
-        words = self._words[engine] = (c_uint32 * max(count, 1))(*job.words)
-        pe_index, vault, slot, pe_count = job.identity
-        raw = _HostJob(
-            words=words,
-            word_count=count,
-            reset=job.reset,
-            parameters=job.parameters,
-            max_cycles=job.max_cycles,
-            stop_after=job.stop_after,
-            stop_cycles=job.stop_cycles,
-            pe_index=pe_index,
-            vault=vault,
-            slot=slot,
-            pe_count=pe_count,
-        )
-        self.library.vip_host_start(engine, byref(raw))
-
-    def cycles(self, engine: int = 0) -> int:
-        """Cycles of the current run of ``engine``."""
-        return int(self.library.vip_host_cycles(engine))
-
-    def result(self, engine: int = 0) -> dict[str, Any]:
-        """Fields of :class:`HostResult` that the host model knows, of the run of ``engine`` that
-        ended last."""
-        raw = _HostResult()
-        self.library.vip_host_result(engine, byref(raw))
-        return {
-            "outcome": Outcome(raw.outcome),
-            "cycles": int(raw.cycles),
-            "counters": tuple(raw.counters),
-            "state": int(raw.state),
-            "cause": int(raw.cause),
-            "pc": int(raw.pc),
-            "memory_error": bool(raw.memory_error),
-        }
-
-    def arrays(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Readable memories: (scope, name) -> (bits of a word, words)."""
-        found = {}
-        for line in self.library.vip_host_arrays().decode().splitlines():
-            scope, name, bits, words = line.rsplit(" ", 3)
-            found[scope, name] = (int(bits), int(words))
+    def cycle(self, model: Model, index: int, **inputs: int) -> ctypes.Structure:
+        """One clock cycle of a model, where no simulator calls it; its outputs."""
+        raw, found = model.inputs(**inputs), model.outputs()
+        getattr(self.library, f"vip_{model.name}_cycle")(index, byref(raw), byref(found))
         return found
-
-    def array(self, scope: str, name: str, bits: int, words: int) -> "ctypes.Array[Any]":
-        """The words of such a memory (up to 64 bits each), to read and to write in place."""
-        address = self.library.vip_host_array(scope.encode(), name.encode())
-        kind: Any = next(
-            kind
-            for size, kind in ((8, ctypes.c_uint8), (16, c_uint16), (32, c_uint32), (64, c_uint64))
-            if bits <= size
-        )
-        memory: ctypes.Array[Any] = (kind * words).from_address(address)
-        return memory

@@ -8,8 +8,8 @@ from typing import Any
 
 from noc.config import NetworkConfig
 from sim_tb.dut.network import network_design
-from sim_tb.harness.network_models import Destinations, NetworkJob, NetworkResult
-from sim_tb.harness.network_run import run_network
+from sim_tb.harness.network import Destinations, NetworkJob, NetworkResult
+from sim_tb.harness.traffic_runs import run_network
 from sim_tb.runner.cache import Kept
 
 from .network_cases import (
@@ -123,7 +123,7 @@ class NetworkReport:
 
 def _key(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> str:
     """A row counts only for the very simulator and jobs that made it."""
-    return f"{network_design(config).key} {json.dumps([job.to_dict() for job in jobs])}"
+    return f"{network_design(config).key} {json.dumps([asdict(job) for job in jobs])}"
 
 
 def _stress_row(case: StressCase) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from noc.config import NetworkConfig
 from noc.routing import LOCAL, way
-from sim_tb.harness.network_models import Destinations, NetworkJob
+from sim_tb.harness.network import Destinations, NetworkJob
 
 __all__ = [
     "CURVE_SIZES",

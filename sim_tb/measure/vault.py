@@ -10,7 +10,8 @@ from memory.controller.counters import VaultCounter
 from memory.controller.starvation import starvation_bound
 from memory.timing import BURST_CLOCKS
 from sim_tb.dut.memory import ports_of
-from sim_tb.harness.memory_run import Pattern, TrafficJob, TrafficResult, Walk, run_traffic
+from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
+from sim_tb.harness.traffic_runs import run_traffic
 
 __all__ = [
     "TRAFFICS",

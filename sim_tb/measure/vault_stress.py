@@ -21,7 +21,8 @@ from memory.controller.starvation import starvation_bound
 from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
 from sim_tb.dut.memory import ports_of
-from sim_tb.harness.memory_run import Pattern, TrafficError, TrafficJob, Walk, run_traffic
+from sim_tb.harness.traffic import Pattern, TrafficJob, Walk
+from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.runner.build import BuildError
 
 __all__ = ["StressCase", "StressReport", "app", "random_case", "run_stress"]

@@ -4,16 +4,12 @@
 // cycle, in or out, as the data bus of a DRAM does; where both wait, they take turns. Addresses
 // beyond its end are answered with SLVERR. Managers have rready and bready always 1.
 
-#include "axi_memory.h"
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <deque>
 #include <map>
+
+#include "image.h"
+#include "vip_axi_memory.h"
 
 namespace {
 
@@ -30,24 +26,10 @@ struct Burst {
 
 class Memory {
   public:
-    ~Memory() { close_file(); }
-
-    bool open_file(const char* path, uint64_t base, uint64_t size, uint32_t latency) {
-        close_file();
-        const int file = open(path, O_RDWR | O_CLOEXEC);
-        if (file < 0) return false;
-        struct stat status;
-        const bool large = !fstat(file, &status) && static_cast<uint64_t>(status.st_size) >= base + size;
-        void* mapped = MAP_FAILED;
-        if (large) mapped = mmap(nullptr, base + size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        close(file);
-        if (mapped == MAP_FAILED) return false;
-        m_mapped = static_cast<uint8_t*>(mapped);
-        m_base = base;
-        m_size = size;
-        m_latency = latency;
+    bool start(const VipAxiMemory& setup) {
+        m_setup = setup;
         reset();
-        return true;
+        return vip::g_memory && setup.base + setup.size <= vip::g_size;
     }
 
     void reset() {
@@ -57,47 +39,43 @@ class Memory {
         m_write_turn = false;
     }
 
-    void request(bool write, uint32_t id, uint64_t address, uint32_t beats, uint32_t lanes) {
-        const bool error = address + beats * lanes * kWordBytes > m_size;
-        (write ? m_writes : m_reads).push_back({id, address, beats, m_cycle + m_latency, error});
+    void request(bool write, uint32_t id, uint64_t address, uint32_t beats) {
+        const bool error = address + beats * m_setup.lanes * kWordBytes > m_setup.size;
+        (write ? m_writes : m_reads).push_back({id, address, beats, m_cycle + m_setup.latency, error});
     }
 
-    void write(const svBitVecVal* data, uint32_t strobe, uint32_t lanes) {
+    void write(const uint32_t* data, uint32_t strobe) {
         Burst& burst = m_writes.front();
-        for (uint32_t byte = 0; byte < lanes * kWordBytes; ++byte) {
+        for (uint32_t byte = 0; byte < m_setup.lanes * kWordBytes; ++byte) {
             if (burst.error || !(strobe >> byte & 1)) continue;
             const uint32_t word = data[byte / 4];
-            m_mapped[m_base + burst.address + byte] = static_cast<uint8_t>(word >> 8 * (byte % 4));
+            at(burst)[byte] = static_cast<uint8_t>(word >> 8 * (byte % 4));
         }
-        burst.address += lanes * kWordBytes;
+        burst.address += m_setup.lanes * kWordBytes;
         if (--burst.beats) return;
-        burst.due = m_cycle + m_latency;
+        burst.due = m_cycle + m_setup.latency;
         m_done.push_back(burst);
         m_writes.pop_front();
     }
 
     bool read_is_due() const { return !m_reads.empty() && m_reads.front().due <= m_cycle; }
 
-    void read(uint32_t lanes, uint32_t* id, svBitVecVal* data, uint32_t* response, uint8_t* last) {
+    void read(VipAxiMemoryOut* out) {
         Burst& burst = m_reads.front();
-        *id = burst.id;
-        *response = burst.error ? kError : 0;
-        if (burst.error) {
-            std::memset(data, 0, lanes * kWordBytes);
-        } else {
-            std::memcpy(data, m_mapped + m_base + burst.address, lanes * kWordBytes);
-        }
-        burst.address += lanes * kWordBytes;
-        *last = --burst.beats == 0;
-        if (*last) m_reads.pop_front();
+        out->rid = burst.id;
+        out->rresp = burst.error ? kError : 0;
+        if (!burst.error) std::memcpy(out->rdata, at(burst), m_setup.lanes * kWordBytes);
+        burst.address += m_setup.lanes * kWordBytes;
+        out->rlast = --burst.beats == 0;
+        if (out->rlast) m_reads.pop_front();
     }
 
-    bool answer(uint32_t* id, uint32_t* response) {
-        if (m_done.empty() || m_done.front().due > m_cycle) return false;
-        *id = m_done.front().id;
-        *response = m_done.front().error ? kError : 0;
+    void answer(VipAxiMemoryOut* out) {
+        if (m_done.empty() || m_done.front().due > m_cycle) return;
+        out->bvalid = true;
+        out->bid = m_done.front().id;
+        out->bresp = m_done.front().error ? kError : 0;
         m_done.pop_front();
-        return true;
     }
 
     // Whose turn the data bus is in the next cycle; `waits`: a beat was offered and not taken.
@@ -109,15 +87,15 @@ class Memory {
 
     void tick() { ++m_cycle; }
 
+    bool takes_data = false;  // in this cycle
+
   private:
-    void close_file() {
-        if (m_mapped != nullptr) munmap(m_mapped, m_base + m_size);
-        m_mapped = nullptr;
+    uint8_t* at(const Burst& burst) const {
+        return vip::g_memory + m_setup.base + burst.address;
     }
 
-    uint8_t* m_mapped = nullptr;
-    uint64_t m_base = 0, m_size = 0, m_cycle = 0;
-    uint32_t m_latency = 1;
+    VipAxiMemory m_setup = {};
+    uint64_t m_cycle = 0;
     bool m_write_turn = false;
     std::deque<Burst> m_reads, m_writes, m_done;
 };
@@ -126,32 +104,28 @@ std::map<int32_t, Memory> g_memories;
 
 }  // namespace
 
-int32_t vip_axi_open(int32_t memory, const char* path, uint64_t base, uint64_t size,
-                     uint32_t latency) {
-    return g_memories[memory].open_file(path, base, size, latency) ? 0 : -1;
+int32_t vip_axi_memory_start(int32_t index, const VipAxiMemory* setup) {
+    return g_memories[index].start(*setup) ? 0 : -1;
 }
 
-void vip_axi_cycle(int32_t index, uint8_t reset, uint32_t lanes, uint8_t arvalid, uint32_t arid,
-                   uint64_t araddr, uint32_t arlen, uint8_t awvalid, uint32_t awid, uint64_t awaddr,
-                   uint32_t awlen, uint8_t wvalid, const svBitVecVal* wdata, uint32_t wstrb,
-                   uint8_t* wready, uint8_t* rvalid, uint32_t* rid, svBitVecVal* rdata,
-                   uint32_t* rresp, uint8_t* rlast, uint8_t* bvalid, uint32_t* bid, uint32_t* bresp) {
+void vip_axi_memory_cycle(int32_t index, const VipAxiMemoryIn* in, VipAxiMemoryOut* out) {
     Memory& memory = g_memories[index];
-    const bool taken = wvalid && *wready;
-    *wready = *rvalid = *bvalid = 0;
+    const bool taken = in->wvalid && memory.takes_data;
+    memory.takes_data = false;
+    out->awready = out->arready = true;
     memory.tick();
-    if (reset) {
+    if (in->reset) {
         memory.reset();
         return;
     }
-    if (taken) memory.write(wdata, wstrb, lanes);
-    if (arvalid) memory.request(false, arid, araddr, arlen + 1, lanes);
-    if (awvalid) memory.request(true, awid, awaddr, awlen + 1, lanes);
-    *bvalid = memory.answer(bid, bresp);
-    if (memory.next_is_write(wvalid && !taken)) {
-        *wready = 1;
+    if (taken) memory.write(in->wdata, in->wstrb);
+    if (in->arvalid) memory.request(false, in->arid, in->araddr, in->arlen + 1);
+    if (in->awvalid) memory.request(true, in->awid, in->awaddr, in->awlen + 1);
+    memory.answer(out);
+    if (memory.next_is_write(in->wvalid && !taken)) {
+        out->wready = memory.takes_data = true;
     } else if (memory.read_is_due()) {
-        *rvalid = 1;
-        memory.read(lanes, rid, rdata, rresp, rlast);
+        out->rvalid = true;
+        memory.read(out);
     }
 }

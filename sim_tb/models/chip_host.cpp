@@ -1,10 +1,10 @@
 // Host of a chip in a simulation: the manager of both AXI buses, cycle by cycle. Python hands it an
 // operation and looks at the result; so no interpreter is on the path of a cycle.
 
-#include "chip_host.h"
-
 #include <algorithm>
 #include <deque>
+
+#include "vip_chip.h"
 
 namespace {
 
@@ -12,9 +12,6 @@ constexpr uint64_t kRegisterBytes = 4;
 constexpr uint64_t kWordBytes = 8;
 constexpr uint64_t kBurstBytes = 2048;  // 256 beats, the longest burst of AXI4
 constexpr uint32_t kBursts = 4;         // in flight
-
-enum Kind : uint32_t { kReset, kRun, kReadRegister, kWriteRegisters, kReadMemory, kWriteMemory };
-enum Outcome : uint32_t { kDone, kLate, kViolation };
 
 // The bursts of a transfer: the addresses that go out, and the words that follow them.
 struct Transfer {
@@ -47,8 +44,8 @@ struct Transfer {
 };
 
 struct Host {
-    VipChipOperation operation = {};
-    VipChipResult result = {};
+    VipOperation operation = {};
+    VipResult result = {};
     bool pending = false;
     bool busy = false;
     uint64_t step = 0;  // cycles of the operation
@@ -79,7 +76,7 @@ struct Host {
         burst_ends.clear();
     }
 
-    void end(uint32_t outcome) {
+    void end(Outcome outcome) {
         result.outcome = outcome;
         busy = address_valid = data_valid = false;
         waiting = 0;
@@ -87,7 +84,7 @@ struct Host {
         burst_ends.clear();
     }
 
-    void respond(uint32_t response) { result.response = std::max(result.response, response); }
+    void respond(uint32_t response) { result.response = std::max<uint64_t>(result.response, response); }
 
     void offer_register() {
         bool access = is(kReadRegister) || is(kWriteRegisters);
@@ -152,69 +149,57 @@ Host g_host;
 
 }  // namespace
 
-extern "C" {
-
-void vip_chip_start(const VipChipOperation* operation) {
+int32_t vip_chip_start(int32_t, const VipOperation* operation) {
     g_host.operation = *operation;
     g_host.result.outcome = kDone;
     g_host.result.response = 0;
     g_host.pending = true;
+    return 0;
 }
 
-void vip_chip_result(VipChipResult* result) { *result = g_host.result; }
+void vip_chip_result(int32_t, VipResult* result) { *result = g_host.result; }
 
-int32_t vip_chip_cycle(uint8_t failed, uint8_t raised, uint8_t control_awready,
-                       uint8_t control_wready, uint8_t control_bvalid, uint32_t control_bresp,
-                       uint8_t control_arready, uint8_t control_rvalid, uint32_t control_rresp,
-                       uint32_t control_rdata, uint8_t data_awready, uint8_t data_wready,
-                       uint8_t data_bvalid, uint32_t data_bresp, uint8_t data_arready,
-                       uint8_t data_rvalid, uint32_t data_rresp, uint64_t data_rdata,
-                       uint8_t* reset, uint8_t* control_awvalid, uint8_t* control_wvalid,
-                       uint8_t* control_arvalid, uint32_t* control_address,
-                       uint32_t* control_wdata, uint8_t* data_awvalid, uint64_t* data_awaddr,
-                       uint32_t* data_awlen, uint8_t* data_wvalid, uint64_t* data_wdata,
-                       uint32_t* data_wstrb, uint8_t* data_wlast, uint8_t* data_arvalid,
-                       uint64_t* data_araddr, uint32_t* data_arlen) {
+void vip_chip_cycle(int32_t, const VipChipIn* in, VipChipOut* out) {
     Host& host = g_host;
     ++host.result.cycles;
-    host.result.interrupt = raised;
+    host.result.interrupt = in->host_interrupt;
     // What the previous call drove was seen by the chip in the cycle that ends now.
     if (host.busy) {
         ++host.step;
-        bool address_ready = host.is(kReadRegister) ? control_arready : control_awready;
+        bool address_ready = host.is(kReadRegister) ? in->control_arready : in->control_awready;
         if (host.address_valid && address_ready) host.address_valid = false;
-        if (host.data_valid && control_wready) host.data_valid = false;
-        if (host.is(kWriteRegisters) && control_bvalid) {
-            host.respond(control_bresp);
+        if (host.data_valid && in->control_wready) host.data_valid = false;
+        if (host.is(kWriteRegisters) && in->control_bvalid) {
+            host.respond(in->control_bresp);
             --host.waiting;
         }
-        if (host.is(kReadRegister) && control_rvalid) {
-            host.respond(control_rresp);
+        if (host.is(kReadRegister) && in->control_rvalid) {
+            host.respond(in->control_rresp);
             for (uint64_t byte = 0; byte < kRegisterBytes; ++byte) {
-                host.operation.data[byte] = static_cast<uint8_t>(control_rdata >> 8 * byte);
+                host.operation.data[byte] = static_cast<uint8_t>(in->control_rdata >> 8 * byte);
             }
             --host.waiting;
         }
-        if (host.writes.valid && data_awready) host.writes.valid = false;
-        if (!host.burst_ends.empty() && data_wready) {
+        if (host.writes.valid && in->data_awready) host.writes.valid = false;
+        if (!host.burst_ends.empty() && in->data_wready) {
             host.write_at += kWordBytes;
             if (host.write_at == host.burst_ends.front()) host.burst_ends.pop_front();
         }
-        if (host.is(kWriteMemory) && data_bvalid) {
-            host.respond(data_bresp);
+        if (host.is(kWriteMemory) && in->data_bvalid) {
+            host.respond(in->data_bresp);
             --host.writes.in_flight;
         }
-        if (host.reads.valid && data_arready) host.reads.valid = false;
-        if (host.is(kReadMemory) && data_rvalid) {
-            host.respond(data_rresp);
-            host.take(data_rdata);
+        if (host.reads.valid && in->data_arready) host.reads.valid = false;
+        if (host.is(kReadMemory) && in->data_rvalid) {
+            host.respond(in->data_rresp);
+            host.take(in->data_rdata);
             if (host.read_at % kBurstBytes == 0 || host.read_at == host.reads.end) {
                 --host.reads.in_flight;
             }
         }
-        if (failed && !host.is(kReset)) {
+        if (in->failed && !host.is(kReset)) {
             host.end(kViolation);
-        } else if (host.finished(raised)) {
+        } else if (host.finished(in->host_interrupt)) {
             host.end(kDone);
         } else if (host.operation.limit && host.step == host.operation.limit) {
             host.end(kLate);
@@ -226,23 +211,28 @@ int32_t vip_chip_cycle(uint8_t failed, uint8_t raised, uint8_t control_awready,
         host.reads.offer();
         if (host.writes.offer()) host.burst_ends.push_back(host.writes.next);
     }
-    *reset = host.is(kReset);
-    *control_awvalid = host.address_valid && host.is(kWriteRegisters);
-    *control_wvalid = host.data_valid;
-    *control_arvalid = host.address_valid && host.is(kReadRegister);
-    *control_address = static_cast<uint32_t>(host.first() + host.offered - kRegisterBytes);
-    *control_wdata = host.register_value();
-    *data_awvalid = host.writes.valid;
-    *data_awaddr = host.writes.address;
-    *data_awlen = host.writes.valid ? host.writes.bytes / kWordBytes - 1 : 0;
-    *data_wvalid = !host.burst_ends.empty();
-    *data_wdata = *data_wvalid ? host.word() : 0;
-    *data_wstrb = *data_wvalid ? host.strobe(host.write_at) : 0;
-    *data_wlast = *data_wvalid && host.write_at + kWordBytes == host.burst_ends.front();
-    *data_arvalid = host.reads.valid;
-    *data_araddr = host.reads.address;
-    *data_arlen = host.reads.valid ? host.reads.bytes / kWordBytes - 1 : 0;
-    return !host.busy && !host.pending;
+    out->reset = host.is(kReset);
+    out->control_awvalid = host.address_valid && host.is(kWriteRegisters);
+    out->control_wvalid = host.data_valid;
+    out->control_arvalid = host.address_valid && host.is(kReadRegister);
+    out->control_awaddr = static_cast<uint32_t>(host.first() + host.offered - kRegisterBytes);
+    out->control_araddr = out->control_awaddr;
+    out->control_wdata = host.register_value();
+    out->data_awvalid = host.writes.valid;
+    out->data_awaddr = host.writes.address;
+    out->data_awlen = host.writes.valid ? host.writes.bytes / kWordBytes - 1 : 0;
+    out->data_wvalid = !host.burst_ends.empty();
+    out->data_wdata = out->data_wvalid ? host.word() : 0;
+    out->data_wstrb = out->data_wvalid ? host.strobe(host.write_at) : 0;
+    out->data_wlast = out->data_wvalid && host.write_at + kWordBytes == host.burst_ends.front();
+    out->data_arvalid = host.reads.valid;
+    out->data_araddr = host.reads.address;
+    out->data_arlen = host.reads.valid ? host.reads.bytes / kWordBytes - 1 : 0;
+    // Whole words, in the order of addresses, one identifier: so answers come in order.
+    out->control_wstrb = 0xf;
+    out->data_awsize = out->data_arsize = 3;
+    out->data_awburst = out->data_arburst = 1;
+    out->data_awcache = out->data_arcache = 3;
+    out->control_bready = out->control_rready = out->data_bready = out->data_rready = true;
+    out->idle = !host.busy && !host.pending;
 }
-
-}  // extern "C"

@@ -4,13 +4,6 @@
 // relies on more is found out: an access is performed as late as its answer; the data of an error or
 // of a write's answer is random. It checks that the requester keeps its side of the rules.
 
-#include "memory_model.h"
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
@@ -20,6 +13,9 @@
 #include <set>
 #include <string>
 
+#include "image.h"
+#include "vip_memory.h"
+
 namespace {
 
 constexpr uint64_t kWordBytes = 8;
@@ -28,8 +24,8 @@ constexpr uint32_t kColumnWords = kColumnBytes / kWordBytes;
 constexpr uint32_t kAllBytes = 0xff;
 constexpr uint32_t kFullBandwidth = 256;
 
-uint8_t* g_memory = nullptr;
-uint64_t g_size = 0;
+using vip::g_memory;
+using vip::g_size;
 
 struct Beat {
     uint64_t address = 0;
@@ -92,7 +88,7 @@ class Port {
     }
 
   private:
-    VipMemoryBehaviour m_behaviour = {0, 0, 0, 1, 0, kFullBandwidth, 0, 0, 0};
+    VipMemoryBehaviour m_behaviour = {};
     uint64_t m_random = 1;
     uint64_t m_now = 0;
     std::string m_violation;
@@ -236,7 +232,7 @@ class Port {
     void perform(Access& access) {
         const uint64_t end = access.address + access.words * kWordBytes;
         m_outgoing_error =
-            access.address < m_behaviour.error_end && end > m_behaviour.error_begin;
+            access.address < m_behaviour.errors[1] && end > m_behaviour.errors[0];
         for (uint32_t i = 0; i < access.words; ++i) {
             uint8_t* word = g_memory + access.address + i * kWordBytes;
             uint8_t bytes[kWordBytes];
@@ -287,60 +283,34 @@ std::map<int32_t, Port> g_ports;
 
 }  // namespace
 
-extern "C" {
-
-int64_t vip_memory_open(const char* path) {
-    if (g_memory) munmap(g_memory, g_size);
-    g_memory = nullptr;
-    g_size = 0;
-    const int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file < 0) return -1;
-    struct stat status;
-    if (fstat(file, &status) == 0 && status.st_size > 0) {
-        void* mapped = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_NORESERVE, file, 0);
-        if (mapped != MAP_FAILED) {
-            g_memory = static_cast<uint8_t*>(mapped);
-            g_size = static_cast<uint64_t>(status.st_size);
-        }
-    }
-    close(file);
-    return g_memory ? static_cast<int64_t>(g_size) : -1;
-}
-
-void vip_memory_configure(int32_t port, const VipMemoryBehaviour* behaviour) {
+int32_t vip_memory_start(int32_t port, const VipMemoryBehaviour* behaviour) {
     g_ports[port].configure(*behaviour);
+    return 0;
 }
 
-const char* vip_memory_violation(int32_t port) { return g_ports[port].violation().c_str(); }
-
-int32_t vip_memory_in_flight(int32_t port) {
-    return static_cast<int32_t>(g_ports[port].in_flight());
+void vip_memory_result(int32_t port, VipMemoryResult* result) {
+    result->violation = g_ports[port].violation().c_str();
 }
 
-int32_t vip_memory_cycle(int32_t index, uint8_t request_valid, uint8_t response_ready,
-                         uint64_t address, uint32_t tag, uint8_t write, uint32_t words,
-                         uint64_t data, uint32_t strobe, uint8_t last, uint8_t* request_ready,
-                         uint8_t* response_valid, uint32_t* response_tag, uint64_t* response_data,
-                         uint8_t* response_last, uint8_t* response_error) {
+void vip_memory_cycle(int32_t index, const VipMemoryIn* in, VipMemoryOut* out) {
+    if (in->reset) return;
     Port& port = g_ports[index];
     Beat beat;
-    beat.address = address;
-    beat.tag = tag;
-    beat.words = words;
-    beat.strobe = strobe;
-    beat.write = write;
-    beat.last = last;
+    beat.address = in->request_address;
+    beat.tag = in->request_tag;
+    beat.words = in->request_words;
+    beat.strobe = in->request_strobe;
+    beat.write = in->request_write;
+    beat.last = in->request_last;
     // A read carries no data, so whatever is there is no part of what must hold still.
-    beat.data = write ? data : 0;
-    port.cycle(request_valid, beat, response_ready);
-    *request_ready = port.request_ready();
-    *response_valid = port.response_valid();
-    *response_tag = port.response().tag;
-    *response_data = port.response().data;
-    *response_last = port.response().last;
-    *response_error = port.response_error();
-    return !port.violation().empty();
+    beat.data = beat.write ? in->request_data : 0;
+    port.cycle(in->request_valid, beat, in->response_ready);
+    out->request_ready = port.request_ready();
+    out->response_valid = port.response_valid();
+    out->response_tag = port.response().tag;
+    out->response_data = port.response().data;
+    out->response_last = port.response().last;
+    out->response_error = port.response_error();
+    out->in_flight = static_cast<uint32_t>(port.in_flight());
+    out->failed = !port.violation().empty();
 }
-
-}  // extern "C"

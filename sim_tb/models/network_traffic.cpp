@@ -3,17 +3,18 @@
 // Every packet is remembered from its making, by source, destination and class. What arrives must
 // be the oldest of its source, destination and class, flit by flit; in the end none may be left.
 
-#include "network_traffic.h"
-
 #include <algorithm>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
 #include <deque>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "network_packet.h"
+#include "vip_network.h"
+#include "vip_network_vault.h"
 
 namespace {
 
@@ -29,10 +30,10 @@ constexpr uint32_t kCertain = 65536;
 constexpr uint32_t kResetCycles = 4;
 constexpr uint32_t kAnswersKept = 4;       // answers that a vault has room for
 constexpr uint32_t kPauseChance = 64;      // of 65536, per cycle
+constexpr uint32_t kLatencies = std::size(VipNetworkResult{}.latencies);
+constexpr uint32_t kHops = std::size(VipNetworkResult{}.fastest);
 constexpr uint64_t kPatienceCheck = 1024;  // cycles between two looks at who waits for how long
 
-enum Outcome : uint32_t { kDone, kViolation, kTooLong };
-enum Pattern : uint32_t { kUniform, kTranspose, kNeighbour, kHotSpot };
 enum class Phase { kIdle, kReset, kRun };
 
 // Packets of one source, destination and class, and how far the first of them has arrived.
@@ -56,7 +57,7 @@ struct Vault {
 };
 
 struct Traffic {
-    VipNetworkJob job = {};
+    VipNetworkRun job = {};
     VipNetworkResult result = {};
     std::string violation;
     std::vector<Vault> vaults;
@@ -96,7 +97,7 @@ uint32_t bits(uint32_t places) {
 }
 
 uint64_t header(const Packet& packet) {
-    const VipNetworkJob& job = g_traffic.job;
+    const VipNetworkRun& job = g_traffic.job;
     const uint32_t x_bits = bits(job.columns), y_bits = bits(job.rows);
     const uint64_t content = packet.from | static_cast<uint64_t>(packet.kind) << 8 |
                              static_cast<uint64_t>(packet.length) << 9 |
@@ -113,7 +114,7 @@ Flit flit_of(const Packet& packet, uint32_t index) {
 }
 
 uint32_t hops(uint32_t from, uint32_t to) {
-    const VipNetworkJob& job = g_traffic.job;
+    const VipNetworkRun& job = g_traffic.job;
     const auto along = [](uint32_t a, uint32_t b, uint32_t size) {
         const uint32_t ahead = (b + size - a) % size;
         return std::min(ahead, size - ahead);
@@ -124,10 +125,10 @@ uint32_t hops(uint32_t from, uint32_t to) {
 
 // Where the next packet of `from` goes; `from` itself: nowhere.
 uint32_t choose(uint32_t from, Random& random) {
-    const VipNetworkJob& job = g_traffic.job;
+    const VipNetworkRun& job = g_traffic.job;
     const uint32_t count = g_traffic.count();
     const uint32_t x = from % job.columns, y = from / job.columns;
-    switch (job.pattern) {
+    switch (job.destinations) {
         case kTranspose:
             return x * job.rows + y;
         case kNeighbour:
@@ -161,7 +162,7 @@ void make(uint32_t from, uint32_t to, uint32_t kind, uint32_t length) {
 
 void make_random(uint32_t from) {
     Traffic& traffic = g_traffic;
-    const VipNetworkJob& job = traffic.job;
+    const VipNetworkRun& job = traffic.job;
     Vault& vault = traffic.vaults[from];
     if (!traffic.makes()) return;
     const uint32_t classes = job.answers ? 1 : kClasses;
@@ -187,7 +188,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
         return;
     }
     if (!vault.arriving[kind]) {
-        const VipNetworkJob& job = traffic.job;
+        const VipNetworkRun& job = traffic.job;
         const uint32_t from = flit.data >> (bits(job.columns) + bits(job.rows)) & 0xff;
         if (from >= traffic.count() || traffic.stream(from, number, kind).packets.empty()) {
             traffic.violate("UNKNOWN: vault %u gets a header %016" PRIx64 " of class %u that nobody "
@@ -210,7 +211,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
     }
     VipNetworkResult& result = traffic.result;
     if (!vault.arrived[kind]) {
-        uint64_t& fastest = result.fastest[std::min(hops(packet.from, number), kVipNetworkHops - 1)];
+        uint64_t& fastest = result.fastest[std::min(hops(packet.from, number), kHops - 1)];
         const uint64_t time = traffic.now - packet.entered;
         if (!fastest || time < fastest) fastest = time;
     }
@@ -227,7 +228,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
         const uint64_t latency = traffic.now - packet.made;
         result.latency_sum += latency;
         ++result.latency_count;
-        ++result.latencies[std::min<uint64_t>(latency, kVipNetworkLatencies - 1)];
+        ++result.latencies[std::min<uint64_t>(latency, kLatencies - 1)];
     }
     if (kind == kRequest) vault.senders.push_back(packet.from);
     stream.packets.pop_front();
@@ -238,7 +239,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
 // Takes flits that have arrived; returns the credits for them.
 uint32_t take(uint32_t number) {
     Traffic& traffic = g_traffic;
-    const VipNetworkJob& job = traffic.job;
+    const VipNetworkRun& job = traffic.job;
     Vault& vault = traffic.vaults[number];
     uint32_t credits = 0;
     if (job.pause && vault.rests_until <= traffic.now && vault.random.chance(kPauseChance)) {
@@ -287,7 +288,7 @@ void check_patience() {
     }
 }
 
-void end_run(uint32_t outcome) {
+void end_run(NetworkOutcome outcome) {
     g_traffic.result.outcome = outcome;
     g_traffic.result.cycles = g_traffic.now;
     g_traffic.phase = Phase::kIdle;
@@ -309,19 +310,19 @@ void begin_run() {
 
 }  // namespace
 
-extern "C" {
-
-void vip_network_start(const VipNetworkJob* job) {
+int32_t vip_network_start(int32_t, const VipNetworkRun* job) {
     g_traffic = Traffic{};
     g_traffic.job = *job;
     g_traffic.pending = true;
+    return 0;
 }
 
-const char* vip_network_violation() { return g_traffic.violation.c_str(); }
+void vip_network_result(int32_t, VipNetworkResult* result) {
+    *result = g_traffic.result;
+    result->violation = g_traffic.violation.c_str();
+}
 
-void vip_network_result(VipNetworkResult* result) { *result = g_traffic.result; }
-
-int32_t vip_network_host(uint8_t* reset) {
+void vip_network_cycle(int32_t, const VipNetworkIn*, VipNetworkOut* out) {
     Traffic& traffic = g_traffic;
     ++traffic.now;
     switch (traffic.phase) {
@@ -345,24 +346,20 @@ int32_t vip_network_host(uint8_t* reset) {
             }
             break;
     }
-    *reset = traffic.phase == Phase::kReset;
-    return traffic.phase == Phase::kIdle && !traffic.pending;
+    out->reset = traffic.phase == Phase::kReset;
+    out->idle = traffic.phase == Phase::kIdle && !traffic.pending;
 }
 
-void vip_network_cycle(int32_t vault_index, uint32_t in_credit, uint8_t out_valid,
-                       uint8_t out_channel, uint64_t out_data, uint8_t out_last, uint8_t out_error,
-                       uint8_t* in_valid, uint8_t* in_channel, uint64_t* in_data, uint8_t* in_last,
-                       uint8_t* in_error, uint32_t* out_credit) {
-    *in_valid = *in_channel = *in_last = *in_error = 0;
-    *in_data = 0;
-    *out_credit = 0;
+void vip_network_vault_cycle(int32_t index, const VipNetworkVaultIn* in, VipNetworkVaultOut* out) {
     Traffic& traffic = g_traffic;
     if (traffic.phase != Phase::kRun || !traffic.violation.empty()) return;
-    const auto number = static_cast<uint32_t>(vault_index);
+    const auto number = static_cast<uint32_t>(index);
     Vault& vault = traffic.vaults[number];
-    for (uint32_t kind = 0; kind < kClasses; ++kind) vault.credits[kind] += in_credit >> kind & 1;
-    if (out_valid) receive(number, out_channel, {out_data, out_last != 0, out_error != 0});
-    *out_credit = take(number);
+    for (uint32_t kind = 0; kind < kClasses; ++kind) vault.credits[kind] += in->in_credit >> kind & 1;
+    if (in->out_valid) {
+        receive(number, in->out_channel, {in->out_flit_data, in->out_flit_last, in->out_flit_error});
+    }
+    out->out_credit = take(number);
     make_random(number);
     const int32_t chosen = choose_class(vault);
     if (chosen < 0) return;
@@ -376,16 +373,14 @@ void vip_network_cycle(int32_t vault_index, uint32_t in_credit, uint8_t out_vali
         stream.packets[place].entered = traffic.now + 1;
     }
     const Flit flit = flit_of(packet, vault.sent[kind]);
-    *in_valid = 1;
-    *in_channel = static_cast<uint8_t>(kind);
-    *in_data = flit.data;
-    *in_last = flit.last;
-    *in_error = flit.error;
+    out->in_valid = true;
+    out->in_channel = kind;
+    out->in_flit_data = flit.data;
+    out->in_flit_last = flit.last;
+    out->in_flit_error = flit.error;
     --vault.credits[kind];
     if (++vault.sent[kind] == packet.length) {
         vault.queue[kind].pop_front();
         vault.sent[kind] = 0;
     }
 }
-
-}  // extern "C"

@@ -10,6 +10,7 @@
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
+#include <iterator>
 
 namespace vip {
 
@@ -17,8 +18,7 @@ namespace {
 
 constexpr uint32_t kAllBytes = 0xff;
 constexpr uint32_t kLongestRest = 2000;
-
-enum Kind : uint32_t { kSequential, kRandom, kHot, kStrided };
+constexpr size_t kLatencies = std::size(VipTrafficResult{}.latencies);
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void Run::violate(const char* rule, uint32_t requester, const char* format, ...)
     violation = std::string(rule) + ": " + text + where;
 }
 
-Requester::Requester(Run& run, uint32_t number, const VipTrafficPattern& pattern, uint32_t tags)
+Requester::Requester(Run& run, uint32_t number, const VipPattern& pattern, uint32_t tags)
     : m_run(run), m_number(number), m_pattern(pattern), m_by_tag(tags) {
     m_random.state = pattern.seed * 0x9e3779b97f4a7c15ULL + number;
     for (uint32_t tag = 0; tag < tags; ++tag) m_free_tags.push_back(tag);
@@ -45,9 +45,9 @@ uint64_t* Requester::words_of(uint64_t address) {
 }
 
 uint64_t Requester::next_column() {
-    const uint64_t columns = m_run.job.span / kColumnBytes / m_run.job.requesters;
-    const VipTrafficPattern& pattern = m_pattern;
-    switch (static_cast<Kind>(pattern.kind)) {
+    const uint64_t columns = m_run.job.span / kColumnBytes / m_run.job.patterns_count;
+    const VipPattern& pattern = m_pattern;
+    switch (pattern.walk) {
         case kSequential: return m_position++ % columns;
         case kStrided: {
             const uint64_t column = m_position % columns;
@@ -66,10 +66,10 @@ uint64_t Requester::next_column() {
 }
 
 void Requester::make_access() {
-    const VipTrafficPattern& pattern = m_pattern;
+    const VipPattern& pattern = m_pattern;
     Random& random = m_random;
     Access access;
-    const uint64_t column = next_column() * m_run.job.requesters + m_number;
+    const uint64_t column = next_column() * m_run.job.patterns_count + m_number;
     access.words = pattern.partial ? 1 + random.below(kColumnWords) : kColumnWords;
     access.address = m_run.job.begin + column * kColumnBytes +
                      kWordBytes * random.below(kColumnWords - access.words + 1);
@@ -120,7 +120,7 @@ void Requester::finish(Access& access) {
     const uint64_t latency = m_run.now - access.offered + 1;
     result.longest = std::max(result.longest, latency);
     result.latency_sum += latency;
-    ++result.latencies[std::min<uint64_t>(latency, kVipLatencies - 1)];
+    ++result.latencies[std::min<uint64_t>(latency, kLatencies - 1)];
     ++(access.write ? result.writes : result.reads);
     if (!access.outside) result.bytes += access.words * kWordBytes;
     m_run.last = m_run.now;
@@ -209,7 +209,7 @@ void Requester::cycle(bool request_ready, const Answer& answer) {
     m_held.valid = answer.valid && !m_ready;
     if (answer.valid && m_ready) check_response(answer);
     if (m_rest) --m_rest;
-    const VipTrafficPattern& pattern = m_pattern;
+    const VipPattern& pattern = m_pattern;
     if (!m_valid && m_random.chance(pattern.offer)) {
         if (!m_working && !m_rest && m_made < pattern.accesses &&
             m_in_flight < pattern.window && !m_free_tags.empty()) {

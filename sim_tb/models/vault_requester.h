@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "vault_traffic.h"
+#include "vip_traffic.h"
 
 namespace vip {
 
@@ -45,7 +45,7 @@ struct Access {
 
 // What all requesters of a run share.
 struct Run {
-    VipTrafficJob job = {};
+    VipTrafficRun job = {};
     VipTrafficResult result = {};
     std::vector<uint64_t> copy;  // words of the span as the writes made so far leave them
     std::string violation;       // the first
@@ -68,7 +68,7 @@ struct Answer {
 
 class Requester {
   public:
-    Requester(Run& run, uint32_t number, const VipTrafficPattern& pattern, uint32_t tags);
+    Requester(Run& run, uint32_t number, const VipPattern& pattern, uint32_t tags);
 
     // The cycle that ends now: what the memory drove, against what this requester had offered.
     void cycle(bool request_ready, const Answer& answer);
@@ -83,7 +83,7 @@ class Requester {
   private:
     Run& m_run;
     uint32_t m_number;
-    VipTrafficPattern m_pattern;
+    VipPattern m_pattern;
     Random m_random;
     uint64_t m_made = 0;
     uint64_t m_finished = 0;

@@ -13,7 +13,7 @@ from random import Random
 from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
 from isa.vector_operation import Span, VectorOperation
 from pe.config import PeConfig
-from sim_tb.harness.models import MemoryBehaviour
+from sim_tb.harness.memory import MemoryBehaviour
 
 from .faults import FAULTS, possible_faults
 from .program_builder import HOSTILE, ProgramBuilder

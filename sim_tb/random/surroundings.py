@@ -6,7 +6,7 @@ from random import Random
 
 from hdl.ports import COLUMN_BYTES
 from isa.vector_operation import Span
-from sim_tb.harness.models import MemoryBehaviour
+from sim_tb.harness.memory import MemoryBehaviour
 
 __all__ = ["Disturbance", "contents", "disturbance", "memory_behaviour"]
 

@@ -72,10 +72,11 @@ class Design:
 
     Attributes:
         top: name of the top module.
-        verilog: generated source files: name -> text.
-        support: names of the files of this room (SystemVerilog, C++ and its headers) that belong
-            to it.
-        parameters: of the top module.
+        verilog: generated source files of what is simulated: name -> text.
+        around: generated files that connect it with models: name -> text in SystemVerilog or C++.
+        support: names of the files of ``sim_tb/models`` (SystemVerilog, C++ and its headers) that
+            belong to it.
+        behaviour: names of those whose content decides what happens in which cycle.
         control: text of a Verilator control file, which makes memories readable.
         trace: whether runs can write waveforms: "" none, "vcd" or "fst" (needs the headers of lz4
             and zlib).
@@ -86,8 +87,9 @@ class Design:
 
     top: str
     verilog: Mapping[str, str]
-    support: tuple[str, ...]
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    around: Mapping[str, str] = field(default_factory=dict)
+    support: tuple[str, ...] = ()
+    behaviour: tuple[str, ...] = ()
     control: str = "`verilator_config\n"
     trace: str = ""
     trace_levels: int = 0
@@ -105,12 +107,11 @@ class Design:
         digest = hashlib.sha256()
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
         parts += [f"block={name}" for name in self.blocks]
-        parts += [f"{name}={value}" for name, value in sorted(self.parameters.items())]
         parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
-        for name, text in sorted(self.verilog.items()):
+        for name, text in sorted({**self.verilog, **self.around}.items()):
             parts += [name, text]
-        for name in self.support:
+        for name in (*self.support, *self.behaviour):
             parts += [name, (_MODELS / name).read_text()]
         for part in parts:
             digest.update(f"{len(part)}:{part}".encode())
@@ -262,11 +263,14 @@ def _compile(design: Design, work: Path) -> None:
     blocks = [f'hier_block -module "{name}"\n' for name in design.blocks]
     control.write_text(design.control + "".join(blocks))
     sources.append(VerilatorControlFile(control))
-    for name, text in design.verilog.items():
+    for name, text in {**design.verilog, **design.around}.items():
         (work / name).write_text(text)
-        sources.append(work / name)
-    sources += [_MODELS / name for name in design.support if name.endswith(".sv")]
-    models = [str(_MODELS / name) for name in design.support if name.endswith(".cpp")]
+    files = [work / name for name in (*design.verilog, *design.around)]
+    files += [_MODELS / name for name in (*design.support, *design.behaviour)]
+    sources += [file for file in files if file.suffix in (".v", ".sv")]
+    models = [str(file) for file in files if file.suffix == ".cpp"]
+    # Where the generated headers are.
+    models += ["-CFLAGS", f"-I{work}"]
     trace = {"": [], "vcd": [], "fst": ["--trace-fst"]}[design.trace]
     if design.trace_levels:
         trace += ["--trace-depth", str(design.trace_levels)]
@@ -285,7 +289,6 @@ def _compile(design: Design, work: Path) -> None:
             Runner(blocks=bool(design.blocks), before_make=lend).build(
                 sources=sources,
                 hdl_toplevel=design.top,
-                parameters=design.parameters,
                 build_args=[*_FLAGS, *hierarchy, *trace, *models],
                 build_dir=work,
                 timescale=("1ps", "1ps"),

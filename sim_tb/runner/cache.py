@@ -1,14 +1,18 @@
-"""Results of long runs, kept in the build folder."""
+"""Results of long runs and emitted Verilog, kept in the build folder."""
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from isa.support.cache import build_folder
 from isa.support.files import write_atomically
 
-__all__ = ["Kept", "fingerprint"]
+__all__ = ["Kept", "fingerprint", "kept_verilog", "source_digest"]
+
+_SOURCE_SUFFIXES = (".py", ".cpp", ".h", ".sv")
 
 
 def fingerprint(*parts: bytes | str) -> str:
@@ -19,6 +23,33 @@ def fingerprint(*parts: bytes | str) -> str:
         digest.update(b"%d:" % len(content))
         digest.update(content)
     return digest.hexdigest()[:20]
+
+
+def source_digest(rooms: Sequence[str]) -> str:
+    """A short name that differs where any source file in the folders ``rooms`` does."""
+    root = Path(__file__).parents[2]
+    parts: list[bytes | str] = []
+    for room in rooms:
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix in _SOURCE_SUFFIXES:
+                parts += [path.relative_to(root).as_posix(), path.read_bytes()]
+    return fingerprint(*parts)
+
+
+def kept_verilog(what: str, rooms: Sequence[str], make: Callable[[], str]) -> str:
+    """Verilog, kept as long as the source that makes it stays the same.
+
+    Parameters:
+        what: tells apart what ``make`` emits. rooms: folders with the source that decides it.
+    """
+    key = fingerprint(version("amaranth"), what, source_digest(rooms))
+    folder = build_folder() / "verilog"
+    kept = folder / f"{key}.v"
+    if not kept.is_file():
+        text = make()
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, text.encode())
+    return kept.read_text()
 
 
 class Kept:

@@ -1,27 +1,25 @@
 """A simulator process that runs one job after the other."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from json import loads
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from isa.support.errors import VipError
 from isa.support.files import copy_atomically
 from isa.support.scratch import scratch_folder
-from sim_tb.harness.engine_serve import ADDRESS_VARIABLE
-from sim_tb.harness.models import HostJob, HostResult
+from sim_tb.harness import serve
 
-from .jobs import failure_reason
 from .process import Runner
 
 __all__ = ["Session", "SessionError"]
 
 #: Jobs handed over ahead of the one that runs, so that neither side waits for the other.
 _AHEAD = 2
+_R = TypeVar("_R")
 
 
 class SessionError(VipError):
@@ -46,24 +44,15 @@ class Session:
         top: its top module.
         trace: file to write the waveforms of all jobs to (the simulator was built for its format);
             it appears when the session ends and was not killed.
-        bench: module of the cocotb test that serves the session within the simulator.
 
     Attributes:
         process: id of the simulator's process.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        top: str,
-        *,
-        trace: Path | None = None,
-        bench: str = "sim_tb.harness.engine_serve",
-    ) -> None:
+    def __init__(self, folder: Path, top: str, *, trace: Path | None = None) -> None:
         self.folder = folder
         self.top = top
         self.trace = trace
-        self.bench = bench
         self.process = 0
         self._failure = ""
         #: Jobs handed over whose results have not been received.
@@ -83,8 +72,8 @@ class Session:
             ending.callback(self._runner.end)
             self._connection: Connection = stack.enter_context(self._listener.accept())
             try:
-                self.process = int(loads(self._connection.recv_bytes())["process"])
-            except (EOFError, KeyError):
+                self.process = int(self._connection.recv())
+            except EOFError:
                 self._thread.join()
                 raise SessionError(f"simulator did not start: {self._failure}") from None
             ending.pop_all()
@@ -109,9 +98,9 @@ class Session:
             raise SessionError(f"simulator failed: {self._failure}")
 
     def run_many(
-        self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None
-    ) -> Iterator[HostResult]:
-        """Run ``jobs`` of one engine in order and yield their results as they come.
+        self, jobs: Iterable[serve.Job[_R]], progress: Callable[[int], None] | None = None
+    ) -> Iterator[_R]:
+        """Run ``jobs`` in order and yield their results as they come.
 
         A few jobs are taken from ``jobs`` ahead of the results.
 
@@ -121,12 +110,6 @@ class Session:
         Raises:
             SessionError: the simulator ended by itself.
         """
-        return map(HostResult.from_mapping, self.serve((job.to_json() for job in jobs), progress))
-
-    def serve(
-        self, jobs: Iterable[bytes], progress: Callable[[int], None] | None = None
-    ) -> Iterator[Mapping[str, Any]]:
-        """As :meth:`run_many`, with jobs and results as the bench reads and writes them."""
         while self._waiting:
             # Of an earlier call whose results nobody wanted any more.
             self._receive(None)
@@ -134,7 +117,7 @@ class Session:
         while True:
             while self._waiting <= _AHEAD and (job := next(source, None)) is not None:
                 with self._connected():
-                    self._connection.send_bytes(job)
+                    self._connection.send(job)
                 self._waiting += 1
             if not self._waiting:
                 return
@@ -149,16 +132,15 @@ class Session:
             self._thread.join()
             raise SessionError(f"simulator failed: {self._failure}") from None
 
-    def _receive(self, progress: Callable[[int], None] | None) -> Mapping[str, Any]:
+    def _receive(self, progress: Callable[[int], None] | None) -> Any:
         while True:
             with self._connected():
-                message = loads(self._connection.recv_bytes())
-            if "result" in message:
+                kind, found = self._connection.recv()
+            if kind == "result":
                 self._waiting -= 1
-                result: Mapping[str, Any] = message["result"]
-                return result
+                return found
             if progress is not None:
-                progress(message["cycles"])
+                progress(found)
 
     def _simulate(self) -> None:
         log = self._work / "log"
@@ -166,20 +148,20 @@ class Session:
         arguments = ["--trace", "--trace-file", str(wave)] if wave else []
         try:
             self._runner.test(
-                test_module=self.bench,
+                test_module=serve.__name__,
                 hdl_toplevel=self.top,
                 hdl_toplevel_lang="verilog",
                 build_dir=self.folder,
                 test_dir=self._work,
                 test_args=arguments,
                 results_xml=str(self._work / "results.xml"),
-                extra_env={ADDRESS_VARIABLE: str(self._listener.address)},
+                extra_env={serve.ADDRESS_VARIABLE: str(self._listener.address)},
                 log_file=log,
             )
         except OSError as error:
             self._failure = str(error)
         except (SystemExit, RuntimeError) as error:
-            self._failure = failure_reason(log) or str(error)
+            self._failure = _failure_reason(log) or str(error)
         finally:
             # The session may still wait for the simulator to call.
             if not self.process:
@@ -194,3 +176,12 @@ class Session:
         wave = self._wave
         if wave and self.trace and wave.is_file():
             copy_atomically(wave, self.trace)
+
+
+def _failure_reason(log: Path) -> str:
+    """The line of a simulator's output that says what went wrong; "" without output."""
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    for line in reversed(lines):
+        if "Error" in line or "ERROR" in line:
+            return line.strip()
+    return lines[-1].strip() if lines else ""

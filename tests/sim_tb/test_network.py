@@ -5,11 +5,10 @@ import pytest
 from noc.config import NetworkConfig
 from noc.node.counters import INDEX_BITS, NetworkCounter
 from noc.router.router import HOP_CYCLES
-from sim_tb.harness.memory_models import Pattern
-from sim_tb.harness.models import MemoryBehaviour
-from sim_tb.harness.network_models import Destinations, NetworkError, NetworkJob
-from sim_tb.harness.network_run import run_network
-from sim_tb.harness.nodes_run import NodesJob, run_nodes
+from sim_tb.harness.memory import MemoryBehaviour
+from sim_tb.harness.network import Destinations, NetworkError, NetworkJob
+from sim_tb.harness.traffic import Pattern
+from sim_tb.harness.traffic_runs import NodesJob, run_network, run_nodes
 
 
 def pressed(destinations, *, answers, seed=1):

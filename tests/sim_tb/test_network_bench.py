@@ -6,7 +6,7 @@ import pytest
 from matplotlib.image import imread
 
 from noc.config import NetworkConfig
-from sim_tb.harness.network_models import Destinations, NetworkOutcome, NetworkResult
+from sim_tb.harness.network import Destinations, NetworkOutcome, NetworkResult
 from sim_tb.measure import network as network_bench
 from sim_tb.measure.network import Curve, Point, measure_network
 from sim_tb.measure.network_cases import SIZES, bisection_limit, port_limit, senders, stress_cases
@@ -68,7 +68,8 @@ def runs(monkeypatch, tmp_path):
                 packets=(10, 10),
                 flits=(job.flits, 7),
                 measured_flits=round(job.rate * 10_000 * config.vaults / 2),
-                mean=9.0,
+                latency_sum=9,
+                latency_count=1,
                 latencies=(0, 0, 5),
                 longest=20,
                 fastest=(0, 4, 7 - (job.rate > 0.5), 0),

@@ -1,15 +1,20 @@
 """The C++ traffic model of the network, before a network in Python that can be made to fail."""
 
-import ctypes
-import subprocess
 from collections import deque
-from pathlib import Path
 
 import pytest
 
-import sim_tb
 from noc.config import NetworkConfig
-from sim_tb.harness.network_models import Destinations, NetworkJob, NetworkModel, NetworkOutcome
+from sim_tb.harness.network import (
+    NETWORK,
+    VAULT,
+    Destinations,
+    NetworkJob,
+    NetworkOutcome,
+    NetworkResult,
+    NetworkRun,
+)
+from tests.sim_tb.model_library import compiled
 
 CONFIG = NetworkConfig(columns=2, rows=2)
 VAULTS = 4
@@ -20,11 +25,7 @@ ENDS = 0x7FF
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    target = tmp_path_factory.mktemp("network") / "network.so"
-    source = Path(sim_tb.__file__).parent / "models" / "network_traffic.cpp"
-    command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
-    subprocess.run([*command, "-o", str(target), str(source)], check=True)
-    return NetworkModel(ctypes.CDLL(str(target)))
+    return compiled(tmp_path_factory.mktemp("network"), NETWORK, VAULT)
 
 
 class PythonNetwork:
@@ -35,7 +36,7 @@ class PythonNetwork:
     """
 
     def __init__(self, model, job, spoil=lambda count, packet: [packet], ignore_credits=False):
-        self.library = model.library
+        self.model = model
         self.spoil = spoil
         self.ignore_credits = ignore_credits
         self.delivered = 0
@@ -44,13 +45,13 @@ class PythonNetwork:
         self.credits = dict.fromkeys(self.queues, ROOM)
         self.returned = [0] * VAULTS
         self.now = [None] * VAULTS
-        model.start(job, CONFIG)
+        size = {name: getattr(CONFIG, name) for name in ("columns", "rows", "buffer_flits")}
+        NetworkRun(**vars(job), **size).start(model)
 
     def run(self):
-        reset = ctypes.c_uint8()
         for _ in range(100_000):
-            if self.library.vip_network_host(ctypes.byref(reset)):
-                return
+            if self.model.cycle(NETWORK, 0).idle:
+                return self.model.result("network", NetworkResult)
             for vault in range(VAULTS):
                 self._cycle(vault)
         raise AssertionError("the model does not end")
@@ -63,28 +64,26 @@ class PythonNetwork:
                 out = (kind, *queue.popleft())
                 self.credits[vault, kind] -= 1
         kind, data, last, error = out or (0, 0, 0, 0)
-        valid, channel, in_last, in_error = (ctypes.c_uint8() for _ in range(4))
-        in_data, credit = ctypes.c_uint64(), ctypes.c_uint32()
-        self.library.vip_network_cycle(
+        found = self.model.cycle(
+            VAULT,
             vault,
-            self.returned[vault],
-            ctypes.c_uint8(out is not None),
-            ctypes.c_uint8(kind),
-            ctypes.c_uint64(data),
-            ctypes.c_uint8(last),
-            ctypes.c_uint8(error),
-            *(ctypes.byref(item) for item in (valid, channel, in_data, in_last, in_error, credit)),
+            in_credit=self.returned[vault],
+            out_valid=out is not None,
+            out_channel=kind,
+            out_flit_data=data,
+            out_flit_last=last,
+            out_flit_error=error,
         )
         self.returned[vault] = 0
         for kind in range(2):
-            self.credits[vault, kind] += credit.value >> kind & 1
-        if valid.value:
-            self.returned[vault] = 1 << channel.value
-            packet = self.arriving.setdefault((vault, channel.value), [])
-            packet.append((in_data.value, in_last.value, in_error.value))
-            if in_last.value:
-                del self.arriving[vault, channel.value]
-                self._deliver(channel.value, packet)
+            self.credits[vault, kind] += found.out_credit >> kind & 1
+        if found.in_valid:
+            self.returned[vault] = 1 << found.in_channel
+            packet = self.arriving.setdefault((vault, found.in_channel), [])
+            packet.append((found.in_flit_data, found.in_flit_last, found.in_flit_error))
+            if found.in_flit_last:
+                del self.arriving[vault, found.in_channel]
+                self._deliver(found.in_channel, packet)
 
     def _deliver(self, kind, packet):
         for item in self.spoil(self.delivered, packet):
@@ -100,12 +99,11 @@ def job(**change):
 @pytest.mark.parametrize("destinations", Destinations)
 @pytest.mark.parametrize("answers", [False, True])
 def test_a_right_network_passes(model, destinations, answers):
-    PythonNetwork(model, job(destinations=destinations, answers=answers, pause=50)).run()
-    result = model.result()
-    assert result["outcome"] is NetworkOutcome.DONE
-    assert result["violation"] == ""
-    assert sum(result["flits"]) >= 3000
-    assert all(result["packets"])
+    result = PythonNetwork(model, job(destinations=destinations, answers=answers, pause=50)).run()
+    assert result.outcome is NetworkOutcome.DONE
+    assert result.violation == ""
+    assert sum(result.flits) >= 3000
+    assert all(result.packets)
 
 
 class Swap:
@@ -152,29 +150,31 @@ def end_changed(data, error):
     ids=["lost", "doubled", "misled", "flit lost", "bit changed", "error changed", "out of order"],
 )
 def test_a_wrong_network_is_found_out(model, spoil, rules):
-    PythonNetwork(model, job(), spoil).run()
-    result = model.result()
-    assert result["outcome"] is NetworkOutcome.VIOLATION
-    rule = result["violation"].split(": ")[1]
+    result = PythonNetwork(model, job(), spoil).run()
+    assert result.outcome is NetworkOutcome.VIOLATION
+    rule = result.violation.split(": ")[1]
     assert rule in (rules or {"CONTENT", "UNKNOWN"})
 
 
 def test_flits_without_credit_are_found_out(model):
-    PythonNetwork(model, job(take=0.05), ignore_credits=True).run()
-    assert "ROOM: vault" in model.result()["violation"]
+    result = PythonNetwork(model, job(take=0.05), ignore_credits=True).run()
+    assert "ROOM: vault" in result.violation
 
 
 def test_the_last_packet_must_arrive_too(model):
-    PythonNetwork(model, job(flits=30), lambda count, packet: [packet] if count < 8 else []).run()
-    assert "LOST: a packet of class" in model.result()["violation"]
+    result = PythonNetwork(
+        model, job(flits=30), lambda count, packet: [packet] if count < 8 else []
+    ).run()
+    assert "LOST: a packet of class" in result.violation
 
 
 def test_rates_and_latencies_are_those_asked_for(model):
-    PythonNetwork(model, job(flits=0, cycles=12_000, warmup=2000, rate=0.3, take=1.0)).run()
-    result = model.result()
-    assert result["measured_flits"] == pytest.approx(0.3 * VAULTS * 10_000, rel=0.05)
-    assert sum(result["latencies"]) > 1000
-    assert 5 < result["mean"] < 60
+    result = PythonNetwork(
+        model, job(flits=0, cycles=12_000, warmup=2000, rate=0.3, take=1.0)
+    ).run()
+    assert result.measured_flits == pytest.approx(0.3 * VAULTS * 10_000, rel=0.05)
+    assert sum(result.latencies) > 1000
+    assert 5 < result.mean < 60
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pytest
 
 from pe.config import PeConfig
 from sim_tb.dut.engine import TOP, engine_design
-from sim_tb.harness.models import HostJob, HostResult, MemoryBehaviour, Outcome
+from sim_tb.harness.engine import HostJob, HostResult, Outcome
+from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.runner.build import BuildError, Design, build
 from sim_tb.runner.session import Session, SessionError
 

@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from memory.config import VaultConfig
-from sim_tb.harness.memory_run import Pattern, TrafficError, TrafficJob, run_traffic
+from sim_tb.harness.traffic import Pattern, TrafficJob
+from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.measure import vault_stress
 from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
 from sim_tb.measure.vault_stress import random_case, run_stress

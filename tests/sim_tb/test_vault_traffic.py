@@ -1,18 +1,26 @@
 """The C++ traffic model, cycle by cycle, without a simulator around it."""
 
-import ctypes
 import mmap
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import sim_tb
-from sim_tb.harness.memory_models import Pattern, TrafficJob, TrafficModel, TrafficOutcome, Walk
+from sim_tb.harness.models import Library
+from sim_tb.harness.traffic import (
+    REQUESTER,
+    TRAFFIC,
+    Pattern,
+    TrafficJob,
+    TrafficOutcome,
+    TrafficResult,
+    TrafficRun,
+    Walk,
+)
 from tests.memory.port_traffic import PortMemory
+from tests.sim_tb.model_library import compiled
 
 SIZE = 1 << 14
 SPAN = 4096
@@ -21,13 +29,8 @@ BEGIN = 8192
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> TrafficModel:
-    target = tmp_path_factory.mktemp("traffic") / "traffic.so"
-    room = Path(sim_tb.__file__).parent / "models"
-    sources = [str(room / name) for name in ("vault_traffic.cpp", "vault_requester.cpp")]
-    command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
-    subprocess.run([*command, "-o", str(target), *sources], check=True)
-    return TrafficModel(ctypes.CDLL(str(target)))
+def model(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return compiled(tmp_path_factory.mktemp("traffic"), TRAFFIC, REQUESTER)
 
 
 class Bench:
@@ -48,12 +51,17 @@ class Bench:
         self.at_end: Callable = lambda bench: None
         self.memories = []
         self.answers = 0
-        self.response_ready = [0] * len(patterns)
 
     def run(self):
-        library = self.model.library
         self.path.write_bytes(bytes(SIZE))
-        self.model.start(self.job, str(self.path), size=SIZE, limit=2 * SIZE, counters=3, settle=20)
+        TrafficRun(
+            **vars(self.job),
+            image=str(self.path),
+            size=SIZE,
+            limit=2 * SIZE,
+            counters=3,
+            settle=20,
+        ).start(self.model)
         with self.path.open("r+b") as file, mmap.mmap(file.fileno(), SIZE) as content:
             self.content = content
             ports = range(len(self.job.patterns))
@@ -62,59 +70,40 @@ class Bench:
             ]
             for memory in self.memories:
                 memory.memory = content
-            offers = [[0] * 8 for _ in ports]
-            reset, index = ctypes.c_uint8(1), ctypes.c_uint32()
-            idle = False
+            offers = [REQUESTER.outputs() for _ in ports]
+            host = TRAFFIC.outputs()
             counter = 0
-            while not idle:
-                asked = index.value
-                idle = library.vip_traffic_host(
-                    ctypes.c_uint8(0),
-                    ctypes.c_uint64(counter),
-                    ctypes.byref(reset),
-                    ctypes.byref(index),
-                )
+            while not host.idle:
+                asked = host.counter_index
+                host = self.model.cycle(TRAFFIC, 0, counter_value=counter)
                 # The answer to an index comes in the cycle after it.
                 counter = 100 + asked
                 for number in ports:
-                    offers[number] = self._cycle(number, offers[number], reset.value)
+                    offers[number] = self._cycle(number, offers[number], host.reset)
                 if all(memory.tags == set() for memory in self.memories):
                     self.at_end(self)
-        return self.model.result()
+        return self.model.result("traffic", TrafficResult)
 
     def _cycle(self, number, offer, reset):
         memory = self.memories[number]
         ready, beat = memory.plan()
         shown = self.spoil(self, beat) if beat is not None else None
         answer = shown or {"tag": 0, "data": 0, "last": 0, "error": 0}
-        outs = [ctypes.c_uint8(), ctypes.c_uint64(), ctypes.c_uint32(), ctypes.c_uint8()]
-        outs += [ctypes.c_uint32(), ctypes.c_uint64(), ctypes.c_uint32(), ctypes.c_uint8()]
-        taken = ctypes.c_uint8()
-        held_ready = self.response_ready[number]
-        self.model.library.vip_traffic_cycle(
+        found = self.model.cycle(
+            REQUESTER,
             number,
-            ctypes.c_uint8(reset),
-            1 << TAG_BITS,
-            ctypes.c_uint8(ready),
-            ctypes.c_uint8(shown is not None),
-            answer["tag"],
-            ctypes.c_uint64(answer["data"]),
-            ctypes.c_uint8(answer["last"]),
-            ctypes.c_uint8(answer["error"]),
-            *(ctypes.byref(out) for out in outs),
-            ctypes.byref(taken),
+            reset=reset,
+            tags=1 << TAG_BITS,
+            request_ready=ready,
+            response_valid=shown is not None,
+            **{f"response_{name}": value for name, value in answer.items()},
         )
-        valid, address, tag, write, words, data, strobe, last = offer
-        request = None
-        if valid:
-            names = ("address", "tag", "write", "words", "data", "strobe", "last")
-            values = (address, tag, write, words, data, strobe, last)
-            request = dict(zip(names, values, strict=True))
-        moved = shown is not None and held_ready
-        memory.step(request, moved)
+        names = ("address", "tag", "write", "words", "data", "strobe", "last")
+        request = {name: int(getattr(offer, f"request_{name}")) for name in names}
+        moved = shown is not None and offer.response_ready
+        memory.step(request if offer.request_valid else None, moved)
         self.answers += bool(moved)
-        self.response_ready[number] = taken.value
-        return [out.value for out in outs]
+        return found
 
 
 @pytest.fixture
@@ -137,14 +126,14 @@ def test_right_memory_passes(model, path, count, options):
     )
     bench = Bench(model, path, patterns, **options)
     result = bench.run()
-    assert (result["outcome"], result["violation"]) == (TrafficOutcome.DONE, "")
+    assert (result.outcome, result.violation) == (TrafficOutcome.DONE, "")
     requests = [access for memory in bench.memories for access in memory.requests]
     assert len(requests) == sum(pattern.accesses for pattern in patterns)
-    assert result["reads"] == sum(not access.write for access in requests)
-    assert result["writes"] == sum(access.write for access in requests)
-    assert result["bytes"] == 8 * sum(access.words for access in requests)
-    assert sum(result["latencies"]) == len(requests)
-    assert result["counters"][:4] == (100, 101, 102, 0)
+    assert result.reads == sum(not access.write for access in requests)
+    assert result.writes == sum(access.write for access in requests)
+    assert result.bytes == 8 * sum(access.words for access in requests)
+    assert sum(result.latencies) == len(requests)
+    assert result.counters[:4] == (100, 101, 102, 0)
     # Each requester keeps to its own columns, all within the span.
     for number, memory in enumerate(bench.memories):
         for access in memory.requests:
@@ -156,10 +145,10 @@ def test_latency_is_from_the_offer_to_the_last_beat(model, path):
     bench = Bench(model, path, (Pattern(accesses=50, window=1),), latency=20, in_order=True)
     result = bench.run()
     # Taken in the first cycle, answered after 20, four beats; the next offer comes right after.
-    assert result["longest"] == result["mean"] == 1 + 20 + 3
-    assert result["latencies"][24] == 50
-    assert result["cycles"] == 50 * 24
-    assert result["longest_offer"] == 0
+    assert result.longest == result.mean == 1 + 20 + 3
+    assert result.latencies[24] == 50
+    assert result.cycles == 50 * 24
+    assert result.longest_offer == 0
 
 
 def nth_answer(number, change):
@@ -200,8 +189,8 @@ def spoiled(model, path, spoil, **options):
 )
 def test_wrong_answers_are_named(model, path, rule, change):
     result = spoiled(model, path, nth_answer(40, change))
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith(f"{rule}: ")
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith(f"{rule}: ")
 
 
 def test_answer_to_another_request_within_an_answer(model, path):
@@ -216,8 +205,8 @@ def test_answer_to_another_request_within_an_answer(model, path):
     bench.started = False
     bench.spoil = spoil
     result = bench.run()
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith("RESPONSE_MIXED: ")
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith("RESPONSE_MIXED: ")
 
 
 def test_answer_given_twice(model, path):
@@ -247,8 +236,8 @@ def test_answer_given_twice(model, path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PortMemory, "__init__", forgiving)
         result = bench.run()
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith("TAG_UNKNOWN: ")
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith("TAG_UNKNOWN: ")
 
 
 @pytest.mark.parametrize(
@@ -271,8 +260,8 @@ def test_offers_must_hold_still(model, path, rule, change):
 
     bench.spoil = spoil
     result = bench.run()
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith(f"{rule}: ")
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith(f"{rule}: ")
 
 
 def test_request_that_is_never_answered(model, path):
@@ -287,19 +276,19 @@ def test_request_that_is_never_answered(model, path):
 
     bench.spoil = spoil
     result = bench.run()
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith("LOST: ")
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith("LOST: ")
 
 
 def test_request_that_is_never_taken(model, path):
     result = Bench(model, path, (PLAIN,), accept=0.0).run()
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith("REFUSED: ")
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith("REFUSED: ")
 
 
 def test_run_that_takes_too_long(model, path):
     result = Bench(model, path, (PLAIN,), accept=0.01, max_cycles=2000).run()
-    assert result["outcome"] is TrafficOutcome.TOO_LONG
+    assert result.outcome is TrafficOutcome.TOO_LONG
 
 
 def test_write_that_overtakes_a_read_of_its_column(model, path):
@@ -324,8 +313,8 @@ def test_write_that_overtakes_a_read_of_its_column(model, path):
         patch.setattr(PortMemory, "_accept", late)
         bench.options = {"latency": 12}
         result = bench.run()
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith("DATA: ")
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith("DATA: ")
 
 
 def test_contents_in_the_end_are_compared(model, path):
@@ -338,14 +327,14 @@ def test_contents_in_the_end_are_compared(model, path):
 
     bench.at_end = spoil_memory
     result = bench.run()
-    assert result["outcome"] is TrafficOutcome.VIOLATION
-    assert result["violation"].startswith("MEMORY: ")
-    assert f"at {BEGIN + 72:#x} in the end" in result["violation"]
+    assert result.outcome is TrafficOutcome.VIOLATION
+    assert result.violation.startswith("MEMORY: ")
+    assert f"at {BEGIN + 72:#x} in the end" in result.violation
 
 
 def columns_of(model, path, pattern):
     bench = Bench(model, path, (pattern,))
-    assert bench.run()["outcome"] is TrafficOutcome.DONE
+    assert bench.run().outcome is TrafficOutcome.DONE
     return [(access.address - BEGIN) // 32 for access in bench.memories[0].requests]
 
 

@@ -21,9 +21,10 @@ from cocotbext.axi.axi_channels import (
     AxiWTransaction,
 )
 
-from sim_tb.harness.chip_models import Kind, Operation
-from sim_tb.harness.chip_serve import _Bench
-from sim_tb.harness.engine_serve import PERIOD_PS
+from memory.model.device_model import DeviceSetup
+from sim_tb.harness.chip import Kind, Memories, Operation
+from sim_tb.harness.models import PERIOD_PS, Library
+from sim_tb.harness.serve import perform
 from tests.soc.axi_manager import (
     DECERR,
     FIXED,
@@ -95,9 +96,11 @@ async def start(dut):
     """The chip after reset, at its data port; and what the test handed over."""
     given = json.loads(os.environ[VARIABLE])
     await Timer(PERIOD_PS, "ps")
-    bench = _Bench(dut, ctypes.CDLL(None), None)
-    bench.open(given["memory"])
-    await bench.do(Operation(kind=Kind.RESET, count=8))
+    memories = Memories(
+        path=given["path"], devices=tuple(DeviceSetup(**setup) for setup in given["setups"])
+    )
+    reset = Operation(kind=Kind.RESET, count=8, memories=memories)
+    await perform(dut, Library(ctypes.CDLL(None)), reset)
     await RisingEdge(dut.clk)
     dut.external.value = 1
     return Port(dut, Path(given["content"]).read_bytes()), given

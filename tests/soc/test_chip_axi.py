@@ -33,10 +33,8 @@ def test_the_data_port_answers_as_documented(tmp_path):
         image.write(0, content)
     fields = [name for name, *_ in DeviceSetup._fields_]
     given = {
-        "memory": {
-            "path": str(tmp_path / "image"),
-            "setups": [{name: getattr(setup, name) for name in fields} for setup in setups],
-        },
+        "path": str(tmp_path / "image"),
+        "setups": [{name: getattr(setup, name) for name in fields} for setup in setups],
         "content": str(tmp_path / "content"),
         "size": config.memory_bytes,
         "vault": vault,

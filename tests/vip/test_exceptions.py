@@ -7,7 +7,7 @@ import pytest
 
 from isa.support.command import run_command
 from isa.support.errors import VipError
-from sim_tb.harness.models import BehaviourError, MemoryBehaviour
+from sim_tb.harness.memory import BehaviourError, MemoryBehaviour
 from vip.cli.errors import UserError
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pe.config import PeConfig
-from sim_tb.dut.engine import source_digest
-from sim_tb.runner.cache import fingerprint
+from sim_tb.runner.cache import fingerprint, source_digest
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
 from vip.output import provenance

@@ -1,12 +1,13 @@
 """Access to the registers and the scratchpad of a simulated engine, past its ports."""
 
-from sim_tb.harness.models import HostModel
+import ctypes
+from ctypes import c_char_p, c_void_p
+from typing import Any
 
 __all__ = ["CONTROL", "WATCH_CONTROL", "EngineMemories"]
 
-#: Verilator control file that makes the memories, and nothing else, readable.
-CONTROL = """`verilator_config
-public_flat_rd -module "sram_*" -var "words"
+#: Lines of a Verilator control file that make the memories, and nothing else, readable.
+CONTROL = """public_flat_rd -module "sram_*" -var "words"
 """
 #: The same for a watched engine (pe_watch.sv), whose places for transfers can be taken away.
 WATCH_CONTROL = f"""{CONTROL}public_flat_rd -module "vip_*_watch" -var "most"
@@ -24,17 +25,23 @@ class EngineMemories:
     registers and an empty scratchpad.
     """
 
-    def __init__(self, host: HostModel) -> None:
-        arrays = host.arrays()
+    def __init__(self, simulator: ctypes.CDLL) -> None:
+        simulator.vip_host_arrays.restype = c_char_p
+        simulator.vip_host_array.restype = c_void_p
+        self._simulator = simulator
+        #: Readable memories: (scope, name) -> (bits of a word, words).
+        arrays = {}
+        for line in simulator.vip_host_arrays().decode().splitlines():
+            scope, name, bits, words = line.rsplit(" ", 3)
+            arrays[scope, name] = (int(bits), int(words))
         found = {
             part: [
-                host.array(scope, name, *arrays[scope, name])
+                self._array(scope, name, *arrays[scope, name])
                 for scope, name in sorted(arrays)
                 if f".{part}." in scope
             ]
             for part in ("registers", "scratchpad")
         }
-        self._host = host
         watched = {
             part: scope.removesuffix(".watch")
             for scope, _ in arrays
@@ -43,7 +50,7 @@ class EngineMemories:
         }
         self._watched = watched
         self._most = {
-            part: host.array(f"{scope}.watch", "most", *arrays[f"{scope}.watch", "most"])
+            part: self._array(f"{scope}.watch", "most", *arrays[f"{scope}.watch", "most"])
             for part, scope in watched.items()
         }
         self._registers = found["registers"][:1]
@@ -73,7 +80,7 @@ class EngineMemories:
         for (part, name, value), size, limit in zip(names, sizes, limits or sizes, strict=True):
             beyond = (1 << size) - (1 << limit)
             for suffix, pattern in (("Val", beyond if value else 0), ("En", beyond)):
-                held = self._host.array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
+                held = self._array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
                 held[0] = pattern
 
     @property
@@ -90,3 +97,11 @@ class EngineMemories:
     def scratchpad(self, content: bytes) -> None:
         for number, bank in enumerate(self._banks):
             bank[:] = list(content[number::_BANKS])
+
+    def _array(self, scope: str, name: str, bits: int, words: int) -> "ctypes.Array[Any]":
+        """The words of such a memory (up to 64 bits each), to read and to write in place."""
+        address = self._simulator.vip_host_array(scope.encode(), name.encode())
+        kinds = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
+        kind: Any = next(kind for size, kind in kinds.items() if bits <= size)
+        memory: ctypes.Array[Any] = (kind * words).from_address(address)
+        return memory

@@ -1,0 +1,169 @@
+"""Top modules of simulations: a design and the models around it, joined by their ports' names."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetSignal, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import emit, interface_only
+from hdl.parameters import component_parameters, describe
+from memory.config import VaultConfig
+from memory.controller.dram_port import DramPort
+from memory.model.device_model import DEVICE_SOURCES
+from sim_tb.harness.models import Model, module, port_values
+from sim_tb.runner.build import BuildError, Design
+from sim_tb.runner.cache import kept_verilog
+
+__all__ = ["TRACE_FORMATS", "Top", "check_trace", "join", "surrounded"]
+
+#: Formats of waveform files, by the files' suffix.
+TRACE_FORMATS = ("vcd", "fst")
+#: Rooms whose source decides what a top module is.
+_SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb")
+_DEVICES = tuple(f"../../memory/model/{name}" for name in DEVICE_SOURCES)
+
+
+class Top(Component):
+    """A design with its models and a clock.
+
+    Parameters:
+        members: ports beside ``idle``, for an outer host.
+
+    Members:
+        idle: out; the models have nothing to do.
+
+    Attributes:
+        name: of the module, and so of the simulator.
+        models: what stands around the design. devices: DRAM devices do, too.
+    """
+
+    name: str
+    models: tuple[Model, ...]
+    devices = False
+
+    def __init__(self, members: Mapping[str, wiring.Member] | None = None) -> None:
+        super().__init__({"idle": Out(1), **(members or {})})
+
+    def surround(self, m: Module) -> Any:
+        """Add the design and its models to ``m``; when they are reset."""
+        raise NotImplementedError
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        self.instances: list[tuple[Model, int]] = []
+        self._ports: dict[str, Value] = {}
+        m.domains.sync = ClockDomain()
+        m.d.comb += ResetSignal().eq(self.surround(m))
+        m.submodules.models = Instance(
+            f"{self.name}_models",
+            o_clk=ClockSignal(),
+            **self._ports,
+        )
+        return m
+
+    def model(self, model: Model, index: int = 0) -> Any:
+        """An instance of ``model``: its ports as attributes. Models are called each cycle in the
+        order in which they were made."""
+        self.instances.append((model, index))
+        found = SimpleNamespace()
+        for port in model.ports:
+            signal = Signal(port.bits, name=f"{model.name}_{index}_{port.name}")
+            setattr(found, port.name, signal)
+            self._ports[f"{'i' if port.is_input else 'o'}_{signal.name}"] = signal
+        return found
+
+    def design(self, m: Module, component: Any, kind: str, name: str = "") -> Any:
+        """An instance of the module ``kind``, which has the ports of ``component``."""
+        connections: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        for path, member, signal in component.signature.flatten(component):
+            value: Any = Value.cast(signal)
+            # Waveforms and their readers find them by their names.
+            value.attrs["keep"] = 1
+            if len(value):
+                flow = "i" if member.flow is In else "o"
+                connections[f"{flow}_{'__'.join(map(str, path))}"] = value
+        m.submodules[name or kind] = Instance(kind, **connections)
+        return interface_only(component)
+
+    def device(self, m: Module, config: VaultConfig, port: Any, index: int = 0) -> Value:
+        """The DRAM of a vault at ``port``, a ``DramPort``; whether a rule was broken."""
+        failed = Signal(name=f"device_{index}_failed")
+        connections: dict[str, Any] = {"o_failed": failed}
+        for name, flow, value in port_values(DramPort(config), port):
+            connections[f"{'i' if flow is Out else 'o'}_{name}"] = value
+        m.submodules[f"device_{index}"] = Instance(
+            "vip_dram_device",
+            p_BANK_BITS=config.bank_bits,
+            p_ROW_BITS=config.row_bits,
+            p_COLUMN_BITS=config.column_bits,
+            p_DEVICE=index,
+            i_clk=ClockSignal(),
+            i_rst=ResetSignal(),
+            **connections,
+        )
+        return failed
+
+
+def join(m: Module, interface: Any, ports: Any, prefix: str = "") -> None:
+    """Connect each signal of a design's ``interface``, fields of payloads too, with the model's
+    port of its name after ``prefix``. Widths may differ."""
+    for name, flow, value in port_values(interface.signature, interface):
+        port = getattr(ports, prefix + name)
+        m.d.comb += port.eq(value) if flow is Out else value.eq(port)
+
+
+def surrounded(
+    top: Top,
+    verilog: Mapping[str, str],
+    *,
+    control: str = "",
+    support: tuple[str, ...] = (),
+    **settings: Any,
+) -> Design:
+    """What the simulator with ``top`` is built from.
+
+    Parameters:
+        verilog: of the design within. control, support, settings: in addition; see
+            :class:`sim_tb.runner.build.Design`.
+    """
+
+    def made() -> str:
+        text = emit(top, top.name).modules[top.name]
+        return text + module(f"{top.name}_models", top.instances)
+
+    # Kept text has no need of it.
+    interface_only(top)
+    parameters = [f"{name}={describe(value)}" for name, value in component_parameters(top).items()]
+    around = {f"{top.name}.sv": kept_verilog(" ".join([top.name, *parameters]), _SOURCES, made)}
+    sources = dict.fromkeys(support)
+    behaviour: dict[str, None] = dict.fromkeys(_DEVICES if top.devices else ())
+    for model in top.models:
+        around |= {
+            f"vip_{model.name}.h": model.header,
+            f"vip_{model.name}_ports.cpp": model.wrapper,
+        }
+        sources |= dict.fromkeys(model.sources)
+        behaviour |= dict.fromkeys(model.behaviour)
+    return Design(
+        top=top.name,
+        verilog=verilog,
+        around=around,
+        support=tuple(sources),
+        behaviour=tuple(behaviour),
+        control=f'`verilator_config\npublic_flat_rd -module "{top.name}" -var "idle"\n{control}',
+        **settings,
+    )
+
+
+def check_trace(trace: str) -> None:
+    """Refuse a format of waveform files that is neither "" nor of :data:`TRACE_FORMATS`.
+
+    Raises:
+        BuildError: as said.
+    """
+    if trace and trace not in TRACE_FORMATS:
+        raise BuildError(f"waveforms are written as {' or '.join(TRACE_FORMATS)}, not {trace!r}")

@@ -1,0 +1,222 @@
+"""Operations of a simulated chip's host, as they are handed to the simulator and back."""
+
+import ctypes
+import time
+from collections.abc import Mapping
+from ctypes import c_uint8
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import cache
+from typing import Annotated, Any
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.axi import Axi4, Axi4Lite
+from memory.model.device_model import DeviceModel, DeviceSetup
+
+from .models import PERIOD_PS, Library, Model
+from .schema import C
+
+__all__ = ["AXI_MEMORY", "CHIP", "AxiMemory", "Kind", "Memories", "Operation", "Outcome", "Result"]
+
+
+class Kind(IntEnum):
+    """What an operation does."""
+
+    RESET = 0
+    RUN = 1
+    READ_REGISTER = 2
+    WRITE_REGISTERS = 3
+    READ_MEMORY = 4
+    WRITE_MEMORY = 5
+
+
+class Outcome(IntEnum):
+    """How an operation ended."""
+
+    DONE = 0
+    LATE = 1
+    #: A rule of the DRAM was broken.
+    VIOLATION = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxiMemory:
+    """A memory on an AXI bus: ``size`` bytes from ``base`` on of the image, ``latency`` cycles from
+    a request to its answer at the earliest, ``lanes`` words of 64 bits a beat."""
+
+    base: int
+    size: int
+    latency: int
+    lanes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memories:
+    """The DRAM of a chip.
+
+    Attributes:
+        path: the file that holds all of it.
+        devices: of vaults with DRAM. buses: of vaults with AXI buses.
+    """
+
+    path: str
+    devices: tuple[DeviceSetup, ...] = ()
+    buses: tuple[AxiMemory, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One operation.
+
+    Attributes:
+        kind: what to do.
+        address: of the first byte.
+        count: cycles of RESET and RUN; bytes of the others.
+        data: bytes to write.
+        stop: RUN ends with the interrupt.
+        limit: cycles after which an access is late; 0: never.
+        outer: the access is made by cocotbext-axi's managers, not by the model in C++.
+        memories: RESET gives the chip this DRAM; None: it keeps what it has.
+    """
+
+    kind: Kind
+    address: int = 0
+    count: int = 0
+    data: Annotated[bytes, C(c_uint8)] = b""
+    stop: bool = False
+    limit: int = 0
+    outer: bool = False
+    memories: Memories | None = None
+
+    def start(self, library: Library) -> None:
+        if self.memories:
+            if self.memories.buses:
+                library.open(self.memories.path)
+            library.devices = len(self.memories.devices)
+            for vault, setup in enumerate(self.memories.devices):
+                DeviceModel(library.library).open(vault, self.memories.path, setup)
+            for vault, bus in enumerate(self.memories.buses):
+                library.start("axi_memory", bus, vault)
+        if not self.outer:
+            # What is read comes into the same bytes.
+            room = 0 if self.kind in (Kind.RESET, Kind.RUN) else self.count
+            library.start("chip", replace(self, data=self.data.ljust(room, b"\0")))
+
+    def progress(self, library: Library) -> int:
+        return library.result("chip", Result).cycles
+
+    def result(self, library: Library, seconds: float) -> "Result":
+        given: Any = library.given["chip", 0]
+        return self._result(library, seconds, data=ctypes.string_at(given.data, given.data_count))
+
+    def _result(self, library: Library, seconds: float, **found: Any) -> "Result":
+        devices = DeviceModel(library.library)
+        vaults = range(library.devices)
+        rules = {vault: devices.violation(vault) for vault in vaults}
+        return replace(
+            library.result("chip", Result),
+            violations={vault: rule for vault, rule in rules.items() if rule},
+            seconds=seconds,
+            **found,
+        )
+
+    async def drive(self, dut: Any, library: Library) -> "Result":
+        """By cocotbext-axi's managers, whose clock runs only as long as that takes."""
+        # Not there outside a simulator.
+        from cocotb.triggers import RisingEdge, SimTimeoutError, with_timeout
+
+        started = time.perf_counter()
+        await RisingEdge(dut.clk)
+        dut.external.value = 1
+        registers = self.kind in (Kind.READ_REGISTER, Kind.WRITE_REGISTERS)
+        manager = _managers(dut)[0 if registers else 1]
+        if self.kind in (Kind.READ_REGISTER, Kind.READ_MEMORY):
+            access = manager.read(self.address, self.count)
+        else:
+            access = manager.write(self.address, self.data)
+        outcome, response, content = Outcome.DONE, 0, b""
+        try:
+            limit = self.limit * PERIOD_PS
+            answer = await (with_timeout(access, limit, "ps") if limit else access)
+            response, content = int(answer.resp), bytes(getattr(answer, "data", b""))
+        except SimTimeoutError:
+            outcome = Outcome.LATE
+        await RisingEdge(dut.clk)
+        dut.external.value = 0
+        seconds = time.perf_counter() - started
+        return self._result(library, seconds, outcome=outcome, response=response, data=content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What became of an operation.
+
+    Attributes:
+        cycles: since the last reset.
+        outcome: how it ended.
+        response: of AXI, the worst; a :class:`hdl.axi.AxiResponse`.
+        interrupt: whether the interrupt is raised.
+        data: bytes read.
+        violations: by vault, the rule of the DRAM that its controller broke first, if one did.
+        seconds: that the operation took on this machine.
+    """
+
+    cycles: int
+    outcome: Outcome
+    response: int
+    interrupt: bool
+    data: bytes = b""
+    violations: Mapping[int, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@cache
+def _managers(dut: Any) -> tuple[Any, Any]:
+    """cocotbext-axi's managers of the control and the data bus."""
+    # Not needed, and perhaps not installed, where the model in C++ is the host.
+    from cocotbext.axi import (  # type: ignore[import-untyped]
+        AxiBus,
+        AxiLiteBus,
+        AxiLiteMaster,
+        AxiMaster,
+    )
+
+    clock = dut.external_clk
+    return (
+        AxiLiteMaster(AxiLiteBus.from_prefix(dut, "control"), clock),
+        AxiMaster(AxiBus.from_prefix(dut, "data"), clock),
+    )
+
+
+CHIP = Model(
+    name="chip",
+    signature=wiring.Signature(
+        {
+            "control": Out(Axi4Lite(address_bits=32)),
+            "data": Out(Axi4(address_bits=64, data_bits=64, id_bits=16)),
+            "host_interrupt": In(1),
+            "reset": Out(1),
+            "idle": Out(1),
+            #: A rule was broken outside the chip.
+            "failed": In(1),
+        }
+    ),
+    job=Operation,
+    result=Result,
+    sources=(),
+    behaviour=("chip_host.cpp",),
+)
+AXI_MEMORY = Model(
+    name="axi_memory",
+    signature=wiring.Signature(
+        {
+            **Axi4(address_bits=64, data_bits=256, id_bits=16).flip().members,
+            "reset": In(1),
+        }
+    ),
+    job=AxiMemory,
+    sources=("image.h", "image.cpp"),
+    behaviour=("axi_memory.cpp",),
+)

@@ -1,0 +1,197 @@
+"""Runs of traffic through a network, as they are handed to the simulator and back."""
+
+from ctypes import c_uint64
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Annotated
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from isa.support.errors import VipError
+from noc.config import CLASSES
+from noc.ports import LinkPort
+
+from .models import Library, Model
+from .schema import C, Chance, Share, Text
+from .traffic import quantile
+
+__all__ = [
+    "NETWORK",
+    "VAULT",
+    "Destinations",
+    "NetworkError",
+    "NetworkJob",
+    "NetworkOutcome",
+    "NetworkResult",
+    "NetworkRun",
+]
+
+_LATENCIES = 4096
+_HOPS = 32
+#: 0: none, that is, a number that no run reaches.
+_Limit = Annotated[int, C(c_uint64, lambda limit: limit or 2**62)]
+
+
+class NetworkError(VipError):
+    """A run in which the network did not do as it must, or that can't be made; says why."""
+
+
+class Destinations(IntEnum):
+    """Where the packets of a vault go."""
+
+    #: Any other vault.
+    UNIFORM = 0
+    #: The vault in column x and row y sends to number ``x * rows + y``; some send to nobody.
+    TRANSPOSE = 1
+    #: The next vault in the east, or in a single column in the south.
+    NEIGHBOUR = 2
+    #: A share to vault 0, the others to any other vault.
+    HOT_SPOT = 3
+
+
+class NetworkOutcome(IntEnum):
+    """How a run went."""
+
+    DONE = 0
+    #: The network broke a rule; :attr:`NetworkResult.violation` says which.
+    VIOLATION = 1
+    TOO_LONG = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkJob:
+    """One run of traffic.
+
+    Attributes:
+        destinations: see :class:`Destinations`.
+        hot: share of the packets that go to vault 0, for :attr:`Destinations.HOT_SPOT`; 0..1.
+        flits: no packet is made any more after so many flits; 0: no limit.
+        cycles: nor after so many cycles; 0: no limit. One of the two is needed.
+        warmup: cycles after which what happens counts for rates and latencies.
+        rate: flits made per cycle and vault, above 0, up to 1; 1: a new packet of each class
+            whenever the last one has left.
+        shortest, longest: flits of a packet; any length between is as likely.
+        offer: chance per cycle that a vault offers a flit; above 0, up to 1.
+        take: chance per cycle and class that a vault takes a flit; above 0, up to 1.
+        pause: a vault takes nothing for up to so many cycles now and then; 0: never.
+        answers: a response is made of each request that is taken, and of nothing else, and a vault
+            with four responses to send takes no request.
+        patience: cycles after which a packet in the network counts as lost.
+        max_cycles: a run that takes longer is an error.
+        seed: of everything random; 0..2**32.
+
+    Raises:
+        ValueError: a value outside its range.
+    """
+
+    destinations: Destinations = Destinations.UNIFORM
+    hot: Share = 0.25
+    flits: _Limit = 0
+    cycles: _Limit = 0
+    warmup: int = 0
+    rate: Chance = 1.0
+    shortest: int = 1
+    longest: int = 5
+    offer: Chance = 1.0
+    take: Chance = 1.0
+    pause: int = 0
+    answers: bool = False
+    patience: int = 1_000_000
+    max_cycles: int = 1_000_000_000
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "offer", "take"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1, not {getattr(self, name)}")
+        if not 0 <= self.hot <= 1:
+            raise ValueError(f"hot must be from 0 to 1, not {self.hot}")
+        for name, low in (("flits", 0), ("cycles", 0), ("warmup", 0), ("pause", 0)):
+            if getattr(self, name) < low:
+                raise ValueError(f"{name} must be {low} or more, not {getattr(self, name)}")
+        if not self.flits and not self.cycles:
+            raise ValueError("a run needs a limit of flits or of cycles")
+        if not 1 <= self.shortest <= self.longest <= 255:
+            raise ValueError(
+                f"shortest and longest must be in order and from 1 to 255, not {self.shortest} and "
+                f"{self.longest}"
+            )
+        if not 0 <= self.seed <= 2**32:
+            raise ValueError(f"seed must be from 0 to 2**32, not {self.seed}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkRun(NetworkJob):
+    """A job as it is handed to the simulator; ``columns``, ``rows`` and ``buffer_flits`` are the
+    network's (:class:`noc.config.NetworkConfig`)."""
+
+    columns: int
+    rows: int
+    buffer_flits: int
+
+    def start(self, library: Library) -> None:
+        library.start("network", self)
+
+    def progress(self, library: Library) -> int:
+        return library.result("network", NetworkResult).cycles
+
+    def result(self, library: Library, seconds: float) -> "NetworkResult":
+        return replace(library.result("network", NetworkResult), wall_seconds=seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkResult:
+    """What became of a run.
+
+    Attributes:
+        outcome: how it ended. violation: the rule that was broken first, "" if none.
+        cycles: of the run.
+        packets, flits: delivered, requests and responses.
+        measured_flits: delivered from ``warmup`` to ``cycles`` of the job.
+        latency_sum: cycles from the making of a packet to its last flit, of those that were made in
+            that time. latency_count: of these packets.
+        latencies: these packets by latency; the last place also has all longer ones.
+        longest: cycles that a packet was in the network.
+        fastest: by links on the way, the fewest cycles from a header's entry to its exit; 0 where
+            there was none.
+        wall_seconds: of simulation.
+    """
+
+    outcome: NetworkOutcome
+    violation: Text
+    cycles: int
+    packets: Annotated[tuple[int, int], C(c_uint64 * CLASSES)]
+    flits: Annotated[tuple[int, int], C(c_uint64 * CLASSES)]
+    measured_flits: int
+    latency_sum: int
+    latency_count: int
+    latencies: Annotated[tuple[int, ...], C(c_uint64 * _LATENCIES)]
+    longest: int
+    fastest: Annotated[tuple[int, ...], C(c_uint64 * _HOPS)]
+    wall_seconds: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Latency in cycles of the packets that count."""
+        return self.latency_sum / self.latency_count if self.latency_count else 0.0
+
+    def quantile(self, share: float) -> int:
+        """Latency in cycles that ``share`` of the packets did not exceed."""
+        return quantile(self.latencies, share)
+
+
+NETWORK = Model(
+    name="network",
+    signature=wiring.Signature({"reset": Out(1), "idle": Out(1)}),
+    job=NetworkRun,
+    result=NetworkResult,
+    sources=(),
+    behaviour=("network_packet.h", "network_traffic.cpp"),
+)
+#: What stands at a vault's end of the network.
+VAULT = Model(
+    name="network_vault",
+    signature=wiring.Signature({"in": Out(LinkPort(CLASSES)), "out": In(LinkPort(CLASSES))}),
+    sources=(),
+)

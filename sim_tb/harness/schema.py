@@ -1,0 +1,173 @@
+"""One declaration of what Python and the C++ models hand to each other.
+
+A job or a result is a dataclass. Its structure for :mod:`ctypes` and its declaration in C++ follow
+from the types of its fields:
+
+================================================ ===============================================
+``int``, :data:`Signed`                          ``uint64_t``, ``int64_t``
+``bool``                                         ``bool``
+an :class:`enum.IntEnum`                         ``uint64_t``; ``TOO_LONG`` is declared ``kTooLong``
+:data:`Text`                                     ``const char*``
+:data:`Share`, :data:`Chance`                    ``uint64_t``, of 65536
+a tuple with ``C(kind * n)``                     an array
+a tuple or bytes with ``C(kind)``                a pointer, and a field ``..._count``
+================================================ ===============================================
+
+Fields of any other type are Python's alone.
+"""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from ctypes import POINTER, c_bool, c_char_p, c_int64, c_uint64
+from dataclasses import dataclass, fields, is_dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+__all__ = ["C", "Chance", "Share", "Signed", "Text", "declarations", "pack", "structure", "unpack"]
+
+_T = TypeVar("_T")
+_CERTAIN = 65536
+_NAMES = {
+    c_bool: "bool",
+    ctypes.c_uint8: "uint8_t",
+    ctypes.c_int32: "int32_t",
+    ctypes.c_uint32: "uint32_t",
+    c_int64: "int64_t",
+    c_uint64: "uint64_t",
+    c_char_p: "const char*",
+}
+
+
+@dataclass(frozen=True)
+class C:
+    """How a field is kept in C++, where its type does not say so.
+
+    Attributes:
+        kind: type of :mod:`ctypes`, or a dataclass: of the field, or of an element where it is a
+            pointer.
+        write: makes what C++ gets from the value, or from an element.
+    """
+
+    kind: Any
+    write: Callable[[Any], Any] = int
+
+
+Signed = Annotated[int, C(c_int64)]
+Text = Annotated[str, C(c_char_p, str.encode)]
+#: A part of a whole or a chance, 0..1.
+Share = Annotated[float, C(c_uint64, lambda share: round(share * _CERTAIN))]
+#: A chance above 0, up to 1.
+Chance = Annotated[float, C(c_uint64, lambda chance: max(1, round(chance * _CERTAIN)))]
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field in C++: its name, its type (of an element if it points to ``many``), its type in
+    Python, how a value or an element is written, whether it is an ``array``."""
+
+    name: str
+    kind: Any
+    python: Any
+    write: Callable[[Any], Any]
+    many: bool
+    array: bool
+
+
+@cache
+def _fields(kind: Any) -> tuple[_Field, ...]:
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        field
+        for name in (item.name for item in fields(kind))
+        if (field := _field(name, hints[name])) is not None
+    )
+
+
+def _field(name: str, hint: Any) -> _Field | None:
+    python, mark = (hint, None) if get_origin(hint) is not Annotated else get_args(hint)[:2]
+    if isinstance(mark, C):
+        array = issubclass(mark.kind, ctypes.Array)
+        many = not array and (get_origin(python) is tuple or python is bytes)
+        nested: bool = is_dataclass(mark.kind)
+        if nested:
+            return _Field(name, structure(mark.kind), mark.kind, pack, many, array)
+        return _Field(name, mark.kind, python, mark.write, many, array)
+    if isinstance(python, type) and issubclass(python, int):
+        return _Field(name, c_bool if python is bool else c_uint64, python, int, False, False)
+    return None
+
+
+@cache
+def structure(kind: Any) -> type[ctypes.Structure]:
+    """The structure of a dataclass, named ``Vip`` and its name."""
+    members: list[tuple[str, Any]] = []
+    for field in _fields(kind):
+        members.append((field.name, POINTER(field.kind) if field.many else field.kind))
+        if field.many:
+            members.append((f"{field.name}_count", c_uint64))
+    return type(f"Vip{kind.__name__}", (ctypes.Structure,), {"_fields_": members})
+
+
+def pack(value: Any) -> ctypes.Structure:
+    """``value``, a dataclass, as its structure, which keeps alive all that it points to."""
+    shape: Any = type(value)
+    raw = structure(shape)()
+    for field in _fields(shape):
+        given = getattr(value, field.name)
+        if field.many:
+            kind = field.kind * len(given)
+            plain = isinstance(given, bytes)
+            elements = kind.from_buffer_copy(given) if plain else kind(*map(field.write, given))
+            setattr(raw, field.name, ctypes.cast(elements, POINTER(field.kind)))
+            setattr(raw, f"{field.name}_count", len(given))
+        else:
+            setattr(raw, field.name, field.kind(*given) if field.array else field.write(given))
+    return raw
+
+
+def unpack(kind: Callable[..., _T], raw: ctypes.Structure, **others: Any) -> _T:
+    """The dataclass ``kind`` from its structure; ``others`` are fields that C++ does not know."""
+    values: dict[str, Any] = {}
+    for field in _fields(kind):
+        found = getattr(raw, field.name)
+        if field.array:
+            values[field.name] = tuple(found)
+        elif field.python is str:
+            values[field.name] = (found or b"").decode()
+        else:
+            values[field.name] = field.python(found)
+    return kind(**values, **others)
+
+
+def declarations(*kinds: Any) -> str:
+    """C++ that declares the structures and enumerations of ``kinds``: dataclasses, or structures
+    that have no dataclass."""
+    return "".join(dict.fromkeys(text for kind in kinds for text in _declared(kind)))
+
+
+def _declared(kind: Any) -> Iterator[str]:
+    named = kind
+    if is_dataclass(kind):
+        for field in _fields(named):
+            if is_dataclass(field.python):
+                yield from _declared(field.python)
+            elif isinstance(field.python, type) and issubclass(field.python, IntEnum):
+                yield _enumeration(field.python)
+        kind = structure(named)
+    members = "".join(f"    {_member(name, of)};\n" for name, of, *_ in kind._fields_)
+    yield f"struct {kind.__name__} {{\n{members}}};\n"
+
+
+def _member(name: str, kind: Any) -> str:
+    if kind in _NAMES:
+        return f"{_NAMES[kind]} {name}"
+    element = _NAMES.get(kind._type_) or kind._type_.__name__
+    if issubclass(kind, ctypes.Array):
+        return f"{element} {name}[{kind._length_}]"
+    return f"{element}* {name}"
+
+
+def _enumeration(kind: type[IntEnum]) -> str:
+    names = [f"k{item.name.title().replace('_', '')} = {item.value}" for item in kind]
+    return f"enum {kind.__name__} : uint64_t {{ {', '.join(names)} }};\n"

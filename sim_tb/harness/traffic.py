@@ -1,0 +1,261 @@
+"""Runs of traffic against memories, as they are handed to the simulator and back."""
+
+from collections.abc import Mapping
+from ctypes import c_uint32, c_uint64
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Annotated
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.ports import COLUMN_BYTES, MemoryPort
+from memory.model.device_model import DeviceModel, DeviceSetup
+
+from .memory import MemoryBehaviour, MemoryResult
+from .models import Library, Model
+from .schema import C, Chance, Share, Text
+
+__all__ = [
+    "REQUESTER",
+    "TRAFFIC",
+    "Pattern",
+    "TrafficJob",
+    "TrafficOutcome",
+    "TrafficResult",
+    "TrafficRun",
+    "Walk",
+    "quantile",
+]
+
+_LATENCIES = 4096
+_COUNTERS = 64
+_DEVICE = 0
+
+
+class Walk(IntEnum):
+    """In which order a requester goes through its columns."""
+
+    SEQUENTIAL = 0
+    RANDOM = 1
+    #: 15 of 16 accesses to a few columns, the others anywhere.
+    HOT = 2
+    STRIDED = 3
+
+
+class TrafficOutcome(IntEnum):
+    """How a run went."""
+
+    DONE = 0
+    #: The memory broke a rule; :attr:`TrafficResult.violation` says which.
+    VIOLATION = 1
+    TOO_LONG = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """What one requester does.
+
+    Attributes:
+        walk: see :class:`Walk`.
+        accesses: 1 or more.
+        stride: columns from one access to the next when strided; 1 or more.
+        hot: the columns, from the first on, that take most accesses of a hot walk; 1 or more.
+        writes: share of writes; 0..1.
+        partial: any words of a column and any strobes, instead of whole columns.
+        offer: chance per cycle that the next beat of a request is offered; above 0, up to 1.
+        take: chance per cycle that responses are taken; above 0, up to 1.
+        window: requests in flight at most (nor more than there are tags); 1 or more.
+        outside: share of accesses beyond the memory, where the port reaches beyond it; 0..1.
+        burst: accesses after which the requester rests for a random time; 0: never.
+        seed: of everything random; 0..2**63.
+
+    Raises:
+        ValueError: a value outside its range.
+    """
+
+    walk: Walk = Walk.RANDOM
+    accesses: int = 1000
+    stride: int = 1
+    hot: int = 8
+    writes: Share = 0.0
+    partial: bool = False
+    offer: Chance = 1.0
+    take: Chance = 1.0
+    window: int = 65536
+    outside: Share = 0.0
+    burst: int = 0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name, low in (("accesses", 1), ("stride", 1), ("hot", 1), ("window", 1), ("burst", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < low:
+                raise ValueError(f"{name} must be a whole number of {low} or more, not {value!r}")
+        for name in ("writes", "outside"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)!r}")
+        for name in ("offer", "take"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1, not {getattr(self, name)}")
+        if not 0 <= self.seed <= 2**63:
+            raise ValueError(f"seed must be from 0 to 2**63, not {self.seed}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficJob:
+    """One run of all requesters against one memory.
+
+    Attributes:
+        patterns: of the requesters, in order.
+        begin: first byte that is accessed; a multiple of a column.
+        span: bytes accessed from there on; a multiple of a column for each requester. They are
+            filled with random contents first.
+        patience: cycles after which a request without an answer counts as lost.
+        max_cycles: a run that takes longer is an error.
+    """
+
+    patterns: Annotated[tuple[Pattern, ...], C(Pattern)]
+    begin: int
+    span: int
+    patience: int
+    max_cycles: int
+
+    def __post_init__(self) -> None:
+        columns = COLUMN_BYTES * max(len(self.patterns), 1)
+        if self.begin % COLUMN_BYTES or self.begin < 0:
+            raise ValueError(f"begin must be a multiple of {COLUMN_BYTES}, not {self.begin}")
+        if self.span % columns or self.span <= 0:
+            raise ValueError(f"span must be a multiple of {columns} above 0, not {self.span}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficRun(TrafficJob):
+    """A job as it is handed to the simulator.
+
+    Attributes:
+        image: file of the memory. size: its bytes.
+        limit: bytes that the ports' addresses reach.
+        counters: number of counters to read at the end.
+        settle: cycles from the last response to reading them.
+        device: the DRAM, where there is one.
+        memories: behaviour of each memory port, where memories are models.
+    """
+
+    image: str
+    size: int
+    limit: int
+    counters: int
+    settle: int
+    device: DeviceSetup | None = None
+    memories: tuple[MemoryBehaviour, ...] = ()
+
+    def start(self, library: Library) -> None:
+        library.open(self.image)
+        if self.device is not None:
+            DeviceModel(library.library).open(_DEVICE, self.image, self.device)
+        for port, behaviour in enumerate(self.memories):
+            library.start("memory", behaviour, port)
+        library.start("traffic", self)
+
+    def progress(self, library: Library) -> int:
+        return library.result("traffic", TrafficResult).total_cycles
+
+    def result(self, library: Library, seconds: float) -> "TrafficResult":
+        found = replace(library.result("traffic", TrafficResult), wall_seconds=seconds)
+        violations = [found.violation]
+        if self.device is not None:
+            device = DeviceModel(library.library)
+            found = replace(found, commands=device.counts(_DEVICE))
+            violations.append(device.violation(_DEVICE))
+        violations += (
+            library.result("memory", MemoryResult, port).violation
+            for port in range(len(self.memories))
+        )
+        return replace(found, violation=next(filter(None, violations), ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficResult:
+    """What became of a run.
+
+    Attributes:
+        outcome: how it ended. violation: the rule that was broken first, "" if none.
+        cycles: from the first request beat offered to the last response beat.
+        reads, writes: answered. bytes: that these asked for, whole words.
+        longest: latency in cycles, from the first offer of a request to its last response beat.
+        latency_sum: of all requests.
+        longest_offer: cycles for which a request waited to be taken.
+        latencies: requests by latency in cycles; the last place also has all longer ones.
+        counters: of the memory controller, by index, since reset.
+        total_cycles: since reset.
+        commands: that the DRAM saw, by name, since reset.
+        wall_seconds: of simulation.
+    """
+
+    outcome: TrafficOutcome
+    violation: Text
+    cycles: int
+    reads: int
+    writes: int
+    bytes: int
+    longest: int
+    latency_sum: int
+    longest_offer: int
+    latencies: Annotated[tuple[int, ...], C(c_uint32 * _LATENCIES)]
+    counters: Annotated[tuple[int, ...], C(c_uint64 * _COUNTERS)]
+    total_cycles: int
+    commands: Mapping[str, int] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Latency in cycles."""
+        answered = self.reads + self.writes
+        return self.latency_sum / answered if answered else 0.0
+
+    def quantile(self, share: float) -> int:
+        """Latency in cycles that ``share`` of the requests did not exceed."""
+        return quantile(self.latencies, share)
+
+
+def quantile(counts: tuple[int, ...], share: float) -> int:
+    """The first index up to which ``share`` of all ``counts`` lie."""
+    wanted = share * sum(counts)
+    total = 0
+    for index, count in enumerate(counts):
+        total += count
+        if total >= wanted:
+            return index
+    return len(counts) - 1
+
+
+TRAFFIC = Model(
+    name="traffic",
+    signature=wiring.Signature(
+        {
+            "reset": Out(1),
+            "idle": Out(1),
+            #: A rule was broken outside the requesters.
+            "failed": In(1),
+            "counter_index": Out(32),
+            "counter_value": In(64),
+        }
+    ),
+    job=TrafficRun,
+    result=TrafficResult,
+    sources=("image.h", "image.cpp", "vault_traffic.cpp"),
+)
+REQUESTER = Model(
+    name="requester",
+    signature=wiring.Signature(
+        {
+            **MemoryPort(address_bits=64, tag_bits=32).members,
+            "reset": In(1),
+            #: Tags that the port has.
+            "tags": In(32),
+        }
+    ),
+    sources=(),
+    behaviour=("vault_requester.h", "vault_requester.cpp"),
+)

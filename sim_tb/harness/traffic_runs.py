@@ -1,0 +1,231 @@
+"""Runs of traffic in simulation: against a vault's memory, through a network, between nodes."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from hdl.ports import COLUMN_BYTES
+from isa.image import DramImage
+from isa.support.errors import VipError
+from isa.support.scratch import scratch_folder
+from memory.config import VaultConfig
+from memory.controller.counters import LAG_CYCLES, VaultCounter
+from memory.model.device_model import device_setup
+from memory.timing import DramTiming
+from noc.config import NetworkConfig
+from noc.node import counters as node_counters
+from sim_tb.dut.memory import ports_of, vault_design
+from sim_tb.dut.network import COUNTED_NODES, network_design, nodes_design
+from sim_tb.dut.network import ports_of as memory_ports
+from sim_tb.runner.build import Design, build
+from sim_tb.runner.session import Session
+
+from .memory import MemoryBehaviour
+from .network import NetworkError, NetworkJob, NetworkOutcome, NetworkResult, NetworkRun
+from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult, TrafficRun
+
+__all__ = ["NodesJob", "TrafficError", "run_network", "run_nodes", "run_traffic"]
+
+#: Counters that the host reads.
+_COUNTERS = max(VaultCounter) + 8
+#: Cycles after which a write that was acknowledged is in the DRAM.
+_SETTLE = 256
+
+
+class TrafficError(VipError):
+    """A run in which the memory did not do as it must, or that can't be made; says why."""
+
+
+def run_traffic(
+    config: VaultConfig,
+    requesters: int,
+    jobs: Sequence[TrafficJob],
+    *,
+    dram: DramTiming | None = None,
+) -> list[TrafficResult]:
+    """Run ``jobs`` one after the other, each from reset, against one vault's memory.
+
+    The DRAM model checks every command, the requesters every response, and at the end of each run
+    the memory's contents are compared with what the writes must have made of them. The first run of
+    a configuration builds its simulator (half a minute).
+
+    Parameters:
+        config: of the vault.
+        requesters: at the star, 1..16; 0: one straight at the controller.
+        jobs: each with a pattern for each requester.
+        dram: the DRAM's own timing; by default that which ``config`` gives the controller.
+
+    Raises:
+        TrafficError: a rule of port or DRAM broken, a request lost or late, a run longer than its
+            ``max_cycles``, or a job that does not fit the vault.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.session.SessionError: the simulator ended by itself.
+    """
+    for job in jobs:
+        if len(job.patterns) != ports_of(requesters):
+            raise TrafficError(
+                f"a job for {len(job.patterns)} requesters given to a vault with "
+                f"{ports_of(requesters)}"
+            )
+        if job.begin + job.span > config.size_bytes:
+            raise TrafficError(
+                f"accesses up to byte {job.begin + job.span} of a vault of {config.size_bytes}"
+            )
+    results: list[TrafficResult] = _traffic(
+        vault_design(config, requesters),
+        jobs,
+        TrafficError,
+        size=config.size_bytes,
+        limit=1 << config.request_address_bits,
+        counters=_COUNTERS,
+        settle=max(_SETTLE, LAG_CYCLES),
+        device=device_setup(replace(config, timing=dram or config.timing)),
+    )
+    for number, (job, result) in enumerate(zip(jobs, results, strict=True)):
+        if result.longest > job.patience:
+            raise TrafficError(
+                f"run {number}: an access took {result.longest} cycles, at most "
+                f"{job.patience} are allowed"
+            )
+    return results
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodesJob:
+    """One run: every requester goes through columns of its own in all vaults.
+
+    Attributes:
+        pattern: of every requester, but for its seed; ``outside`` is the share of accesses to
+            vaults that don't exist, where there are such numbers.
+        memory: how every memory port behaves, but for its seed and without errors.
+        patience: cycles after which an access without an answer counts as lost.
+        max_cycles: a run that takes longer is an error.
+    """
+
+    pattern: Pattern
+    memory: MemoryBehaviour
+    patience: int = 100_000
+    max_cycles: int = 10_000_000
+
+
+def run_nodes(
+    config: NetworkConfig, requesters: int, jobs: Sequence[NodesJob]
+) -> list[TrafficResult]:
+    """Run ``jobs`` one after the other, each from reset, on a torus of nodes.
+
+    Requesters check every response against the order of their own requests; memories check that
+    nodes keep the rules of a port, and relax all that these leave open; at the end the memories'
+    contents are compared with what the writes must have made of them.
+
+    Returns:
+        What became of each. ``counters`` are those of the first four nodes, 16 each.
+
+    Raises:
+        NetworkError: a rule of a port broken, an access lost, late or performed out of order.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.session.SessionError: the simulator ended by itself.
+        hdl.config.ConfigurationError: ``requesters`` outside its range.
+    """
+    total = config.vaults * requesters
+    size = config.vaults << config.address_bits
+    column = COLUMN_BYTES * total
+    memories = [
+        tuple(
+            replace(job.memory, seed=job.memory.seed + port, errors=(0, 0))
+            for port in range(memory_ports(config, requesters))
+        )
+        for job in jobs
+    ]
+    traffic = [
+        TrafficJob(
+            patterns=tuple(
+                replace(job.pattern, seed=job.pattern.seed + number) for number in range(total)
+            ),
+            begin=0,
+            span=size // column * column,
+            patience=job.patience,
+            max_cycles=job.max_cycles,
+        )
+        for job in jobs
+    ]
+    return _traffic(
+        nodes_design(config, requesters),
+        traffic,
+        NetworkError,
+        memories,
+        size=size,
+        limit=1 << config.chip_address_bits,
+        counters=COUNTED_NODES << node_counters.INDEX_BITS,
+        # Cycles after the last response until all counters have it.
+        settle=node_counters.LAG_CYCLES + 8,
+    )
+
+
+def _traffic(
+    design: Design,
+    jobs: Sequence[TrafficJob],
+    error: type[VipError],
+    memories: Sequence[tuple[MemoryBehaviour, ...]] = (),
+    **settings: Any,
+) -> list[TrafficResult]:
+    """Results of ``jobs`` against a memory of their own; ``settings`` are those of all runs."""
+    folder = build(design)
+    beyond = settings["limit"] > settings["size"]
+    with scratch_folder("traffic") as work, DramImage(settings["size"], work / "image"):
+        runs = [
+            TrafficRun(
+                **vars(job)
+                | {
+                    "patterns": tuple(
+                        pattern if beyond else replace(pattern, outside=0.0)
+                        for pattern in job.patterns
+                    )
+                },
+                image=str(work / "image"),
+                memories=memories[number] if memories else (),
+                **settings,
+            )
+            for number, job in enumerate(jobs)
+        ]
+        with Session(folder, design.top) as session:
+            results = list(session.run_many(runs))
+    for number, result in enumerate(results):
+        if result.outcome is not TrafficOutcome.DONE:
+            reason = result.violation or f"not done after {result.total_cycles} cycles"
+            raise error(f"run {number}: {reason}")
+    return results
+
+
+def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[NetworkResult]:
+    """Run ``jobs`` one after the other, each from reset, on a network alone.
+
+    Every flit that arrives is compared with what was sent; packets of one source, destination and
+    class must arrive in order, and none may be left in the end. The first run of a configuration
+    builds its simulator (a few seconds to half a minute).
+
+    Parameters:
+        config: of the network, of at least two vaults.
+        jobs: their packets at most as long as ``config.packet_flits``.
+
+    Raises:
+        NetworkError: a flit lost, doubled, wrong, out of order or late, a flit for which there was
+            no room, a run longer than its ``max_cycles``, or a job that does not fit the network.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.session.SessionError: the simulator ended by itself.
+        hdl.config.ConfigurationError: a single vault.
+    """
+    for job in jobs:
+        if job.longest > config.packet_flits:
+            raise NetworkError(
+                f"packets of {job.longest} flits in a network for at most {config.packet_flits}"
+            )
+    design = network_design(config)
+    size = {name: getattr(config, name) for name in ("columns", "rows", "buffer_flits")}
+    runs = [NetworkRun(**asdict(job), **size) for job in jobs]
+    with Session(build(design), design.top) as session:
+        results = list(session.run_many(runs))
+    for number, result in enumerate(results):
+        if result.outcome is not NetworkOutcome.DONE:
+            reason = result.violation or f"not done after {result.cycles} cycles"
+            raise NetworkError(f"run {number}: {reason}")
+    return results

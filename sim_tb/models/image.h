@@ -1,0 +1,14 @@
+// The memory image of a simulation: one file, mapped, for all models.
+#pragma once
+
+#include <cstdint>
+
+namespace vip {
+
+extern uint8_t* g_memory;
+extern uint64_t g_size;
+
+}  // namespace vip
+
+// Maps the file at `path` in the place of the one before. Returns 0, or -1 (see errno).
+extern "C" int32_t vip_image_open(const char* path);
