@@ -9,7 +9,7 @@ from isa.faults import FaultCause
 from pe.interface import PeState
 from sim_tb.cosim.vault import PeResult, VaultResult
 from sim_tb.measure import belief as belief_bench
-from sim_tb.measure.belief import BELIEF, belief_job, measure_belief
+from sim_tb.measure.belief import BELIEF, measure_belief
 from soc.generate.presets import tile_preset
 
 VAULT = tile_preset("vault")
@@ -46,15 +46,14 @@ def result(cycles: int) -> VaultResult:
 
 @dataclass
 class Outcome:
-    phases: dict[str, VaultResult]
+    results: dict[str, VaultResult]
     match: bool = True
 
 
 @pytest.fixture(autouse=True)
 def _no_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    phases = {kernel.phase: result(CYCLES) for kernel in BELIEF.values()}
-    monkeypatch.setattr(belief_bench, "cosim_vault_levels", lambda *_: Outcome(phases))
-    monkeypatch.setattr(belief_bench, "cosim_vault_between", lambda *_: phases)
+    results = {kernel.phase: result(CYCLES) for kernel in BELIEF.values()}
+    monkeypatch.setattr(belief_bench, "cosim_vault", lambda *_: Outcome(results))
 
 
 @pytest.mark.parametrize("name", UPDATES)
@@ -62,9 +61,8 @@ def test_time_is_updates_times_cycles_of_an_update(name: str) -> None:
     row = measure_belief(name, VAULT)
     assert row.scaled == "updates"
     assert row.ours_ms == pytest.approx(row.cycles_per_unit * UPDATES[name] / ENGINES * TCK_MS)
-    job = belief_job(name, VAULT)
     small = (60, 34) if name == "bp_m" else (30, 17)
-    iterations = max(job.iterations, job.coarse_iterations)
+    iterations = {"bp_m": 1, "bp_coarse": 5}[name]
     run = iterations * 2 * (small[1] * (small[0] - 1) + small[0] * (small[1] - 1))
     assert row.cycles_per_unit == pytest.approx(4 * CYCLES / run)
 
