@@ -176,6 +176,8 @@ def bp_levels_job(
     """
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.at_least("iterations", iterations, 0)
+    if smoothness is not None:
+        CHECK.kind("smoothness", smoothness, np.ndarray)
     ring = ring or VaultRing()
     both = _Levels(
         problem, ring=ring, pes=pes, smoothness=smoothness, scratchpad_bytes=scratchpad_bytes

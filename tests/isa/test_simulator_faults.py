@@ -91,9 +91,9 @@ def test_pc_out_of_program(
 
 def test_illegal_words(memory: DramImage) -> None:
     legal = encode(BY_KEY["m.v.add.min[16]"], (10, 11, 12))
-    reduction_off, vertical_six, bit_seven = legal & ~0x60, legal | 0x1C, legal | 0x80
+    reduction_off, bit_seven = legal & ~0x60, legal | 0x80
     stray = [HALT | 1, encode(BY_KEY["add"], (1, 2, 3)) | 1, encode(BY_KEY["mov"], (1, 2)) | 0x100]
-    for word in (0, 0xFFFF_FFFF, 1 << 20, reduction_off, vertical_six, bit_seven, *stray):
+    for word in (0, 0xFFFF_FFFF, 1 << 20, reduction_off, bit_seven, *stray):
         assert run(memory, word) is FaultCause.ILLEGAL_INSTRUCTION, hex(word)
 
 

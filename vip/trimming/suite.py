@@ -14,8 +14,7 @@ from functools import partial
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from sim_tb.cosim.engine import PeSimulation
-from sim_tb.cosim.kernels import cosim_job as cosim_nn
-from sim_tb.cosim.kernels import job_key
+from sim_tb.cosim.kernels import cosim_job, job_key
 from sim_tb.cosim.recorded import record_workload
 from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from sim_tb.runner.cache import Kept, fingerprint
@@ -169,7 +168,7 @@ class _Bench:
 def _exact(members: Sequence[Application], trimmed: PeConfig, *, ports_only: bool) -> bool:
     """Whether all launches leave what their golden models demand on the trimmed engine."""
     with PeSimulation(trimmed, ports_only=ports_only) as simulation:
-        return all(cosim_nn(job, simulation).match for item in members for job in item.jobs)
+        return all(cosim_job(job, simulation).match for item in members for job in item.jobs)
 
 
 def _power_of(runs: Sequence[Observed], config: PeConfig, full: PeConfig) -> dict[str, float]:
