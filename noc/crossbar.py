@@ -12,13 +12,13 @@ from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.round_robin import RoundRobin
 from hdl.stream_buffer import StreamBuffer
 
-__all__ = ["MAX_REQUESTERS", "Star"]
+__all__ = ["MAX_REQUESTERS", "Crossbar"]
 
 #: Most requesters of a crossbar: the engines of a vault, the network and the host.
 MAX_REQUESTERS = 16
 
 
-class Star(Component):
+class Crossbar(Component):
     """Joins the memory ports of several requesters to one, whose tags name the requester, too.
 
     **Requests.** The arbitration among whole requests is round robin: a request is accepted after
@@ -41,8 +41,8 @@ class Star(Component):
         requesters: 1..16.
         address_bits: byte address width.
         tag_bits: tag width of each requester.
-        prompt: number of requesters, from port 0 on, that are always ready for responses. They
-            share one register in place of a buffer each.
+        always_ready: number of requesters, from port 0 on, that are always ready for responses.
+            They share one register in place of a buffer each.
         response_words: beats of responses buffered for each other requester, 2..64. 4 hold the
             longest response, so that a pause of four cycles costs the others nothing.
 
@@ -55,7 +55,7 @@ class Star(Component):
         memory_tag_bits: tag width towards the memory.
 
     Raises:
-        ConfigurationError: ``requesters`` or ``prompt`` outside its range.
+        ConfigurationError: ``requesters`` or ``always_ready`` outside its range.
         hdl.config.ConfigurationError: ``response_words`` outside its range.
     """
 
@@ -65,19 +65,19 @@ class Star(Component):
         requesters: int,
         address_bits: int,
         tag_bits: int,
-        prompt: int = 0,
+        always_ready: int = 0,
         response_words: int = 4,
     ) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
                 f"a crossbar has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
-        if not 0 <= prompt <= requesters:
+        if not 0 <= always_ready <= requesters:
             raise ConfigurationError(
-                f"of {requesters} requesters, {prompt!r} can't be always ready"
+                f"of {requesters} requesters, {always_ready!r} can't be always ready"
             )
         self.requesters = requesters
-        self.prompt = prompt
+        self.always_ready = always_ready
         self.address_bits = address_bits
         self.tag_bits = tag_bits
         self.response_words = response_words
@@ -100,59 +100,65 @@ class Star(Component):
         layout = memory_request(self.address_bits, self.memory_tag_bits)
         arbiter = RoundRobin(count=self.requesters)
         buffer = StreamBuffer(shape=layout)
-        m.submodules["chooser"] = once(arbiter, platform)
+        m.submodules["arbiter"] = once(arbiter, platform)
         m.submodules.requests = once(buffer, platform)
         connect(m, buffer.output, flipped(self.memory.request))
 
-        within = Signal()
+        locked = Signal()
         owner = Signal(self.requesters)
-        chosen = Signal(self.requesters)
+        selected = Signal(self.requesters)
         beat: Any = Signal(layout)
         valid = Signal()
-        m.d.comb += chosen.eq(Mux(within, owner, arbiter.grant))
+        m.d.comb += selected.eq(Mux(locked, owner, arbiter.grant))
         for number, port in enumerate(self.ports):
             m.d.comb += [
                 arbiter.requests[number].eq(port.request.valid),
-                port.request.ready.eq(chosen[number] & buffer.input.ready),
+                port.request.ready.eq(selected[number] & buffer.input.ready),
             ]
-            with m.If(chosen[number]):
+            with m.If(selected[number]):
                 m.d.comb += [valid.eq(port.request.valid), *_copy(beat, port.request.payload)]
                 m.d.comb += beat.tag.eq(self._widened(number, port.request.payload.tag))
-        moves = Signal()
+        fire = Signal()
         m.d.comb += [
             buffer.input.valid.eq(valid),
             buffer.input.payload.eq(beat),
-            moves.eq(valid & buffer.input.ready),
-            arbiter.advance.eq(moves & ~within),
+            fire.eq(valid & buffer.input.ready),
+            arbiter.advance.eq(fire & ~locked),
         ]
-        with m.If(moves):
-            m.d.sync += [within.eq(~beat.last), owner.eq(chosen)]
+        with m.If(fire):
+            m.d.sync += [locked.eq(~beat.last), owner.eq(selected)]
 
     def _responses(self, m: Module, platform: object) -> None:
         response = self.memory.response
         source = response.payload.tag[self.tag_bits :]
-        offered = Signal(self.prompt)
-        held: Any = Signal(memory_response(self.tag_bits), reset_less=True)
-        if self.prompt:
-            m.d.sync += [*_copy(held, response.payload), held.tag.eq(response.payload.tag)]
-        for number, port in enumerate(self.ports[: self.prompt]):
-            mine = source == number
-            m.d.sync += offered[number].eq(response.valid & mine)
-            m.d.comb += [port.response.valid.eq(offered[number]), port.response.payload.eq(held)]
-            with m.If(mine):
+        response_valid = Signal(self.always_ready)
+        response_beat: Any = Signal(memory_response(self.tag_bits), reset_less=True)
+        if self.always_ready:
+            m.d.sync += [
+                *_copy(response_beat, response.payload),
+                response_beat.tag.eq(response.payload.tag),
+            ]
+        for number, port in enumerate(self.ports[: self.always_ready]):
+            match = source == number
+            m.d.sync += response_valid[number].eq(response.valid & match)
+            m.d.comb += [
+                port.response.valid.eq(response_valid[number]),
+                port.response.payload.eq(response_beat),
+            ]
+            with m.If(match):
                 m.d.comb += response.ready.eq(1)
-        for number, port in list(enumerate(self.ports))[self.prompt :]:
+        for number, port in list(enumerate(self.ports))[self.always_ready :]:
             buffer = StreamBuffer(shape=memory_response(self.tag_bits), depth=self.response_words)
             m.submodules[f"responses_{number}"] = once(buffer, platform)
             connect(m, buffer.output, flipped(port.response))
-            mine = Signal(name=f"mine_{number}")
+            match = Signal(name=f"match_{number}")
             m.d.comb += [
-                mine.eq(source == number),
-                buffer.input.valid.eq(response.valid & mine),
+                match.eq(source == number),
+                buffer.input.valid.eq(response.valid & match),
                 *_copy(buffer.input.payload, response.payload),
                 buffer.input.payload.tag.eq(response.payload.tag[: self.tag_bits]),
             ]
-            with m.If(mine):
+            with m.If(match):
                 m.d.comb += response.ready.eq(buffer.input.ready)
 
     def _widened(self, number: int, tag: Value) -> Value:

@@ -11,7 +11,7 @@ from hdl.counter_bank import COUNTER_BITS
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from noc.config import NetworkConfig
-from noc.crossbar import MAX_REQUESTERS, Star
+from noc.crossbar import MAX_REQUESTERS, Crossbar
 from noc.deadlock import check_deadlock_free
 from noc.ports import link_members
 from noc.router.router import Router
@@ -109,12 +109,12 @@ class Node(Component):
             for port, near in zip(self.ports, self.near, strict=True):
                 connect(m, flipped(port), flipped(near))
         else:
-            crossbar = Star(
+            crossbar = Crossbar(
                 requesters=self.requesters,
                 address_bits=config.chip_address_bits,
                 tag_bits=config.tag_bits,
             )
-            m.submodules["star"] = once(crossbar, platform)
+            m.submodules["crossbar"] = once(crossbar, platform)
             self._demuxes(m, crossbar, platform)
             steps |= self._packets(m, crossbar, platform)
             steps[NetworkCounter.FAR_REQUESTS] = _ends(crossbar.memory.request)
@@ -125,7 +125,7 @@ class Node(Component):
         self._counters(m, steps, platform)
         return m
 
-    def _demuxes(self, m: Module, crossbar: Star, platform: object) -> None:
+    def _demuxes(self, m: Module, crossbar: Crossbar, platform: object) -> None:
         """Demux the accesses of each requester: to the own vault, or to the crossbar."""
         vault = Signal(self.config.vault_bits)
         m.d.comb += vault.eq(self.y * self.config.columns + self.x)
@@ -137,7 +137,9 @@ class Node(Component):
             connect(m, demux.near, flipped(self.near[number]))
             connect(m, demux.far, crossbar.ports[number])
 
-    def _packets(self, m: Module, crossbar: Star, platform: object) -> dict[NetworkCounter, Value]:
+    def _packets(
+        self, m: Module, crossbar: Crossbar, platform: object
+    ) -> dict[NetworkCounter, Value]:
         """Turn accesses into packets and packets into accesses; returns the flits to count."""
         config = self.config
         client = Client(config, tag_bits=crossbar.memory_tag_bits)

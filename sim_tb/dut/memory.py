@@ -70,11 +70,11 @@ def build_vault(config: VaultConfig, requesters: int) -> Path:
 
     Parameters:
         config: of the vault.
-        requesters: at the star, 1..16; 0: one straight at the controller.
+        requesters: at the crossbar, 1..16; 0: one straight at the controller.
 
     Raises:
         BuildError: as :func:`sim_tb.runner.build.build`.
-        hdl.config.ConfigurationError: more requesters than a star has, or than the tags number.
+        hdl.config.ConfigurationError: more requesters than a crossbar has, or than the tags number.
     """
     return build(vault_design(config, requesters))
 

@@ -51,7 +51,7 @@ def run_traffic(
 
     Parameters:
         config: of the vault.
-        requesters: at the star, 1..16; 0: one straight at the controller.
+        requesters: at the crossbar, 1..16; 0: one straight at the controller.
         jobs: each with a pattern for each requester.
         dram: the DRAM's own timing; by default that which ``config`` gives the controller.
 

@@ -25,8 +25,8 @@ __all__ = [
 
 #: Bytes that the accesses go to: many rows of every bank, so that random ones rarely meet.
 _SPAN = 8 << 20
-#: Requesters of the variant with a star: four engines, the network and the host.
-_STAR = 6
+#: Requesters of the variant with a crossbar: four engines, the network and the host.
+_REQUESTERS = 6
 #: Traffic that can't be fast makes so many times fewer accesses.
 _SLOW = 16
 
@@ -38,7 +38,7 @@ class Variant:
     Attributes:
         name: of the row. what: what differs from the thesis's vault (7.2.3).
         config: of the vault.
-        requesters: at the star, among whom the accesses are divided; 0: one straight at the
+        requesters: at the crossbar, among whom the accesses are divided; 0: one straight at the
             controller.
     """
 
@@ -68,8 +68,13 @@ def _variants() -> tuple[Variant, ...]:
         ("refresh-1x", "refresh a quarter as often, four times as long", modes[1]),
     )
     found = [Variant(name=name, what=what, config=config) for name, what, config in rows]
-    star = Variant(name="star", what=f"{_STAR} requesters at a star", config=base, requesters=_STAR)
-    return (*found, star)
+    crossbar = Variant(
+        name="star",
+        what=f"{_REQUESTERS} requesters at a crossbar",
+        config=base,
+        requesters=_REQUESTERS,
+    )
+    return (*found, crossbar)
 
 
 #: The thesis's vault first.

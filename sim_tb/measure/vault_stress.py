@@ -210,7 +210,7 @@ def run_stress(
 def _describe(case: StressCase) -> str:
     config = case.config
     return (
-        f"vault {case.seed}: {case.requesters or 'no'} requesters at the star, "
+        f"vault {case.seed}: {case.requesters or 'no'} requesters at the crossbar, "
         f"{config.banks} banks of {config.rows} x {config.row_bytes} B, {config.address_map}, "
         f"{config.page_policy} page, {config.scheduler}, "
         f"queues {config.transaction_queue}/{config.command_queue}"

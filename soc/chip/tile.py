@@ -74,7 +74,7 @@ class ChipTile(Component):
             config=config.tile.vault,
             requesters=config.tile.requesters,
             # A node, if there is one, is between the engines and the crossbar.
-            prompt=0 if config.remote else config.tile.prompt,
+            always_ready=0 if config.remote else config.tile.always_ready,
         )
         m.submodules.control = once(control, platform)
         m.submodules.memory = once(memory, platform)

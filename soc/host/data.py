@@ -8,7 +8,7 @@ from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import WORD_BITS, MemoryPort
 from hdl.stream_buffer import StreamBuffer
-from noc.crossbar import Star
+from noc.crossbar import Crossbar
 
 from .config import HOST_ADDRESS_BITS, HostConfig
 from .read import HostRead
@@ -58,13 +58,13 @@ class HostData(Component):
         config = self.config
         axi = self.axi
         read, write = HostRead(config), HostWrite(config)
-        crossbar = Star(
+        crossbar = Crossbar(
             requesters=2, address_bits=config.address_bits, tag_bits=config.tag_bits - 1
         )
         answers = StreamBuffer(shape=answer_layout(config))
         m.submodules.read = once(read, platform)
         m.submodules.write = once(write, platform)
-        m.submodules["star"] = once(crossbar, platform)
+        m.submodules["crossbar"] = once(crossbar, platform)
         m.submodules.answers = once(answers, platform)
         connect(m, read.port, crossbar.ports[0])
         connect(m, write.port, crossbar.ports[1])

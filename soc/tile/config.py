@@ -33,7 +33,7 @@ class VaultTileConfig:
         vault: of the memory; its type selects the back end.
         pes: 1..15.
         buffered: whether the memory has a buffer for the responses to each PE even where all PEs
-            are always ready for responses (:attr:`prompt`).
+            are always ready for responses (:attr:`always_ready`).
         extra_ports: memory ports beside those of the PEs, for the network and the host; 0..15, and
             with the PEs at most 16.
 
@@ -93,7 +93,7 @@ class VaultTileConfig:
         return self.pe.address_bits != self.vault.request_address_bits
 
     @property
-    def prompt(self) -> int:
+    def always_ready(self) -> int:
         """Number of PEs that are always ready for responses, which need no buffer.
 
         These are all PEs if none can load a register, because only that waits

@@ -67,7 +67,7 @@ class VaultTile(Component):
         m = Module()
         config = self.config
         memory = VaultMemory(
-            config=config.vault, requesters=config.requesters, prompt=config.prompt
+            config=config.vault, requesters=config.requesters, always_ready=config.always_ready
         )
         m.submodules.memory = once(memory, platform)
         for slot in range(config.pes):

@@ -13,7 +13,7 @@ from memory.axi.layout import AxiConfig
 from memory.controller.controller import Controller
 from memory.controller.counters import INDEX_BITS
 from memory.controller.dram_port import DramPort
-from noc.crossbar import MAX_REQUESTERS, Star
+from noc.crossbar import MAX_REQUESTERS, Crossbar
 
 from .config import VaultBackEnd
 
@@ -34,15 +34,16 @@ def memory_member(config: VaultBackEnd) -> dict[str, Member]:
 class VaultMemory(Component):
     """Serves several requesters from one vault's DRAM (thesis 5.2), or from an AXI bus.
 
-    Requesters have the guarantees of :class:`noc.crossbar.Star` and, by the type of ``config``, of
-    :class:`memory.controller.controller.Controller` or :class:`memory.axi.backend.AxiBackend`. The
-    crossbar adds two cycles to the latency of the latter.
+    Requesters have the guarantees of :class:`noc.crossbar.Crossbar` and, by the type of
+    ``config``, of :class:`memory.controller.controller.Controller` or
+    :class:`memory.axi.backend.AxiBackend`. The crossbar adds two cycles to the latency of the
+    latter.
 
     Parameters:
         config: of the back end; its ``tag_bits`` are a requester's and those that number the
             requesters.
         requesters: 1..16.
-        prompt: see :class:`noc.crossbar.Star`.
+        always_ready: see :class:`noc.crossbar.Crossbar`.
 
     Members:
         ports (in, ``requesters`` :class:`hdl.ports.MemoryPort` with ``tag_bits``): of the
@@ -59,14 +60,14 @@ class VaultMemory(Component):
             to number them.
     """
 
-    def __init__(self, *, config: VaultBackEnd, requesters: int, prompt: int = 0) -> None:
+    def __init__(self, *, config: VaultBackEnd, requesters: int, always_ready: int = 0) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
                 f"a vault has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
         self.config = config
         self.requesters = requesters
-        self.prompt = prompt
+        self.always_ready = always_ready
         self.tag_bits = config.tag_bits - (requesters - 1).bit_length()
         if self.tag_bits < 1:
             raise ConfigurationError(
@@ -85,13 +86,13 @@ class VaultMemory(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        crossbar = Star(
+        crossbar = Crossbar(
             requesters=self.requesters,
             address_bits=self.config.request_address_bits,
             tag_bits=self.tag_bits,
-            prompt=self.prompt,
+            always_ready=self.always_ready,
         )
-        m.submodules["star"] = once(crossbar, platform)
+        m.submodules["crossbar"] = once(crossbar, platform)
         back_end: Controller | AxiBackend
         if isinstance(self.config, AxiConfig):
             back_end = AxiBackend(self.config)

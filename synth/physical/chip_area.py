@@ -92,7 +92,9 @@ def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
     for kind in (chosen.sram, "macro"):
         tile = with_sram(config, kind)
         assert isinstance(tile, VaultTileConfig)
-        part = VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=tile.prompt)
+        part = VaultMemory(
+            config=tile.vault, requesters=tile.requesters, always_ready=tile.always_ready
+        )
         emissions.append(emit(part, "part"))
     unit = Unit("memory", ((emissions[0].top, 1),))
     return measure_unit(unit, chosen, *emissions)
@@ -138,8 +140,8 @@ def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Compon
         return TileControl(pe=config.pe, pes=tile.pes)
 
     def memory() -> Component:
-        prompt = 0 if config.remote else tile.prompt
-        return VaultMemory(config=tile.vault, requesters=tile.requesters, prompt=prompt)
+        always_ready = 0 if config.remote else tile.always_ready
+        return VaultMemory(config=tile.vault, requesters=tile.requesters, always_ready=always_ready)
 
     def network() -> Component:
         if config.remote:

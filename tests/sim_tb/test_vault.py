@@ -87,12 +87,12 @@ def test_bandwidth_of_the_thesis_vault(tmp_path):
     assert found["sequential_read_gbs"] >= 9.7
     assert found["random_read_gbs"] >= 9.0
     assert found["mixed_gbs"] >= 8.3
-    base, fewer, star = (report.rows[variant.name] for variant in chosen)
+    base, fewer, crossbar = (report.rows[variant.name] for variant in chosen)
     assert set(base) == set(TRAFFICS)
     for traffic in ("sequential_read", "random_read", "mixed"):
-        assert star[traffic].gbs >= 0.98 * base[traffic].gbs
+        assert crossbar[traffic].gbs >= 0.98 * base[traffic].gbs
     assert fewer["random_read"].gbs < 0.5 * base["random_read"].gbs
-    for row in (base, fewer, star):
+    for row in (base, fewer, crossbar):
         for figures in row.values():
             assert 0 < figures.gbs <= 10
             counters = figures.counters

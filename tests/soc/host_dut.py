@@ -13,7 +13,7 @@ from hdl.emission import once
 from hdl.ports import WORD_BITS, MemoryPort, memory_request, memory_response
 from hdl.stream_buffer import StreamBuffer
 from isa.table import INSTRUCTIONS, Unit
-from noc.crossbar import Star
+from noc.crossbar import Crossbar
 from pe.core import Pe
 from soc.generate.presets import preset
 from soc.host.config import HOST_ADDRESS_BITS, HostConfig
@@ -117,18 +117,20 @@ class HostDut(Component):
         config = self.config
         requesters = config.pe_count + 1
         tag_bits = max(config.pe.tag_bits, config.tag_bits)
-        star = Star(requesters=requesters, address_bits=config.address_bits, tag_bits=tag_bits)
-        memory = PlainMemory(address_bits=config.address_bits, tag_bits=star.memory_tag_bits)
+        crossbar = Crossbar(
+            requesters=requesters, address_bits=config.address_bits, tag_bits=tag_bits
+        )
+        memory = PlainMemory(address_bits=config.address_bits, tag_bits=crossbar.memory_tag_bits)
         control, data = HostControl(config), HostData(config)
-        m.submodules.star = once(star, platform)
+        m.submodules.crossbar = once(crossbar, platform)
         m.submodules.memory = once(memory, platform)
         m.submodules.control = once(control, platform)
         m.submodules.data = once(data, platform)
-        connect(m, star.memory, memory.port)
+        connect(m, crossbar.memory, memory.port)
         connect(m, flipped(self.control), control.axi)
         connect(m, flipped(self.data), data.axi)
         m.d.comb += self.host_interrupt.eq(control.host_interrupt)
-        _join(m, data.port, star.ports[0])
+        _join(m, data.port, crossbar.ports[0])
         link = control.first
         for vault in range(config.vaults):
             tile = TileControl(pe=config.pe, pes=config.pes)
@@ -147,7 +149,7 @@ class HostDut(Component):
                 number = vault * config.pes + slot
                 m.submodules[f"pe_{number}"] = once(pe, platform)
                 connect(m, tile.control[slot], pe.control)
-                _join(m, pe.memory, star.ports[1 + number])
+                _join(m, pe.memory, crossbar.ports[1 + number])
                 m.d.comb += [
                     pe.identity.vault.eq(vault),
                     pe.identity.slot.eq(slot),
@@ -158,17 +160,17 @@ class HostDut(Component):
         return m
 
 
-def _join(m: Module, port: Any, star: Any) -> None:
-    """Connect a requester whose tags may be narrower than the star's."""
+def _join(m: Module, port: Any, crossbar: Any) -> None:
+    """Connect a requester whose tags may be narrower than the crossbar's."""
     for name, _ in port.request.payload.shape():
-        m.d.comb += star.request.payload[name].eq(port.request.payload[name])
+        m.d.comb += crossbar.request.payload[name].eq(port.request.payload[name])
     for name, _ in port.response.payload.shape():
-        m.d.comb += port.response.payload[name].eq(star.response.payload[name])
+        m.d.comb += port.response.payload[name].eq(crossbar.response.payload[name])
     m.d.comb += [
-        star.request.valid.eq(port.request.valid),
-        port.request.ready.eq(star.request.ready),
-        port.response.valid.eq(star.response.valid),
-        star.response.ready.eq(port.response.ready),
+        crossbar.request.valid.eq(port.request.valid),
+        port.request.ready.eq(crossbar.request.ready),
+        port.response.valid.eq(crossbar.response.valid),
+        crossbar.response.ready.eq(port.response.ready),
     ]
 
 

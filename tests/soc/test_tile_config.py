@@ -30,11 +30,11 @@ def test_number_of_requesters_decides_the_tags(pes: int, extra_ports: int) -> No
 
 def test_buffers_for_responses_may_be_kept() -> None:
     tile = tile_preset("vault")
-    assert tile.prompt == 0
+    assert tile.always_ready == 0
     without = frozenset(key for key in tile.pe.instructions if not key.startswith("ld.reg"))
-    prompt = replace(tile, pe=replace(tile.pe, instructions=without))
-    assert prompt.prompt == 4
-    assert replace(prompt, buffered=True).prompt == 0
+    ready = replace(tile, pe=replace(tile.pe, instructions=without))
+    assert ready.always_ready == 4
+    assert replace(ready, buffered=True).always_ready == 0
 
 
 @pytest.mark.parametrize(

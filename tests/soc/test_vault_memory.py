@@ -1,4 +1,4 @@
-"""Star and controller together, before a DRAM of the right timing."""
+"""Crossbar and controller together, before a DRAM of the right timing."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_vault_is_emitted_with_each_part_once():
     assert emission.classes["vault_memory"] == "soc.tile.vault_memory.VaultMemory"
     names = list(emission.classes.values())
     for part in (
-        "noc.crossbar.Star",
+        "noc.crossbar.Crossbar",
         "memory.controller.controller.Controller",
         "memory.controller.bank_machine.BankMachine",
     ):

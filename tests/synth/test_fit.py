@@ -116,7 +116,7 @@ def test_every_grid_is_a_chip(pe: PeConfig, device: str, grid: Grid) -> None:
     assert (chip.tile.pes, chip.vaults) == (grid.engines, grid.vaults)
     assert not chip.remote
     assert chip.tile.windows
-    assert chip.tile.prompt == 0
+    assert chip.tile.always_ready == 0
     assert not chip.host.vault_counters
     assert chip.pe == pe
     assert configuration_of(configuration_json(chip)) == chip

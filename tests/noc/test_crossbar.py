@@ -1,4 +1,4 @@
-"""The star between random requesters and a random memory."""
+"""The crossbar between random requesters and a random memory."""
 
 import random
 from collections import Counter
@@ -6,50 +6,55 @@ from collections import Counter
 import pytest
 
 from hdl.config import ConfigurationError
-from noc.crossbar import Star
+from noc.crossbar import Crossbar
 from tests.memory.port_play import play_memory, play_requester
 from tests.memory.port_traffic import PortMemory, Requester
 
 COLUMNS = 16
 
 
-def run(simulate, star, memory, requesters):
-    pairs = zip(requesters, star.ports, strict=True)
+def run(simulate, crossbar, memory, requesters):
+    pairs = zip(requesters, crossbar.ports, strict=True)
     benches = [play_requester(requester, port) for requester, port in pairs]
-    simulate(star, play_memory(memory, star.memory, requesters), *benches)
+    simulate(crossbar, play_memory(memory, crossbar.memory, requesters), *benches)
 
 
-def setup(seed, count, tag_bits=3, memory=(), prompt=0, **options):
-    """A star of ``count`` requesters with their columns, of which ``prompt`` take all responses at
-    once, and a memory."""
+def setup(seed, count, tag_bits=3, memory=(), always_ready=0, **options):
+    """A crossbar of ``count`` requesters with their columns, and a memory.
+
+    The first ``always_ready`` requesters take all responses at once."""
     rng = random.Random(seed)
     content = rng.randbytes(32 * COLUMNS * count)
-    star = Star(requesters=count, address_bits=16, tag_bits=tag_bits, prompt=prompt)
+    crossbar = Crossbar(
+        requesters=count, address_bits=16, tag_bits=tag_bits, always_ready=always_ready
+    )
     requesters = [
         Requester(
             random.Random(f"{seed} {number}"),
             content,
             range(number, COLUMNS * count, count),
             tag_bits=tag_bits,
-            **(options | ({"take": 1} if number < prompt else {})),
+            **(options | ({"take": 1} if number < always_ready else {})),
         )
         for number in range(count)
     ]
-    return star, PortMemory(rng, content, **dict(memory)), requesters
+    return crossbar, PortMemory(rng, content, **dict(memory)), requesters
 
 
 @pytest.mark.parametrize(
-    ("count", "prompt"), [(1, 0), (2, 1), (3, 0), (3, 3), (6, 0), (8, 7), (16, 0)]
+    ("count", "always_ready"), [(1, 0), (2, 1), (3, 0), (3, 3), (6, 0), (8, 7), (16, 0)]
 )
 @pytest.mark.parametrize(
     ("offer", "take", "accept", "answer"),
     [(1, 1, 1, 1), (0.3, 1, 1, 1), (1, 0.3, 1, 1), (1, 1, 0.3, 1), (0.7, 0.6, 0.7, 0.6)],
 )
-def test_every_access_comes_back_right(simulate, count, prompt, offer, take, accept, answer):
+def test_every_access_comes_back_right(simulate, count, always_ready, offer, take, accept, answer):
     memory = {"accept": accept, "offer": answer, "latency": 5}
     options = {"accesses": 120 // count, "offer": offer, "take": take}
-    star, model, requesters = setup(1, count, prompt=prompt, **options, memory=memory)
-    run(simulate, star, model, requesters)
+    crossbar, model, requesters = setup(
+        1, count, always_ready=always_ready, **options, memory=memory
+    )
+    run(simulate, crossbar, model, requesters)
     size = len(model.memory)
     for number, requester in enumerate(requesters):
         for column in range(number, size // 32, count):
@@ -58,8 +63,8 @@ def test_every_access_comes_back_right(simulate, count, prompt, offer, take, acc
 
 
 def test_requests_keep_each_requesters_order(simulate):
-    star, model, requesters = setup(2, 4, accesses=80, offer=0.8, memory={"accept": 0.6})
-    run(simulate, star, model, requesters)
+    crossbar, model, requesters = setup(2, 4, accesses=80, offer=0.8, memory={"accept": 0.6})
+    run(simulate, crossbar, model, requesters)
     for number, requester in enumerate(requesters):
         asked = sorted(requester.finished, key=lambda access: access.issued)
         served = [access for access in model.requests if access.tag >> 3 == number]
@@ -69,8 +74,8 @@ def test_requests_keep_each_requesters_order(simulate):
 @pytest.mark.parametrize("writes", [0.0, 0.5, 1.0])
 def test_saturated_requesters_are_served_in_turns(simulate, writes):
     """While all have requests waiting, each gets one in each round."""
-    star, model, requesters = setup(3, 5, tag_bits=7, accesses=60, writes=writes)
-    run(simulate, star, model, requesters)
+    crossbar, model, requesters = setup(3, 5, tag_bits=7, accesses=60, writes=writes)
+    run(simulate, crossbar, model, requesters)
     sources = [access.tag >> 7 for access in model.requests]
     # From the first round on, until the first requester has used up its accesses.
     end = next(
@@ -82,7 +87,7 @@ def test_saturated_requesters_are_served_in_turns(simulate, writes):
 
 def test_one_eager_requester_cannot_hold_up_a_rare_one(simulate):
     """A request that is offered is taken after at most one request of each other requester."""
-    star, model, requesters = setup(4, 4, tag_bits=7, accesses=100, writes=1.0, whole=True)
+    crossbar, model, requesters = setup(4, 4, tag_bits=7, accesses=100, writes=1.0, whole=True)
     rare = requesters[2]
     rare.offer, rare.accesses = 0.05, 8
     waits = []
@@ -95,7 +100,7 @@ def test_one_eager_requester_cannot_hold_up_a_rare_one(simulate):
         return beat, ready
 
     rare.plan = watched
-    run(simulate, star, model, requesters)
+    run(simulate, crossbar, model, requesters)
     # The first beat waits for three whole writes of four beats, and moves in the next cycle.
     longest = max(Counter(waits_of(waits)).values())
     assert 1 < longest <= 3 * 4 + 1
@@ -116,7 +121,7 @@ def waits_of(cycles):
 def test_one_beat_a_cycle_without_gaps(simulate, count, writes):
     """Reads fill the responses, writes the requests, from one requester or from many."""
     memory = {"latency": 3, "in_order": True}
-    star, model, requesters = setup(
+    crossbar, model, requesters = setup(
         5, count, tag_bits=7, accesses=96 // count, writes=writes, whole=True, memory=memory
     )
     cycles = []
@@ -129,57 +134,57 @@ def test_one_beat_a_cycle_without_gaps(simulate, count, writes):
         step(request, response_ready)
 
     model.step = watched
-    run(simulate, star, model, requesters)
+    run(simulate, crossbar, model, requesters)
     assert len(cycles) == 4 * 96
     assert cycles[-1] - cycles[0] == 4 * 96 - 1
 
 
 def test_reads_are_accepted_one_a_cycle(simulate):
-    star, model, requesters = setup(6, 3, tag_bits=5, accesses=30, writes=0.0)
-    run(simulate, star, model, requesters)
+    crossbar, model, requesters = setup(6, 3, tag_bits=5, accesses=30, writes=0.0)
+    run(simulate, crossbar, model, requesters)
     cycles = sorted(cycle for requester in requesters for cycle in requester.request_cycles)
     assert cycles == list(range(cycles[0], cycles[0] + 90))
 
 
 def test_a_requester_that_pauses_for_one_response_costs_the_others_nothing(simulate):
     """The buffer of a requester holds a whole response while another one's passes."""
-    star = Star(requesters=2, address_bits=12, tag_bits=2)
+    crossbar = Crossbar(requesters=2, address_bits=12, tag_bits=2)
     taken = []
 
     async def memory(ctx):
-        ctx.set(star.memory.response.valid, 1)
+        ctx.set(crossbar.memory.response.valid, 1)
         for beat in range(12):
             source = 0 if beat < 4 else 1
             ctx.set(
-                star.memory.response.payload,
+                crossbar.memory.response.payload,
                 {"tag": source << 2 | 1, "data": beat, "last": beat % 4 == 3, "error": 0},
             )
-            _, _, ready = await ctx.tick().sample(star.memory.response.ready)
+            _, _, ready = await ctx.tick().sample(crossbar.memory.response.ready)
             assert ready
         # A fifth beat for the first requester, which has taken none, has to wait.
-        ctx.set(star.memory.response.payload, {"tag": 1, "data": 12, "last": 1, "error": 0})
-        _, _, ready = await ctx.tick().sample(star.memory.response.ready)
+        ctx.set(crossbar.memory.response.payload, {"tag": 1, "data": 12, "last": 1, "error": 0})
+        _, _, ready = await ctx.tick().sample(crossbar.memory.response.ready)
         assert not ready
-        ctx.set(star.ports[0].response.ready, 1)
-        await ctx.tick().until(star.memory.response.ready)
+        ctx.set(crossbar.ports[0].response.ready, 1)
+        await ctx.tick().until(crossbar.memory.response.ready)
 
     async def other(ctx):
-        port = star.ports[1].response
+        port = crossbar.ports[1].response
         ctx.set(port.ready, 1)
         for _ in range(8):
             (payload,) = await ctx.tick().sample(port.payload).until(port.valid)
             taken.append((payload.tag, payload.data))
 
-    simulate(star, memory, other)
+    simulate(crossbar, memory, other)
     assert taken == [(1, beat) for beat in range(4, 12)]
 
 
 @pytest.mark.parametrize("requesters", [0, 17])
 def test_size_outside_its_range_is_refused(requesters):
     with pytest.raises(ConfigurationError, match="1 to 16 requesters"):
-        Star(requesters=requesters, address_bits=28, tag_bits=6)
+        Crossbar(requesters=requesters, address_bits=28, tag_bits=6)
 
 
 def test_more_prompt_requesters_than_there_are():
     with pytest.raises(ConfigurationError, match="of 2 requesters, 3 can't be always ready"):
-        Star(requesters=2, address_bits=28, tag_bits=6, prompt=3)
+        Crossbar(requesters=2, address_bits=28, tag_bits=6, always_ready=3)
