@@ -65,7 +65,7 @@ class Client(Component):
         place = range(COLUMN_WORDS)
         words = Array(Signal(WORD_BITS, name=f"word_{n}") for n in place)
         strobes = Array(Signal(_STROBES, name=f"strobe_{n}") for n in place)
-        gathered = Signal(place)
+        stored_words = Signal(place)
         partial = Signal()
         # Words of the write whose header has left.
         sending = Signal()
@@ -74,10 +74,10 @@ class Client(Component):
         last = Signal(place)
 
         masked = Signal()
-        taken = Signal()
+        fire = Signal()
         m.d.comb += [
             masked.eq(beat.payload.write & (partial | (beat.payload.strobe != _ALL_BYTES))),
-            taken.eq(beat.valid & beat.ready),
+            fire.eq(beat.valid & beat.ready),
         ]
         with m.If(sending):
             m.d.comb += [
@@ -85,7 +85,7 @@ class Client(Component):
                 output.payload.data.eq(Mux(mask_first, Cat(*strobes), words[sent])),
                 output.payload.last.eq(~mask_first & (sent == last)),
                 # A word may enter each place whose word has left.
-                beat.ready.eq(~beat.payload.last & (gathered < sent)),
+                beat.ready.eq(~beat.payload.last & (stored_words < sent)),
             ]
             with m.If(output.ready):
                 m.d.sync += mask_first.eq(0)
@@ -96,36 +96,36 @@ class Client(Component):
         with m.Else():
             m.d.comb += [
                 output.valid.eq(beat.valid & beat.payload.last),
-                output.payload.data.eq(self._header(m, gathered, masked)),
+                output.payload.data.eq(self._header(m, stored_words, masked)),
                 output.payload.last.eq(~beat.payload.write),
                 beat.ready.eq(~beat.payload.last | output.ready),
             ]
-        with m.If(taken & beat.payload.write):
+        with m.If(fire & beat.payload.write):
             m.d.sync += [
-                words[gathered].eq(beat.payload.data),
-                strobes[gathered].eq(beat.payload.strobe),
-                gathered.eq(gathered + 1),
+                words[stored_words].eq(beat.payload.data),
+                strobes[stored_words].eq(beat.payload.strobe),
+                stored_words.eq(stored_words + 1),
                 partial.eq(masked),
             ]
             with m.If(beat.payload.last):
                 m.d.sync += [
-                    gathered.eq(0),
+                    stored_words.eq(0),
                     partial.eq(0),
                     sending.eq(1),
                     mask_first.eq(masked),
                     sent.eq(0),
-                    last.eq(gathered),
+                    last.eq(stored_words),
                 ]
 
-    def _header(self, m: Module, gathered: Value, masked: Value) -> Value:
-        """Header of the request whose last beat is offered, after the words ``gathered``."""
+    def _header(self, m: Module, stored_words: Value, masked: Value) -> Value:
+        """Header of the request whose last beat is offered, after the words ``stored_words``."""
         config = self.config
         beat = self.port.request.payload
         header: Any = Signal(request_header(config, self.tag_bits))
         word = Signal(config.address_bits - WORD_ADDRESS)
         column_bits = (COLUMN_WORDS - 1).bit_length()
         # All words of a request lie in one column.
-        first = (word[:column_bits] - gathered)[:column_bits]
+        first = (word[:column_bits] - stored_words)[:column_bits]
         m.d.comb += [
             word.eq(beat.address[WORD_ADDRESS : config.address_bits]),
             header.from_x.eq(self.x),
@@ -133,7 +133,7 @@ class Client(Component):
             header.tag.eq(beat.tag),
             header.write.eq(beat.write),
             header.masked.eq(masked),
-            header.words.eq(Mux(beat.write, gathered, beat.words)),
+            header.words.eq(Mux(beat.write, stored_words, beat.words)),
             header.word.eq(Cat(Mux(beat.write, first, word[:column_bits]), word[column_bits:])),
         ]
         vault = beat.address[config.address_bits :]
@@ -150,18 +150,18 @@ class Client(Component):
         beat = self.port.response
         layout = response_header(self.config, self.tag_bits)
         header: Any = data.View(layout, packet.payload.data[: layout.size])
-        inside = Signal()
+        in_packet = Signal()
         tag = Signal(self.tag_bits)
         m.d.comb += [
             beat.payload.data.eq(packet.payload.data),
             beat.payload.last.eq(packet.payload.last),
             beat.payload.error.eq(packet.payload.error),
-            beat.payload.tag.eq(Mux(inside, tag, header.tag)),
+            beat.payload.tag.eq(Mux(in_packet, tag, header.tag)),
             # A header with words after it is no beat of its own.
-            beat.valid.eq(packet.valid & (inside | packet.payload.last)),
-            packet.ready.eq(beat.ready | ~(inside | packet.payload.last)),
+            beat.valid.eq(packet.valid & (in_packet | packet.payload.last)),
+            packet.ready.eq(beat.ready | ~(in_packet | packet.payload.last)),
         ]
         with m.If(packet.valid & packet.ready):
-            m.d.sync += inside.eq(~packet.payload.last)
-            with m.If(~inside):
+            m.d.sync += in_packet.eq(~packet.payload.last)
+            with m.If(~in_packet):
                 m.d.sync += tag.eq(header.tag)

@@ -11,10 +11,10 @@ from hdl.ports import MemoryPort
 from hdl.round_robin import RoundRobin
 from noc.config import NetworkConfig
 
-__all__ = ["Fork"]
+__all__ = ["Demux"]
 
 
-class Fork(Component):
+class Demux(Component):
     """Passes each request in the same cycle to the port of its address, and merges the responses.
 
     Responses of both sides pass in the same cycle, whole ones in turns. A request to a vault that
@@ -57,55 +57,59 @@ class Fork(Component):
         answers = (self.near.response, self.far.response)
         sources = [(stream.valid, stream.payload, stream.ready) for stream in answers]
         if config.vaults & (config.vaults - 1):
-            sources.append(self._refusal(m, exists))
+            sources.append(self._error_responder(m, exists))
         self._merge(m, sources, platform)
         return m
 
-    def _refusal(self, m: Module, exists: Value) -> tuple[Value, Any, Value]:
+    def _error_responder(self, m: Module, exists: Value) -> tuple[Value, Any, Value]:
         """``valid``, ``payload`` and ``ready`` of the responses to requests to no vault."""
         request = self.port.request
-        pending = Signal()
-        answer: Any = Signal(self.port.response.payload.shape())
-        taken = Signal()
+        error_valid = Signal()
+        error_response: Any = Signal(self.port.response.payload.shape())
+        error_ready = Signal()
         tag = Signal(self.config.tag_bits)
-        beats_behind = Signal.like(request.payload.words)
-        m.d.comb += [answer.tag.eq(tag), answer.last.eq(beats_behind == 0), answer.error.eq(1)]
+        beats_left = Signal.like(request.payload.words)
+        m.d.comb += [
+            error_response.tag.eq(tag),
+            error_response.last.eq(beats_left == 0),
+            error_response.error.eq(1),
+        ]
         with m.If(~exists):
-            m.d.comb += request.ready.eq(~pending)
-            with m.If(request.valid & request.payload.last & ~pending):
+            m.d.comb += request.ready.eq(~error_valid)
+            with m.If(request.valid & request.payload.last & ~error_valid):
                 # At the last beat of a write no words are left.
                 m.d.sync += [
-                    pending.eq(1),
+                    error_valid.eq(1),
                     tag.eq(request.payload.tag),
-                    beats_behind.eq(request.payload.words),
+                    beats_left.eq(request.payload.words),
                 ]
-        with m.If(taken):
-            m.d.sync += [beats_behind.eq(beats_behind - 1), pending.eq(~answer.last)]
-        return pending, answer, taken
+        with m.If(error_ready):
+            m.d.sync += [beats_left.eq(beats_left - 1), error_valid.eq(~error_response.last)]
+        return error_valid, error_response, error_ready
 
     def _merge(self, m: Module, sources: list[tuple[Value, Any, Value]], platform: object) -> None:
         """Pass on whole responses of ``sources``, in turns."""
         response = self.port.response
         arbiter = RoundRobin(count=len(sources))
-        m.submodules["chooser"] = once(arbiter, platform)
-        within = Signal()
+        m.submodules["arbiter"] = once(arbiter, platform)
+        locked = Signal()
         owner = Signal(len(sources))
-        chosen = Signal(len(sources))
-        m.d.comb += chosen.eq(Mux(within, owner, arbiter.grant))
+        selected = Signal(len(sources))
+        m.d.comb += selected.eq(Mux(locked, owner, arbiter.grant))
         for number, (valid, payload, ready) in enumerate(sources):
             m.d.comb += [
                 arbiter.requests[number].eq(valid),
-                ready.eq(chosen[number] & response.ready),
+                ready.eq(selected[number] & response.ready),
             ]
-            with m.If(chosen[number]):
+            with m.If(selected[number]):
                 m.d.comb += [response.valid.eq(valid), response.payload.eq(payload)]
         # An offered beat stays, whatever other beats arrive.
         with m.If(response.valid):
             m.d.sync += [
-                within.eq(~(response.ready & response.payload.last)),
-                owner.eq(chosen),
+                locked.eq(~(response.ready & response.payload.last)),
+                owner.eq(selected),
             ]
-        m.d.comb += arbiter.advance.eq(response.valid & ~within)
+        m.d.comb += arbiter.advance.eq(response.valid & ~locked)
 
 
 def _copy(target: Any, source: Any) -> list[Any]:

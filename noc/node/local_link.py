@@ -38,7 +38,7 @@ class Injector(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         arbiter = RoundRobin(count=CLASSES)
-        m.submodules["chooser"] = once(arbiter, platform)
+        m.submodules["arbiter"] = once(arbiter, platform)
         m.d.comb += arbiter.advance.eq(1)
         m.d.sync += self.link.valid.eq(arbiter.grant.any())
         for kind, packets in enumerate(self.packets):
@@ -47,13 +47,13 @@ class Injector(Component):
                 init=self.config.buffer_flits,
                 name=f"credits_{kind}",
             )
-            goes = arbiter.grant[kind]
+            fire = arbiter.grant[kind]
             m.d.comb += [
                 arbiter.requests[kind].eq(packets.valid & (credits != 0)),
-                packets.ready.eq(goes),
+                packets.ready.eq(fire),
             ]
-            m.d.sync += credits.eq(credits + self.link.credit[kind] - goes)
-            with m.If(goes):
+            m.d.sync += credits.eq(credits + self.link.credit[kind] - fire)
+            with m.If(fire):
                 m.d.sync += [self.link.channel.eq(kind), self.link.flit.eq(packets.payload)]
         return m
 
@@ -89,22 +89,22 @@ class Ejector(Component):
                 channels=1, depth=config.buffer_flits, shape=flit(), kind=config.sram
             )
             m.submodules[f"buffer_{kind}"] = once(buffer, platform)
-            arrives, leaves = Signal(name=f"arrives_{kind}"), Signal(name=f"leaves_{kind}")
-            packets_held = Signal(range(config.buffer_flits + 1), name=f"packets_held_{kind}")
+            push, pop = Signal(name=f"push_{kind}"), Signal(name=f"pop_{kind}")
+            packets_stored = Signal(range(config.buffer_flits + 1), name=f"packets_stored_{kind}")
             m.d.comb += [
-                arrives.eq(self.link.valid & (self.link.channel == kind)),
-                buffer.write.eq(arrives),
+                push.eq(self.link.valid & (self.link.channel == kind)),
+                buffer.write.eq(push),
                 buffer.word.eq(self.link.flit),
                 packets.valid.eq(buffer.valid[0]),
                 packets.payload.eq(buffer.heads[0]),
-                leaves.eq(packets.valid & packets.ready),
-                buffer.pop.eq(leaves),
-                self.whole[kind].eq(packets_held != 0),
+                pop.eq(packets.valid & packets.ready),
+                buffer.pop.eq(pop),
+                self.whole[kind].eq(packets_stored != 0),
             ]
             m.d.sync += [
-                self.link.credit[kind].eq(leaves),
-                packets_held.eq(
-                    packets_held + (arrives & self.link.flit.last) - (leaves & packets.payload.last)
+                self.link.credit[kind].eq(pop),
+                packets_stored.eq(
+                    packets_stored + (push & self.link.flit.last) - (pop & packets.payload.last)
                 ),
             ]
         return m

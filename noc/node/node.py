@@ -19,7 +19,7 @@ from noc.topology import directions
 
 from .client import Client
 from .counters import INDEX_BITS, NetworkCounter, NetworkCounters
-from .demux import Fork
+from .demux import Demux
 from .local_link import Ejector, Injector
 from .server import Server
 
@@ -130,8 +130,8 @@ class Node(Component):
         vault = Signal(self.config.vault_bits)
         m.d.comb += vault.eq(self.y * self.config.columns + self.x)
         for number in range(self.requesters):
-            demux = Fork(self.config)
-            m.submodules[f"fork_{number}"] = once(demux, platform)
+            demux = Demux(self.config)
+            m.submodules[f"demux_{number}"] = once(demux, platform)
             m.d.comb += demux.vault.eq(vault)
             connect(m, flipped(self.ports[number]), demux.port)
             connect(m, demux.near, flipped(self.near[number]))

@@ -92,7 +92,7 @@ class Server(Component):
         connect(m, buffer.output, flipped(self.port.request))
         beat = buffer.input
 
-        inside = Signal()
+        in_packet = Signal()
         masked = Signal()
         mask = Signal(_MASK_BITS)
         word = Signal(config.address_bits - WORD_ADDRESS)
@@ -111,7 +111,7 @@ class Server(Component):
             table.address.eq(tag),
             table.data.eq(origin),
         ]
-        with m.If(inside):
+        with m.If(in_packet):
             m.d.comb += [
                 beat.valid.eq(packet.valid & ~masked),
                 packet.ready.eq(masked | beat.ready),
@@ -133,7 +133,7 @@ class Server(Component):
             ]
         with m.If(begins):
             m.d.sync += [
-                inside.eq(header.write),
+                in_packet.eq(header.write),
                 masked.eq(header.masked),
                 mask.eq(~0),
                 word.eq(header.word),
@@ -146,7 +146,7 @@ class Server(Component):
                 m.d.sync += mask.eq(packet.payload.data)
             with m.Else():
                 m.d.sync += [
-                    inside.eq(~packet.payload.last),
+                    in_packet.eq(~packet.payload.last),
                     mask.eq(mask >> _STROBES),
                     word.eq(word + 1),
                     words.eq(words - 1),
@@ -159,43 +159,43 @@ class Server(Component):
         answer = self.port.response
         output = self.responses
         # A beat waits here for a cycle while the table is read.
-        held = Signal()
+        valid = Signal()
         beat: Any = Signal(memory_response(config.tag_bits))
         first = Signal()
-        inside = Signal()
+        in_response = Signal()
         header_left = Signal()
-        leaves = Signal()
-        takes = Signal()
+        pop = Signal()
+        push = Signal()
         origin: Any = data.View(self._origin, table.data)
         header: Any = Signal(response_header(config, self.tag_bits))
         is_header = Signal()
         ends = Signal()
         m.d.comb += [
-            answer.ready.eq(~held | leaves),
-            takes.eq(answer.valid & answer.ready),
-            ends.eq(takes & answer.payload.last),
-            table.enable.eq(takes),
+            answer.ready.eq(~valid | pop),
+            push.eq(answer.valid & answer.ready),
+            ends.eq(push & answer.payload.last),
+            table.enable.eq(push),
             table.address.eq(answer.payload.tag),
             header.to_x.eq(origin.x),
             header.to_y.eq(origin.y),
             header.tag.eq(origin.tag),
             is_header.eq(first & ~header_left),
-            output.valid.eq(held),
+            output.valid.eq(valid),
             output.payload.data.eq(Mux(is_header, header, beat.data)),
             # The response to a write is a header alone.
             output.payload.last.eq(Mux(is_header, origin.write, beat.last)),
             output.payload.error.eq(beat.error),
-            leaves.eq(held & output.ready & (~is_header | origin.write)),
+            pop.eq(valid & output.ready & (~is_header | origin.write)),
         ]
-        with m.If(output.ready & held):
+        with m.If(output.ready & valid):
             m.d.sync += header_left.eq(is_header & ~origin.write)
-        with m.If(takes):
+        with m.If(push):
             m.d.sync += [
                 beat.eq(answer.payload),
-                first.eq(~inside),
-                inside.eq(~answer.payload.last),
+                first.eq(~in_response),
+                in_response.eq(~answer.payload.last),
             ]
-        m.d.sync += held.eq(takes | (held & ~leaves))
+        m.d.sync += valid.eq(push | (valid & ~pop))
         return ends, answer.payload.tag
 
 

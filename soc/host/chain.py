@@ -8,7 +8,7 @@ from hdl.emission import once
 from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.stream_buffer import StreamBuffer
 from noc.config import NetworkConfig
-from noc.node.demux import Fork
+from noc.node.demux import Demux
 
 __all__ = ["HostChain"]
 
@@ -51,10 +51,10 @@ class HostChain(Component):
         if config.vaults == 1:
             connect(m, flipped(self.port), flipped(self.near))
             return m
-        demux = Fork(config)
+        demux = Demux(config)
         requests = StreamBuffer(shape=memory_request(config.chip_address_bits, config.tag_bits))
         responses = StreamBuffer(shape=memory_response(config.tag_bits))
-        m.submodules["fork"] = once(demux, platform)
+        m.submodules["demux"] = once(demux, platform)
         m.submodules.requests = once(requests, platform)
         m.submodules.responses = once(responses, platform)
         m.d.comb += demux.vault.eq(self.vault)

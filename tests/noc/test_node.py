@@ -108,7 +108,7 @@ def test_an_access_to_the_own_vault_takes_no_time(simulate):
 def test_all_nodes_of_a_chip_are_one_module():
     found = emit(Torus(NetworkConfig(columns=3, rows=2), 2), "torus")
     assert found.instances["torus"] == {"node": 6}
-    assert found.instances["node"]["fork"] == 2
+    assert found.instances["node"]["demux"] == 2
     assert found.instances["node"]["router"] == 1
 
 
