@@ -73,40 +73,43 @@ class ChannelBuffer(Component):
 
     def _queue(self, m: Module, number: int, read: Any, write: Any) -> None:
         """The queue ``number``, in its part of the memory of ``read`` and ``write``."""
-        first: Any = Signal(self.shape, name=f"first_{number}")
-        full = Signal(name=f"full_{number}")
+        head: Any = Signal(self.shape, name=f"head_{number}")
+        head_valid = Signal(name=f"head_valid_{number}")
         fetched = Signal(name=f"fetched_{number}")
         place = range(self.depth)
-        entry = Signal(place, name=f"entry_{number}")
-        exit_ = Signal(place, name=f"exit_{number}")
+        write_pointer = Signal(place, name=f"write_pointer_{number}")
+        read_pointer = Signal(place, name=f"read_pointer_{number}")
         level = Signal(place, name=f"level_{number}")
-        arrives, direct, stores, fetches = (
-            Signal(name=f"{name}_{number}") for name in ("arrives", "direct", "stores", "fetches")
+        push, bypass, store, fetch = (
+            Signal(name=f"{name}_{number}") for name in ("push", "bypass", "store", "fetch")
         )
         pop = self.pop[number]
         m.d.comb += [
-            self.valid[number].eq(full),
-            self.heads[number].eq(Mux(fetched, read.data, first.as_value())),
-            arrives.eq(self.write & (self.channel == number)),
-            direct.eq(arrives & (level == 0) & (~full | pop)),
-            stores.eq(arrives & ~direct),
-            fetches.eq(pop & (level != 0)),
+            self.valid[number].eq(head_valid),
+            self.heads[number].eq(Mux(fetched, read.data, head.as_value())),
+            push.eq(self.write & (self.channel == number)),
+            bypass.eq(push & (level == 0) & (~head_valid | pop)),
+            store.eq(push & ~bypass),
+            fetch.eq(pop & (level != 0)),
         ]
-        with m.If(fetches):
-            m.d.comb += [read.enable.eq(1), read.address.eq(Cat(exit_, self._part(number)))]
-            m.d.sync += exit_.eq(exit_ + 1)
-        with m.If(stores):
-            m.d.comb += [write.enable.eq(1), write.address.eq(Cat(entry, self._part(number)))]
-            m.d.sync += entry.eq(entry + 1)
+        with m.If(fetch):
+            m.d.comb += [read.enable.eq(1), read.address.eq(Cat(read_pointer, self._part(number)))]
+            m.d.sync += read_pointer.eq(read_pointer + 1)
+        with m.If(store):
+            m.d.comb += [
+                write.enable.eq(1),
+                write.address.eq(Cat(write_pointer, self._part(number))),
+            ]
+            m.d.sync += write_pointer.eq(write_pointer + 1)
         m.d.sync += [
-            level.eq(level + stores - fetches),
-            fetched.eq(fetches),
-            full.eq(direct | fetches | (full & ~pop)),
+            level.eq(level + store - fetch),
+            fetched.eq(fetch),
+            head_valid.eq(bypass | fetch | (head_valid & ~pop)),
         ]
-        with m.If(direct):
-            m.d.sync += first.eq(self.word)
+        with m.If(bypass):
+            m.d.sync += head.eq(self.word)
         with m.Elif(fetched):
-            m.d.sync += first.eq(read.data)
+            m.d.sync += head.eq(read.data)
 
     def _part(self, number: int) -> Value:
         """Address bits of the part of the memory that belongs to queue ``number``."""

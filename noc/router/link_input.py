@@ -13,7 +13,7 @@ from noc.packet import destination
 from noc.ports import LinkPort, flit
 
 from .channel_buffer import ChannelBuffer
-from .route_computation import Steering, targets
+from .route_computation import RouteComputation, targets
 
 __all__ = ["LinkInput", "waiting_flit"]
 
@@ -23,11 +23,11 @@ def waiting_flit(config: NetworkConfig) -> data.StructLayout:
 
     Members:
         flit (:func:`noc.ports.flit`): the flit.
-        begins (1): it is the header of its packet.
+        is_header (1): it is the header of its packet.
         target: output of its packet: index in :func:`noc.router.route_computation.targets`.
     """
     return data.StructLayout(
-        {"flit": flit(), "begins": 1, "target": (len(targets(config)) - 1).bit_length()}
+        {"flit": flit(), "is_header": 1, "target": (len(targets(config)) - 1).bit_length()}
     )
 
 
@@ -69,9 +69,9 @@ class LinkInput(Component):
         buffer = ChannelBuffer(
             channels=self.channels, depth=config.buffer_flits, shape=layout, kind=config.sram
         )
-        route = Steering(config)
+        route = RouteComputation(config)
         m.submodules.buffer = once(buffer, platform)
-        m.submodules["steering"] = once(route, platform)
+        m.submodules["route_computation"] = once(route, platform)
 
         header: Any = data.View(
             destination(config), self.link.flit.data[: destination(config).size]
@@ -84,27 +84,30 @@ class LinkInput(Component):
         ]
         # For each channel, whether the next flit belongs to a packet that has begun, and where
         # that goes.
-        inside = Signal(self.channels)
-        kept = [Signal(layout.members["target"], name=f"kept_{n}") for n in range(self.channels)]
-        continues = Signal()
+        in_packet = Signal(self.channels)
+        packet_target = [
+            Signal(layout.members["target"], name=f"packet_target_{n}")
+            for n in range(self.channels)
+        ]
+        is_body = Signal()
         word: Any = Signal(layout)
         m.d.comb += [
-            continues.eq(Array(inside)[self.link.channel]),
+            is_body.eq(Array(in_packet)[self.link.channel]),
             word.flit.eq(self.link.flit),
-            word.begins.eq(~continues),
-            word.target.eq(Mux(continues, Array(kept)[self.link.channel], route.target)),
+            word.is_header.eq(~is_body),
+            word.target.eq(Mux(is_body, Array(packet_target)[self.link.channel], route.target)),
             buffer.write.eq(self.link.valid),
             buffer.channel.eq(self.link.channel),
             buffer.word.eq(word),
             self.valid.eq(buffer.valid),
             buffer.pop.eq(self.pop),
         ]
-        m.d.comb += [mine.eq(head) for mine, head in zip(self.heads, buffer.heads, strict=True)]
+        m.d.comb += [output.eq(head) for output, head in zip(self.heads, buffer.heads, strict=True)]
         for number in range(self.channels):
             with m.If(self.link.valid & (self.link.channel == number)):
                 m.d.sync += [
-                    inside[number].eq(~self.link.flit.last),
-                    kept[number].eq(word.target),
+                    in_packet[number].eq(~self.link.flit.last),
+                    packet_target[number].eq(word.target),
                 ]
         m.d.sync += self.link.credit.eq(self.pop)
         return m

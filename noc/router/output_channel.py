@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.emission import once
 
-from .arbiter import Turns
+from .arbiter import PacketArbiter
 
 __all__ = ["OutputChannel"]
 
@@ -19,10 +19,11 @@ class OutputChannel(Component):
         credits: flits of room at the other end of the link, at least 1.
 
     Members:
-        begins (in, sources): the first flit of a source is a header and requests this channel.
-        continues (in, sources): the first flit belongs to the packet that holds the channel.
-        may (out, sources): in the same cycle, sources whose flit may leave.
-        goes (in, sources): at most one bit of ``may``: its flit leaves in this cycle.
+        header_valid (in, sources): the first flit of a source is a header and requests this
+            channel.
+        body_valid (in, sources): the first flit belongs to the packet that holds the channel.
+        eligible (out, sources): in the same cycle, sources whose flit may leave.
+        fire (in, sources): at most one bit of ``eligible``: its flit leaves in this cycle.
         last (in, 1): that flit is the last of its packet.
         credit (in, 1): the other end has room for one more flit.
     """
@@ -32,10 +33,10 @@ class OutputChannel(Component):
         self.credits = credits
         super().__init__(
             {
-                "begins": In(sources),
-                "continues": In(sources),
-                "may": Out(sources),
-                "goes": In(sources),
+                "header_valid": In(sources),
+                "body_valid": In(sources),
+                "eligible": Out(sources),
+                "fire": In(sources),
                 "last": In(1),
                 "credit": In(1),
             }
@@ -43,22 +44,26 @@ class OutputChannel(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        turns = Turns(count=self.sources)
-        m.submodules.turns = once(turns, platform)
+        arbiter = PacketArbiter(count=self.sources)
+        m.submodules.arbiter = once(arbiter, platform)
         credits = Signal(range(self.credits + 1), init=self.credits)
         # A register beside the number, so that it is valid at the beginning of the cycle.
         has_credit = Signal(init=1)
         credits_next = Signal.like(credits)
-        taken = Signal()
+        allocated = Signal()
         m.d.comb += [
-            turns.wants.eq(self.begins),
-            turns.begins.eq(self.goes & self.begins),
-            self.may.eq(
-                Mux(has_credit, self.continues | Mux(taken, 0, self.begins & turns.may), 0)
+            arbiter.requests.eq(self.header_valid),
+            arbiter.served.eq(self.fire & self.header_valid),
+            self.eligible.eq(
+                Mux(
+                    has_credit,
+                    self.body_valid | Mux(allocated, 0, self.header_valid & arbiter.eligible),
+                    0,
+                )
             ),
-            credits_next.eq(credits + self.credit - self.goes.any()),
+            credits_next.eq(credits + self.credit - self.fire.any()),
         ]
         m.d.sync += [credits.eq(credits_next), has_credit.eq(credits_next != 0)]
-        with m.If(self.goes.any()):
-            m.d.sync += taken.eq(~self.last)
+        with m.If(self.fire.any()):
+            m.d.sync += allocated.eq(~self.last)
         return m

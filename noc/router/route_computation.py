@@ -8,7 +8,7 @@ from noc.config import NetworkConfig
 from noc.routing import LOCAL, PortLane, ring_step, turns
 from noc.topology import Direction
 
-__all__ = ["Steering", "targets"]
+__all__ = ["RouteComputation", "targets"]
 
 
 def targets(config: NetworkConfig) -> tuple[PortLane, ...]:
@@ -16,7 +16,7 @@ def targets(config: NetworkConfig) -> tuple[PortLane, ...]:
     return tuple(sorted({turn.target for turn in turns(config)}))
 
 
-class Steering(Component):
+class RouteComputation(Component):
     """Route computation: the next step of a packet, by the tables of :func:`noc.routing.ring_step`.
 
     Parameters:
@@ -65,9 +65,9 @@ class Steering(Component):
         size: int,
         here: Value,
         there: Value,
-        ways: tuple[Direction, Direction],
+        directions: tuple[Direction, Direction],
     ) -> Signal:
-        """Code of the step from ``here`` to ``there``; ``ways`` are forward and back."""
+        """Code of the step from ``here`` to ``there``; ``directions`` are forward and back."""
         codes = targets(self.config)
         code = Signal(range(len(codes)), name=f"along_{name}")
         bits = (size - 1).bit_length()
@@ -76,7 +76,7 @@ class Steering(Component):
                 for end in range(size):
                     if start != end:
                         forward, lane = ring_step(size, start, end, self.config.lanes)
-                        step = PortLane(ways[0] if forward else ways[1], lane)
+                        step = PortLane(directions[0] if forward else directions[1], lane)
                         with m.Case(start << bits | end):
                             m.d.comb += code.eq(codes.index(step))
         return code

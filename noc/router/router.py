@@ -36,15 +36,15 @@ class _Candidate(NamedTuple):
     """A flit of ``source`` that may leave on channel ``channel`` of the link ``port``.
 
     Attributes:
-        may: 1 if it may leave in this cycle.
-        goes: 1 if it does.
+        eligible: 1 if it may leave in this cycle.
+        fire: 1 if it leaves in this cycle.
     """
 
     source: _Source
     port: str
     channel: int
-    may: Value
-    goes: Value
+    eligible: Value
+    fire: Value
 
 
 class Router(Component):
@@ -57,9 +57,9 @@ class Router(Component):
     links. A packet keeps its output channel from header to last flit; packets of other channels
     pass between.
 
-    No packet waits for ever: packets have turns on each channel
-    (:class:`noc.router.arbiter.Turns`), and flits on each link. Requests and responses share links,
-    but neither buffers nor channels.
+    No packet waits for ever: the arbiters of channels are fair to packets
+    (:class:`noc.router.arbiter.PacketArbiter`), those of links to flits. Requests and responses
+    share links, but neither buffers nor channels.
 
     Parameters:
         config: of the network, of at least two vaults.
@@ -87,7 +87,7 @@ class Router(Component):
         arbiters = {}
         for port, link_in in inputs.items():
             arbiters[port] = RoundRobin(count=link_in.channels)
-            m.submodules[f"choose_{port}_in"] = once(arbiters[port], platform)
+            m.submodules[f"{port}_input_arbiter"] = once(arbiters[port], platform)
         candidates = [
             candidate
             for code, target in enumerate(targets(self.config))
@@ -106,8 +106,10 @@ class Router(Component):
                     if candidate.source == _Source(port, channel)
                 ]
                 m.d.comb += [
-                    arbiter.requests[channel].eq(Cat(candidate.may for candidate in mine).any()),
-                    link_in.pop[channel].eq(Cat(candidate.goes for candidate in mine).any()),
+                    arbiter.requests[channel].eq(
+                        Cat(candidate.eligible for candidate in mine).any()
+                    ),
+                    link_in.pop[channel].eq(Cat(candidate.fire for candidate in mine).any()),
                 ]
             m.d.comb += arbiter.advance.eq(link_in.pop.any())
         return m
@@ -151,12 +153,12 @@ class Router(Component):
             head: Any = inputs[source.port].heads[source.channel]
             here = inputs[source.port].valid[source.channel] & (head.target == code)
             m.d.comb += [
-                unit.begins[number].eq(here & head.begins),
-                unit.continues[number].eq(here & ~head.begins),
+                unit.header_valid[number].eq(here & head.is_header),
+                unit.body_valid[number].eq(here & ~head.is_header),
             ]
-            lasts.append(unit.goes[number] & head.flit.last)
+            lasts.append(unit.fire[number] & head.flit.last)
             candidates.append(
-                _Candidate(source, target.port, channel, unit.may[number], unit.goes[number])
+                _Candidate(source, target.port, channel, unit.eligible[number], unit.fire[number])
             )
         m.d.comb += [
             unit.last.eq(Cat(lasts).any()),
@@ -177,34 +179,35 @@ class Router(Component):
         link = getattr(self, f"{port}_out")
         sources = sorted({candidate.source.port for candidate in candidates})
         arbiter = RoundRobin(count=len(sources))
-        m.submodules[f"choose_{port}_out"] = once(arbiter, platform)
-        asks: dict[str, list[Value]] = {source: [] for source in sources}
+        m.submodules[f"{port}_output_arbiter"] = once(arbiter, platform)
+        requests: dict[str, list[Value]] = {source: [] for source in sources}
         channel = Signal.like(link.channel, name=f"{port}_channel")
         for candidate in candidates:
-            ask = Signal(
-                name=f"{candidate.source.port}_{candidate.source.channel}_asks_{port}_{candidate.channel}"
+            request = Signal(
+                name=f"{candidate.source.port}_{candidate.source.channel}_requests_{port}_{candidate.channel}"
             )
-            granted = arbiter.grant[sources.index(candidate.source.port)]
+            grant = arbiter.grant[sources.index(candidate.source.port)]
             m.d.comb += [
-                ask.eq(
-                    candidate.may & arbiters[candidate.source.port].grant[candidate.source.channel]
+                request.eq(
+                    candidate.eligible
+                    & arbiters[candidate.source.port].grant[candidate.source.channel]
                 ),
-                candidate.goes.eq(ask & granted),
+                candidate.fire.eq(request & grant),
             ]
-            with m.If(candidate.goes):
+            with m.If(candidate.fire):
                 m.d.comb += channel.eq(candidate.channel)
-            asks[candidate.source.port].append(ask)
+            requests[candidate.source.port].append(request)
         flit: Value = Const(0)
         for number, source in enumerate(sources):
-            m.d.comb += arbiter.requests[number].eq(Cat(asks[source]).any())
-            offered = _chosen(inputs[source], arbiters[source].grant)
-            flit = flit | Mux(arbiter.grant[number], offered, 0)
-        goes = arbiter.requests.any()
-        m.d.comb += arbiter.advance.eq(goes)
-        m.d.sync += [link.valid.eq(goes), link.channel.eq(channel), link.flit.eq(flit)]
+            m.d.comb += arbiter.requests[number].eq(Cat(requests[source]).any())
+            selected = _selected(inputs[source], arbiters[source].grant)
+            flit = flit | Mux(arbiter.grant[number], selected, 0)
+        fire = arbiter.requests.any()
+        m.d.comb += arbiter.advance.eq(fire)
+        m.d.sync += [link.valid.eq(fire), link.channel.eq(channel), link.flit.eq(flit)]
 
 
-def _chosen(link_in: LinkInput, grant: Value) -> Value:
+def _selected(link_in: LinkInput, grant: Value) -> Value:
     """The first flit of the granted channel of ``link_in``."""
     flit: Value = Const(0)
     for channel, head in enumerate(link_in.heads):
