@@ -18,7 +18,7 @@ _MAX_SIDE = 16
 _MAX_ADDRESS_BITS = 40
 #: Shortest ring in which the links of one direction can form a cycle of waiting packets. In one of
 #: four, only packets from every other place take two links of one direction (:mod:`noc.routing`).
-_CIRCLE = 5
+_SHORTEST_CYCLE = 5
 _WORD_BYTES = WORD_BITS // 8
 
 
@@ -110,11 +110,11 @@ class NetworkConfig:
         return 1 + mask + self.packet_bytes // _WORD_BYTES
 
     @property
-    def lanes(self) -> int:
+    def virtual_channels(self) -> int:
         """Virtual channels of each class on a link: two where one could form a cycle."""
-        return 2 if max(self.columns, self.rows) >= _CIRCLE else 1
+        return 2 if max(self.columns, self.rows) >= _SHORTEST_CYCLE else 1
 
     @property
     def channels(self) -> int:
-        """Virtual channels of a link. Channel ``message class * lanes + lane``."""
-        return CLASSES * self.lanes
+        """Virtual channels of a link. Channel ``message class * virtual_channels + vc``."""
+        return CLASSES * self.virtual_channels

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hdl.config import ConfigurationError
 
 from .config import CLASSES, NetworkConfig
-from .routing import Channel, way
+from .routing import Channel, route
 
 __all__ = ["DeadlockError", "End", "check_deadlock_free", "dependency_graph"]
 
@@ -29,7 +29,7 @@ class End(NamedTuple):
 
 
 def dependency_graph(
-    config: NetworkConfig, lanes: int
+    config: NetworkConfig, virtual_channels: int
 ) -> Mapping[Channel | End, set[Channel | End]]:
     """The dependency graph: for each channel, the channels that its packets request next.
 
@@ -38,7 +38,7 @@ def dependency_graph(
 
     Parameters:
         config: of the network.
-        lanes: virtual channels of a class; ``config.lanes`` in the built network.
+        virtual_channels: number for each class; ``config.virtual_channels`` in the built network.
     """
     graph: dict[Channel | End, set[Channel | End]] = {}
     for source in range(config.vaults):
@@ -46,10 +46,10 @@ def dependency_graph(
         for target in range(config.vaults):
             for kind in range(CLASSES):
                 if source != target:
-                    taken = way(config, source, target, kind, lanes)
+                    channels = route(config, source, target, kind, virtual_channels)
                     stations: list[Channel | End] = [
                         End(source, True, kind),
-                        *taken,
+                        *channels,
                         End(target, False, kind),
                     ]
                     for here, wanted in pairwise(stations):
@@ -65,7 +65,7 @@ def check_deadlock_free(config: NetworkConfig) -> None:
         DeadlockError: it has one.
     """
     try:
-        TopologicalSorter(dependency_graph(config, config.lanes)).prepare()
+        TopologicalSorter(dependency_graph(config, config.virtual_channels)).prepare()
     except CycleError as error:
         # The sorter has each node before the one that waits for it, and the last is the first.
         cycle = error.args[1][:0:-1]

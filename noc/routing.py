@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .config import NetworkConfig
 from .topology import Direction, neighbour, position
 
-__all__ = ["LOCAL", "Channel", "PortLane", "RingStep", "Turn", "ring_step", "turns", "way"]
+__all__ = ["LOCAL", "Channel", "PortChannel", "RingStep", "Turn", "ring_step", "route", "turns"]
 
 #: Port of a router to its own vault.
 LOCAL = "local"
@@ -22,42 +22,45 @@ class RingStep(NamedTuple):
 
     Attributes:
         forward: towards higher numbers (east, south); otherwise towards lower ones.
-        lane: virtual channel of the link within the packet's class.
+        vc: number of the virtual channel of the link within the packet's class.
     """
 
     forward: bool
-    lane: int
+    vc: int
 
 
 class Channel(NamedTuple):
-    """A virtual channel of the link that leaves ``vault`` in ``direction``."""
+    """A virtual channel of the link that leaves ``vault`` in ``direction``.
+
+    Its number within ``message_class`` is ``vc``.
+    """
 
     vault: int
     direction: Direction
     message_class: int
-    lane: int
+    vc: int
 
 
-class PortLane(NamedTuple):
+class PortChannel(NamedTuple):
     """A virtual channel of one class at a router.
 
     Attributes:
         port: a :class:`noc.topology.Direction`, or :data:`LOCAL`.
-        lane: number of the virtual channel, 0..``lanes - 1``; 0 at the local port.
+        vc: number of the virtual channel, 0..``virtual_channels - 1``; 0 at the local port.
     """
 
     port: str
-    lane: int
+    vc: int
 
 
 class Turn(NamedTuple):
     """A turn of a packet in a router: from an input channel to an output channel."""
 
-    source: PortLane
-    target: PortLane
+    source: PortChannel
+    target: PortChannel
 
 
-def ring_step(size: int, here: int, there: int, lanes: int) -> RingStep:
+def ring_step(size: int, here: int, there: int, virtual_channels: int) -> RingStep:
     """The step from ``here`` to ``there`` on a ring.
 
     Where both sides are equally long, even places go forward and odd ones back, which loads all
@@ -68,16 +71,16 @@ def ring_step(size: int, here: int, there: int, lanes: int) -> RingStep:
     Parameters:
         size: places of the ring, at least 2.
         here, there: different places, 0..``size - 1``.
-        lanes: virtual channels of a class, 1 or 2.
+        virtual_channels: number for each class, 1 or 2.
     """
     ahead = (there - here) % size
     forward = here % 2 == 0 if 2 * ahead == size else 2 * ahead < size
     passes_end = there < here if forward else there > here
-    return RingStep(forward, int(passes_end) if lanes > 1 else 0)
+    return RingStep(forward, int(passes_end) if virtual_channels > 1 else 0)
 
 
-def way(
-    config: NetworkConfig, source: int, target: int, message_class: int, lanes: int
+def route(
+    config: NetworkConfig, source: int, target: int, message_class: int, virtual_channels: int
 ) -> list[Channel]:
     """The virtual channels of a packet's route, in order; empty from a vault to itself.
 
@@ -85,7 +88,8 @@ def way(
         config: of the network.
         source, target: vaults, 0..``config.vaults - 1``.
         message_class: 0..``noc.config.CLASSES - 1``.
-        lanes: virtual channels of a class: ``config.lanes``, or another number for a comparison.
+        virtual_channels: number for each class: ``config.virtual_channels``, or another one for a
+            comparison.
     """
     channels = []
     here = source
@@ -93,12 +97,12 @@ def way(
         x, y = position(config, here)
         to_x, to_y = position(config, target)
         if x != to_x:
-            forward, lane = ring_step(config.columns, x, to_x, lanes)
+            forward, vc = ring_step(config.columns, x, to_x, virtual_channels)
             direction = Direction.EAST if forward else Direction.WEST
         else:
-            forward, lane = ring_step(config.rows, y, to_y, lanes)
+            forward, vc = ring_step(config.rows, y, to_y, virtual_channels)
             direction = Direction.SOUTH if forward else Direction.NORTH
-        channels.append(Channel(here, direction, message_class, lane))
+        channels.append(Channel(here, direction, message_class, vc))
         here = neighbour(config, here, direction)
     return channels
 
@@ -109,10 +113,10 @@ def turns(config: NetworkConfig) -> frozenset[Turn]:
     found = set()
     for source in range(config.vaults):
         for target in range(config.vaults):
-            entered = PortLane(LOCAL, 0)
-            for channel in way(config, source, target, 0, config.lanes):
-                found.add(Turn(entered, PortLane(channel.direction, channel.lane)))
-                entered = PortLane(channel.direction.opposite, channel.lane)
+            entered = PortChannel(LOCAL, 0)
+            for channel in route(config, source, target, 0, config.virtual_channels):
+                found.add(Turn(entered, PortChannel(channel.direction, channel.vc)))
+                entered = PortChannel(channel.direction.opposite, channel.vc)
             if entered.port != LOCAL:
-                found.add(Turn(entered, PortLane(LOCAL, 0)))
+                found.add(Turn(entered, PortChannel(LOCAL, 0)))
     return frozenset(found)

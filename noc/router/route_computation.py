@@ -5,13 +5,13 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from noc.config import NetworkConfig
-from noc.routing import LOCAL, PortLane, ring_step, turns
+from noc.routing import LOCAL, PortChannel, ring_step, turns
 from noc.topology import Direction
 
 __all__ = ["RouteComputation", "targets"]
 
 
-def targets(config: NetworkConfig) -> tuple[PortLane, ...]:
+def targets(config: NetworkConfig) -> tuple[PortChannel, ...]:
     """Outputs of a router, in the order of their codes."""
     return tuple(sorted({turn.target for turn in turns(config)}))
 
@@ -51,7 +51,7 @@ class RouteComputation(Component):
         along_column = self._ring(
             m, "column", config.rows, self.y, self.to_y, (Direction.SOUTH, Direction.NORTH)
         )
-        m.d.comb += self.target.eq(targets(config).index(PortLane(LOCAL, 0)))
+        m.d.comb += self.target.eq(targets(config).index(PortChannel(LOCAL, 0)))
         with m.If(self.x != self.to_x):
             m.d.comb += self.target.eq(along_row)
         with m.Elif(self.y != self.to_y):
@@ -75,8 +75,8 @@ class RouteComputation(Component):
             for start in range(size):
                 for end in range(size):
                     if start != end:
-                        forward, lane = ring_step(size, start, end, self.config.lanes)
-                        step = PortLane(directions[0] if forward else directions[1], lane)
+                        forward, vc = ring_step(size, start, end, self.config.virtual_channels)
+                        step = PortChannel(directions[0] if forward else directions[1], vc)
                         with m.Case(start << bits | end):
                             m.d.comb += code.eq(codes.index(step))
         return code

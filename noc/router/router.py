@@ -11,7 +11,7 @@ from hdl.round_robin import RoundRobin
 from noc.config import CLASSES, NetworkConfig
 from noc.deadlock import check_deadlock_free
 from noc.ports import LinkPort, link_members
-from noc.routing import LOCAL, PortLane, turns
+from noc.routing import LOCAL, PortChannel, turns
 from noc.topology import directions
 
 from .link_input import LinkInput
@@ -114,9 +114,9 @@ class Router(Component):
             m.d.comb += arbiter.advance.eq(link_in.pop.any())
         return m
 
-    def _channel(self, place: PortLane, kind: int) -> int:
+    def _channel(self, place: PortChannel, kind: int) -> int:
         """Number, on its link, of the channel ``place`` of the class ``kind``."""
-        return kind if place.port == LOCAL else kind * self.config.lanes + place.lane
+        return kind if place.port == LOCAL else kind * self.config.virtual_channels + place.vc
 
     def _input(self, m: Module, port: str, platform: object) -> LinkInput:
         """The input link at ``port``."""
@@ -131,7 +131,7 @@ class Router(Component):
         self,
         m: Module,
         code: int,
-        target: PortLane,
+        target: PortChannel,
         kind: int,
         inputs: dict[str, LinkInput],
         platform: object,

@@ -153,7 +153,7 @@ class NetworkResult:
             that time. latency_count: of these packets.
         latencies: these packets by latency; the last place also has all longer ones.
         longest: cycles that a packet was in the network.
-        fastest: by links on the way, the fewest cycles from a header's entry to its exit; 0 where
+        fastest: by links of the route, the fewest cycles from a header's entry to its exit; 0 where
             there was none.
         wall_seconds: of simulation.
     """

@@ -75,7 +75,7 @@ class Curve:
         limit: flits per cycle and sending vault at which a link or a vault's port is full.
         bisection: the same for the links between two halves, under uniform traffic.
         points: in the order of :data:`RATES`.
-        fastest: by links on the way, the fewest cycles from a header's entry to its exit; 0 where
+        fastest: by links of the route, the fewest cycles from a header's entry to its exit; 0 where
             no packet had so many.
     """
 

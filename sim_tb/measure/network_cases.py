@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from noc.config import NetworkConfig
-from noc.routing import LOCAL, way
+from noc.routing import LOCAL, route
 from sim_tb.harness.network import Destinations, NetworkJob
 
 __all__ = [
@@ -18,7 +18,8 @@ __all__ = [
 ]
 
 #: Columns and rows of the networks that take random traffic with random back-pressure: rings of
-#: two to five and eight, with one lane and with two, and numbers that are no power of two.
+#: two to five and eight, with one virtual channel and with two, and numbers that are no power of
+#: two.
 SIZES = ((2, 2), (3, 3), (4, 2), (5, 3), (4, 4), (8, 4))
 #: Of these, those whose latency is measured over the rate.
 CURVE_SIZES = ((4, 4), (8, 4))
@@ -107,7 +108,7 @@ def senders(config: NetworkConfig, destinations: Destinations) -> int:
 def port_limit(config: NetworkConfig, destinations: Destinations, hot: float) -> float:
     """Flits per cycle and sending vault at which some link, or some vault's port, is full.
 
-    The loads follow from the way that each packet takes (:func:`noc.routing.way`); no network of
+    The loads follow from the route of each packet (:func:`noc.routing.route`); no network of
     these links with this routing can do more.
     """
     loads: defaultdict[tuple[int, str], float] = defaultdict(float)
@@ -115,7 +116,7 @@ def port_limit(config: NetworkConfig, destinations: Destinations, hot: float) ->
     for (source, target), share in _shares(config, destinations, hot).items():
         loads[source, LOCAL] += share
         into[target] += share
-        for channel in way(config, source, target, 0, config.lanes):
+        for channel in route(config, source, target, 0, config.virtual_channels):
             loads[channel.vault, channel.direction] += share
     return 1 / max(*loads.values(), *into.values())
 
@@ -124,7 +125,7 @@ def bisection_limit(config: NetworkConfig) -> float:
     """Flits per cycle and vault of uniform traffic at which the links between two halves are full.
 
     The longer side is cut; each half of it is ``side // 2`` long or one more. Rings are cut twice,
-    and a ring of two has two links each way as well.
+    and a ring of two has two links in each direction as well.
     """
     side, other = max(config.columns, config.rows), min(config.columns, config.rows)
     smaller = side // 2 * other

@@ -4,7 +4,7 @@ import pytest
 
 from noc.config import NetworkConfig
 from noc.deadlock import DeadlockError, check_deadlock_free, dependency_graph
-from noc.routing import LOCAL, Channel, PortLane, ring_step, turns, way
+from noc.routing import LOCAL, Channel, PortChannel, ring_step, route, turns
 from noc.topology import links, neighbour, position
 
 SIZES = [(columns, rows) for columns in range(1, 10) for rows in range(1, 6)]
@@ -14,9 +14,9 @@ def along(start, end, size):
     return min((end - start) % size, (start - end) % size)
 
 
-def free_of_cycles(config, lanes):
-    """Whether channels can be taken away until none is left, each when it waits for no other."""
-    graph = dependency_graph(config, lanes)
+def free_of_cycles(config, virtual_channels):
+    """Whether channels can be removed until none is left, each when it waits for no other."""
+    graph = dependency_graph(config, virtual_channels)
     waiting = {end: 0 for ends in graph.values() for end in ends}
     waiting.update({node: len(ends) for node, ends in graph.items()})
     wanting = {node: [] for node in waiting}
@@ -33,12 +33,12 @@ def free_of_cycles(config, lanes):
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 4), (2, 2), (3, 3), (8, 4), (5, 7)])
-def test_every_packet_arrives_on_a_shortest_way(columns, rows):
+def test_every_packet_arrives_on_a_shortest_route(columns, rows):
     config = NetworkConfig(columns=columns, rows=rows)
     possible = {(link.source, link.direction) for link in links(config)}
     for source in range(config.vaults):
         for target in range(config.vaults):
-            channels = way(config, source, target, 0, config.lanes)
+            channels = route(config, source, target, 0, config.virtual_channels)
             x, y = position(config, source)
             to_x, to_y = position(config, target)
             assert len(channels) == along(x, to_x, columns) + along(y, to_y, rows)
@@ -76,13 +76,13 @@ def test_no_network_can_wait_in_a_cycle(columns, rows):
 
 
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
-def test_a_second_lane_is_built_exactly_where_a_cycle_needs_it(columns, rows):
+def test_a_second_virtual_channel_is_built_exactly_where_a_cycle_needs_it(columns, rows):
     config = NetworkConfig(columns=columns, rows=rows)
-    assert free_of_cycles(config, 1) == (config.lanes == 1)
+    assert free_of_cycles(config, 1) == (config.virtual_channels == 1)
 
 
 def test_without_datelines_the_cycle_is_named(monkeypatch):
-    monkeypatch.setattr(NetworkConfig, "lanes", 1)
+    monkeypatch.setattr(NetworkConfig, "virtual_channels", 1)
     # Another address width, as results of the check are kept.
     config = NetworkConfig(columns=5, rows=1, address_bits=20)
     with pytest.raises(DeadlockError, match=r"5 x 1 vaults can wait .* cycle: ") as refused:
@@ -95,11 +95,11 @@ def test_without_datelines_the_cycle_is_named(monkeypatch):
     assert len(named) == 5
     assert set(named) <= steps
     vaults = [int(step.rsplit(" ", 1)[1]) for step in named]
-    way_round = {(b - a) % 5 for a, b in zip(vaults, [*vaults[1:], vaults[0]], strict=True)}
-    assert way_round == ({1} if named[0].startswith("east") else {4})
+    steps_round = {(b - a) % 5 for a, b in zip(vaults, [*vaults[1:], vaults[0]], strict=True)}
+    assert steps_round == ({1} if named[0].startswith("east") else {4})
 
 
-def test_requests_that_were_taken_wait_for_responses_but_not_the_other_way():
+def test_requests_that_were_accepted_wait_for_responses_but_not_in_reverse():
     graph = dependency_graph(NetworkConfig(columns=3, rows=2), 1)
     requests = {node for node in graph if node.message_class == 0}
     edges = [(here, wanted) for here, ends in graph.items() for wanted in ends]
@@ -108,7 +108,7 @@ def test_requests_that_were_taken_wait_for_responses_but_not_the_other_way():
     assert all(a in requests and a.vault == b.vault for a, b in crossing)
 
 
-def test_local_ports_have_one_lane():
+def test_local_ports_have_one_virtual_channel():
     for turn in turns(NetworkConfig(columns=8, rows=8)):
-        for place in turn:
-            assert place.port != LOCAL or place == PortLane(LOCAL, 0)
+        for channel in turn:
+            assert channel.port != LOCAL or channel == PortChannel(LOCAL, 0)

@@ -87,6 +87,6 @@ def test_accesses_between_nodes_keep_their_order_and_are_counted():
         assert total[NetworkCounter.FAR_REQUESTS] == total[NetworkCounter.SERVED_REQUESTS]
         assert total[NetworkCounter.FAR_REQUESTS] > total[NetworkCounter.NEAR_REQUESTS]
         assert total[NetworkCounter.SENT_FLITS] == total[NetworkCounter.RECEIVED_FLITS]
-        # On a ring of three every way is one link long.
+        # On a ring of three every route is one link long.
         links = total[NetworkCounter.EAST_FLITS] + total[NetworkCounter.WEST_FLITS]
         assert links == total[NetworkCounter.SENT_FLITS]

@@ -24,7 +24,7 @@ def test_cases_share_the_flits_and_cover_all_traffic():
 @pytest.mark.parametrize(
     ("columns", "rows", "destinations", "limit"),
     [
-        # Eight links each way take half of what 32 vaults send to 31 others.
+        # Eight links in each direction take half of what 32 vaults send to 31 others.
         (8, 4, Destinations.UNIFORM, 8 / (16 * 16 / 31)),
         (4, 4, Destinations.UNIFORM, 1.0),
         (8, 4, Destinations.NEIGHBOUR, 1.0),

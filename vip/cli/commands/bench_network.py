@@ -31,7 +31,7 @@ def _chosen(names: list[str]) -> tuple[tuple[int, int], ...]:
 def _show(report: NetworkReport) -> None:
     traffic = Table(title="Random traffic and back-pressure: nothing lost, doubled or out of order")
     traffic.add_column("case")
-    for column in ("flits", "cycles", "longest way in cycles"):
+    for column in ("flits", "cycles", "longest route in cycles"):
         traffic.add_column(column, justify="right")
     for row in report.stress:
         traffic.add_row(row.case, f"{row.flits:,}", f"{row.cycles:,}", f"{row.longest:,}")
