@@ -156,11 +156,11 @@ class BankMachine(Component):
                     row_timer.wait(timing.write_to_precharge)
                     column_timer.wait(timing.tccd)
                     read_timer.wait(timing.write_to_read)
-        given = self.grant & self.column
+        column_issued = self.grant & self.column
         m.d.comb += [
-            self.events.hit.eq(given & ~opened),
-            self.events.miss.eq(given & opened & ~displaced),
-            self.events.conflict.eq(given & opened & displaced),
+            self.events.hit.eq(column_issued & ~opened),
+            self.events.miss.eq(column_issued & opened & ~displaced),
+            self.events.conflict.eq(column_issued & opened & displaced),
         ]
         # A refresh blocks the head from its first cycle without a command for the head on.
         refreshing = Signal()

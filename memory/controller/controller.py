@@ -22,7 +22,7 @@ from .policies import make_scheduler
 from .queue import TransactionQueue
 from .read_path import ReadPath
 from .refresher import Refresher
-from .request_decoder import Intake
+from .request_decoder import RequestDecoder
 from .responses import Responses
 from .transaction import bank_entry
 from .write_path import WritePath
@@ -30,7 +30,7 @@ from .write_path import WritePath
 __all__ = ["Controller"]
 
 
-def _choice(config: VaultConfig) -> data.StructLayout:
+def _bank_command(config: VaultConfig) -> data.StructLayout:
     """The command of a bank: its ``kind`` and the ``entry`` at the head of the bank's queue."""
     return data.StructLayout({"kind": DramCommand, "entry": bank_entry(config)})
 
@@ -79,14 +79,14 @@ class Controller(Component):
             m.submodules[f"bank_{number}"] = once(bank, platform)
         self._port(m, units)
         self._to_banks(m, units)
-        valid, command = self._chosen(m, units)
-        self._announce(m, units, valid, command)
+        valid, command = self._select_command(m, units)
+        self._distribute(m, units, valid, command)
         self._to_dram(m, units, valid, command)
         return m
 
     def _port(self, m: Module, units: "_Units") -> None:
         """The port, the request decoder, the responses and the counters."""
-        decoder = units.intake
+        decoder = units.request_decoder
         connect(m, decoder.transaction, units.queue.input)
         connect(m, decoder.rejected, units.responses.rejected)
         connect(m, decoder.store, units.writes.store)
@@ -103,10 +103,10 @@ class Controller(Component):
         ]
 
     def _to_banks(self, m: Module, units: "_Units") -> None:
-        """From the transaction queue to the banks."""
+        """Connect the transaction queue to the banks."""
         queue, scheduler = units.queue, units.scheduler
         m.d.comb += [
-            queue.room.eq(Cat(bank.input.ready for bank in units.banks)),
+            queue.bank_ready.eq(Cat(bank.input.ready for bank in units.banks)),
             scheduler.eligible.eq(queue.eligible),
             scheduler.row_hit.eq(queue.row_hit),
             scheduler.turn.eq(queue.turn),
@@ -124,31 +124,31 @@ class Controller(Component):
                 bank.input.payload.eq(queue.picked.entry),
             ]
 
-    def _chosen(self, m: Module, units: "_Units") -> tuple[Signal, Any]:
-        """From the banks to the scheduler; the result is whether a command is given, and which."""
+    def _select_command(self, m: Module, units: "_Units") -> tuple[Signal, Any]:
+        """Connect the banks to the scheduler; the result is ``valid`` and the command."""
         scheduler, banks = units.scheduler, units.banks
         for name in ("column", "row", "urgent", "waiting", "hit"):
             m.d.comb += getattr(scheduler, name).eq(Cat(getattr(bank, name) for bank in banks))
         m.d.comb += scheduler.write.eq(Cat(bank.head.write for bank in banks))
-        given = []
+        commands = []
         for number, bank in enumerate(banks):
             m.d.comb += [
                 scheduler.stamps[number].eq(bank.head.stamp),
                 bank.refresh_due.eq(units.refresher.due[number]),
-                bank.read_allowed.eq(units.rules.read_allowed & units.reads.room),
-                bank.write_allowed.eq(units.rules.write_allowed & units.responses.room),
+                bank.read_allowed.eq(units.rules.read_allowed & units.reads.ready),
+                bank.write_allowed.eq(units.rules.write_allowed & units.responses.ready),
                 bank.activate_allowed.eq(units.rules.activate_allowed),
                 bank.grant.eq(scheduler.issue[number]),
                 units.counters.banks[number].eq(bank.events),
             ]
-            given.append(Mux(scheduler.issue[number], Cat(bank.kind, bank.head), 0))
-        command: Any = Signal(_choice(self.config))
+            commands.append(Mux(scheduler.issue[number], Cat(bank.kind, bank.head), 0))
+        command: Any = Signal(_bank_command(self.config))
         valid = Signal()
-        m.d.comb += [valid.eq(scheduler.issue.any()), command.eq(reduce(or_, given))]
+        m.d.comb += [valid.eq(scheduler.issue.any()), command.eq(reduce(or_, commands))]
         return valid, command
 
-    def _announce(self, m: Module, units: "_Units", valid: Signal, command: Any) -> None:
-        """What follows from a command, for rules, data paths, responses and counters."""
+    def _distribute(self, m: Module, units: "_Units", valid: Signal, command: Any) -> None:
+        """Connect a command to rules, data paths, responses and counters."""
         is_kind = {}
         for kind in DramCommand:
             is_kind[kind] = Signal(name=f"is_{kind.name.lower()}")
@@ -158,10 +158,10 @@ class Controller(Component):
             units.rules.read.eq(is_kind[DramCommand.READ]),
             units.rules.write.eq(is_kind[DramCommand.WRITE]),
             units.rules.activate.eq(is_kind[DramCommand.ACT]),
-            units.reads.given.eq(units.rules.read),
+            units.reads.issue.eq(units.rules.read),
             units.reads.tag.eq(entry.tag),
             units.reads.words.eq(entry.words),
-            units.writes.given.eq(units.rules.write),
+            units.writes.issue.eq(units.rules.write),
             units.writes.slot.eq(entry.slot),
             units.writes.words.eq(entry.words),
             units.responses.written.eq(units.rules.write),
@@ -200,7 +200,7 @@ class _Units:
     """The units of a controller, by the names of their instances; the banks' have numbers."""
 
     def __init__(self, config: VaultConfig) -> None:
-        self.intake = Intake(config)
+        self.request_decoder = RequestDecoder(config)
         self.queue = TransactionQueue(config)
         self.scheduler = make_scheduler(config)
         self.refresher = Refresher(config)

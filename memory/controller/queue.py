@@ -31,7 +31,7 @@ class TransactionQueue(Component):
 
     Members (T: the number of entries; one bit for each entry unless stated):
         input (in, stream of :func:`memory.controller.transaction.transaction`): requests.
-        room (in, banks): banks whose queue has room.
+        bank_ready (in, banks): banks whose queue has room.
         eligible (out, T): entries that may be picked in this cycle.
         row_hit (out, T): entries for the row of the last request that went to their bank.
         turn (out, T): entries of another direction (reading, writing) than that request.
@@ -50,7 +50,7 @@ class TransactionQueue(Component):
         super().__init__(
             {
                 "input": In(stream.Signature(transaction(config))),
-                "room": In(config.banks),
+                "bank_ready": In(config.banks),
                 "eligible": Out(size),
                 "row_hit": Out(size),
                 "turn": Out(size),
@@ -74,25 +74,25 @@ class TransactionQueue(Component):
 
         push = Signal()
         target = Signal(size)
-        left = Signal(size)
+        remaining = Signal(size)
         free = Signal(size)
         m.d.comb += [
             free.eq(~self.occupied),
             self.input.ready.eq(free.any()),
             push.eq(self.input.valid & self.input.ready),
             target.eq(Mux(push, free & -free, 0)),
-            left.eq(self.occupied & ~self.pick),
+            remaining.eq(self.occupied & ~self.pick),
             picked.eq(
                 reduce(
                     or_, (Mux(self.pick[n], entry.as_value(), 0) for n, entry in enumerate(entries))
                 )
             ),
         ]
-        m.d.sync += self.occupied.eq(left | target)
+        m.d.sync += self.occupied.eq(remaining | target)
         for number, entry in enumerate(entries):
             m.d.comb += self.banks[number].eq(entry.bank)
             with m.If(target[number]):
-                m.d.sync += [entry.eq(new), self.older[number].eq(left)]
+                m.d.sync += [entry.eq(new), self.older[number].eq(remaining)]
             with m.Else():
                 m.d.sync += self.older[number].eq(self.older[number] & ~target)
 
@@ -100,7 +100,7 @@ class TransactionQueue(Component):
         chained = Signal(size)
         newest = Signal(size)
         before = Signal(size)
-        gone = Signal(bits)
+        picked_number = Signal(bits)
         new_place = Cat(new.bank, new.entry.row, new.entry.column)
         m.d.comb += [
             before.eq(
@@ -111,43 +111,45 @@ class TransactionQueue(Component):
                 & self.occupied
                 & newest
             ),
-            gone.eq(_index(self.pick, bits)),
+            picked_number.eq(_index(self.pick, bits)),
         ]
-        freed = []
+        released = []
         for number in range(size):
             previous = Signal(bits, name=f"previous_{number}")
-            freed.append(self.pick.any() & (previous == gone))
+            released.append(self.pick.any() & (previous == picked_number))
             with m.If(target[number]):
                 m.d.sync += previous.eq(_index(before, bits))
-        waits = (before & ~self.pick).any()
+        input_chained = (before & ~self.pick).any()
         m.d.sync += [
-            chained.eq((target & waits.replicate(size)) | (chained & ~Cat(freed) & ~target)),
+            chained.eq(
+                (target & input_chained.replicate(size)) | (chained & ~Cat(released) & ~target)
+            ),
             newest.eq((newest & ~Mux(push, before, 0)) | target),
         ]
 
         # The row and the direction of the last request that went to each bank.
         rows = Array(Signal(config.row_bits, name=f"row_{bank}") for bank in range(config.banks))
         writes = Signal(config.banks)
-        given = Signal()
+        pick_valid = Signal()
         row = Signal(config.row_bits)
         write = Signal()
         m.d.comb += [
-            given.eq(self.pick.any()),
+            pick_valid.eq(self.pick.any()),
             row.eq(rows[new.bank]),
             write.eq(writes.bit_select(new.bank, 1)),
         ]
-        with m.If(given):
+        with m.If(pick_valid):
             m.d.sync += rows[picked.bank].eq(picked.entry.row)
             m.d.sync += writes.bit_select(picked.bank, 1).eq(picked.entry.write)
-        with m.If(given & (picked.bank == new.bank)):
+        with m.If(pick_valid & (picked.bank == new.bank)):
             m.d.comb += [row.eq(picked.entry.row), write.eq(picked.entry.write)]
         for number, entry in enumerate(entries):
             with m.If(target[number]):
                 m.d.sync += self.row_hit[number].eq(new.entry.row == row)
                 m.d.sync += self.turn[number].eq(new.entry.write != write)
-            with m.Elif(given & (entry.bank == picked.bank)):
+            with m.Elif(pick_valid & (entry.bank == picked.bank)):
                 m.d.sync += self.row_hit[number].eq(entry.entry.row == picked.entry.row)
                 m.d.sync += self.turn[number].eq(entry.entry.write != picked.entry.write)
-        roomy = Cat(self.room.bit_select(entry.bank, 1) for entry in entries)
-        m.d.comb += self.eligible.eq(self.occupied & ~chained & roomy)
+        target_ready = Cat(self.bank_ready.bit_select(entry.bank, 1) for entry in entries)
+        m.d.comb += self.eligible.eq(self.occupied & ~chained & target_ready)
         return m

@@ -39,8 +39,8 @@ class ReadPath(Component):
     whole column, so that data never waits.
 
     Members:
-        room (out, 1): a READ may be issued in this cycle.
-        given (in, 1): a READ is issued.
+        ready (out, 1): a READ may be issued in this cycle.
+        issue (in, 1): a READ is issued.
         tag (in, tag_bits): tag of its request.
         words (in, :func:`memory.controller.transaction.word_range`): words of its request.
         read_data (in, 64): from the DRAM.
@@ -51,8 +51,8 @@ class ReadPath(Component):
         self.config = config
         super().__init__(
             {
-                "room": Out(1),
-                "given": In(1),
+                "ready": Out(1),
+                "issue": In(1),
                 "tag": In(config.tag_bits),
                 "words": In(word_range()),
                 "read_data": In(WORD_BITS),
@@ -71,39 +71,39 @@ class ReadPath(Component):
         m.submodules.beats = once(beats, platform)
         current: Any = Signal(reads)
         m.d.comb += [
-            pending.input.valid.eq(self.given),
+            pending.input.valid.eq(self.issue),
             pending.input.payload.eq(Cat(self.tag, self.words)),
             current.eq(pending.output.payload),
         ]
 
-        # Bit n: a READ was given n + 1 cycles ago.
-        line = Signal(config.timing.tcl + 1)
+        # Bit n: a READ was issued n + 1 cycles ago.
+        in_flight = Signal(config.timing.tcl + 1)
         word = Signal(range(COLUMN_WORDS))
-        arriving = Signal()
-        m.d.sync += line.eq(Cat(self.given, line)[: len(line)])
-        m.d.comb += arriving.eq(line[-1] | (word != 0))
-        with m.If(arriving):
+        data_valid = Signal()
+        m.d.sync += in_flight.eq(Cat(self.issue, in_flight)[: len(in_flight)])
+        m.d.comb += data_valid.eq(in_flight[-1] | (word != 0))
+        with m.If(data_valid):
             m.d.sync += word.eq(word + 1)
         wanted = (word >= current.words.first) & (word <= current.words.last)
         beat: Any = Signal(read_beat(config))
         m.d.comb += [
-            pending.output.ready.eq(arriving & (word == COLUMN_WORDS - 1)),
+            pending.output.ready.eq(data_valid & (word == COLUMN_WORDS - 1)),
             beat.tag.eq(current.tag),
             beat.data.eq(self.read_data),
             beat.last.eq(word == current.words.last),
-            beats.input.valid.eq(arriving & wanted),
+            beats.input.valid.eq(data_valid & wanted),
             beats.input.payload.eq(beat),
         ]
 
         out: Any = self.output.payload
-        taken = Signal()
-        held = Signal(range(columns + 1))
+        released = Signal()
+        reserved = Signal(range(columns + 1))
         m.d.comb += [
             self.output.valid.eq(beats.output.valid),
             out.eq(beats.output.payload),
             beats.output.ready.eq(self.output.ready),
-            taken.eq(self.output.valid & self.output.ready & out.last),
-            self.room.eq(held != columns),
+            released.eq(self.output.valid & self.output.ready & out.last),
+            self.ready.eq(reserved != columns),
         ]
-        m.d.sync += held.eq(held + self.given - taken)
+        m.d.sync += reserved.eq(reserved + self.issue - released)
         return m

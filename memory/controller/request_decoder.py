@@ -14,7 +14,7 @@ from memory.config import VaultConfig
 
 from .transaction import ARRIVAL_BITS, slot_bits, transaction
 
-__all__ = ["STORE_WIDTH", "Intake", "store_address_bits"]
+__all__ = ["STORE_WIDTH", "RequestDecoder", "store_address_bits"]
 
 #: Bits of a word in the store of write data: the word and its strobes.
 STORE_WIDTH = WORD_BITS + WORD_BITS // 8
@@ -28,8 +28,8 @@ def store_address_bits(config: VaultConfig) -> int:
     return slot_bits(config) + (COLUMN_WORDS - 1).bit_length()
 
 
-class Intake(Component):
-    """The request decoder: accepts a beat a cycle.
+class RequestDecoder(Component):
+    """Makes transactions of requests, a beat a cycle.
 
     A read becomes a transaction in the cycle of its beat, a write in that of its last beat. The
     words of a write go to a slot of the store as they arrive.
@@ -69,15 +69,15 @@ class Intake(Component):
         if config.request_address_bits > config.address_bits:
             m.d.comb += outside.eq(request.address[config.address_bits :].any())
 
-        slot, slot_valid, slot_taken = self._slots(m)
+        slot, slot_valid, slot_used = self._slots(m)
         word = request.address[_WORD_LOW:_WORD_HIGH]
-        inside_write = Signal()
-        opened = Signal.like(word)
+        in_write = Signal()
+        write_first = Signal.like(word)
         first = Signal.like(word)
         accepted = Signal()
         ends = Signal()
         m.d.comb += [
-            first.eq(Mux(inside_write, opened, word)),
+            first.eq(Mux(in_write, write_first, word)),
             ends.eq(self.request.valid & request.last & (~request.write | slot_valid)),
             self.transaction.valid.eq(ends & ~outside),
             self.rejected.valid.eq(ends & outside),
@@ -91,21 +91,21 @@ class Intake(Component):
                 )
             ),
             accepted.eq(self.request.valid & self.request.ready),
-            slot_taken.eq(accepted & request.write & request.last & ~outside),
+            slot_used.eq(accepted & request.write & request.last & ~outside),
             self.store.enable.eq(accepted & request.write),
             self.store.address.eq(Cat(word, slot)),
             self.store.data.eq(Cat(request.data, request.strobe)),
         ]
         with m.If(accepted):
-            m.d.sync += inside_write.eq(~request.last)
-        with m.If(accepted & ~inside_write):
-            m.d.sync += opened.eq(word)
+            m.d.sync += in_write.eq(~request.last)
+        with m.If(accepted & ~in_write):
+            m.d.sync += write_first.eq(word)
 
         place = slice_address(config, request.address)
-        made: Any = self.transaction.payload
-        entry = made.entry
+        output: Any = self.transaction.payload
+        entry = output.entry
         m.d.comb += [
-            made.bank.eq(place.bank),
+            output.bank.eq(place.bank),
             entry.row.eq(place.row),
             entry.column.eq(place.column),
             entry.write.eq(request.write),
@@ -122,27 +122,27 @@ class Intake(Component):
         return m
 
     def _slots(self, m: Module) -> tuple[Value, Value, Signal]:
-        """The reserved write slot, whether there is one, and the signal that takes it."""
+        """The reserved write slot, its ``valid``, and the signal that uses it."""
         count = self.config.write_slots
         free = Signal(count, init=(1 << count) - 1)
         slot = Signal(slot_bits(self.config))
         slot_valid = Signal()
-        taken = Signal()
+        used = Signal()
         lowest = Signal(count)
-        found = Signal.like(slot)
-        draw = Signal()
-        given = Signal(count)
+        lowest_number = Signal.like(slot)
+        reserve = Signal()
+        freed_slots = Signal(count)
         m.d.comb += [
             lowest.eq(free & -free),
-            draw.eq((~slot_valid | taken) & free.any()),
-            given.eq(self.freed << self.freed_slot),
+            reserve.eq((~slot_valid | used) & free.any()),
+            freed_slots.eq(self.freed << self.freed_slot),
         ]
         for bit in range(len(slot)):
             mask = sum(1 << number for number in range(count) if number >> bit & 1)
-            m.d.comb += found[bit].eq((lowest & mask).any())
-        m.d.sync += free.eq((free & ~Mux(draw, lowest, 0)) | given)
-        with m.If(draw):
-            m.d.sync += [slot.eq(found), slot_valid.eq(1)]
-        with m.Elif(taken):
+            m.d.comb += lowest_number[bit].eq((lowest & mask).any())
+        m.d.sync += free.eq((free & ~Mux(reserve, lowest, 0)) | freed_slots)
+        with m.If(reserve):
+            m.d.sync += [slot.eq(lowest_number), slot_valid.eq(1)]
+        with m.Elif(used):
             m.d.sync += slot_valid.eq(0)
-        return slot, slot_valid, taken
+        return slot, slot_valid, used

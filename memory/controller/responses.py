@@ -24,7 +24,7 @@ class Responses(Component):
     """Merges responses. Those of one beat go before reads, but never into one.
 
     Members:
-        room (out, 1): a WRITE may be issued in this cycle.
+        ready (out, 1): a WRITE may be issued in this cycle.
         written (in, 1): a WRITE is issued.
         written_tag (in, tag_bits): tag of its request.
         rejected (in, stream of tags): requests to be answered with an error.
@@ -36,7 +36,7 @@ class Responses(Component):
         self.config = config
         super().__init__(
             {
-                "room": Out(1),
+                "ready": Out(1),
                 "written": In(1),
                 "written_tag": In(config.tag_bits),
                 "rejected": In(stream.Signature(config.tag_bits)),
@@ -49,38 +49,38 @@ class Responses(Component):
         m = Module()
         config = self.config
         short = data.StructLayout({"tag": config.tag_bits, "error": 1})
-        ends = Fifo(width=short.size, depth=_ACKNOWLEDGEMENTS, sram=config.sram)
-        m.submodules.ends = once(ends, platform)
+        acknowledgements = Fifo(width=short.size, depth=_ACKNOWLEDGEMENTS, sram=config.sram)
+        m.submodules.acknowledgements = once(acknowledgements, platform)
         m.d.comb += [
-            self.room.eq(ends.input.ready),
-            self.rejected.ready.eq(ends.input.ready & ~self.written),
-            ends.input.valid.eq(self.written | self.rejected.valid),
-            ends.input.payload.eq(
+            self.ready.eq(acknowledgements.input.ready),
+            self.rejected.ready.eq(acknowledgements.input.ready & ~self.written),
+            acknowledgements.input.valid.eq(self.written | self.rejected.valid),
+            acknowledgements.input.payload.eq(
                 Mux(self.written, self.written_tag, Cat(self.rejected.payload, 1))
             ),
         ]
 
-        end: Any = Signal(short)
-        inside = Signal()
-        move = Signal()
-        use_end = Signal()
+        acknowledgement: Any = Signal(short)
+        in_response = Signal()
+        advance = Signal()
+        use_acknowledgement = Signal()
         out: Any = self.response.payload
         word: Any = self.reads.payload
         m.d.comb += [
-            end.eq(ends.output.payload),
-            move.eq(~self.response.valid | self.response.ready),
-            use_end.eq(ends.output.valid & ~inside),
-            ends.output.ready.eq(move & ~inside),
-            self.reads.ready.eq(move & ~use_end),
+            acknowledgement.eq(acknowledgements.output.payload),
+            advance.eq(~self.response.valid | self.response.ready),
+            use_acknowledgement.eq(acknowledgements.output.valid & ~in_response),
+            acknowledgements.output.ready.eq(advance & ~in_response),
+            self.reads.ready.eq(advance & ~use_acknowledgement),
         ]
-        with m.If(move):
+        with m.If(advance):
             m.d.sync += [
-                self.response.valid.eq(use_end | self.reads.valid),
-                out.tag.eq(Mux(use_end, end.tag, word.tag)),
+                self.response.valid.eq(use_acknowledgement | self.reads.valid),
+                out.tag.eq(Mux(use_acknowledgement, acknowledgement.tag, word.tag)),
                 out.data.eq(word.data),
-                out.last.eq(use_end | word.last),
-                out.error.eq(use_end & end.error),
+                out.last.eq(use_acknowledgement | word.last),
+                out.error.eq(use_acknowledgement & acknowledgement.error),
             ]
         with m.If(self.reads.valid & self.reads.ready):
-            m.d.sync += inside.eq(~word.last)
+            m.d.sync += in_response.eq(~word.last)
         return m

@@ -28,8 +28,8 @@ class WritePath(Component):
 
     Members:
         store (in, :class:`hdl.sram.SramWritePort`): write port of the store, from
-            :class:`memory.controller.request_decoder.Intake`.
-        given (in, 1): a WRITE is issued.
+            :class:`memory.controller.request_decoder.RequestDecoder`.
+        issue (in, 1): a WRITE is issued.
         slot (in, slot_bits): its write slot.
         words (in, :func:`memory.controller.transaction.word_range`): its words.
         write_data (out, 64): to the DRAM.
@@ -43,7 +43,7 @@ class WritePath(Component):
         super().__init__(
             {
                 "store": In(SramWritePort(STORE_WIDTH, store_address_bits(config))),
-                "given": In(1),
+                "issue": In(1),
                 "slot": In(slot_bits(config)),
                 "words": In(word_range()),
                 "write_data": Out(WORD_BITS),
@@ -76,21 +76,21 @@ class WritePath(Component):
             write.enable.eq(self.store.enable),
             write.address.eq(self.store.address),
             write.data.eq(self.store.data),
-            pending.input.valid.eq(self.given),
+            pending.input.valid.eq(self.issue),
             pending.input.payload.eq(Cat(self.slot, self.words)),
             current.eq(pending.output.payload),
         ]
 
-        # Bit n: a WRITE was given n + 1 cycles ago. The store answers a cycle later.
-        line = Signal(config.timing.tcwl)
+        # Bit n: a WRITE was issued n + 1 cycles ago. The store answers a cycle later.
+        in_flight = Signal(config.timing.tcwl)
         word = Signal(range(COLUMN_WORDS))
         reading = Signal()
         wanted = Signal()
         m.d.sync += [
-            line.eq(Cat(self.given, line)[: len(line)]),
+            in_flight.eq(Cat(self.issue, in_flight)[: len(in_flight)]),
             wanted.eq((word >= current.words.first) & (word <= current.words.last)),
         ]
-        m.d.comb += reading.eq(line[-1] | (word != 0))
+        m.d.comb += reading.eq(in_flight[-1] | (word != 0))
         with m.If(reading):
             m.d.sync += word.eq(word + 1)
         m.d.comb += [

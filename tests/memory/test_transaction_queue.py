@@ -6,7 +6,7 @@ import pytest
 
 from memory.config import VaultConfig
 from memory.controller.queue import TransactionQueue
-from memory.controller.request_decoder import Intake
+from memory.controller.request_decoder import RequestDecoder
 from memory.fifo import Fifo
 
 CONFIG = VaultConfig(
@@ -89,16 +89,16 @@ def test_transaction_queue(simulate, rng):
                 ctx.set(dut.input.payload.entry[name], value)
             ctx.set(dut.input.payload.entry.tag, number & 0xFF)
             ctx.set(dut.input.payload.bank, new[0])
-            room = rng.randrange(16)
-            ctx.set(dut.room, room)
-            # What may go: the first request for each column, to a bank with room.
+            ready = rng.randrange(16)
+            ctx.set(dut.bank_ready, ready)
+            # Eligible: the first request for each column, if the queue of its bank is ready.
             first = {}
             for entry, (mine, *place, _) in entries.items():
                 key = tuple(place)
                 if key not in first or entries[first[key]][0] > mine:
                     first[key] = entry
             held_back += len(entries) - len(first)
-            eligible = [e for e in first.values() if room >> entries[e][1] & 1]
+            eligible = [e for e in first.values() if ready >> entries[e][1] & 1]
             assert ctx.get(dut.eligible) == sum(1 << e for e in eligible)
 
             picked = rng.choice(eligible) if eligible and rng.random() < 0.6 else None
@@ -126,7 +126,7 @@ def test_transaction_queue(simulate, rng):
 
 def test_intake(simulate, rng):
     """Beats in, transactions out; the words of a write are in its slot before anyone may ask."""
-    dut = Intake(CONFIG)
+    dut = RequestDecoder(CONFIG)
     requests = []
     for tag in range(200):
         words = rng.randint(1, 4)
