@@ -73,7 +73,7 @@ class VaultConfig:
         if self.timing.trefi < 8 * self.banks:
             raise MemoryConfigError(
                 f"timing.trefi_ns must be at least 8 clocks for each of {self.banks} banks "
-                f"({8 * self.banks} clocks), for refreshes take turns; not "
+                f"({8 * self.banks} clocks), because banks refresh one after the other; not "
                 f"{self.timing.trefi_ns!r} ns ({self.timing.trefi} clocks)"
             )
         _CHECK.one_of("page_policy", self.page_policy, get_args(PagePolicy))

@@ -55,7 +55,7 @@ class DramTiming:
     ===========  ==========  =====================================================
 
     Data moves in cycles t + tCL to t + tCL + 3 after READ and t + tCWL to t + tCWL + 3 after WRITE;
-    two bursts never overlap, and ``turn_clocks`` idle cycles lie between bursts of different
+    two bursts never overlap, and ``turnaround_clocks`` idle cycles lie between bursts of different
     directions. Between ACTs of any two banks lie tRRD; five ACTs of any banks span more than tFAW
     (the fifth no earlier than tFAW after the first). Cycle c after reset sees at least
     ``c // trefi - 8`` REFRESH commands to every bank done (8: :data:`POSTPONED_REFRESHES`).
@@ -75,7 +75,7 @@ class DramTiming:
         tfaw_ns: window of four ACTs of any banks; 0, the default: binds nothing.
         trfc_ns: REFRESH to ACT.
         trefi_ns: average distance of REFRESH commands to a bank.
-        turn_clocks: idle clocks of the data bus when it turns between reading and writing; 0..15.
+        turnaround_clocks: idle clocks of the data bus between reading and writing; 0..15.
 
     Raises:
         MemoryConfigError: a value out of range, or a set that no DRAM can have.
@@ -95,11 +95,11 @@ class DramTiming:
     tfaw_ns: float = 0.0
     trfc_ns: float = 81.5
     trefi_ns: float = 1950.0
-    turn_clocks: int = 1
+    turnaround_clocks: int = 1
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if field.name == "turn_clocks":
+            if field.name == "turnaround_clocks":
                 continue
             value = getattr(self, field.name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -117,7 +117,7 @@ class DramTiming:
                     f"{field.name} must be at most {_LONGEST} clocks of {self.tck_ns} ns, "
                     f"not {value!r} ns"
                 )
-        _CHECK.within("turn_clocks", self.turn_clocks, 0, 15)
+        _CHECK.within("turnaround_clocks", self.turnaround_clocks, 0, 15)
         if self.tras < self.trcd + self.trtp:
             raise MemoryConfigError(
                 f"tras_ns must cover trcd_ns and trtp_ns ({self.trcd} + {self.trtp} clocks), "

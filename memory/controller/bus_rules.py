@@ -17,12 +17,12 @@ _WINDOW = 4
 
 def read_to_write(timing: DramTiming) -> int:
     """Clocks from READ to WRITE of any banks, so that their bursts keep apart."""
-    return timing.tcl + BURST_CLOCKS + timing.turn_clocks - timing.tcwl
+    return timing.tcl + BURST_CLOCKS + timing.turnaround_clocks - timing.tcwl
 
 
 def write_to_read(timing: DramTiming) -> int:
     """Clocks from WRITE to READ of any banks, so that their bursts keep apart."""
-    return timing.tcwl + BURST_CLOCKS + timing.turn_clocks - timing.tcl
+    return timing.tcwl + BURST_CLOCKS + timing.turnaround_clocks - timing.tcl
 
 
 class BusRules(Component):
@@ -37,7 +37,7 @@ class BusRules(Component):
         read_allowed (out, 1): a READ is legal in this cycle.
         write_allowed (out, 1): a WRITE is legal.
         activate_allowed (out, 1): an ACT is legal.
-        turned (out, 1): this burst has another direction than the previous one.
+        turnaround (out, 1): this burst has another direction than the previous one.
         busy (out, 1): a burst begins or continues (four cycles from its command).
     """
 
@@ -51,7 +51,7 @@ class BusRules(Component):
                 "read_allowed": Out(1),
                 "write_allowed": Out(1),
                 "activate_allowed": Out(1),
-                "turned": Out(1),
+                "turnaround": Out(1),
                 "busy": Out(1),
             }
         )
@@ -59,26 +59,26 @@ class BusRules(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         timing = self.config.timing
-        turn_to_read = max(1, write_to_read(timing))
-        turn_to_write = max(1, read_to_write(timing))
-        reads = CountDown(m, max(BURST_CLOCKS, turn_to_read), "reads")
-        writes = CountDown(m, max(BURST_CLOCKS, turn_to_write), "writes")
+        turnaround_to_read = max(1, write_to_read(timing))
+        turnaround_to_write = max(1, read_to_write(timing))
+        reads = CountDown(m, max(BURST_CLOCKS, turnaround_to_read), "reads")
+        writes = CountDown(m, max(BURST_CLOCKS, turnaround_to_write), "writes")
         burst = CountDown(m, BURST_CLOCKS, "burst")
         writing = Signal()
         with m.If(self.read):
             reads.wait(BURST_CLOCKS)
-            writes.wait(turn_to_write)
+            writes.wait(turnaround_to_write)
             burst.wait(BURST_CLOCKS)
             m.d.sync += writing.eq(0)
         with m.Elif(self.write):
-            reads.wait(turn_to_read)
+            reads.wait(turnaround_to_read)
             writes.wait(BURST_CLOCKS)
             burst.wait(BURST_CLOCKS)
             m.d.sync += writing.eq(1)
         m.d.comb += [
             self.read_allowed.eq(reads.done),
             self.write_allowed.eq(writes.done),
-            self.turned.eq((self.read & writing) | (self.write & ~writing)),
+            self.turnaround.eq((self.read & writing) | (self.write & ~writing)),
             self.busy.eq(self.read | self.write | ~burst.done),
         ]
         self._activates(m, timing)
@@ -93,14 +93,14 @@ class BusRules(Component):
             allowed.append(distance.done)
         if timing.tfaw > _WINDOW:
             # Each of four timers belongs to one of four ACTs in a row.
-            turn = Signal(range(_WINDOW))
+            oldest = Signal(range(_WINDOW))
             with m.If(self.activate):
-                m.d.sync += turn.eq(turn + 1)
+                m.d.sync += oldest.eq(oldest + 1)
             for number in range(_WINDOW):
                 timer = CountDown(m, timing.tfaw, f"window_{number}")
-                with m.If(self.activate & (turn == number)):
+                with m.If(self.activate & (oldest == number)):
                     timer.wait(timing.tfaw)
-                allowed.append(timer.done | (turn != number))
+                allowed.append(timer.done | (oldest != number))
         m.d.comb += self.activate_allowed.eq(1)
         for condition in allowed:
             with m.If(~condition):

@@ -109,7 +109,7 @@ class Controller(Component):
             queue.bank_ready.eq(Cat(bank.input.ready for bank in units.banks)),
             scheduler.eligible.eq(queue.eligible),
             scheduler.row_hit.eq(queue.row_hit),
-            scheduler.turn.eq(queue.turn),
+            scheduler.turnaround.eq(queue.turnaround),
             scheduler.occupied.eq(queue.occupied),
             queue.pick.eq(scheduler.pick),
         ]
@@ -170,7 +170,7 @@ class Controller(Component):
             units.counters.event.read.eq(units.rules.read),
             units.counters.event.write.eq(units.rules.write),
             units.counters.event.refresh.eq(is_kind[DramCommand.REFRESH]),
-            units.counters.event.turned.eq(units.rules.turned),
+            units.counters.event.turnaround.eq(units.rules.turnaround),
             units.counters.event.busy.eq(units.rules.busy),
         ]
 

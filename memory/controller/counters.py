@@ -37,7 +37,7 @@ class VaultCounter(IntEnum):
     ROW_MISSES = 4
     ROW_CONFLICTS = 5
     #: Changes of the direction of the data bus.
-    TURNS = 6
+    TURNAROUNDS = 6
     #: Cycles in which the data bus moves a word (four a column, requested or not).
     BUS_BUSY = 7
     REFRESHES = 8
@@ -70,10 +70,10 @@ def command_event() -> data.StructLayout:
         read (1): a READ is issued.
         write (1): a WRITE is issued.
         refresh (1): a REFRESH is issued.
-        turned (1): see :class:`memory.controller.bus_rules.BusRules`.
+        turnaround (1): see :class:`memory.controller.bus_rules.BusRules`.
         busy (1): see :class:`memory.controller.bus_rules.BusRules`.
     """
-    return data.StructLayout({"read": 1, "write": 1, "refresh": 1, "turned": 1, "busy": 1})
+    return data.StructLayout({"read": 1, "write": 1, "refresh": 1, "turnaround": 1, "busy": 1})
 
 
 class VaultCounters(Component):
@@ -125,7 +125,7 @@ class VaultCounters(Component):
             VaultCounter.CYCLES: 1,
             VaultCounter.READS: event.read,
             VaultCounter.WRITES: event.write,
-            VaultCounter.TURNS: event.turned,
+            VaultCounter.TURNAROUNDS: event.turnaround,
             VaultCounter.BUS_BUSY: event.busy,
             VaultCounter.REFRESHES: event.refresh,
         }

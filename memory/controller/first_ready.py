@@ -59,7 +59,7 @@ class FirstReady(Component):
             self.eligible & (oldest | ~(same_bank & late.replicate(len(oldest))))
         )
         hits = candidates & self.row_hit
-        for choice in (candidates, hits, hits & ~self.turn):
+        for choice in (candidates, hits, hits & ~self.turnaround):
             with m.If(choice.any()):
                 m.d.comb += preferred.eq(choice)
         m.d.comb += self.pick.eq(oldest_of(m, preferred, older, "picked"))
@@ -70,11 +70,11 @@ class FirstReady(Component):
         same = Signal.like(self.column)
         m.d.comb += same.eq(Mux(writing, self.write, ~self.write))
         # The other direction has priority until it has had one burst.
-        turn = Signal()
-        m.d.comb += turn.eq((count == GROUP_BURSTS) & (self.hit & ~same).any())
+        switch = Signal()
+        m.d.comb += switch.eq((count == GROUP_BURSTS) & (self.hit & ~same).any())
         classes = (
             self.row & self.urgent,
-            self.column & same & ~turn.replicate(len(same)),
+            self.column & same & ~switch.replicate(len(same)),
             self.column & ~same,
             self.row,
         )
@@ -85,14 +85,14 @@ class FirstReady(Component):
         m.d.comb += self.issue.eq(first_stamp(m, candidates, list(self.stamps), "issued"))
 
         column = Signal()
-        turned = Signal()
+        turnaround = Signal()
         m.d.comb += [
             column.eq((self.issue & self.column).any()),
-            turned.eq((self.issue & ~same).any()),
+            turnaround.eq((self.issue & ~same).any()),
         ]
         with m.If(column):
-            m.d.sync += writing.eq(writing ^ turned)
-            with m.If(turned):
+            m.d.sync += writing.eq(writing ^ turnaround)
+            with m.If(turnaround):
                 m.d.sync += count.eq(1)
             with m.Elif(count != GROUP_BURSTS):
                 m.d.sync += count.eq(count + 1)

@@ -34,7 +34,7 @@ class TransactionQueue(Component):
         bank_ready (in, banks): banks whose queue has room.
         eligible (out, T): entries that may be picked in this cycle.
         row_hit (out, T): entries for the row of the last request that went to their bank.
-        turn (out, T): entries of another direction (reading, writing) than that request.
+        turnaround (out, T): entries of another direction (reading, writing) than that request.
         occupied (out, T): entries that hold a request.
         older (out, T x T): for each entry the entries with older requests; bits of free entries
             are undefined.
@@ -53,7 +53,7 @@ class TransactionQueue(Component):
                 "bank_ready": In(config.banks),
                 "eligible": Out(size),
                 "row_hit": Out(size),
-                "turn": Out(size),
+                "turnaround": Out(size),
                 "occupied": Out(size),
                 "older": Out(size).array(size),
                 "banks": Out(config.bank_bits).array(size),
@@ -146,10 +146,10 @@ class TransactionQueue(Component):
         for number, entry in enumerate(entries):
             with m.If(target[number]):
                 m.d.sync += self.row_hit[number].eq(new.entry.row == row)
-                m.d.sync += self.turn[number].eq(new.entry.write != write)
+                m.d.sync += self.turnaround[number].eq(new.entry.write != write)
             with m.Elif(pick_valid & (entry.bank == picked.bank)):
                 m.d.sync += self.row_hit[number].eq(entry.entry.row == picked.entry.row)
-                m.d.sync += self.turn[number].eq(entry.entry.write != picked.entry.write)
+                m.d.sync += self.turnaround[number].eq(entry.entry.write != picked.entry.write)
         target_ready = Cat(self.bank_ready.bit_select(entry.bank, 1) for entry in entries)
         m.d.comb += self.eligible.eq(self.occupied & ~chained & target_ready)
         return m

@@ -23,7 +23,7 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
     Members:
         eligible (in, T): entries that may go to their banks' queues in this cycle.
         row_hit (in, T): entries for the row of the last request that went to their bank.
-        turn (in, T): entries of another direction (reading, writing) than that request.
+        turnaround (in, T): entries of another direction (reading, writing) than that request.
         occupied (in, T): entries that hold a request.
         older (in, T x T): for each entry the older ones; bits of free entries are undefined.
         banks (in, T x bank_bits): for each entry the bank of its request.
@@ -42,7 +42,7 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
     return {
         "eligible": In(entries),
         "row_hit": In(entries),
-        "turn": In(entries),
+        "turnaround": In(entries),
         "occupied": In(entries),
         "older": In(entries).array(entries),
         "banks": In(config.bank_bits).array(entries),

@@ -28,13 +28,15 @@ def starvation_bound(config: VaultConfig) -> int:
     - Refreshes add to all of this, those owed and those that become due meanwhile.
     """
     timing = config.timing
-    turn = timing.tcl + timing.tcwl + timing.turn_clocks + timing.write_to_read
-    group = 2 * (GROUP_BURSTS * max(BURST_CLOCKS, timing.tccd) + turn)
+    turnaround = timing.tcl + timing.tcwl + timing.turnaround_clocks + timing.write_to_read
+    group = 2 * (GROUP_BURSTS * max(BURST_CLOCKS, timing.tccd) + turnaround)
     older = config.transaction_queue + config.banks * config.command_queue
     groups = 1 + -(-older // GROUP_BURSTS)
     opening = timing.write_to_precharge + timing.trp + timing.trcd
-    turns = config.banks * (4 + timing.trrd + timing.tfaw // 4) + timing.tfaw + 4 * BURST_CLOCKS
-    head = opening + turns + groups * group
+    activations = (
+        config.banks * (4 + timing.trrd + timing.tfaw // 4) + timing.tfaw + 4 * BURST_CLOCKS
+    )
+    head = opening + activations + groups * group
     without = config.transaction_queue * (PATIENCE_CYCLES + head) + config.command_queue * head
     # A refresh closes the bank and has priority over all but refreshes of other banks.
     refresh = timing.trp + timing.trfc + 2 * config.banks

@@ -121,7 +121,7 @@ class Device {
             if (!burst.write && next >= 0 && next < kBurst) read_data = burst.data[next];
         }
         // Bursts that are over stay as long as they can be too near to a new one.
-        while (!m_bursts.empty() && m_bursts.front().start + kBurst + m_setup.turn < m_now) {
+        while (!m_bursts.empty() && m_bursts.front().start + kBurst + m_setup.turnaround < m_now) {
             m_bursts.pop_front();
         }
         m_counts.cycles = static_cast<uint64_t>(++m_now);
@@ -257,12 +257,13 @@ class Device {
                         "data from cycle %" PRId64 " on, with those of bank %" PRIu32
                         " from cycle %" PRId64 " on",
                         burst.start, other.bank, other.start);
-            } else if (burst.write != other.write && idle < m_setup.turn) {
+            } else if (burst.write != other.write && idle < m_setup.turnaround) {
                 const Burst& second = burst.start > other.start ? burst : other;
-                violate("DATA_TURN", burst.bank,
+                violate("DATA_TURNAROUND", burst.bank,
                         "%" PRId64 " idle cycles of the data bus before %s in cycle %" PRId64
                         ", at least %" PRIu32,
-                        idle, second.write ? "writing" : "reading", second.start, m_setup.turn);
+                        idle, second.write ? "writing" : "reading", second.start,
+                        m_setup.turnaround);
             }
         }
     }

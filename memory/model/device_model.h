@@ -28,7 +28,7 @@ struct VipDramSetup {
     uint32_t trfc;          // REFRESH to ACT or REFRESH
     uint32_t trefi;         // between refreshes of a bank, on average at most; 0: not checked
     uint32_t postponed;     // refreshes that a bank may be behind
-    uint32_t turn;          // idle clocks of the data bus between directions
+    uint32_t turnaround;    // idle clocks of the data bus between directions
     uint32_t noise;         // start of the random data on the bus when nothing is read
 };
 

@@ -45,7 +45,7 @@ class DeviceSetup(ctypes.Structure):
                 "trfc",
                 "trefi",
                 "postponed",
-                "turn",
+                "turnaround",
                 "noise",
             )
         ),
@@ -93,7 +93,7 @@ def device_setup(config: VaultConfig, *, base: int = 0, noise: int = 1) -> Devic
         trfc=timing.trfc,
         trefi=timing.trefi,
         postponed=POSTPONED_REFRESHES,
-        turn=timing.turn_clocks,
+        turnaround=timing.turnaround_clocks,
         noise=noise,
     )
 

@@ -97,7 +97,7 @@ def _random_timing(rng: random.Random) -> DramTiming:
         }
         times = {f"{name}_ns": round(count * _TCK_NS, 1) for name, count in clocks.items()}
         try:
-            return DramTiming(tck_ns=_TCK_NS, turn_clocks=rng.choice((0, 1, 1, 5)), **times)
+            return DramTiming(tck_ns=_TCK_NS, turnaround_clocks=rng.choice((0, 1, 1, 5)), **times)
         except MemoryConfigError:
             continue
 

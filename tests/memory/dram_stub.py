@@ -75,7 +75,7 @@ class Dram:
                 apart(at["WRITE"], t.tcwl + 4 + t.twtr, "tWTR")
             start = now + (t.tcwl if write else t.tcl)
             previous, was_write = self.last_burst
-            gap = 4 + (t.turn_clocks if was_write != write else 0)
+            gap = 4 + (t.turnaround_clocks if was_write != write else 0)
             apart(previous, gap - (start - now), "the data bus")
             self.last_burst = (start, write)
             self.bursts.append((start, write, (number, bank.row, column)))

@@ -118,7 +118,7 @@ def test_counters_tell_what_was_done(simulate, data_bits):
     assert beats - writes * 256 // data_bits <= counters["BUS_BUSY"] <= beats
     assert requester.cycle <= counters["CYCLES"] <= requester.cycle + 2 * LAG_CYCLES
     assert 0 < counters["OCCUPANCY"] <= config.outstanding * requester.cycle
-    assert not any(counters[name] for name in ("ROW_HITS", "TURNS", "REFRESHES", "LATENCY_0"))
+    assert not any(counters[name] for name in ("ROW_HITS", "TURNAROUNDS", "REFRESHES", "LATENCY_0"))
 
 
 def test_counters_can_be_left_out():

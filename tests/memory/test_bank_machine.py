@@ -252,8 +252,8 @@ def test_refreshes_fall_due_in_turn(simulate):
     "changes",
     [
         {},
-        {"turn_clocks": 0},
-        {"turn_clocks": 3, "tcwl_ns": 2.0},
+        {"turnaround_clocks": 0},
+        {"turnaround_clocks": 3, "tcwl_ns": 2.0},
         {"tcl_ns": 2.0, "tcwl_ns": 20.0},
         {"trrd_ns": 3.0, "tfaw_ns": 20.0},
     ],
@@ -271,7 +271,7 @@ def test_bus_rules_allow_exactly_what_may_be(simulate, rng, changes):
             for write, allowed in ((False, dut.read_allowed), (True, dut.write_allowed)):
                 start = now + (timing.tcwl if write else timing.tcl)
                 free = all(
-                    start >= other + 4 + (timing.turn_clocks if write != was_write else 0)
+                    start >= other + 4 + (timing.turnaround_clocks if write != was_write else 0)
                     for other, was_write in bursts
                 )
                 assert ctx.get(allowed) == free
@@ -290,9 +290,9 @@ def test_bus_rules_allow_exactly_what_may_be(simulate, rng, changes):
                     activates.append(now)
                 else:
                     start = now + (timing.tcwl if choice == "write" else timing.tcl)
-                    turned = bool(bursts) and bursts[-1][1] != (choice == "write")
+                    turnaround = bool(bursts) and bursts[-1][1] != (choice == "write")
                     if bursts:
-                        assert ctx.get(dut.turned) == turned
+                        assert ctx.get(dut.turnaround) == turnaround
                     bursts.append((start, choice == "write"))
             await ctx.tick()
         assert kinds == {"read", "write", "activate"}

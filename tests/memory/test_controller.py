@@ -43,7 +43,7 @@ def _timing(seed: int) -> DramTiming:
                 tfaw_ns=rng.choice((0.0, 30.0)),
                 trfc_ns=rng.choice((10.0, 40.0)),
                 trefi_ns=rng.choice((400.0, 600.0)),
-                turn_clocks=rng.choice((0, 1, 4)),
+                turnaround_clocks=rng.choice((0, 1, 4)),
             )
         except ValueError:
             continue

@@ -123,9 +123,13 @@ EARLIEST = [
     ("tRFC", {}, [(0, REFRESH, 0), (T.trfc, REFRESH, 0)]),
     ("DATA_OVERLAP", {}, [(0, ACT, 0), (1, ACT, 1), (40, READ, 0), (44, READ, 1)]),
     ("DATA_OVERLAP", {}, [(0, ACT, 0), (1, ACT, 1), (40, WRITE, 0), (44, WRITE, 1)]),
-    ("DATA_TURN", {}, [(0, ACT, 0), (1, ACT, 1), (40, READ, 0), (45, WRITE, 1)]),
-    ("DATA_TURN", {"turn": 3}, [(0, ACT, 0), (1, ACT, 1), (40, WRITE, 0), (47, READ, 1)]),
-    ("DATA_TURN", {"tcwl": 5}, [(0, ACT, 0), (1, ACT, 1), (40, READ, 0), (58, WRITE, 1)]),
+    ("DATA_TURNAROUND", {}, [(0, ACT, 0), (1, ACT, 1), (40, READ, 0), (45, WRITE, 1)]),
+    (
+        "DATA_TURNAROUND",
+        {"turnaround": 3},
+        [(0, ACT, 0), (1, ACT, 1), (40, WRITE, 0), (47, READ, 1)],
+    ),
+    ("DATA_TURNAROUND", {"tcwl": 5}, [(0, ACT, 0), (1, ACT, 1), (40, READ, 0), (58, WRITE, 1)]),
 ]
 
 
@@ -156,8 +160,10 @@ def test_write_data_before_read_data_of_an_earlier_command(model: DeviceModel, i
     opened = [(0, ACT, 0), (1, ACT, 1), (40, READ, 0)]
     setup = changed(tcwl=5)
     assert bench(model, image, setup).run([*opened, (48, WRITE, 1)]) == {}
-    (turn,) = bench(model, image, setup).run([*opened, (49, WRITE, 1)]).values()
-    assert turn.startswith("DATA_TURN: 0 idle cycles of the data bus before reading in cycle 58")
+    (violation,) = bench(model, image, setup).run([*opened, (49, WRITE, 1)]).values()
+    assert violation.startswith(
+        "DATA_TURNAROUND: 0 idle cycles of the data bus before reading in cycle 58"
+    )
     (overlap,) = bench(model, image, setup).run([*opened, (50, WRITE, 1)]).values()
     assert overlap.startswith("DATA_OVERLAP: data from cycle 55 on")
 

@@ -55,7 +55,7 @@ def test_bad_times_are_refused_by_name(name, value):
         ({"tcwl_ns": 0.8}, "tcwl_ns must be at least 2 clocks"),
         ({"trrd_ns": 5.0, "tfaw_ns": 4.0}, "tfaw_ns must be 0 or at least trrd_ns"),
         ({"trefi_ns": 200.0}, "trefi_ns must leave time to use a bank"),
-        ({"turn_clocks": 16}, "turn_clocks must be a whole number from 0 to 15"),
+        ({"turnaround_clocks": 16}, "turnaround_clocks must be a whole number from 0 to 15"),
     ],
 )
 def test_impossible_sets_are_refused(values, match):

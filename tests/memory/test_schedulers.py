@@ -121,7 +121,7 @@ def _set_queue(ctx, dut, order, **members):
     for place, number in enumerate(order):
         ctx.set(dut.older[number], sum(1 << other for other in order[:place]))
     ctx.set(dut.occupied, sum(1 << number for number in order))
-    for name in ("eligible", "row_hit", "turn"):
+    for name in ("eligible", "row_hit", "turnaround"):
         ctx.set(getattr(dut, name), members.get(name, 0))
     for number in order:
         ctx.set(dut.banks[number], members.get("banks", {}).get(number, 0))
@@ -139,8 +139,8 @@ def test_first_ready_picks(simulate):
         assert pick(eligible=0b1111) == 0b1000
         assert pick(eligible=0b0111) == 0b0001
         assert pick(eligible=0b1111, row_hit=0b0110) == 0b0100
-        assert pick(eligible=0b1111, row_hit=0b0110, turn=0b0100) == 0b0010
-        assert pick(eligible=0b1111, row_hit=0b0110, turn=0b0110) == 0b0100
+        assert pick(eligible=0b1111, row_hit=0b0110, turnaround=0b0100) == 0b0010
+        assert pick(eligible=0b1111, row_hit=0b0110, turnaround=0b0110) == 0b0100
         assert pick(eligible=0b1001, row_hit=0b0110) == 0b1000
 
     simulate(dut, bench)

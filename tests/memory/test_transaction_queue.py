@@ -76,7 +76,7 @@ def test_transaction_queue(simulate, rng):
             for entry, (mine, bank, row, _, write) in entries.items():
                 assert ctx.get(dut.banks[entry]) == bank
                 assert (ctx.get(dut.row_hit) >> entry & 1) == (row == last[bank][0])
-                assert (ctx.get(dut.turn) >> entry & 1) == (write != last[bank][1])
+                assert (ctx.get(dut.turnaround) >> entry & 1) == (write != last[bank][1])
                 older = sum(1 << e for e, other in entries.items() if other[0] < mine)
                 occupied = sum(1 << e for e in entries)
                 assert ctx.get(dut.older[entry]) & occupied == older

@@ -71,8 +71,8 @@ def test_counters(simulate, rng):
     assert misses >= CONFIG.banks
     assert conflicts > 10
 
-    turns = sum(a[1] != b[1] for a, b in pairwise(columns))
-    assert values[VaultCounter.TURNS] == turns + (columns[0][1] == "WRITE")
+    turnarounds = sum(a[1] != b[1] for a, b in pairwise(columns))
+    assert values[VaultCounter.TURNAROUNDS] == turnarounds + (columns[0][1] == "WRITE")
     assert values[VaultCounter.BUS_BUSY] == 4 * len(accesses)
 
     histogram = [values[VaultCounter.LATENCY_0 + n] for n in range(len(LATENCY_LIMITS) + 1)]

@@ -45,7 +45,7 @@ def test_controller_that_is_too_fast_for_its_dram_is_found_out(rule, parameter):
 def test_dram_that_answers_later_than_the_controller_thinks_is_found_out():
     case = random_case(SEED, 4000)
     timing = case.config.timing
-    dram = replace(timing, tcl_ns=timing.tcl_ns + timing.tck_ns, turn_clocks=0)
+    dram = replace(timing, tcl_ns=timing.tcl_ns + timing.tck_ns, turnaround_clocks=0)
     with pytest.raises(TrafficError, match=r"^run 0: (DATA|DATA_OVERLAP): "):
         run_traffic(case.config, case.requesters, case.jobs, dram=dram)
 
