@@ -13,9 +13,9 @@ from memory.controller.counters import INDEX_BITS
 
 from .counters import AxiCounters
 from .layout import AxiConfig, address_beat, write_beat
-from .order import AxiOrder
-from .request import AxiRequest
-from .response import AxiResponse
+from .request import AxiRequestPath
+from .response import AxiResponsePath
+from .scoreboard import AxiScoreboard
 
 __all__ = ["AxiBackend"]
 
@@ -30,8 +30,8 @@ class AxiBackend(Component):
 
     Each request becomes one aligned INCR burst within a 32-byte column, with an identifier of its
     own. ``outstanding`` requests are in flight and may be answered in any order and interleaved.
-    Accesses to one column wait for each other (:class:`memory.axi.order.AxiOrder`); a waiting
-    request delays those after it. An AXI error becomes the response's ``error``.
+    Accesses to one column wait for each other (:class:`memory.axi.scoreboard.AxiScoreboard`); a
+    waiting request delays those after it. An AXI error becomes the response's ``error``.
 
     The back end accepts one beat of a request and returns one beat of a response a cycle. A request
     appears on the bus in the cycle after its first beat; a write's data follow in the cycle after
@@ -62,28 +62,28 @@ class AxiBackend(Component):
         m = Module()
         config = self.config
         axi = self.axi
-        request = AxiRequest(config)
-        response = AxiResponse(config)
-        order = AxiOrder(config)
+        request = AxiRequestPath(config)
+        response = AxiResponsePath(config)
+        scoreboard = AxiScoreboard(config)
         m.submodules.request = once(request, platform)
         m.submodules.response = once(response, platform)
         counters = AxiCounters(config)
-        m.submodules.order = once(order, platform)
+        m.submodules.scoreboard = once(scoreboard, platform)
         m.submodules.counters = once(counters, platform)
         connect(m, flipped(self.port.request), request.request)
         connect(m, response.response, flipped(self.port.response))
         m.d.comb += [
-            order.column.eq(request.column),
-            order.write.eq(request.write),
-            order.take.eq(request.take),
-            request.conflict.eq(order.conflict),
-            request.id_ready.eq(order.id_ready),
-            request.id.eq(order.id),
-            response.take.eq(request.take),
-            response.id.eq(order.id),
+            scoreboard.column.eq(request.column),
+            scoreboard.write.eq(request.write),
+            scoreboard.allocate.eq(request.allocate),
+            request.conflict.eq(scoreboard.conflict),
+            request.id_ready.eq(scoreboard.id_ready),
+            request.id.eq(scoreboard.id),
+            response.allocate.eq(request.allocate),
+            response.id.eq(scoreboard.id),
             response.transfer.eq(request.transfer),
-            order.free.eq(response.free),
-            order.free_id.eq(response.free_id),
+            scoreboard.free.eq(response.free),
+            scoreboard.free_id.eq(response.free_id),
         ]
 
         # Addresses and write data.
@@ -118,24 +118,24 @@ class AxiBackend(Component):
         m.d.comb += [
             axi.bready.eq(1),
             axi.rready.eq(1),
-            response.wrote.eq(axi.bvalid),
-            response.wrote_id.eq(axi.bid),
-            response.wrote_resp.eq(axi.bresp),
+            response.write_done.eq(axi.bvalid),
+            response.write_done_id.eq(axi.bid),
+            response.write_done_resp.eq(axi.bresp),
             response.beat.eq(axi.rvalid),
             response.beat_id.eq(axi.rid),
             response.beat_data.eq(axi.rdata),
             response.beat_resp.eq(axi.rresp),
             response.beat_last.eq(axi.rlast),
-            order.wrote.eq(axi.bvalid),
-            order.wrote_id.eq(axi.bid),
-            order.read.eq(axi.rvalid & axi.rlast),
-            order.read_id.eq(axi.rid),
+            scoreboard.write_done.eq(axi.bvalid),
+            scoreboard.write_done_id.eq(axi.bid),
+            scoreboard.read_done.eq(axi.rvalid & axi.rlast),
+            scoreboard.read_done_id.eq(axi.rid),
         ]
         m.d.comb += [
-            counters.take.eq(request.take),
+            counters.allocate.eq(request.allocate),
             counters.free.eq(response.free),
-            counters.read.eq(order.read),
-            counters.write.eq(order.wrote),
+            counters.read_done.eq(scoreboard.read_done),
+            counters.write_done.eq(scoreboard.write_done),
             counters.busy.eq(axi.rvalid | (axi.wvalid & axi.wready)),
             counters.index.eq(self.counter_index),
             self.counter_value.eq(counters.value),

@@ -21,10 +21,10 @@ class AxiCounters(Component):
     hold an identifier. The others read 0.
 
     Members:
-        take (in, 1): an identifier is taken.
+        allocate (in, 1): an identifier is allocated.
         free (in, 1): an identifier is free again.
-        read (in, 1): AXI has answered the whole of a read.
-        write (in, 1): AXI has answered a write; may come together with ``read``.
+        read_done (in, 1): AXI has answered the whole of a read.
+        write_done (in, 1): AXI has answered a write; may come together with ``read_done``.
         busy (in, 1): a beat of data moves on the bus.
         index (in, INDEX_BITS): counter to read.
         value (out, COUNTER_BITS): its value one cycle later, without the last
@@ -35,10 +35,10 @@ class AxiCounters(Component):
         self.config = config
         super().__init__(
             {
-                "take": In(1),
+                "allocate": In(1),
                 "free": In(1),
-                "read": In(1),
-                "write": In(1),
+                "read_done": In(1),
+                "write_done": In(1),
                 "busy": In(1),
                 "index": In(INDEX_BITS),
                 "value": Out(COUNTER_BITS),
@@ -60,14 +60,14 @@ class AxiCounters(Component):
         most[VaultCounter.OCCUPANCY] = self.config.outstanding
         bank = CounterBank(most=tuple(most), kind=self.config.sram)
         m.submodules.bank = once(bank, platform)
-        held = Signal(range(self.config.outstanding + 1))
-        m.d.sync += held.eq(held + self.take - self.free)
+        in_flight = Signal(range(self.config.outstanding + 1))
+        m.d.sync += in_flight.eq(in_flight + self.allocate - self.free)
         steps = {
             VaultCounter.CYCLES: 1,
-            VaultCounter.READS: self.read,
-            VaultCounter.WRITES: self.write,
+            VaultCounter.READS: self.read_done,
+            VaultCounter.WRITES: self.write_done,
             VaultCounter.BUS_BUSY: self.busy,
-            VaultCounter.OCCUPANCY: held,
+            VaultCounter.OCCUPANCY: in_flight,
         }
         m.d.comb += [getattr(bank, f"step_{int(index)}").eq(step) for index, step in steps.items()]
         m.d.comb += [bank.index.eq(self.index), self.value.eq(bank.value)]

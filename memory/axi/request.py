@@ -11,12 +11,12 @@ from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
 
 from .layout import AxiConfig, address_beat, transfer_layout, write_beat
 
-__all__ = ["AxiRequest"]
+__all__ = ["AxiRequestPath"]
 
 _WORD_ADDRESS_BITS = (WORD_BITS // 8 - 1).bit_length()
 
 
-class AxiRequest(Component):
+class AxiRequestPath(Component):
     """Turns requests into address beats and write data beats in the cycle of their arrival.
 
     A request starts when no access in flight conflicts with it and an identifier is free. One beat
@@ -24,13 +24,14 @@ class AxiRequest(Component):
 
     Members:
         request (in, stream of :func:`hdl.ports.memory_request`): beats of requests.
-        column (out, column_address_bits): to :class:`memory.axi.order.AxiOrder`.
-        write (out, 1): to AxiOrder.
-        conflict (in, 1): from AxiOrder.
-        id_ready (in, 1): from AxiOrder.
-        id (in, id_bits): from AxiOrder.
-        take (out, 1): to AxiOrder.
-        transfer (out, :func:`memory.axi.layout.transfer_layout`): for ``id``; valid with ``take``.
+        column (out, column_address_bits): to :class:`memory.axi.scoreboard.AxiScoreboard`.
+        write (out, 1): to AxiScoreboard.
+        conflict (in, 1): from AxiScoreboard.
+        id_ready (in, 1): from AxiScoreboard.
+        id (in, id_bits): from AxiScoreboard.
+        allocate (out, 1): to AxiScoreboard.
+        transfer (out, :func:`memory.axi.layout.transfer_layout`): for ``id``; valid with
+            ``allocate``.
         write_address (out, stream of :func:`memory.axi.layout.address_beat`): AXI's AW channel.
         read_address (out, stream of :func:`memory.axi.layout.address_beat`): AXI's AR channel.
         write_data (out, stream of :func:`memory.axi.layout.write_beat`): AXI's W channel.
@@ -48,7 +49,7 @@ class AxiRequest(Component):
                 "conflict": In(1),
                 "id_ready": In(1),
                 "id": In(config.id_bits),
-                "take": Out(1),
+                "allocate": Out(1),
                 "transfer": Out(transfer_layout(config)),
                 "write_address": Out(stream.Signature(address_beat(config))),
                 "read_address": Out(stream.Signature(address_beat(config))),
@@ -99,38 +100,38 @@ class AxiRequest(Component):
         m.d.comb += full.eq(request.last | (lane == config.lanes - 1))
 
         # Handshakes. A channel's valid does not depend on its own ready, only on the others'.
-        within = Signal()
-        starts = Signal()
+        in_burst = Signal()
+        accept = Signal()
         data_ready = Signal()
         m.d.comb += [
-            starts.eq(within | (~self.conflict & self.id_ready)),
+            accept.eq(in_burst | (~self.conflict & self.id_ready)),
             data_ready.eq(~full | self.write_data.ready),
-            self.read_address.valid.eq(self.request.valid & ~request.write & starts),
+            self.read_address.valid.eq(self.request.valid & ~request.write & accept),
             self.write_address.valid.eq(
-                self.request.valid & request.write & ~within & starts & data_ready
+                self.request.valid & request.write & ~in_burst & accept & data_ready
             ),
             self.write_data.valid.eq(
                 self.request.valid
                 & request.write
-                & starts
+                & accept
                 & full
-                & (within | self.write_address.ready)
+                & (in_burst | self.write_address.ready)
             ),
             self.request.ready.eq(
-                starts
+                accept
                 & Mux(
                     request.write,
-                    data_ready & (within | self.write_address.ready),
+                    data_ready & (in_burst | self.write_address.ready),
                     self.read_address.ready,
                 )
             ),
         ]
-        moves = Signal()
+        fire = Signal()
         m.d.comb += [
-            moves.eq(self.request.valid & self.request.ready),
-            self.take.eq(moves & ~within),
+            fire.eq(self.request.valid & self.request.ready),
+            self.allocate.eq(fire & ~in_burst),
         ]
-        with m.If(moves & request.write):
-            m.d.sync += [within.eq(~request.last), data.eq(beat.data)]
+        with m.If(fire & request.write):
+            m.d.sync += [in_burst.eq(~request.last), data.eq(beat.data)]
             m.d.sync += strobe.eq(Mux(full, 0, beat.strobe))
         return m

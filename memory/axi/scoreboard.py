@@ -7,10 +7,10 @@ from hdl.component import Component
 
 from .layout import AxiConfig
 
-__all__ = ["AxiOrder"]
+__all__ = ["AxiScoreboard"]
 
 
-class AxiOrder(Component):
+class AxiScoreboard(Component):
     """Allocates AXI identifiers and keeps accesses to one column in order.
 
     AXI defines no order between different identifiers, nor between reads and writes. So a write
@@ -22,11 +22,11 @@ class AxiOrder(Component):
         conflict (out, 1): in the same cycle: the access must wait.
         id_ready (out, 1): an identifier is free.
         id (out, id_bits): the free identifier.
-        take (in, 1): the access starts with ``id``.
-        wrote (in, 1): a write has been performed.
-        wrote_id (in, id_bits): its identifier.
-        read (in, 1): a read has been performed.
-        read_id (in, id_bits): its identifier.
+        allocate (in, 1): the access starts with ``id``.
+        write_done (in, 1): a write has been performed.
+        write_done_id (in, id_bits): its identifier.
+        read_done (in, 1): a read has been performed.
+        read_done_id (in, id_bits): its identifier.
         free (in, 1): an identifier is no longer in use.
         free_id (in, id_bits): that identifier.
     """
@@ -40,11 +40,11 @@ class AxiOrder(Component):
                 "conflict": Out(1),
                 "id_ready": Out(1),
                 "id": Out(config.id_bits),
-                "take": In(1),
-                "wrote": In(1),
-                "wrote_id": In(config.id_bits),
-                "read": In(1),
-                "read_id": In(config.id_bits),
+                "allocate": In(1),
+                "write_done": In(1),
+                "write_done_id": In(config.id_bits),
+                "read_done": In(1),
+                "read_done_id": In(config.id_bits),
                 "free": In(1),
                 "free_id": In(config.id_bits),
             }
@@ -58,11 +58,11 @@ class AxiOrder(Component):
             pending = Signal(name=f"pending_{number}")
             column = Signal(config.column_address_bits, name=f"column_{number}")
             write = Signal(name=f"write_{number}")
-            performed = self.wrote & (self.wrote_id == number)
-            performed |= self.read & (self.read_id == number)
+            performed = self.write_done & (self.write_done_id == number)
+            performed |= self.read_done & (self.read_done_id == number)
             with m.If(performed):
                 m.d.sync += pending.eq(0)
-            with m.If(self.take & (self.id == number)):
+            with m.If(self.allocate & (self.id == number)):
                 m.d.sync += [pending.eq(1), column.eq(self.column), write.eq(self.write)]
             conflicts.append(pending & (column == self.column) & (write | self.write))
         conflict = Signal(config.outstanding)
@@ -72,17 +72,17 @@ class AxiOrder(Component):
 
         # The next identifier is selected a cycle ahead.
         unused = Signal(config.outstanding, init=-1)
-        chosen = Signal(config.id_bits)
+        next_id = Signal(config.id_bits)
         for number in reversed(range(config.outstanding)):
             with m.If(unused[number]):
-                m.d.comb += chosen.eq(number)
-        with m.If(self.take):
+                m.d.comb += next_id.eq(number)
+        with m.If(self.allocate):
             m.d.sync += self.id_ready.eq(0)
-        with m.If(unused.any() & (~self.id_ready | self.take)):
+        with m.If(unused.any() & (~self.id_ready | self.allocate)):
             m.d.sync += [
                 self.id_ready.eq(1),
-                self.id.eq(chosen),
-                unused.bit_select(chosen, 1).eq(0),
+                self.id.eq(next_id),
+                unused.bit_select(next_id, 1).eq(0),
             ]
         with m.If(self.free):
             m.d.sync += unused.bit_select(self.free_id, 1).eq(1)
