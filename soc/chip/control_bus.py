@@ -89,7 +89,7 @@ def control_message() -> data.StructLayout:
         index: see :class:`ControlSpace`.
         register: see :class:`ControlSpace`.
         data (32): word to write; on a read, the response of the tiles so far, else 0.
-        taken (1): some tile so far was addressed.
+        addressed (1): some tile so far was addressed.
         response (:class:`hdl.axi.AxiResponse`): so far.
     """
     return data.StructLayout(
@@ -99,7 +99,7 @@ def control_message() -> data.StructLayout:
             "index": INDEX_BITS,
             "register": _REGISTER_BITS,
             "data": _DATA_BITS,
-            "taken": 1,
+            "addressed": 1,
             "response": AxiResponse,
         }
     )

@@ -129,8 +129,8 @@ class BurstWalker(Component):
         m.submodules.buffer = once(buffer, platform)
         connect(m, buffer.output, flipped(self.beat))
         beat: Any = buffer.input.payload
-        within = Signal()
-        kept = Signal(_PAGE_BITS)
+        in_burst = Signal()
+        next_offset = Signal(_PAGE_BITS)
         done = Signal(8)
         offset, following = Signal(_PAGE_BITS), Signal(_PAGE_BITS)
 
@@ -138,7 +138,7 @@ class BurstWalker(Component):
         narrow, span = Signal(_PAGE_BITS), Signal(_PAGE_BITS)
         stepped, wrapped = Signal(_PAGE_BITS), Signal(_PAGE_BITS)
         m.d.comb += [
-            offset.eq(Mux(within, kept, burst.address)),
+            offset.eq(Mux(in_burst, next_offset, burst.address)),
             narrow.eq((1 << burst.size) - 1),
             span.eq((burst.length << burst.size) | narrow),
             stepped.eq((offset | narrow) + 1),
@@ -182,16 +182,16 @@ class BurstWalker(Component):
             ),
         ]
 
-        moves = Signal()
+        fire = Signal()
         m.d.comb += [
             buffer.input.valid.eq(self.burst.valid),
-            moves.eq(self.burst.valid & buffer.input.ready),
+            fire.eq(self.burst.valid & buffer.input.ready),
             self.burst.ready.eq(buffer.input.ready & beat.last),
         ]
-        with m.If(moves):
+        with m.If(fire):
             m.d.sync += [
-                within.eq(~beat.last),
-                kept.eq(following),
+                in_burst.eq(~beat.last),
+                next_offset.eq(following),
                 done.eq(Mux(beat.last, 0, done + 1)),
             ]
         return m

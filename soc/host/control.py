@@ -87,36 +87,36 @@ class HostControl(Component):
 
         # One access at a time enters, when there is room for its response.
         arbiter = RoundRobin(count=2)
-        m.submodules["chooser"] = once(arbiter, platform)
+        m.submodules["arbiter"] = once(arbiter, platform)
         reads, writes = Signal(range(READS + 1)), Signal(range(WRITES + 1))
-        held = Signal()
-        enter, leave = Signal(), Signal()
-        take_write, take_read = Signal(), Signal()
+        decode_valid = Signal()
+        push, pop = Signal(), Signal()
+        accept_write, accept_read = Signal(), Signal()
         m.d.comb += [
             arbiter.requests[0].eq(aw.output.valid & w.output.valid & (writes != WRITES)),
             arbiter.requests[1].eq(ar.output.valid & (reads != READS)),
-            leave.eq(held & outgoing.input.ready),
-            enter.eq(arbiter.requests.any() & (~held | leave)),
-            arbiter.advance.eq(enter),
-            take_write.eq(enter & arbiter.grant[0]),
-            take_read.eq(enter & arbiter.grant[1]),
-            aw.output.ready.eq(take_write),
-            w.output.ready.eq(take_write),
-            ar.output.ready.eq(take_read),
+            pop.eq(decode_valid & outgoing.input.ready),
+            push.eq(arbiter.requests.any() & (~decode_valid | pop)),
+            arbiter.advance.eq(push),
+            accept_write.eq(push & arbiter.grant[0]),
+            accept_read.eq(push & arbiter.grant[1]),
+            aw.output.ready.eq(accept_write),
+            w.output.ready.eq(accept_write),
+            ar.output.ready.eq(accept_read),
         ]
-        with m.If(enter):
+        with m.If(push):
             m.d.sync += [
-                held.eq(1),
-                decode.write.eq(take_write),
-                decode.address.eq(Mux(take_write, aw.output.payload, ar.output.payload)),
+                decode_valid.eq(1),
+                decode.write.eq(accept_write),
+                decode.address.eq(Mux(accept_write, aw.output.payload, ar.output.payload)),
                 decode.data.eq(w.output.payload.data),
                 decode.whole.eq(w.output.payload.strobe.all()),
             ]
-        with m.Elif(leave):
-            m.d.sync += held.eq(0)
+        with m.Elif(pop):
+            m.d.sync += decode_valid.eq(0)
         m.d.comb += [
-            decode.act.eq(leave),
-            outgoing.input.valid.eq(held),
+            decode.act.eq(pop),
+            outgoing.input.valid.eq(decode_valid),
             outgoing.input.payload.eq(decode.message),
         ]
 
@@ -124,7 +124,7 @@ class HostControl(Component):
         message: Any = self.last.message.payload
         arrived = self.last.message.valid
         response = Signal(AxiResponse)
-        nobody = ~message.taken & (message.response == AxiResponse.OKAY)
+        unaddressed = ~message.addressed & (message.response == AxiResponse.OKAY)
         b = StreamBuffer(shape=AxiResponse, depth=WRITES)
         r = StreamBuffer(
             shape=data.StructLayout({"data": _DATA_BITS, "response": AxiResponse}), depth=READS
@@ -133,7 +133,7 @@ class HostControl(Component):
         m.submodules.r = once(r, platform)
         m.d.comb += [
             self.last.message.ready.eq(1),
-            response.eq(Mux(nobody, AxiResponse.SLVERR.value, message.response)),
+            response.eq(Mux(unaddressed, AxiResponse.SLVERR.value, message.response)),
             b.input.valid.eq(arrived & message.write),
             b.input.payload.eq(response),
             r.input.valid.eq(arrived & ~message.write),
@@ -148,31 +148,31 @@ class HostControl(Component):
             r.output.ready.eq(axi.rready),
         ]
         m.d.sync += [
-            writes.eq(writes + take_write - (b.output.valid & axi.bready)),
-            reads.eq(reads + take_read - (r.output.valid & axi.rready)),
+            writes.eq(writes + accept_write - (b.output.valid & axi.bready)),
+            reads.eq(reads + accept_read - (r.output.valid & axi.rready)),
         ]
         self._interrupts(m, decode)
         return m
 
     def _interrupts(self, m: Module, decode: HostDecode) -> None:
         """Store events until the host clears them."""
-        ran = Signal()
+        was_running = Signal()
         pending = Signal.like(decode.interrupt_status)
         enabled = Signal.like(decode.interrupt_status)
-        happened = Signal.like(decode.interrupt_status)
+        events = Signal.like(decode.interrupt_status)
         fields = CHIP.register("INTERRUPT_STATUS").fields
         causes = {
-            "done": ran & ~self.last.summary.running,
+            "done": was_running & ~self.last.summary.running,
             "fault": self.last.summary.fault,
         }
         m.d.sync += [
-            ran.eq(self.last.summary.running),
-            pending.eq((pending & ~decode.interrupt_clear) | happened),
+            was_running.eq(self.last.summary.running),
+            pending.eq((pending & ~decode.interrupt_clear) | events),
         ]
         with m.If(decode.interrupt_enable):
             m.d.sync += enabled.eq(decode.data)
         m.d.comb += [
-            *(happened[field.low].eq(causes[field.name]) for field in fields),
+            *(events[field.low].eq(causes[field.name]) for field in fields),
             decode.interrupt_status.eq(pending),
             decode.interrupt_enabled.eq(enabled),
             decode.running.eq(self.last.summary.running),

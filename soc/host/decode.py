@@ -126,7 +126,7 @@ class HostDecode(Component):
             message.write.eq(self.write),
             message.response.eq(response),
             message.space.eq(space),
-            message.taken.eq(space == ControlSpace.CHIP),
+            message.addressed.eq(space == ControlSpace.CHIP),
         ]
         with m.If(response != AxiResponse.OKAY):
             m.d.comb += [space.eq(ControlSpace.CHIP), message.data.eq(0)]

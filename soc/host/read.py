@@ -16,7 +16,7 @@ from memory.fifo import Fifo
 
 from .burst import BYTE_ADDRESS_BITS, WORD_ADDRESS_BITS, BurstWalker, burst_layout, ends
 from .config import HostConfig
-from .order import HostOrder
+from .reorder_buffer import ReorderBuffer
 
 __all__ = ["HostRead", "read_beat"]
 
@@ -66,35 +66,35 @@ class HostRead(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        asking, answering = BurstWalker(config), BurstWalker(config)
-        asked = StreamBuffer(shape=burst_layout(config))
+        request_walker, response_walker = BurstWalker(config), BurstWalker(config)
+        request_bursts = StreamBuffer(shape=burst_layout(config))
         open_bursts = Fifo(
             width=burst_layout(config).size, depth=1 << self._tag_bits, sram=config.pe.sram
         )
-        m.submodules.asking = once(asking, platform)
-        m.submodules.answering = once(answering, platform)
-        m.submodules.asked = once(asked, platform)
+        m.submodules.request_walker = once(request_walker, platform)
+        m.submodules.response_walker = once(response_walker, platform)
+        m.submodules.request_bursts = once(request_bursts, platform)
         m.submodules.open_bursts = once(open_bursts, platform)
-        enter = Signal()
+        fire = Signal()
         m.d.comb += [
-            enter.eq(self.bursts.valid & self.bursts.ready),
-            self.bursts.ready.eq(asked.input.ready & open_bursts.input.ready),
-            asked.input.valid.eq(enter),
-            asked.input.payload.eq(self.bursts.payload),
-            open_bursts.input.valid.eq(enter),
+            fire.eq(self.bursts.valid & self.bursts.ready),
+            self.bursts.ready.eq(request_bursts.input.ready & open_bursts.input.ready),
+            request_bursts.input.valid.eq(fire),
+            request_bursts.input.payload.eq(self.bursts.payload),
+            open_bursts.input.valid.eq(fire),
             open_bursts.input.payload.eq(self.bursts.payload),
-            answering.burst.valid.eq(open_bursts.output.valid),
-            open_bursts.output.ready.eq(answering.burst.ready),
-            answering.burst.payload.eq(open_bursts.output.payload),
+            response_walker.burst.valid.eq(open_bursts.output.valid),
+            open_bursts.output.ready.eq(response_walker.burst.ready),
+            response_walker.burst.payload.eq(open_bursts.output.payload),
         ]
-        connect(m, asked.output, asking.burst)
+        connect(m, request_bursts.output, request_walker.burst)
 
-        order = HostOrder(tag_bits=self._tag_bits)
-        m.submodules.order = once(order, platform)
+        reorder = ReorderBuffer(tag_bits=self._tag_bits)
+        m.submodules["reorder_buffer"] = once(reorder, platform)
         lowest = Array(
             Signal(WORD_ADDRESS_BITS, name=f"lowest_{tag}") for tag in range(1 << self._tag_bits)
         )
-        self._ask(m, platform, asking, order, lowest)
+        self._send_requests(m, platform, request_walker, reorder, lowest)
 
         words = Sram(
             width=WORD_BITS,
@@ -104,12 +104,12 @@ class HostRead(Component):
             kind=config.pe.sram,
         )
         m.submodules.words = once(words, platform)
-        self._collect(m, words, order, lowest)
-        self._answer(m, platform, answering, words, order)
+        self._collect(m, words, reorder, lowest)
+        self._answer(m, platform, response_walker, words, reorder)
         return m
 
-    def _ask(
-        self, m: Module, platform: object, walker: BurstWalker, order: HostOrder, lowest: Any
+    def _send_requests(
+        self, m: Module, platform: object, walker: BurstWalker, reorder: ReorderBuffer, lowest: Any
     ) -> None:
         """Send the requests."""
         config = self.config
@@ -121,42 +121,42 @@ class HostRead(Component):
         touched, all_touched = Signal(COLUMN_WORDS), Signal(COLUMN_WORDS)
         low, high = ends(m, all_touched)
         m.d.comb += [
-            walker.beat.ready.eq(~beat.closes | (requests.input.ready & order.room)),
+            walker.beat.ready.eq(~beat.closes | (requests.input.ready & reorder.ready)),
             all_touched.eq(touched | (1 << beat.word)),
-            order.enter.eq(walker.beat.valid & walker.beat.ready & beat.closes),
-            order.refused.eq(beat.response != AxiResponse.OKAY),
-            requests.input.valid.eq(order.enter & ~order.refused),
+            reorder.allocate.eq(walker.beat.valid & walker.beat.ready & beat.closes),
+            reorder.refused.eq(beat.response != AxiResponse.OKAY),
+            requests.input.valid.eq(reorder.allocate & ~reorder.refused),
             request.address.eq(Cat(Const(0, BYTE_ADDRESS_BITS), low, beat.column)),
-            request.tag.eq(order.tag),
+            request.tag.eq(reorder.tag),
             request.words.eq(high - low),
             request.strobe.eq(-1),
             request.last.eq(1),
         ]
         with m.If(walker.beat.valid & walker.beat.ready):
             m.d.sync += touched.eq(Mux(beat.closes, 0, all_touched))
-        with m.If(order.enter):
-            m.d.sync += lowest[order.tag].eq(low)
+        with m.If(reorder.allocate):
+            m.d.sync += lowest[reorder.tag].eq(low)
 
-    def _collect(self, m: Module, words: Sram, order: HostOrder, lowest: Any) -> None:
+    def _collect(self, m: Module, words: Sram, reorder: ReorderBuffer, lowest: Any) -> None:
         """Store the memory's responses."""
         response: Any = self.port.response.payload
         (write,) = words.write
-        moved, place = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
+        received_words, place = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
         m.d.comb += [
             self.port.response.ready.eq(1),
-            place.eq(lowest[response.tag] + moved),
+            place.eq(lowest[response.tag] + received_words),
             write.enable.eq(self.port.response.valid),
             write.address.eq(Cat(place, response.tag)),
             write.data.eq(response.data),
-            order.answered.eq(self.port.response.valid & response.last),
-            order.answered_tag.eq(response.tag),
-            order.error.eq(response.error),
+            reorder.answered.eq(self.port.response.valid & response.last),
+            reorder.answered_tag.eq(response.tag),
+            reorder.error.eq(response.error),
         ]
         with m.If(self.port.response.valid):
-            m.d.sync += moved.eq(Mux(response.last, 0, moved + 1))
+            m.d.sync += received_words.eq(Mux(response.last, 0, received_words + 1))
 
     def _answer(
-        self, m: Module, platform: object, walker: BurstWalker, words: Sram, order: HostOrder
+        self, m: Module, platform: object, walker: BurstWalker, words: Sram, reorder: ReorderBuffer
     ) -> None:
         """Send the beats of the oldest burst as soon as their piece has arrived."""
         layout = read_beat(self.config)
@@ -166,22 +166,24 @@ class HostRead(Component):
         beat: Any = walker.beat.payload
         (read,) = words.read
         fetched: Any = Signal(layout)
-        fetching, take = Signal(), Signal()
+        fetching, fire = Signal(), Signal()
         m.d.comb += [
-            take.eq(walker.beat.valid & order.complete & (output.level + fetching < _OUTPUT_WORDS)),
-            walker.beat.ready.eq(take),
-            order.leave.eq(take & beat.closes),
-            read.enable.eq(take),
-            read.address.eq(Cat(beat.word, order.oldest)),
+            fire.eq(
+                walker.beat.valid & reorder.complete & (output.level + fetching < _OUTPUT_WORDS)
+            ),
+            walker.beat.ready.eq(fire),
+            reorder.retire.eq(fire & beat.closes),
+            read.enable.eq(fire),
+            read.address.eq(Cat(beat.word, reorder.head)),
             output.input.valid.eq(fetching),
             output.input.payload.eq(fetched),
             output.input.payload.data.eq(read.data),
         ]
         m.d.sync += [
-            fetching.eq(take),
+            fetching.eq(fire),
             fetched.id.eq(beat.id),
             fetched.last.eq(beat.last),
             fetched.response.eq(beat.response),
         ]
-        with m.If((beat.response == AxiResponse.OKAY) & order.failed):
+        with m.If((beat.response == AxiResponse.OKAY) & reorder.failed):
             m.d.sync += fetched.response.eq(AxiResponse.SLVERR)

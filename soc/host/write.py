@@ -23,7 +23,7 @@ from .burst import (
     ends,
 )
 from .config import HostConfig
-from .order import HostOrder
+from .reorder_buffer import ReorderBuffer
 
 __all__ = ["BURSTS", "HostWrite", "answer_layout", "data_beat"]
 
@@ -75,34 +75,38 @@ class HostWrite(Component):
         walker = BurstWalker(self.config)
         bursts = StreamBuffer(shape=burst_layout(self.config), depth=BURSTS)
         beats = StreamBuffer(shape=data_beat())
-        order = HostOrder(tag_bits=self._tag_bits)
+        reorder = ReorderBuffer(tag_bits=self._tag_bits)
         m.submodules.walker = once(walker, platform)
         m.submodules.bursts = once(bursts, platform)
         m.submodules.beats = once(beats, platform)
-        m.submodules.order = once(order, platform)
+        m.submodules["reorder_buffer"] = once(reorder, platform)
         connect(m, flipped(self.bursts), bursts.input)
         connect(m, flipped(self.beats), beats.input)
         connect(m, bursts.output, walker.burst)
 
         beat: Any = walker.beat.payload
-        take, room = Signal(), Signal()
+        fire, send_ready = Signal(), Signal()
         m.d.comb += [
-            take.eq(walker.beat.valid & beats.output.valid & (~beat.closes | (room & order.room))),
-            walker.beat.ready.eq(take),
-            beats.output.ready.eq(take),
-            order.enter.eq(take & beat.closes),
-            order.refused.eq(beat.response != AxiResponse.OKAY),
+            fire.eq(
+                walker.beat.valid
+                & beats.output.valid
+                & (~beat.closes | (send_ready & reorder.ready))
+            ),
+            walker.beat.ready.eq(fire),
+            beats.output.ready.eq(fire),
+            reorder.allocate.eq(fire & beat.closes),
+            reorder.refused.eq(beat.response != AxiResponse.OKAY),
         ]
-        words, touched = self._gather(m, beat, beats.output.payload, take)
-        self._send(m, beat, order, words, touched, room)
-        self._answer(m, platform, beat, order)
+        words, touched = self._gather(m, beat, beats.output.payload, fire)
+        self._send(m, beat, reorder, words, touched, send_ready)
+        self._answer(m, platform, beat, reorder)
         return m
 
-    def _gather(self, m: Module, beat: Any, new: Any, take: Value) -> tuple[list[Any], Value]:
+    def _gather(self, m: Module, beat: Any, new: Any, fire: Value) -> tuple[list[Any], Value]:
         """The words of the piece, with those of this beat, and the words present."""
         touched, all_touched = Signal(COLUMN_WORDS), Signal(COLUMN_WORDS)
         m.d.comb += all_touched.eq(touched | (1 << beat.word))
-        with m.If(take):
+        with m.If(fire):
             m.d.sync += touched.eq(Mux(beat.closes, 0, all_touched))
         found = []
         for number in range(COLUMN_WORDS):
@@ -115,7 +119,7 @@ class HostWrite(Component):
                         word.data.word_select(byte, 8).eq(new.data.word_select(byte, 8)),
                         word.strobe[byte].eq(1),
                     ]
-            with m.If(take):
+            with m.If(fire):
                 m.d.sync += old.eq(word)
                 with m.If(beat.closes):
                     m.d.sync += old.strobe.eq(0)
@@ -126,25 +130,27 @@ class HostWrite(Component):
         self,
         m: Module,
         beat: Any,
-        order: HostOrder,
+        reorder: ReorderBuffer,
         words: Sequence[Any],
         touched: Value,
-        room: Signal,
+        send_ready: Signal,
     ) -> None:
-        """Send the piece that enters, one word a cycle; ``room`` when none is being sent."""
+        """Send the allocated piece, one word a cycle; ``send_ready`` when none is being sent."""
         request: Any = self.port.request.payload
         sending = Signal()
         column = Signal(self.config.address_bits - COLUMN_ADDRESS_BITS)
         place, end = Signal(WORD_ADDRESS_BITS), Signal(WORD_ADDRESS_BITS)
         tag = Signal(self._tag_bits)
         word: Any = Signal(data_beat())
-        held = [Signal(data_beat(), name=f"held_{number}") for number in range(COLUMN_WORDS)]
+        send_words = [
+            Signal(data_beat(), name=f"send_word_{number}") for number in range(COLUMN_WORDS)
+        ]
         with m.Switch(place):
-            for number, value in enumerate(held):
+            for number, value in enumerate(send_words):
                 with m.Case(number):
                     m.d.comb += word.eq(value)
         m.d.comb += [
-            room.eq(~sending | (self.port.request.ready & request.last)),
+            send_ready.eq(~sending | (self.port.request.ready & request.last)),
             self.port.request.valid.eq(sending),
             request.address.eq(Cat(Const(0, BYTE_ADDRESS_BITS), place, column)),
             request.tag.eq(tag),
@@ -159,17 +165,17 @@ class HostWrite(Component):
             with m.If(request.last):
                 m.d.sync += sending.eq(0)
         low, high = ends(m, touched)
-        with m.If(order.enter):
+        with m.If(reorder.allocate):
             m.d.sync += [
-                sending.eq(~order.refused),
+                sending.eq(~reorder.refused),
                 column.eq(beat.column),
                 place.eq(low),
                 end.eq(high),
-                tag.eq(order.tag),
-                *(mine.eq(value) for mine, value in zip(held, words, strict=True)),
+                tag.eq(reorder.tag),
+                *(mine.eq(value) for mine, value in zip(send_words, words, strict=True)),
             ]
 
-    def _answer(self, m: Module, platform: object, beat: Any, order: HostOrder) -> None:
+    def _answer(self, m: Module, platform: object, beat: Any, reorder: ReorderBuffer) -> None:
         """Answer the oldest burst once all its pieces are complete."""
         layout = _piece(self.config)
         pieces = Fifo(width=layout.size, depth=1 << self._tag_bits, sram=self.config.pe.sram)
@@ -183,26 +189,26 @@ class HostWrite(Component):
             entered.id.eq(beat.id),
             entered.last.eq(beat.last),
             entered.response.eq(beat.response),
-            pieces.input.valid.eq(order.enter),
+            pieces.input.valid.eq(reorder.allocate),
             pieces.input.payload.eq(entered),
             piece.eq(pieces.output.payload),
             self.port.response.ready.eq(1),
-            order.answered.eq(self.port.response.valid),
-            order.answered_tag.eq(response.tag),
-            order.error.eq(response.error),
-            complete.eq(pieces.output.valid & order.complete),
-            order.leave.eq(complete & (self.answers.ready | ~piece.last)),
-            pieces.output.ready.eq(order.leave),
+            reorder.answered.eq(self.port.response.valid),
+            reorder.answered_tag.eq(response.tag),
+            reorder.error.eq(response.error),
+            complete.eq(pieces.output.valid & reorder.complete),
+            reorder.retire.eq(complete & (self.answers.ready | ~piece.last)),
+            pieces.output.ready.eq(reorder.retire),
             self.answers.valid.eq(complete & piece.last),
             self.answers.payload.id.eq(piece.id),
             self.answers.payload.response.eq(now),
             now.eq(worst),
         ]
-        with m.If(order.failed):
+        with m.If(reorder.failed):
             m.d.comb += now.eq(AxiResponse.SLVERR)
         with m.If(piece.response != AxiResponse.OKAY):
             m.d.comb += now.eq(piece.response)
-        with m.If(order.leave):
+        with m.If(reorder.retire):
             m.d.sync += worst.eq(Mux(piece.last, AxiResponse.OKAY, now))
 
 

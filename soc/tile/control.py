@@ -97,11 +97,11 @@ class TileControl(Component):
         selected = Signal(self.pes, init=-1)
         every = Signal()
         chosen, one, grouped = Signal(self.pes), Signal(self.pes), Signal(self.pes)
-        here, concerned = Signal(), Signal()
+        here, addressed = Signal(), Signal()
         m.d.comb += [
             every.eq(message.register == ControlCommand.SELECT_ALL.value),
             here.eq((message.space == ControlSpace.VAULT) & (message.index == self.vault)),
-            concerned.eq(chosen.any() | one.any() | grouped.any() | here),
+            addressed.eq(chosen.any() | one.any() | grouped.any() | here),
         ]
         for slot, number in enumerate(numbers):
             is_group = message.index == number[_GROUP_BITS:]
@@ -113,22 +113,22 @@ class TileControl(Component):
 
         # A write is performed in the cycle in which it moves on. A read stays until it has its
         # response, so that ready does not depend on the message offered.
-        accept, act, keep = Signal(), Signal(), Signal()
+        accept, act, capture = Signal(), Signal(), Signal()
         busy = Signal()
-        held: Any = Signal(control_message())
-        held_one, held_grouped, held_here = Signal(self.pes), Signal(self.pes), Signal()
+        captured: Any = Signal(control_message())
+        captured_one, captured_grouped, captured_here = Signal(self.pes), Signal(self.pes), Signal()
         m.d.comb += [
             self.input.message.ready.eq(buffer.input.ready & ~busy),
             accept.eq(self.input.message.valid & self.input.message.ready),
             act.eq(accept & message.write),
-            keep.eq(accept & concerned & ~message.write),
+            capture.eq(accept & addressed & ~message.write),
         ]
-        with m.If(keep):
+        with m.If(capture):
             m.d.sync += [
-                held.eq(message),
-                held_one.eq(one),
-                held_grouped.eq(grouped),
-                held_here.eq(here),
+                captured.eq(message),
+                captured_one.eq(one),
+                captured_grouped.eq(grouped),
+                captured_here.eq(here),
             ]
 
         with m.If(act & every & chosen.any()):
@@ -146,38 +146,42 @@ class TileControl(Component):
             answering.eq(busy & (step == _READ_CYCLES - 1)),
             answered.eq(busy & (step == _READ_CYCLES)),
         ]
-        bitmap = self._bitmap(m, held, held_grouped, numbers, selected)
-        register = self._register(m, held, held_one, held_here, parameters, answering)
+        bitmap = self._bitmap(m, captured, captured_grouped, numbers, selected)
+        register = self._register(m, captured, captured_one, captured_here, parameters, answering)
         with m.If(answering):
-            m.d.sync += answer.eq(Mux(held_grouped.any(), bitmap, register))
-        with m.If(keep):
+            m.d.sync += answer.eq(Mux(captured_grouped.any(), bitmap, register))
+        with m.If(capture):
             m.d.sync += [busy.eq(1), step.eq(0)]
         with m.Elif(answered & buffer.input.ready):
             m.d.sync += busy.eq(0)
         with m.Elif(busy & ~answered):
             m.d.sync += step.eq(step + 1)
 
-        onward: Any = buffer.input.payload
+        forwarded: Any = buffer.input.payload
         m.d.comb += [
-            buffer.input.valid.eq(answered | (accept & ~keep)),
-            onward.eq(message),
-            onward.taken.eq(message.taken | concerned),
+            buffer.input.valid.eq(answered | (accept & ~capture)),
+            forwarded.eq(message),
+            forwarded.addressed.eq(message.addressed | addressed),
         ]
         with m.If(refused):
-            m.d.comb += onward.response.eq(AxiResponse.SLVERR)
+            m.d.comb += forwarded.response.eq(AxiResponse.SLVERR)
         with m.If(busy):
-            m.d.comb += [onward.eq(held), onward.data.eq(held.data | answer), onward.taken.eq(1)]
+            m.d.comb += [
+                forwarded.eq(captured),
+                forwarded.data.eq(captured.data | answer),
+                forwarded.addressed.eq(1),
+            ]
 
         # State of the PEs.
-        before = Signal(self.pes)
+        was_faulted = Signal(self.pes)
         faulted = self._in_state(PeState.FAULTED)
         m.d.sync += [
-            before.eq(faulted),
+            was_faulted.eq(faulted),
             self.output.summary.running.eq(
                 self.input.summary.running | self._in_state(PeState.RUNNING).any()
             ),
             self.output.summary.faulted.eq(self.input.summary.faulted | faulted.any()),
-            self.output.summary.fault.eq(self.input.summary.fault | (faulted & ~before).any()),
+            self.output.summary.fault.eq(self.input.summary.fault | (faulted & ~was_faulted).any()),
         ]
         return m
 
@@ -236,7 +240,7 @@ class TileControl(Component):
         return refused.any()
 
     def _bitmap(
-        self, m: Module, held: Any, grouped: Value, numbers: Sequence[Value], selected: Value
+        self, m: Module, captured: Any, grouped: Value, numbers: Sequence[Value], selected: Value
     ) -> Value:
         """The bits of this tile in the bitmap register that is read."""
         bitmaps = {
@@ -246,7 +250,7 @@ class TileControl(Component):
             ControlBitmap.FAULTED: self._in_state(PeState.FAULTED),
         }
         bits = Signal(self.pes)
-        with m.Switch(held.register):
+        with m.Switch(captured.register):
             for kind, value in bitmaps.items():
                 with m.Case(kind.value):
                     m.d.comb += bits.eq(value)
@@ -258,7 +262,7 @@ class TileControl(Component):
     def _register(
         self,
         m: Module,
-        held: Any,
+        captured: Any,
         one: Value,
         here: Value,
         parameters: Sequence[Value],
@@ -267,22 +271,22 @@ class TileControl(Component):
         """The register read, of a PE or of the vault; ``answering`` when it is used."""
 
         def named(block: Block, name: str) -> Value:
-            return register_match(block.register(name), held.register)
+            return register_match(block.register(name), captured.register)
 
         def of_pe(values: Sequence[Value]) -> Value:
             return reduce(or_, (Mux(one[slot], value, 0) for slot, value in enumerate(values)))
 
         m.d.comb += [
             self.vault_counter_index.eq(
-                register_index(VAULT.register("COUNTER_LOW"), held.register)
+                register_index(VAULT.register("COUNTER_LOW"), captured.register)
             ),
             self.network_counter_index.eq(
-                register_index(VAULT.register("NETWORK_LOW"), held.register)
+                register_index(VAULT.register("NETWORK_LOW"), captured.register)
             ),
         ]
         for port in self.control:
             m.d.comb += port.counter_index.eq(
-                register_index(PE.register("COUNTER_LOW"), held.register)
+                register_index(PE.register("COUNTER_LOW"), captured.register)
             )
 
         words = []

@@ -1,0 +1,80 @@
+"""Reorder buffer of the host's data port."""
+
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+
+__all__ = ["ReorderBuffer"]
+
+
+class ReorderBuffer(Component):
+    """Gives tags to pieces of bursts (:func:`soc.host.burst.burst_beat`) and keeps their state.
+
+    Pieces retire in the order of their allocation, whatever the order of the memory's responses.
+
+    Parameters:
+        tag_bits: width of a tag; ``2 ** tag_bits`` pieces may be in flight.
+
+    Members:
+        ready (out, 1): a piece may be allocated.
+        tag (out, tag_bits): its tag.
+        allocate (in, 1): a piece is allocated at the end of this cycle, only with ``ready``.
+        refused (in, 1): with ``allocate``; the memory is not accessed, so the piece is complete at
+            once.
+        answered (in, 1): the memory has answered a piece.
+        answered_tag (in, tag_bits): its tag.
+        error (in, 1): its response is an error.
+        complete (out, 1): the oldest piece has been answered.
+        failed (out, 1): with ``complete``; with an error.
+        head (out, tag_bits): tag of the oldest piece.
+        retire (in, 1): the oldest piece retires at the end of this cycle, only with ``complete``.
+    """
+
+    def __init__(self, *, tag_bits: int) -> None:
+        self.tag_bits = tag_bits
+        super().__init__(
+            {
+                "ready": Out(1),
+                "tag": Out(tag_bits),
+                "allocate": In(1),
+                "refused": In(1),
+                "answered": In(1),
+                "answered_tag": In(tag_bits),
+                "error": In(1),
+                "complete": Out(1),
+                "failed": Out(1),
+                "head": Out(tag_bits),
+                "retire": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        tags = 1 << self.tag_bits
+        occupied = Signal(range(tags + 1))
+        # A bit for each tag; both are 0 without a piece.
+        done, errors = Signal(tags), Signal(tags)
+        m.d.comb += [
+            self.ready.eq(occupied != tags),
+            self.complete.eq(done.bit_select(self.head, 1)),
+            self.failed.eq(errors.bit_select(self.head, 1)),
+        ]
+        m.d.sync += [
+            occupied.eq(occupied + self.allocate - self.retire),
+            self.tag.eq(self.tag + self.allocate),
+            self.head.eq(self.head + self.retire),
+        ]
+        with m.If(self.answered):
+            m.d.sync += [
+                done.bit_select(self.answered_tag, 1).eq(1),
+                errors.bit_select(self.answered_tag, 1).eq(self.error),
+            ]
+        with m.If(self.allocate & self.refused):
+            m.d.sync += done.bit_select(self.tag, 1).eq(1)
+        with m.If(self.retire):
+            m.d.sync += [
+                done.bit_select(self.head, 1).eq(0),
+                errors.bit_select(self.head, 1).eq(0),
+            ]
+        return m
