@@ -15,13 +15,13 @@ from hdl.ports import COLUMN_BYTES
 from .config import VaultConfig
 from .errors import MemoryConfigError
 
-__all__ = ["BYTE_BITS", "Place", "join_address", "place_of", "slice_address"]
+__all__ = ["BYTE_BITS", "DramAddress", "join_address", "slice_address", "split_address"]
 
 #: Bits of an address that select a byte within a column.
 BYTE_BITS = (COLUMN_BYTES - 1).bit_length()
 
 
-class Place(NamedTuple):
+class DramAddress(NamedTuple):
     """A column of a vault: numbers in Python, values in RTL."""
 
     row: Any
@@ -35,17 +35,17 @@ def _fields(config: VaultConfig) -> list[tuple[str, int]]:
     return [(name, bits[name]) for name in reversed(config.address_map.split("-"))]
 
 
-def slice_address(config: VaultConfig, address: Value) -> Place:
+def slice_address(config: VaultConfig, address: Value) -> DramAddress:
     """The fields of a byte address (RTL), as slices; bits above the vault's are ignored."""
     found = {}
     low = BYTE_BITS
     for name, bits in _fields(config):
         found[name] = address[low : low + bits]
         low += bits
-    return Place(**found)
+    return DramAddress(**found)
 
 
-def place_of(config: VaultConfig, address: int) -> Place:
+def split_address(config: VaultConfig, address: int) -> DramAddress:
     """Row, bank and column of the byte at ``address``.
 
     Raises:
@@ -60,20 +60,20 @@ def place_of(config: VaultConfig, address: int) -> Place:
     for name, bits in _fields(config):
         found[name] = rest & ((1 << bits) - 1)
         rest >>= bits
-    return Place(**found)
+    return DramAddress(**found)
 
 
-def join_address(config: VaultConfig, place: Place) -> Any:
-    """Address of the first byte of ``place``.
+def join_address(config: VaultConfig, dram_address: DramAddress) -> Any:
+    """Address of the first byte of ``dram_address``.
 
     The inverse of :func:`slice_address` when the fields are RTL values of their exact widths, and
-    of :func:`place_of` when they are numbers.
+    of :func:`split_address` when they are numbers.
 
     Raises:
         MemoryConfigError: a number outside its range.
     """
-    values = place._asdict()
-    if isinstance(place.row, Value):
+    values = dram_address._asdict()
+    if isinstance(dram_address.row, Value):
         return Cat(Const(0, BYTE_BITS), *(values[name] for name, _ in _fields(config)))
     address = 0
     low = BYTE_BITS

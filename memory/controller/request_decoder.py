@@ -101,13 +101,13 @@ class RequestDecoder(Component):
         with m.If(accepted & ~in_write):
             m.d.sync += write_first.eq(word)
 
-        place = slice_address(config, request.address)
+        dram_address = slice_address(config, request.address)
         output: Any = self.transaction.payload
         entry = output.entry
         m.d.comb += [
-            output.bank.eq(place.bank),
-            entry.row.eq(place.row),
-            entry.column.eq(place.column),
+            output.bank.eq(dram_address.bank),
+            entry.row.eq(dram_address.row),
+            entry.column.eq(dram_address.column),
             entry.write.eq(request.write),
             entry.tag.eq(request.tag),
             entry.words.first.eq(first),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64
 
 from hdl.ports import COLUMN_BYTES
-from memory.address_map import Place, join_address
+from memory.address_map import DramAddress, join_address
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand
 from memory.timing import POSTPONED_REFRESHES
@@ -67,8 +67,8 @@ def device_setup(config: VaultConfig, *, base: int = 0, noise: int = 1) -> Devic
     timing = config.timing
 
     def shift(**one: int) -> int:
-        place = Place(**({"row": 0, "bank": 0, "column": 0} | one))
-        return int(join_address(config, place)).bit_length() - 1
+        fields = DramAddress(**({"row": 0, "bank": 0, "column": 0} | one))
+        return int(join_address(config, fields)).bit_length() - 1
 
     return DeviceSetup(
         base=base,

@@ -68,7 +68,8 @@ class Ejector(Component):
         link (in, :class:`noc.ports.LinkPort`): from the router.
         packets (out, a stream of :func:`noc.ports.flit` for each class): a flit is offered from
             the cycle after it was on the link.
-        whole (out, one bit for each class): the first packet has arrived to its last flit.
+        packet_complete (out, one bit for each class): the first packet has arrived to its last
+            flit.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -77,7 +78,7 @@ class Ejector(Component):
             {
                 "link": In(LinkPort(CLASSES)),
                 "packets": Out(stream.Signature(flit())).array(CLASSES),
-                "whole": Out(CLASSES),
+                "packet_complete": Out(CLASSES),
             }
         )
 
@@ -99,7 +100,7 @@ class Ejector(Component):
                 packets.payload.eq(buffer.heads[0]),
                 pop.eq(packets.valid & packets.ready),
                 buffer.pop.eq(pop),
-                self.whole[kind].eq(packets_stored != 0),
+                self.packet_complete[kind].eq(packets_stored != 0),
             ]
             m.d.sync += [
                 self.link.credit[kind].eq(pop),

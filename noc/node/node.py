@@ -165,7 +165,7 @@ class Node(Component):
         connect(m, injector.link, router.local_in)
         connect(m, router.local_out, ejector.link)
         m.d.comb += [
-            server.whole.eq(ejector.whole[0]),
+            server.packet_complete.eq(ejector.packet_complete[0]),
             client.x.eq(self.x),
             client.y.eq(self.y),
             router.x.eq(self.x),

@@ -35,7 +35,7 @@ class Server(Component):
 
     Members:
         packets (in, stream of :func:`noc.ports.flit`): requests.
-        whole (in, 1): the first packet has arrived to its last flit.
+        packet_complete (in, 1): the first packet has arrived to its last flit.
         port (out, :class:`hdl.ports.MemoryPort` with ``address_bits`` and ``tag_bits``): to the
             memory; a beat is offered in the cycle after its flit is accepted.
         responses (out, stream of :func:`noc.ports.flit`): the responses.
@@ -47,7 +47,12 @@ class Server(Component):
         flits = stream.Signature(flit())
         port = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
         super().__init__(
-            {"packets": In(flits), "whole": In(1), "port": Out(port), "responses": Out(flits)}
+            {
+                "packets": In(flits),
+                "packet_complete": In(1),
+                "port": Out(port),
+                "responses": Out(flits),
+            }
         )
 
     @property
@@ -123,8 +128,10 @@ class Server(Component):
             ]
         with m.Else():
             m.d.comb += [
-                begins.eq(packet.valid & self.whole & tag_free & (header.write | beat.ready)),
-                beat.valid.eq(packet.valid & self.whole & tag_free & ~header.write),
+                begins.eq(
+                    packet.valid & self.packet_complete & tag_free & (header.write | beat.ready)
+                ),
+                beat.valid.eq(packet.valid & self.packet_complete & tag_free & ~header.write),
                 packet.ready.eq(begins),
                 _address(beat.payload, header.word),
                 beat.payload.tag.eq(tag),

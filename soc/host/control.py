@@ -110,7 +110,7 @@ class HostControl(Component):
                 decode.write.eq(accept_write),
                 decode.address.eq(Mux(accept_write, aw.output.payload, ar.output.payload)),
                 decode.data.eq(w.output.payload.data),
-                decode.whole.eq(w.output.payload.strobe.all()),
+                decode.all_bytes.eq(w.output.payload.strobe.all()),
             ]
         with m.Elif(pop):
             m.d.sync += decode_valid.eq(0)

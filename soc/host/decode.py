@@ -57,7 +57,7 @@ class HostDecode(Component):
         write (in, 1): 1 for a write.
         address (in, MAP_ADDRESS_BITS): byte address.
         data (in, 32): word to write.
-        whole (in, 1): all bytes of ``data`` are to be written.
+        all_bytes (in, 1): all bytes of ``data`` are to be written.
         act (in, 1): the access is performed at the end of this cycle.
         message (out, :func:`soc.chip.control_bus.control_message`): the message.
         running (in, 1): for the register ``STATE``.
@@ -75,7 +75,7 @@ class HostDecode(Component):
                 "write": In(1),
                 "address": In(MAP_ADDRESS_BITS),
                 "data": In(_DATA_BITS),
-                "whole": In(1),
+                "all_bytes": In(1),
                 "act": In(1),
                 "message": Out(control_message()),
                 "running": In(1),
@@ -111,7 +111,7 @@ class HostDecode(Component):
                         Mux(
                             self.write,
                             register.access.writable
-                            & self.whole
+                            & self.all_bytes
                             & ~self._illegal(block, register, index),
                             register.access.readable,
                         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import memory
-from memory.address_map import Place, join_address
+from memory.address_map import DramAddress, join_address
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand
 from memory.model.device_model import DeviceModel, DeviceSetup, device_setup
@@ -248,7 +248,7 @@ def test_data_comes_and_goes_in_its_cycles(
     )
     timing = config.timing
     before = image.read_bytes()
-    at = join_address(config, Place(row=9, bank=2, column=3))
+    at = join_address(config, DramAddress(row=9, bank=2, column=3))
     b = bench(model, image, device_setup(config))
     read = 30
     write = read + timing.tcl + 10

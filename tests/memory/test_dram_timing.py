@@ -5,7 +5,7 @@ from amaranth.hdl import Module, Signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.address_map import join_address, place_of, slice_address
+from memory.address_map import join_address, slice_address, split_address
 from memory.config import VaultConfig
 from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
@@ -106,26 +106,26 @@ CONFIG = VaultConfig(banks=4, rows=32, row_bytes=128)
 
 
 def test_address_maps_put_neighbours_where_they_say():
-    places = {name: place_of(replace(CONFIG, address_map=name), 32) for name in MAPS}
+    places = {name: split_address(replace(CONFIG, address_map=name), 32) for name in MAPS}
     assert places["row-bank-column"] == (0, 0, 1)
     assert places["bank-row-column"] == (0, 0, 1)
     assert places["row-column-bank"] == (0, 1, 0)
-    assert place_of(CONFIG, 128) == (0, 1, 0)
-    assert place_of(replace(CONFIG, address_map="bank-row-column"), 128) == (1, 0, 0)
-    assert place_of(CONFIG, CONFIG.size_bytes - 1) == (31, 3, 3)
+    assert split_address(CONFIG, 128) == (0, 1, 0)
+    assert split_address(replace(CONFIG, address_map="bank-row-column"), 128) == (1, 0, 0)
+    assert split_address(CONFIG, CONFIG.size_bytes - 1) == (31, 3, 3)
 
 
 @given(st.sampled_from(MAPS), st.integers(0, CONFIG.size_bytes // 32 - 1))
 def test_address_maps_can_be_undone(name, column):
     config = replace(CONFIG, address_map=name)
-    assert join_address(config, place_of(config, 32 * column)) == 32 * column
+    assert join_address(config, split_address(config, 32 * column)) == 32 * column
 
 
 def test_addresses_outside_are_refused():
     with pytest.raises(MemoryConfigError, match="address must be from 0 to 0x3fff, not 0x4000"):
-        place_of(CONFIG, CONFIG.size_bytes)
+        split_address(CONFIG, CONFIG.size_bytes)
     with pytest.raises(MemoryConfigError, match="bank must be from 0 to 3, not 4"):
-        join_address(CONFIG, place_of(CONFIG, 0)._replace(bank=4))
+        join_address(CONFIG, split_address(CONFIG, 0)._replace(bank=4))
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -141,7 +141,7 @@ def test_hardware_and_python_agree_on_addresses(simulate, rng, name):
         for _ in range(100):
             value = rng.randrange(config.size_bytes)
             ctx.set(address, value)
-            assert tuple(ctx.get(part) for part in place) == place_of(config, value)
+            assert tuple(ctx.get(part) for part in place) == split_address(config, value)
             assert ctx.get(back) == value & ~31
 
     simulate(m, bench, combinational=True)
