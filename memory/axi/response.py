@@ -94,7 +94,7 @@ class AxiResponsePath(Component):
         active = _Active(config)
         self._arrive(m, active, transfers, words)
         self._select(m, active, transfers, arbiter)
-        self._answer(
+        self._respond(
             m, active, data.View(transfer_layout(config), transfers.read[0].data), words, output
         )
         return m
@@ -156,7 +156,7 @@ class AxiResponsePath(Component):
         with m.Elif(active.pop):
             m.d.sync += active.valid.eq(0)
 
-    def _answer(
+    def _respond(
         self, m: Module, active: "_Active", transfer: Any, words: Sram, output: StreamBuffer
     ) -> None:
         """Second stage: read the words of ``transfer``, one a cycle. Third: buffer them."""

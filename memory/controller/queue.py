@@ -99,11 +99,11 @@ class TransactionQueue(Component):
         # Requests for one column form a chain: each waits for the one before it.
         chained = Signal(size)
         newest = Signal(size)
-        before = Signal(size)
+        predecessor = Signal(size)
         picked_number = Signal(bits)
         new_place = Cat(new.bank, new.entry.row, new.entry.column)
         m.d.comb += [
-            before.eq(
+            predecessor.eq(
                 Cat(
                     Cat(entry.bank, entry.entry.row, entry.entry.column) == new_place
                     for entry in entries
@@ -118,13 +118,13 @@ class TransactionQueue(Component):
             previous = Signal(bits, name=f"previous_{number}")
             released.append(self.pick.any() & (previous == picked_number))
             with m.If(target[number]):
-                m.d.sync += previous.eq(_index(before, bits))
-        input_chained = (before & ~self.pick).any()
+                m.d.sync += previous.eq(_index(predecessor, bits))
+        input_chained = (predecessor & ~self.pick).any()
         m.d.sync += [
             chained.eq(
                 (target & input_chained.replicate(size)) | (chained & ~Cat(released) & ~target)
             ),
-            newest.eq((newest & ~Mux(push, before, 0)) | target),
+            newest.eq((newest & ~Mux(push, predecessor, 0)) | target),
         ]
 
         # The row and the direction of the last request that went to each bank.

@@ -54,8 +54,8 @@ class Demux(Component):
             *_copy(self.far.request.payload, request.payload),
             request.ready.eq(Mux(to_near, self.near.request.ready, self.far.request.ready)),
         ]
-        answers = (self.near.response, self.far.response)
-        sources = [(stream.valid, stream.payload, stream.ready) for stream in answers]
+        responses = (self.near.response, self.far.response)
+        sources = [(stream.valid, stream.payload, stream.ready) for stream in responses]
         if config.vaults & (config.vaults - 1):
             sources.append(self._error_responder(m, exists))
         self._merge(m, sources, platform)

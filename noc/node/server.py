@@ -74,7 +74,7 @@ class Server(Component):
         busy = Signal(tags)
         next_tag = Signal(config.tag_bits)
         begins = self._requests(m, next_tag, ~Array(busy)[next_tag], table.write[0], platform)
-        ends, ended = self._answers(m, table.read[0])
+        ends, ended = self._responses(m, table.read[0])
         with m.If(begins):
             m.d.sync += next_tag.eq(next_tag + 1)
         for tag in range(tags):
@@ -160,17 +160,17 @@ class Server(Component):
                 ]
         return begins
 
-    def _answers(self, m: Module, table: Any) -> tuple[Value, Value]:
+    def _responses(self, m: Module, table: Any) -> tuple[Value, Value]:
         """Make packets of responses; returns whether one ends, and its tag."""
         config = self.config
-        answer = self.port.response
+        response = self.port.response
         output = self.responses
         # A beat waits here for a cycle while the table is read.
         valid = Signal()
         beat: Any = Signal(memory_response(config.tag_bits))
         first = Signal()
         in_response = Signal()
-        header_left = Signal()
+        header_sent = Signal()
         pop = Signal()
         push = Signal()
         origin: Any = data.View(self._origin, table.data)
@@ -178,15 +178,15 @@ class Server(Component):
         is_header = Signal()
         ends = Signal()
         m.d.comb += [
-            answer.ready.eq(~valid | pop),
-            push.eq(answer.valid & answer.ready),
-            ends.eq(push & answer.payload.last),
+            response.ready.eq(~valid | pop),
+            push.eq(response.valid & response.ready),
+            ends.eq(push & response.payload.last),
             table.enable.eq(push),
-            table.address.eq(answer.payload.tag),
+            table.address.eq(response.payload.tag),
             header.to_x.eq(origin.x),
             header.to_y.eq(origin.y),
             header.tag.eq(origin.tag),
-            is_header.eq(first & ~header_left),
+            is_header.eq(first & ~header_sent),
             output.valid.eq(valid),
             output.payload.data.eq(Mux(is_header, header, beat.data)),
             # The response to a write is a header alone.
@@ -195,15 +195,15 @@ class Server(Component):
             pop.eq(valid & output.ready & (~is_header | origin.write)),
         ]
         with m.If(output.ready & valid):
-            m.d.sync += header_left.eq(is_header & ~origin.write)
+            m.d.sync += header_sent.eq(is_header & ~origin.write)
         with m.If(push):
             m.d.sync += [
-                beat.eq(answer.payload),
+                beat.eq(response.payload),
                 first.eq(~in_response),
-                in_response.eq(~answer.payload.last),
+                in_response.eq(~response.payload.last),
             ]
         m.d.sync += valid.eq(push | (valid & ~pop))
-        return ends, answer.payload.tag
+        return ends, response.payload.tag
 
 
 def _address(beat: Any, word: Value) -> Any:

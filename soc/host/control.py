@@ -115,7 +115,7 @@ class HostControl(Component):
         with m.Elif(pop):
             m.d.sync += decode_valid.eq(0)
         m.d.comb += [
-            decode.act.eq(pop),
+            decode.fire.eq(pop),
             outgoing.input.valid.eq(decode_valid),
             outgoing.input.payload.eq(decode.message),
         ]

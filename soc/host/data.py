@@ -12,7 +12,7 @@ from noc.crossbar import Crossbar
 
 from .config import HOST_ADDRESS_BITS, HostConfig
 from .read import HostRead
-from .write import HostWrite, answer_layout
+from .write import HostWrite, write_response
 
 __all__ = ["HostData"]
 
@@ -61,15 +61,15 @@ class HostData(Component):
         crossbar = Crossbar(
             requesters=2, address_bits=config.address_bits, tag_bits=config.tag_bits - 1
         )
-        answers = StreamBuffer(shape=answer_layout(config))
+        responses = StreamBuffer(shape=write_response(config))
         m.submodules.read = once(read, platform)
         m.submodules.write = once(write, platform)
         m.submodules["crossbar"] = once(crossbar, platform)
-        m.submodules.answers = once(answers, platform)
+        m.submodules.responses = once(responses, platform)
         connect(m, read.port, crossbar.ports[0])
         connect(m, write.port, crossbar.ports[1])
         connect(m, crossbar.memory, flipped(self.port))
-        connect(m, write.answers, answers.input)
+        connect(m, write.responses, responses.input)
 
         for channel, bursts in (("aw", write.bursts), ("ar", read.bursts)):
             m.d.comb += [
@@ -86,10 +86,10 @@ class HostData(Component):
             axi.wready.eq(write.beats.ready),
             write.beats.payload.data.eq(axi.wdata),
             write.beats.payload.strobe.eq(axi.wstrb),
-            axi.bvalid.eq(answers.output.valid),
-            answers.output.ready.eq(axi.bready),
-            axi.bid.eq(answers.output.payload.id),
-            axi.bresp.eq(answers.output.payload.response),
+            axi.bvalid.eq(responses.output.valid),
+            responses.output.ready.eq(axi.bready),
+            axi.bid.eq(responses.output.payload.id),
+            axi.bresp.eq(responses.output.payload.response),
             axi.rvalid.eq(read.beats.valid),
             read.beats.ready.eq(axi.rready),
             axi.rid.eq(read.beats.payload.id),

@@ -58,7 +58,7 @@ class HostDecode(Component):
         address (in, MAP_ADDRESS_BITS): byte address.
         data (in, 32): word to write.
         all_bytes (in, 1): all bytes of ``data`` are to be written.
-        act (in, 1): the access is performed at the end of this cycle.
+        fire (in, 1): the access is performed at the end of this cycle.
         message (out, :func:`soc.chip.control_bus.control_message`): the message.
         running (in, 1): for the register ``STATE``.
         faulted (in, 1): for the register ``STATE``.
@@ -76,7 +76,7 @@ class HostDecode(Component):
                 "address": In(MAP_ADDRESS_BITS),
                 "data": In(_DATA_BITS),
                 "all_bytes": In(1),
-                "act": In(1),
+                "fire": In(1),
                 "message": Out(control_message()),
                 "running": In(1),
                 "faulted": In(1),
@@ -130,7 +130,7 @@ class HostDecode(Component):
         ]
         with m.If(response != AxiResponse.OKAY):
             m.d.comb += [space.eq(ControlSpace.CHIP), message.data.eq(0)]
-        with m.If(self.act & self.write):
+        with m.If(self.fire & self.write):
             with m.If(hits["CHIP", "INTERRUPT_STATUS"]):
                 m.d.comb += self.interrupt_clear.eq(self.data)
             m.d.comb += self.interrupt_enable.eq(hits["CHIP", "INTERRUPT_ENABLE"])

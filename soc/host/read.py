@@ -105,7 +105,7 @@ class HostRead(Component):
         )
         m.submodules.words = once(words, platform)
         self._collect(m, words, reorder, lowest)
-        self._answer(m, platform, response_walker, words, reorder)
+        self._respond(m, platform, response_walker, words, reorder)
         return m
 
     def _send_requests(
@@ -148,14 +148,14 @@ class HostRead(Component):
             write.enable.eq(self.port.response.valid),
             write.address.eq(Cat(place, response.tag)),
             write.data.eq(response.data),
-            reorder.answered.eq(self.port.response.valid & response.last),
-            reorder.answered_tag.eq(response.tag),
-            reorder.error.eq(response.error),
+            reorder.response_valid.eq(self.port.response.valid & response.last),
+            reorder.response_tag.eq(response.tag),
+            reorder.response_error.eq(response.error),
         ]
         with m.If(self.port.response.valid):
             m.d.sync += received_words.eq(Mux(response.last, 0, received_words + 1))
 
-    def _answer(
+    def _respond(
         self, m: Module, platform: object, walker: BurstWalker, words: Sram, reorder: ReorderBuffer
     ) -> None:
         """Send the beats of the oldest burst as soon as their piece has arrived."""

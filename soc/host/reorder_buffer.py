@@ -22,9 +22,9 @@ class ReorderBuffer(Component):
         allocate (in, 1): a piece is allocated at the end of this cycle, only with ``ready``.
         refused (in, 1): with ``allocate``; the memory is not accessed, so the piece is complete at
             once.
-        answered (in, 1): the memory has answered a piece.
-        answered_tag (in, tag_bits): its tag.
-        error (in, 1): its response is an error.
+        response_valid (in, 1): the memory has answered a piece.
+        response_tag (in, tag_bits): its tag.
+        response_error (in, 1): the response is an error.
         complete (out, 1): the oldest piece has been answered.
         failed (out, 1): with ``complete``; with an error.
         head (out, tag_bits): tag of the oldest piece.
@@ -39,9 +39,9 @@ class ReorderBuffer(Component):
                 "tag": Out(tag_bits),
                 "allocate": In(1),
                 "refused": In(1),
-                "answered": In(1),
-                "answered_tag": In(tag_bits),
-                "error": In(1),
+                "response_valid": In(1),
+                "response_tag": In(tag_bits),
+                "response_error": In(1),
                 "complete": Out(1),
                 "failed": Out(1),
                 "head": Out(tag_bits),
@@ -65,10 +65,10 @@ class ReorderBuffer(Component):
             self.tag.eq(self.tag + self.allocate),
             self.head.eq(self.head + self.retire),
         ]
-        with m.If(self.answered):
+        with m.If(self.response_valid):
             m.d.sync += [
-                done.bit_select(self.answered_tag, 1).eq(1),
-                errors.bit_select(self.answered_tag, 1).eq(self.error),
+                done.bit_select(self.response_tag, 1).eq(1),
+                errors.bit_select(self.response_tag, 1).eq(self.response_error),
             ]
         with m.If(self.allocate & self.refused):
             m.d.sync += done.bit_select(self.tag, 1).eq(1)

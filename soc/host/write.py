@@ -25,7 +25,7 @@ from .burst import (
 from .config import HostConfig
 from .reorder_buffer import ReorderBuffer
 
-__all__ = ["BURSTS", "HostWrite", "answer_layout", "data_beat"]
+__all__ = ["BURSTS", "HostWrite", "data_beat", "write_response"]
 
 #: Bursts whose addresses wait for their data.
 BURSTS = 4
@@ -38,7 +38,7 @@ def data_beat() -> data.StructLayout:
     return data.StructLayout({"data": WORD_BITS, "strobe": _STROBE_BITS})
 
 
-def answer_layout(config: HostConfig) -> data.StructLayout:
+def write_response(config: HostConfig) -> data.StructLayout:
     """The response to a burst: its ``id`` and :class:`hdl.axi.AxiResponse` ``response``."""
     return data.StructLayout({"id": config.id_bits, "response": AxiResponse})
 
@@ -54,7 +54,7 @@ class HostWrite(Component):
     Members:
         bursts (in, stream of :func:`soc.host.burst.burst_layout`): addresses.
         beats (in, stream of :func:`data_beat`): data.
-        answers (out, stream of :func:`answer_layout`): responses.
+        responses (out, stream of :func:`write_response`): responses.
         port (out, :class:`hdl.ports.MemoryPort` with ``tag_bits - 1``): to the memory.
     """
 
@@ -65,7 +65,7 @@ class HostWrite(Component):
             {
                 "bursts": In(stream.Signature(burst_layout(config))),
                 "beats": In(stream.Signature(data_beat())),
-                "answers": Out(stream.Signature(answer_layout(config))),
+                "responses": Out(stream.Signature(write_response(config))),
                 "port": Out(MemoryPort(address_bits=config.address_bits, tag_bits=self._tag_bits)),
             }
         )
@@ -99,7 +99,7 @@ class HostWrite(Component):
         ]
         words, touched = self._gather(m, beat, beats.output.payload, fire)
         self._send(m, beat, reorder, words, touched, send_ready)
-        self._answer(m, platform, beat, reorder)
+        self._respond(m, platform, beat, reorder)
         return m
 
     def _gather(self, m: Module, beat: Any, new: Any, fire: Value) -> tuple[list[Any], Value]:
@@ -175,41 +175,41 @@ class HostWrite(Component):
                 *(mine.eq(value) for mine, value in zip(send_words, words, strict=True)),
             ]
 
-    def _answer(self, m: Module, platform: object, beat: Any, reorder: ReorderBuffer) -> None:
+    def _respond(self, m: Module, platform: object, beat: Any, reorder: ReorderBuffer) -> None:
         """Answer the oldest burst once all its pieces are complete."""
         layout = _piece(self.config)
         pieces = Fifo(width=layout.size, depth=1 << self._tag_bits, sram=self.config.pe.sram)
         m.submodules.pieces = once(pieces, platform)
-        entered: Any = Signal(layout)
+        allocated: Any = Signal(layout)
         piece: Any = Signal(layout)
         response: Any = self.port.response.payload
-        worst, now = Signal(AxiResponse), Signal(AxiResponse)
+        burst_response, piece_response = Signal(AxiResponse), Signal(AxiResponse)
         complete = Signal()
         m.d.comb += [
-            entered.id.eq(beat.id),
-            entered.last.eq(beat.last),
-            entered.response.eq(beat.response),
+            allocated.id.eq(beat.id),
+            allocated.last.eq(beat.last),
+            allocated.response.eq(beat.response),
             pieces.input.valid.eq(reorder.allocate),
-            pieces.input.payload.eq(entered),
+            pieces.input.payload.eq(allocated),
             piece.eq(pieces.output.payload),
             self.port.response.ready.eq(1),
-            reorder.answered.eq(self.port.response.valid),
-            reorder.answered_tag.eq(response.tag),
-            reorder.error.eq(response.error),
+            reorder.response_valid.eq(self.port.response.valid),
+            reorder.response_tag.eq(response.tag),
+            reorder.response_error.eq(response.error),
             complete.eq(pieces.output.valid & reorder.complete),
-            reorder.retire.eq(complete & (self.answers.ready | ~piece.last)),
+            reorder.retire.eq(complete & (self.responses.ready | ~piece.last)),
             pieces.output.ready.eq(reorder.retire),
-            self.answers.valid.eq(complete & piece.last),
-            self.answers.payload.id.eq(piece.id),
-            self.answers.payload.response.eq(now),
-            now.eq(worst),
+            self.responses.valid.eq(complete & piece.last),
+            self.responses.payload.id.eq(piece.id),
+            self.responses.payload.response.eq(piece_response),
+            piece_response.eq(burst_response),
         ]
         with m.If(reorder.failed):
-            m.d.comb += now.eq(AxiResponse.SLVERR)
+            m.d.comb += piece_response.eq(AxiResponse.SLVERR)
         with m.If(piece.response != AxiResponse.OKAY):
-            m.d.comb += now.eq(piece.response)
+            m.d.comb += piece_response.eq(piece.response)
         with m.If(reorder.retire):
-            m.d.sync += worst.eq(Mux(piece.last, AxiResponse.OKAY, now))
+            m.d.sync += burst_response.eq(Mux(piece.last, AxiResponse.OKAY, piece_response))
 
 
 def _piece(config: HostConfig) -> data.StructLayout:

@@ -95,71 +95,83 @@ class TileControl(Component):
         numbers = [Signal(INDEX_BITS, name=f"number_{slot}") for slot in range(self.pes)]
         m.d.sync += [number.eq(self.first_pe + slot) for slot, number in enumerate(numbers)]
         selected = Signal(self.pes, init=-1)
-        every = Signal()
-        chosen, one, grouped = Signal(self.pes), Signal(self.pes), Signal(self.pes)
-        here, addressed = Signal(), Signal()
+        select_all_pes = Signal()
+        command_selected = Signal(self.pes)
+        pe_selected = Signal(self.pes)
+        group_selected = Signal(self.pes)
+        vault_selected, addressed = Signal(), Signal()
         m.d.comb += [
-            every.eq(message.register == ControlCommand.SELECT_ALL.value),
-            here.eq((message.space == ControlSpace.VAULT) & (message.index == self.vault)),
-            addressed.eq(chosen.any() | one.any() | grouped.any() | here),
+            select_all_pes.eq(message.register == ControlCommand.SELECT_ALL.value),
+            vault_selected.eq(
+                (message.space == ControlSpace.VAULT) & (message.index == self.vault)
+            ),
+            addressed.eq(
+                command_selected.any() | pe_selected.any() | group_selected.any() | vault_selected
+            ),
         ]
         for slot, number in enumerate(numbers):
             is_group = message.index == number[_GROUP_BITS:]
             m.d.comb += [
-                chosen[slot].eq((message.space == ControlSpace.COMMAND) & (selected[slot] | every)),
-                one[slot].eq((message.space == ControlSpace.PE) & (message.index == number)),
-                grouped[slot].eq((message.space == ControlSpace.GROUP) & is_group),
+                command_selected[slot].eq(
+                    (message.space == ControlSpace.COMMAND) & (selected[slot] | select_all_pes)
+                ),
+                pe_selected[slot].eq(
+                    (message.space == ControlSpace.PE) & (message.index == number)
+                ),
+                group_selected[slot].eq((message.space == ControlSpace.GROUP) & is_group),
             ]
 
         # A write is performed in the cycle in which it moves on. A read stays until it has its
         # response, so that ready does not depend on the message offered.
-        accept, act, capture = Signal(), Signal(), Signal()
+        fire, write_fire, capture = Signal(), Signal(), Signal()
         busy = Signal()
         captured: Any = Signal(control_message())
-        captured_one, captured_grouped, captured_here = Signal(self.pes), Signal(self.pes), Signal()
+        captured_pe, captured_group, captured_vault = Signal(self.pes), Signal(self.pes), Signal()
         m.d.comb += [
             self.input.message.ready.eq(buffer.input.ready & ~busy),
-            accept.eq(self.input.message.valid & self.input.message.ready),
-            act.eq(accept & message.write),
-            capture.eq(accept & addressed & ~message.write),
+            fire.eq(self.input.message.valid & self.input.message.ready),
+            write_fire.eq(fire & message.write),
+            capture.eq(fire & addressed & ~message.write),
         ]
         with m.If(capture):
             m.d.sync += [
                 captured.eq(message),
-                captured_one.eq(one),
-                captured_grouped.eq(grouped),
-                captured_here.eq(here),
+                captured_pe.eq(pe_selected),
+                captured_group.eq(group_selected),
+                captured_vault.eq(vault_selected),
             ]
 
-        with m.If(act & every & chosen.any()):
+        with m.If(write_fire & select_all_pes & command_selected.any()):
             m.d.sync += selected.eq(message.data[0].replicate(self.pes))
         for slot, number in enumerate(numbers):
-            with m.If(act & grouped[slot]):
+            with m.If(write_fire & group_selected[slot]):
                 m.d.sync += selected[slot].eq(message.data.bit_select(number[:_GROUP_BITS], 1))
-        parameters = self._parameters(m, act, chosen, one)
-        refused = self._commands(m, act, chosen, parameters)
+        parameters = self._parameters(m, write_fire, command_selected, pe_selected)
+        refused = self._commands(m, write_fire, command_selected, parameters)
 
         step = Signal(range(_READ_CYCLES + 1))
-        answer = Signal(_DATA_BITS)
-        answering, answered = Signal(), Signal()
+        read_data = Signal(_DATA_BITS)
+        capture_data, read_done = Signal(), Signal()
         m.d.comb += [
-            answering.eq(busy & (step == _READ_CYCLES - 1)),
-            answered.eq(busy & (step == _READ_CYCLES)),
+            capture_data.eq(busy & (step == _READ_CYCLES - 1)),
+            read_done.eq(busy & (step == _READ_CYCLES)),
         ]
-        bitmap = self._bitmap(m, captured, captured_grouped, numbers, selected)
-        register = self._register(m, captured, captured_one, captured_here, parameters, answering)
-        with m.If(answering):
-            m.d.sync += answer.eq(Mux(captured_grouped.any(), bitmap, register))
+        bitmap = self._bitmap(m, captured, captured_group, numbers, selected)
+        register = self._register(
+            m, captured, captured_pe, captured_vault, parameters, capture_data
+        )
+        with m.If(capture_data):
+            m.d.sync += read_data.eq(Mux(captured_group.any(), bitmap, register))
         with m.If(capture):
             m.d.sync += [busy.eq(1), step.eq(0)]
-        with m.Elif(answered & buffer.input.ready):
+        with m.Elif(read_done & buffer.input.ready):
             m.d.sync += busy.eq(0)
-        with m.Elif(busy & ~answered):
+        with m.Elif(busy & ~read_done):
             m.d.sync += step.eq(step + 1)
 
         forwarded: Any = buffer.input.payload
         m.d.comb += [
-            buffer.input.valid.eq(answered | (accept & ~capture)),
+            buffer.input.valid.eq(read_done | (fire & ~capture)),
             forwarded.eq(message),
             forwarded.addressed.eq(message.addressed | addressed),
         ]
@@ -168,7 +180,7 @@ class TileControl(Component):
         with m.If(busy):
             m.d.comb += [
                 forwarded.eq(captured),
-                forwarded.data.eq(captured.data | answer),
+                forwarded.data.eq(captured.data | read_data),
                 forwarded.addressed.eq(1),
             ]
 
@@ -189,7 +201,9 @@ class TileControl(Component):
         """For each PE, whether it is in ``state``."""
         return Cat(port.status.state == state for port in self.control)
 
-    def _parameters(self, m: Module, act: Value, chosen: Value, one: Value) -> list[Signal]:
+    def _parameters(
+        self, m: Module, write_fire: Value, command_selected: Value, pe_selected: Value
+    ) -> list[Signal]:
         """Registers for each PE's address of its parameter block."""
         message: Any = self.input.message.payload
         found = []
@@ -199,14 +213,16 @@ class TileControl(Component):
                 (ControlCommand.PARAMETERS_LOW, "PARAMETERS_LOW", parameters[:_DATA_BITS]),
                 (ControlCommand.PARAMETERS_HIGH, "PARAMETERS_HIGH", parameters[_DATA_BITS:]),
             ):
-                all_chosen = chosen[slot] & (message.register == command.value)
-                alone = one[slot] & register_match(PE.register(name), message.register)
-                with m.If(act & (all_chosen | alone)):
+                by_command = command_selected[slot] & (message.register == command.value)
+                by_page = pe_selected[slot] & register_match(PE.register(name), message.register)
+                with m.If(write_fire & (by_command | by_page)):
                     m.d.sync += part.eq(message.data)
             found.append(parameters)
         return found
 
-    def _commands(self, m: Module, act: Value, chosen: Value, parameters: Sequence[Value]) -> Value:
+    def _commands(
+        self, m: Module, write_fire: Value, command_selected: Value, parameters: Sequence[Value]
+    ) -> Value:
         """Load, start and stop the selected PEs; 1 if one of them can't."""
         message: Any = self.input.message.payload
         is_command = {
@@ -220,12 +236,14 @@ class TileControl(Component):
             loads, starts = Signal(name=f"loads_{slot}"), Signal(name=f"starts_{slot}")
             m.d.comb += [
                 free.eq(~running),
-                loads.eq(message.write & chosen[slot] & is_command[ControlCommand.LOAD]),
-                starts.eq(message.write & chosen[slot] & is_command[ControlCommand.START]),
-                port.load.valid.eq(act & loads & free),
+                loads.eq(message.write & command_selected[slot] & is_command[ControlCommand.LOAD]),
+                starts.eq(
+                    message.write & command_selected[slot] & is_command[ControlCommand.START]
+                ),
+                port.load.valid.eq(write_fire & loads & free),
                 port.load.payload.address.eq(message.index),
                 port.load.payload.word.eq(message.data),
-                port.launch.valid.eq(act & starts & free),
+                port.launch.valid.eq(write_fire & starts & free),
                 port.launch.payload.words.eq(message.data),
                 port.launch.payload.parameters.eq(parameters[slot]),
                 refused[slot].eq(
@@ -235,12 +253,17 @@ class TileControl(Component):
             # A launch does not sample the stop in its first cycles.
             with m.If(free):
                 m.d.sync += port.stop.eq(0)
-            with m.Elif(act & chosen[slot] & is_command[ControlCommand.STOP]):
+            with m.Elif(write_fire & command_selected[slot] & is_command[ControlCommand.STOP]):
                 m.d.sync += port.stop.eq(1)
         return refused.any()
 
     def _bitmap(
-        self, m: Module, captured: Any, grouped: Value, numbers: Sequence[Value], selected: Value
+        self,
+        m: Module,
+        captured: Any,
+        group_selected: Value,
+        numbers: Sequence[Value],
+        selected: Value,
     ) -> Value:
         """The bits of this tile in the bitmap register that is read."""
         bitmaps = {
@@ -256,25 +279,27 @@ class TileControl(Component):
                     m.d.comb += bits.eq(value)
         found: Value = Const(0, GROUP_PES)
         for slot, number in enumerate(numbers):
-            found |= (bits[slot] & grouped[slot]) << number[:_GROUP_BITS]
+            found |= (bits[slot] & group_selected[slot]) << number[:_GROUP_BITS]
         return found
 
     def _register(
         self,
         m: Module,
         captured: Any,
-        one: Value,
-        here: Value,
+        pe_selected: Value,
+        vault_selected: Value,
         parameters: Sequence[Value],
-        answering: Value,
+        capture_data: Value,
     ) -> Value:
-        """The register read, of a PE or of the vault; ``answering`` when it is used."""
+        """The register read, of a PE or of the vault; ``capture_data`` when it is used."""
 
         def named(block: Block, name: str) -> Value:
             return register_match(block.register(name), captured.register)
 
         def of_pe(values: Sequence[Value]) -> Value:
-            return reduce(or_, (Mux(one[slot], value, 0) for slot, value in enumerate(values)))
+            return reduce(
+                or_, (Mux(pe_selected[slot], value, 0) for slot, value in enumerate(values))
+            )
 
         m.d.comb += [
             self.vault_counter_index.eq(
@@ -302,22 +327,24 @@ class TileControl(Component):
         low, network = Signal(), Signal()
         m.d.comb += [
             network.eq(named(VAULT, "NETWORK_LOW")),
-            low.eq(Mux(here, network | named(VAULT, "COUNTER_LOW"), named(PE, "COUNTER_LOW"))),
+            low.eq(
+                Mux(vault_selected, network | named(VAULT, "COUNTER_LOW"), named(PE, "COUNTER_LOW"))
+            ),
             found.eq(high),
         ]
         if self.pe.counters:
             m.d.comb += count.eq(of_pe([port.counter_value for port in self.control]))
-        with m.If(here):
+        with m.If(vault_selected):
             m.d.comb += count.eq(Mux(network, self.network_counter_value, self.vault_counter_value))
         with m.If(low):
             m.d.comb += found.eq(count)
-            with m.If(answering):
+            with m.If(capture_data):
                 m.d.sync += high.eq(count[_DATA_BITS:])
         for name, values in (
             ("STATUS", words),
             ("PARAMETERS_LOW", [value[:_DATA_BITS] for value in parameters]),
             ("PARAMETERS_HIGH", [value[_DATA_BITS:] for value in parameters]),
         ):
-            with m.If(one.any() & named(PE, name)):
+            with m.If(pe_selected.any() & named(PE, name)):
                 m.d.comb += found.eq(of_pe(values))
         return found
