@@ -129,7 +129,12 @@ class PeConfig:
     def _most_aligned(self) -> int:
         """The largest ``scratchpad_alignment`` that the instructions allow."""
         return min(
-            (row.width.bytes for row in self.rows if row.reduction is not None and row.width),
+            # The code of the narrowest width is 0.
+            (
+                row.width.bytes
+                for row in self.rows
+                if row.reduction is not None and row.width is not None
+            ),
             default=max(width.bytes for width in Width),
         )
 

@@ -28,8 +28,9 @@ def random_config(seed: int) -> PeConfig:
             keys -= {row.key for row in INSTRUCTIONS if row.mnemonic == kind}
     scratchpad = random.choice((64, 128, 512, 1024))
     address_bits = random.randint(max(12, scratchpad.bit_length() + 2), 30)
+    rows = [BY_KEY[key] for key in keys]
     narrowest = min(
-        (BY_KEY[key].width or Width.W64 for key in keys if BY_KEY[key].reduction is not None),
+        (row.width for row in rows if row.reduction is not None and row.width is not None),
         default=Width.W64,
     )
     alignments = [width.bytes for width in Width if width <= narrowest]
