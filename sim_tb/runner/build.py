@@ -43,6 +43,13 @@ _SECONDS_PER_MB = 20
 #: -O2 and -O3 take longer to build and gain nothing: Verilator has optimised before.
 _OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
 
+#: Format of waveforms -> flags. Ports of the top module appear in its scope, and not before in one
+#: of their own, "$rootio", a name that readers refuse.
+_TRACE_FLAGS: Mapping[str, tuple[str, ...]] = {
+    "": (),
+    "vcd": ("--no-trace-top",),
+    "fst": ("--trace-fst", "--no-trace-top"),
+}
 _FLAGS = (
     # The runner makes every signal visible, which costs most of the speed; undone here.
     "--no-public-flat-rw",
@@ -106,6 +113,7 @@ class Design:
         of no place where they lie, so that several environments share a simulator."""
         digest = hashlib.sha256()
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
+        parts += _TRACE_FLAGS[self.trace]
         parts += [f"block={name}" for name in self.blocks]
         parts += [f"{name}={value}" for name, value in _OPTIMISATION.items()]
         parts += [f"{tool}={version(tool)}" for tool in _TOOLS]
@@ -271,7 +279,7 @@ def _compile(design: Design, work: Path) -> None:
     models = [str(file) for file in files if file.suffix == ".cpp"]
     # Where the generated headers are.
     models += ["-CFLAGS", f"-I{work}"]
-    trace = {"": [], "vcd": [], "fst": ["--trace-fst"]}[design.trace]
+    trace = list(_TRACE_FLAGS[design.trace])
     if design.trace_levels:
         trace += ["--trace-depth", str(design.trace_levels)]
     hierarchy = ["--hierarchical"] if design.blocks else []

@@ -4,6 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from isa.assembly.assembler import assemble
+from isa.image import DramImage
+from pe.config import PeConfig
+from pe.interface import PeState
+from sim_tb.cosim.engine import Job, PeSimulation
+from sim_tb.dut.engine import TOP
 from sim_tb.runner.port_trace import TraceError, read_signals
 
 _HEAD = """$timescale 1ps $end
@@ -47,3 +53,15 @@ def test_other_files_are_refused(tmp_path: Path, text: str, scope: str, message:
     with pytest.raises(TraceError, match=message) as error:
         read_signals(path, scope)
     assert "\n" not in str(error.value)
+
+
+def test_ports_of_an_engine_are_read_from_its_waveforms(tmp_path: Path) -> None:
+    config = PeConfig(instructions=frozenset({"halt", "mov.imm"}), address_bits=12)
+    memory = DramImage(1 << config.address_bits)
+    words = assemble("mov r1, #5\nhalt\n").words
+    with memory, PeSimulation(config, trace=tmp_path / "ports.vcd", ports_only=True) as simulation:
+        result = simulation.run(Job(words=words, image=memory, max_cycles=500))
+    signals = read_signals(tmp_path / "ports.vcd", TOP)
+    assert {len(history) for history in signals.values()} == {len(signals["clk"])}
+    states = [status & 3 for status in signals["control__status"]]
+    assert states.count(PeState.RUNNING.value) == result.cycles
