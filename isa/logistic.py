@@ -20,8 +20,7 @@ points of each segment. Source: ours; the thesis (7.2.2, 7.2.4) only says that t
 import math
 from dataclasses import dataclass
 from enum import IntEnum
-
-import numpy as np
+from functools import cache
 
 from .operators import Width
 from .special_unit import Array, SpecialUnit
@@ -119,10 +118,17 @@ def _segments() -> tuple[Segment, ...]:
 #: The table.
 SEGMENTS = _segments()
 
-_CONSTANTS, _SLOPES, _CURVES = (
-    np.array([getattr(segment, name) for segment in SEGMENTS], np.int64)
-    for name in ("constant", "slope", "curve")
-)
+
+@cache
+def _coefficients() -> tuple[Array, Array, Array]:
+    """Constants, slopes and curves of the table."""
+    import numpy as np
+
+    constants, slopes, curves = (
+        np.array([getattr(segment, name) for segment in SEGMENTS], np.int64)
+        for name in ("constant", "slope", "curve")
+    )
+    return constants, slopes, curves
 
 
 def logistic(function: LogisticOp, values: Array, fx: int) -> Array:
@@ -133,6 +139,10 @@ def logistic(function: LogisticOp, values: Array, fx: int) -> Array:
         values: signed 16-bit elements.
         fx: FX, 0..63.
     """
+    # Not above: the assembler needs the table of instructions alone, and starts without NumPy.
+    import numpy as np
+
+    constants, slopes, curves = _coefficients()
     fraction = min(fx, MOST_FRACTION)
     halved = function is LogisticOp.SIGMOID
     exact = values.astype(np.int64)
@@ -146,8 +156,8 @@ def logistic(function: LogisticOp, values: Array, fx: int) -> Array:
         index = np.where(here, region.first + (offset >> region.shift), index)
         within = offset & ((1 << region.shift) - 1)
         place = np.where(here, within >> (region.shift - PLACE_BITS), place)
-    bent = _SLOPES[index] - (_CURVES[index] * place >> PLACE_BITS)
-    y = _CONSTANTS[index] + (bent * place >> PLACE_BITS)
+    bent = slopes[index] - (curves[index] * place >> PLACE_BITS)
+    y = constants[index] + (bent * place >> PLACE_BITS)
     y = np.where(u >> LIMIT_BITS, 1 << VALUE_FRACTION, y)
     y = np.where(exact < 0, -y, y)
     twice = (1 << VALUE_FRACTION) + y if halved else 2 * y

@@ -7,9 +7,7 @@ Table, simulator and manual take it from there. :mod:`pe.vector.special` has the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .instruction import (
     VERTICAL,
@@ -27,9 +25,13 @@ from .instruction import (
 )
 from .operators import Width
 
+if TYPE_CHECKING:
+    # The assembler needs the table alone, and starts without NumPy.
+    import numpy as np
+
 __all__ = ["Array", "SpecialUnit"]
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = "np.ndarray[Any, Any]"
 _OPERANDS = operands(
     Format.AB,
     Use(Role.RESULT_ADDRESS, Extent.VECTOR, Access.WRITE),
