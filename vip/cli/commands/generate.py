@@ -44,8 +44,9 @@ def generate(
     if file is not None and preset_name is not None:
         raise UserError("--config and --preset exclude each other")
     with shown() as progress:
-        progress("generate", part=str(file or preset_name or "pe"))
-        found = vip.generate(file or preset_name or "pe", output, memories=memories)
+        what = file or ("pe" if preset_name is None else preset_name)
+        progress("generate", part=str(what))
+        found = vip.generate(what, output, memories=memories)
     write_json(json, found.to_json())
     report = found.report
     console.print(
