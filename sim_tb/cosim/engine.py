@@ -15,7 +15,7 @@ from isa.support.errors import VipError
 from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
 from pe.interface import PeCounter, PeState
-from pe.scratchpad import read_roles, write_roles
+from pe.scratchpad import read_roles
 from sim_tb.dut.engine import TOP, build_engine
 from sim_tb.harness.engine import NEVER, HostJob, HostResult, Outcome
 from sim_tb.harness.memory import MemoryBehaviour
@@ -285,7 +285,8 @@ class PeSimulation:
         if result.outcome is not Outcome.ENDED:
             return CosimError(reasons[result.outcome])
         readable = self.config.sram == "behavioural"
-        pad = bool(read_roles(self.config) or write_roles(self.config))
+        # A scratchpad that nothing reads has no outputs, and is not emitted.
+        pad = bool(read_roles(self.config))
         if readable and not (result.registers and (result.scratchpad or not pad)):
             return CosimError("the memories of the simulated engine are not where they should be")
         return CosimResult(

@@ -69,7 +69,8 @@ def _transfer_range(code: ProgramBuilder, good_scratchpad: bool) -> None:
     row = random.choice(rows)
     assert row.width is not None
     top = 1 << code.config.address_bits
-    size = row.width.bytes * random.randint(1, 16)
+    fitting = code.config.scratchpad_bytes // row.width.bytes
+    size = row.width.bytes * random.randint(1, min(16, fitting))
     count = size // row.width.bytes
     if good_scratchpad:
         scratchpad = code.scratchpad_address(size)

@@ -243,6 +243,16 @@ def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> Non
     assert 0.1 < report.faulting / programs < 0.4
 
 
+def test_an_engine_may_fill_a_scratchpad_that_nothing_reads() -> None:
+    keys = frozenset({"halt", "mov.imm", "ld.sram[8]"})
+    config = replace(SMALL, instructions=keys, load_store_queue=2)
+    words = assemble("mov r1, #5\nld.sram [8-bit] r0, r0, r1\nhalt\n").words
+    with PeSimulation(config) as simulation, DramImage(1 << config.address_bits) as image:
+        result = simulation.run(Job(words=words, image=image, max_cycles=500))
+    assert (result.state, result.registers[1]) == (PeState.HALTED, 5)
+    assert result.scratchpad == b""
+
+
 def test_random_check_from_the_command_line(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     options = ["--programs", "20", "--seed", "7", "--json", str(report), "--folder", str(tmp_path)]

@@ -64,7 +64,7 @@ def test_interrupted_programs_leave_what_a_place_in_them_allows(
     assert report.different == ()
     assert report.disturbed > programs / 2
     assert report.early > programs / 8
-    assert report.memory_errors > programs / 100
+    assert report.memory_errors >= programs / 100
     assert report.full > 0 or config.instruction_words < 1024
 
 
