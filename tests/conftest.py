@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from amaranth.hdl import Elaboratable
@@ -55,16 +56,16 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system of 1 MiB."""
+def small() -> Iterator[Path]:
+    """A folder on a file system of 1 MiB, with a short name: a socket's path has room for 100
+    characters."""
     if sys.platform != "linux" or os.getuid():
         pytest.skip("only root may mount a file system")
-    folder = tmp_path / "small"
-    folder.mkdir()
     library = ctypes.CDLL(None, use_errno=True)
-    if library.mount(b"tmpfs", bytes(folder), b"tmpfs", 0, b"size=1m"):
-        pytest.skip(f"no file system can be mounted here: {os.strerror(ctypes.get_errno())}")
-    try:
-        yield folder
-    finally:
-        library.umount2(bytes(folder), 2)
+    with TemporaryDirectory() as name:
+        if library.mount(b"tmpfs", name.encode(), b"tmpfs", 0, b"size=1m"):
+            pytest.skip(f"no file system can be mounted here: {os.strerror(ctypes.get_errno())}")
+        try:
+            yield Path(name)
+        finally:
+            library.umount2(name.encode(), 2)

@@ -166,7 +166,7 @@ def test_part_of_a_tile_is_a_share_of_its_rounds() -> None:
 
 def test_jobs_that_do_not_fit(simulation: PeSimulation) -> None:
     two = pooling(PoolShape(width=6, height=6, channels=4), sharers=2)
-    with pytest.raises(CosimError, match="a job of 2 engines can't run on one"):
+    with pytest.raises(CosimError, match="2 engines can't work in a vault of 1"):
         cosim_job(two, simulation)
     large = connected(DenseShape(inputs=2000, outputs=500))
     with pytest.raises(CosimError, match="the vault has 1048576"):

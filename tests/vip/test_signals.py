@@ -40,6 +40,12 @@ def related(mark: str) -> list[str]:
     return [line for line in found if line]
 
 
+def _as_from_a_terminal() -> None:
+    """What the tests inherit when they run in the background is to ignore these."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Command:
     """``vip`` with arguments, as a process that works in ``folder``."""
 
@@ -63,8 +69,7 @@ class Command:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            # As from a terminal, even where these tests run in the background.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=_as_from_a_terminal,
         )
 
     def running(self, word: str) -> bool:
@@ -80,6 +85,9 @@ class Command:
 
     def temporary_files(self) -> list[Path]:
         return list(self.temporary.rglob("*"))
+
+    def memory_images(self) -> list[Path]:
+        return [path for path in self.temporary_files() if path.suffix == ".bin"]
 
     def half_built(self) -> list[Path]:
         return list((self.cache / "simulators").glob(".building-*"))
@@ -122,11 +130,13 @@ def test_a_simulation_that_is_interrupted_leaves_nothing(folder, long_run, name)
 def test_what_a_killed_simulation_left_is_swept_by_the_next(folder, long_run):
     command = Command(folder, long_run, *LONG)
     wait_for(lambda: command.running("/vip_pe_top"))
+    wait_for(command.memory_images)
     assert command.end(signal.SIGKILL) == (-signal.SIGKILL, [])
-    assert any(path.suffix == ".bin" for path in command.temporary_files())
+    (left,) = command.memory_images()
     following = Command(folder, long_run, *LONG)
     wait_for(lambda: following.running("/vip_pe_top"))
-    assert len([path for path in command.temporary_files() if path.suffix == ".bin"]) == 1
+    wait_for(lambda: following.memory_images() not in ([], [left]))
+    assert left not in following.memory_images()
     following.end(signal.SIGTERM)
     assert command.temporary_files() == []
 
