@@ -26,8 +26,8 @@ class NetworkCounter(IntEnum):
     SENT_FLITS = 5
     RECEIVED_FLITS = 6
     #: Requests of the node's requesters to its own vault and to others.
-    NEAR_REQUESTS = 7
-    FAR_REQUESTS = 8
+    LOCAL_REQUESTS = 7
+    REMOTE_REQUESTS = 8
     #: Requests of other nodes to the node's vault.
     SERVED_REQUESTS = 9
 

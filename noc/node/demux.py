@@ -26,16 +26,21 @@ class Demux(Component):
     Members:
         vault (in, vault_bits): number of the own vault.
         port (in, :class:`hdl.ports.MemoryPort` with ``chip_address_bits``): from the requester.
-        near (out, MemoryPort with ``address_bits``): to the own vault.
-        far (out, MemoryPort with ``chip_address_bits``): to the others.
+        local (out, MemoryPort with ``address_bits``): to the own vault.
+        remote (out, MemoryPort with ``chip_address_bits``): to the others.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
         self.config = config
         chip = MemoryPort(address_bits=config.chip_address_bits, tag_bits=config.tag_bits)
-        near = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
+        local = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
         super().__init__(
-            {"vault": In(config.vault_bits), "port": In(chip), "near": Out(near), "far": Out(chip)}
+            {
+                "vault": In(config.vault_bits),
+                "port": In(chip),
+                "local": Out(local),
+                "remote": Out(chip),
+            }
         )
 
     def elaborate(self, platform: object) -> Elaboratable:
@@ -43,18 +48,18 @@ class Demux(Component):
         config = self.config
         request = self.port.request
         vault = request.payload.address[config.address_bits :]
-        to_near = Signal()
+        to_local = Signal()
         exists = Signal()
         m.d.comb += [
-            to_near.eq(vault == self.vault),
+            to_local.eq(vault == self.vault),
             exists.eq(vault < config.vaults if config.vaults & (config.vaults - 1) else 1),
-            self.near.request.valid.eq(request.valid & to_near),
-            self.far.request.valid.eq(request.valid & ~to_near & exists),
-            *_copy(self.near.request.payload, request.payload),
-            *_copy(self.far.request.payload, request.payload),
-            request.ready.eq(Mux(to_near, self.near.request.ready, self.far.request.ready)),
+            self.local.request.valid.eq(request.valid & to_local),
+            self.remote.request.valid.eq(request.valid & ~to_local & exists),
+            *_copy(self.local.request.payload, request.payload),
+            *_copy(self.remote.request.payload, request.payload),
+            request.ready.eq(Mux(to_local, self.local.request.ready, self.remote.request.ready)),
         ]
-        responses = (self.near.response, self.far.response)
+        responses = (self.local.response, self.remote.response)
         sources = [(stream.valid, stream.payload, stream.ready) for stream in responses]
         if config.vaults & (config.vaults - 1):
             sources.append(self._error_responder(m, exists))

@@ -33,7 +33,7 @@ RESPONSE_CYCLES = 6
 class Node(Component):
     """Passes the accesses of a vault's requesters to the vault of their address.
 
-    An access to the own vault passes to ``near`` in the same cycle, changed only in the width of
+    An access to the own vault passes to ``local`` in the same cycle, changed only in the width of
     its address. An access to another vault becomes a packet, reaches ``served`` of that vault's
     node, and its response returns. An access to a vault that does not exist is answered with
     ``error``.
@@ -46,8 +46,8 @@ class Node(Component):
     after it. Responses never wait for requests. Every packet arrives in finite time, provided that
     requesters accept responses in finite time whether or not their requests are accepted,
     that a requester which has offered the first beat of a write offers the others without waiting
-    for anything but ``ready``, and that ``near`` and ``served`` are accepted and answered in finite
-    time. A write is offered at ``served`` only when all its beats have arrived.
+    for anything but ``ready``, and that ``local`` and ``served`` are accepted and answered in
+    finite time. A write is offered at ``served`` only when all its beats have arrived.
 
     **Time.** Without other traffic, from the last beat of a read at ``ports`` to its beat at
     ``served``: :data:`REQUEST_CYCLES`, and :data:`noc.router.router.HOP_CYCLES` a link. A write
@@ -64,7 +64,7 @@ class Node(Component):
         y (in, y_bits): row of the vault; constant.
         ports (in, ``requesters`` :class:`hdl.ports.MemoryPort` with ``chip_address_bits`` and
             ``tag_bits``): from the requesters.
-        near (out, as many with ``address_bits`` and ``tag_bits``): to the own vault, in the same
+        local (out, as many with ``address_bits`` and ``tag_bits``): to the own vault, in the same
             order.
         served (out, :class:`hdl.ports.MemoryPort` with ``address_bits`` and ``tag_bits``):
             accesses of other vaults to the own vault.
@@ -94,7 +94,7 @@ class Node(Component):
             {
                 **link_members(config),
                 "ports": In(chip).array(requesters),
-                "near": Out(vault).array(requesters),
+                "local": Out(vault).array(requesters),
                 "served": Out(vault),
                 "counter_index": In(INDEX_BITS),
                 "counter_value": Out(COUNTER_BITS),
@@ -106,8 +106,8 @@ class Node(Component):
         config = self.config
         steps: dict[NetworkCounter, Value] = {NetworkCounter.CYCLES: Const(1, 1)}
         if config.vaults == 1:
-            for port, near in zip(self.ports, self.near, strict=True):
-                connect(m, flipped(port), flipped(near))
+            for port, local in zip(self.ports, self.local, strict=True):
+                connect(m, flipped(port), flipped(local))
         else:
             crossbar = Crossbar(
                 requesters=self.requesters,
@@ -117,11 +117,11 @@ class Node(Component):
             m.submodules["crossbar"] = once(crossbar, platform)
             self._demuxes(m, crossbar, platform)
             steps |= self._packets(m, crossbar, platform)
-            steps[NetworkCounter.FAR_REQUESTS] = _ends(crossbar.memory.request)
+            steps[NetworkCounter.REMOTE_REQUESTS] = _ends(crossbar.memory.request)
             steps[NetworkCounter.SERVED_REQUESTS] = _ends(self.served.request)
-        near_requests = Signal(range(self.requesters + 1))
-        m.d.comb += near_requests.eq(sum(_ends(near.request) for near in self.near))
-        steps[NetworkCounter.NEAR_REQUESTS] = near_requests
+        local_requests = Signal(range(self.requesters + 1))
+        m.d.comb += local_requests.eq(sum(_ends(local.request) for local in self.local))
+        steps[NetworkCounter.LOCAL_REQUESTS] = local_requests
         self._counters(m, steps, platform)
         return m
 
@@ -134,8 +134,8 @@ class Node(Component):
             m.submodules[f"demux_{number}"] = once(demux, platform)
             m.d.comb += demux.vault.eq(vault)
             connect(m, flipped(self.ports[number]), demux.port)
-            connect(m, demux.near, flipped(self.near[number]))
-            connect(m, demux.far, crossbar.ports[number])
+            connect(m, demux.local, flipped(self.local[number]))
+            connect(m, demux.remote, crossbar.ports[number])
 
     def _packets(
         self, m: Module, crossbar: Crossbar, platform: object

@@ -54,10 +54,11 @@ class ChipResult:
 
         The host's requests, which are few while a program runs, are among those of vault 0.
         """
-        near, far = (
-            sum(node[name] for node in self.network) for name in ("NEAR_REQUESTS", "FAR_REQUESTS")
+        local, remote = (
+            sum(node[name] for node in self.network)
+            for name in ("LOCAL_REQUESTS", "REMOTE_REQUESTS")
         )
-        return far / (near + far) if near + far else 0.0
+        return remote / (local + remote) if local + remote else 0.0
 
     @property
     def flits(self) -> int:

@@ -72,7 +72,7 @@ class NodesTop(Top):
                     requester.reset.eq(host.reset),
                     requester.tags.eq(1 << config.tag_bits),
                 ]
-            for number, port in enumerate([*node.near, node.served]):
+            for number, port in enumerate([*node.local, node.served]):
                 memory = self.model(MEMORY, vault * (self.requesters + 1) + number)
                 join(m, port, memory)
                 failed.append(memory.failed)

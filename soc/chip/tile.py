@@ -91,8 +91,8 @@ class ChipTile(Component):
         if config.remote:
             node = self._node(m, platform)
             connect(m, flipped(self.host), node.ports[pes])
-            for near, port in zip([*node.near, node.served], memory.ports, strict=True):
-                connect(m, near, port)
+            for local, port in zip([*node.local, node.served], memory.ports, strict=True):
+                connect(m, local, port)
             m.d.comb += [
                 node.counter_index.eq(control.network_counter_index),
                 control.network_counter_value.eq(node.counter_value),
@@ -102,7 +102,7 @@ class ChipTile(Component):
             m.submodules.chain = once(chain, platform)
             m.d.comb += chain.vault.eq(self.vault)
             connect(m, flipped(self.host), chain.port)
-            connect(m, chain.near, memory.ports[pes])
+            connect(m, chain.local, memory.ports[pes])
             connect(m, chain.following, flipped(self.host_next))
         ports = node.ports if config.remote else memory.ports
         for slot in range(pes):

@@ -27,7 +27,7 @@ class HostChain(Component):
         vault (in, vault_bits): number of the own vault.
         port (in, :class:`hdl.ports.MemoryPort` with ``chip_address_bits``): from the host or the
             previous place.
-        near (out, MemoryPort with ``address_bits``): to the own vault.
+        local (out, MemoryPort with ``address_bits``): to the own vault.
         following (out, MemoryPort with ``chip_address_bits``): to the next place. The last one's is
             never used, because each answers accesses to vaults that do not exist with ``error``.
     """
@@ -35,12 +35,12 @@ class HostChain(Component):
     def __init__(self, config: NetworkConfig) -> None:
         self.config = config
         chip = MemoryPort(address_bits=config.chip_address_bits, tag_bits=config.tag_bits)
-        near = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
+        local = MemoryPort(address_bits=config.address_bits, tag_bits=config.tag_bits)
         super().__init__(
             {
                 "vault": In(config.vault_bits),
                 "port": In(chip),
-                "near": Out(near),
+                "local": Out(local),
                 "following": Out(chip),
             }
         )
@@ -49,7 +49,7 @@ class HostChain(Component):
         m = Module()
         config = self.config
         if config.vaults == 1:
-            connect(m, flipped(self.port), flipped(self.near))
+            connect(m, flipped(self.port), flipped(self.local))
             return m
         demux = Demux(config)
         requests = StreamBuffer(shape=memory_request(config.chip_address_bits, config.tag_bits))
@@ -62,6 +62,6 @@ class HostChain(Component):
         connect(m, requests.output, demux.port.request)
         connect(m, demux.port.response, responses.input)
         connect(m, responses.output, flipped(self.port.response))
-        connect(m, demux.near, flipped(self.near))
-        connect(m, demux.far, flipped(self.following))
+        connect(m, demux.local, flipped(self.local))
+        connect(m, demux.remote, flipped(self.following))
         return m

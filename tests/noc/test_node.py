@@ -92,14 +92,14 @@ def test_an_access_to_the_own_vault_takes_no_time(simulate):
         ctx.set(node.ports[0].request.valid, 1)
         ctx.set(node.ports[0].request.payload, beat)
         await ctx.delay(1e-12)
-        assert ctx.get(node.near[0].request.valid)
-        assert ctx.get(node.near[0].request.payload.address) == 64
+        assert ctx.get(node.local[0].request.valid)
+        assert ctx.get(node.local[0].request.payload.address) == 64
         assert not ctx.get(node.ports[0].request.ready)
-        ctx.set(node.near[0].request.ready, 1)
+        ctx.set(node.local[0].request.ready, 1)
         assert ctx.get(node.ports[0].request.ready)
         answer = {"tag": 2, "data": 1, "last": 1, "error": 0}
-        ctx.set(node.near[0].response.valid, 1)
-        ctx.set(node.near[0].response.payload, answer)
+        ctx.set(node.local[0].response.valid, 1)
+        ctx.set(node.local[0].response.payload, answer)
         assert ctx.get(node.ports[0].response.valid)
 
     simulate(torus, testbench)

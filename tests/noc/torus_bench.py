@@ -60,7 +60,7 @@ class Traffic:
         benches = []
         for vault, node in enumerate(self.torus.nodes):
             own = start[vault * vault_bytes : (vault + 1) * vault_bytes]
-            ports = [*node.near, node.served]
+            ports = [*node.local, node.served]
             self.memories.append([PortMemory(rng, own, **(memory or {})) for _ in ports])
             for model, port in zip(self.memories[-1], ports, strict=True):
                 benches.append(play_memory(model, port, self.requesters))
@@ -79,8 +79,8 @@ class Traffic:
                 vault, place = divmod(column, vault_columns)
                 if vault >= config.vaults:
                     continue
-                near = vault == number // each
-                memory = self.memories[vault][number % each if near else each].memory
+                local = vault == number // each
+                memory = self.memories[vault][number % each if local else each].memory
                 here = slice(place * COLUMN_BYTES, (place + 1) * COLUMN_BYTES)
                 there = slice(column * COLUMN_BYTES, (column + 1) * COLUMN_BYTES)
                 assert memory[here] == requester.memory[there]

@@ -119,7 +119,7 @@ def test_a_program_on_all_engines_reaches_every_vault(chip: ChipSimulation, oute
         assert chip.image.read(base + 517, 101) == bulk
     for node in result.network:
         # A word there and back, and 101 bytes from the byte 3 of a column.
-        assert node["FAR_REQUESTS"] == 1 + 1 + 4
+        assert node["REMOTE_REQUESTS"] == 1 + 1 + 4
         assert node["SERVED_REQUESTS"] == 1 + 1 + 4
     assert result.flits > 0
     own = 2 + 101 // 32 + 2

@@ -81,11 +81,11 @@ def test_accesses_between_nodes_keep_their_order_and_are_counted():
         ]
         total = {name: sum(node[name] for node in nodes) for name in NetworkCounter}
         outside = (
-            accesses - total[NetworkCounter.NEAR_REQUESTS] - total[NetworkCounter.FAR_REQUESTS]
+            accesses - total[NetworkCounter.LOCAL_REQUESTS] - total[NetworkCounter.REMOTE_REQUESTS]
         )
         assert (outside > 0) == (job.pattern.outside > 0)
-        assert total[NetworkCounter.FAR_REQUESTS] == total[NetworkCounter.SERVED_REQUESTS]
-        assert total[NetworkCounter.FAR_REQUESTS] > total[NetworkCounter.NEAR_REQUESTS]
+        assert total[NetworkCounter.REMOTE_REQUESTS] == total[NetworkCounter.SERVED_REQUESTS]
+        assert total[NetworkCounter.REMOTE_REQUESTS] > total[NetworkCounter.LOCAL_REQUESTS]
         assert total[NetworkCounter.SENT_FLITS] == total[NetworkCounter.RECEIVED_FLITS]
         # On a ring of three every route is one link long.
         links = total[NetworkCounter.EAST_FLITS] + total[NetworkCounter.WEST_FLITS]
