@@ -41,8 +41,12 @@ __all__ = [
     "simulator",
 ]
 
-#: Comments of Verilog, SystemVerilog and C++, and where C++ finds its headers.
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
+#: Comments of Verilog, SystemVerilog and C++, attributes of Verilog that are for people, and where
+#: C++ finds its headers.
+_COMMENT = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\(\* (?:init|enum_\w+|src) = [^\n]*? \*\)|^#include[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
 _SUPPORT = Path(sim_tb.__file__).parent / "models"
 
 

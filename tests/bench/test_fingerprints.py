@@ -118,3 +118,11 @@ def test_benchmarks_say_what_they_measure() -> None:
         assert benchmark.minutes > 0
         assert set(benchmark.configurations()) == set(benchmark.presets)
     assert len({benchmark.made_of.__name__ for benchmark in BENCHMARKS.values()}) == len(BENCHMARKS)
+
+
+def test_attributes_for_people_do_not_count() -> None:
+    plain = '  wire active;\n  (* ram_style = "block" *)\n  reg [7:0] words [15:0];\n'
+    attributes = '  (* init = 1\'h0 *)\n  (* enum_value_01 = "RUNNING" *)\n'
+    assert fingerprints._bare(attributes + plain) == fingerprints._bare(plain)
+    other = plain.replace("block", "distributed")
+    assert fingerprints._bare(other) != fingerprints._bare(plain)
