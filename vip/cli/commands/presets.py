@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from synth.physical.budget import FILL
@@ -22,6 +23,11 @@ def _size(count: int) -> str:
     while count >= 1024 and unit < len(_UNITS) - 1:
         count, unit = count // 1024, unit + 1
     return f"{count} {_UNITS[unit]}"
+
+
+def _machine(row: PresetRow) -> str:
+    engines = f"{row.engines} engines"
+    return {"chip": f"{row.vaults} vaults, {engines}", "vault": engines}.get(row.kind, row.kind)
 
 
 def _cells(row: PresetRow) -> tuple[str, ...]:
@@ -52,11 +58,13 @@ def presets(
     """
     with shown() as progress:
         found = list_presets(measure=measure, progress=progress)
-    table = Table("preset", "is", "engines", "ports", "memory", "kGE", "LUTs xc7", "ecp5", "fits")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for head in ("preset", "machine and ports", "memory", "kGE", "LUTs xc7", "ecp5", "fits"):
+        aligned = head in ("memory", "kGE", "LUTs xc7", "ecp5")
+        table.add_column(head, no_wrap=head == "preset", justify="right" if aligned else "left")
     for row in found.rows:
-        kind = row.kind if row.kind != "chip" else f"chip of {row.vaults} vaults"
         table.add_row(
-            row.name, kind, str(row.engines), row.ports, _size(row.memory_bytes), *_cells(row)
+            row.name, f"{_machine(row)}\n{row.ports}", _size(row.memory_bytes), *_cells(row)
         )
     console.print(table)
     console.print(f"areas: {found.origin}; kGE without memories", soft_wrap=True)
