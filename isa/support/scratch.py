@@ -185,13 +185,13 @@ class _Run:
 
 def _new_run() -> _Owned:
     while True:
-        parent = _user_folder()
-        sweep(parent, _RUN)
         try:
+            parent = _user_folder()
+            sweep(parent, _RUN)
             return _Owned(parent, _RUN)
         except FileNotFoundError:
-            # The last other process has just removed it.
-            if parent.is_dir():
+            # The last other process has just removed the user's folder; or there is none for it.
+            if not Path(tempfile.gettempdir()).is_dir():
                 raise
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 #: Makes files of both kinds, says where, and waits for a line.
 HOLDER = """
 import sys
+import tempfile
 from pathlib import Path
 from isa.image import DramImage
 from isa.support.scratch import owned_folder, scratch_folder
@@ -150,3 +152,20 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path):
     )
     assert done.returncode == 1
     assert "belongs to another user" in done.stderr.splitlines()[-1]
+
+
+def test_a_folder_that_another_process_has_just_removed_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    removed = []
+    lstat = Path.lstat
+
+    def removing(path):
+        if path.parent == tmp_path and not removed:
+            path.rmdir()
+            removed.append(path)
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", removing)
+    with scratch_folder("some") as folder:
+        assert folder.is_dir()
+    assert removed
