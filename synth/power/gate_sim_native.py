@@ -1,23 +1,16 @@
 """Python interface of the simulator of netlists (``gate_sim.cpp``), compiled at its first use."""
 
 import ctypes
-import hashlib
-import os
-import shlex
-import subprocess
 from collections.abc import Callable
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint64
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from isa.support.processes import run_tool
-from isa.support.scratch import owned_folder
-from synth.errors import SynthesisError
-from synth.physical.yosys import cache_folder
+from isa.support.native import compile_library
 
 __all__ = ["WHOLE_EDGE", "Array", "Arrays", "Cells", "Counts", "Macros", "Stimulus", "simulator"]
 
@@ -95,40 +88,13 @@ class Arrays:
         return self._kept[-1].ctypes.data_as(POINTER(kind))
 
 
-@lru_cache(maxsize=1)
+@cache
 def simulator() -> Callable[..., int]:
     """The simulator's function, compiled if there is no cached library.
 
     Raises:
-        SynthesisError: there is no C++ compiler, or it fails.
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
     """
-    try:
-        compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
-    except ValueError as error:
-        raise SynthesisError(f"CXX can't be understood: {error}") from None
-    command = [*compiler, "-std=c++17", "-O2", "-shared", "-fPIC", str(_SOURCE), "-o"]
-    content = "\0".join(command).encode() + _SOURCE.read_bytes()
-    target = cache_folder() / f"gate_sim-{hashlib.sha256(content).hexdigest()[:20]}.so"
-    if not target.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with owned_folder(target.parent, ".running-") as folder:
-            built = folder / target.name
-            try:
-                done = run_tool(
-                    [*command, str(built)],
-                    # A compiler that is killed leaves files.
-                    env={**os.environ, "TMPDIR": str(folder)},
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                )
-            except OSError:
-                raise SynthesisError(
-                    f"power needs a C++ compiler: {compiler[0]!r} is not on the path"
-                ) from None
-            if done.returncode:
-                said = done.stderr.decode(errors="replace").strip() or "it says nothing"
-                raise SynthesisError(f"{compiler[0]} fails: {said.splitlines()[0]}")
-            built.replace(target)
-    function = ctypes.CDLL(str(target)).vip_gate_sim
+    function = compile_library("power", _SOURCE, ("-std=c++17", "-O2")).vip_gate_sim
     function.restype = c_int64
     return lambda *arguments: int(function(*arguments))

@@ -1,0 +1,85 @@
+"""Libraries in C++ that are compiled at their first use."""
+
+import ctypes
+import hashlib
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .cache import build_folder
+from .errors import VipError
+from .processes import run_tool
+from .scratch import owned_folder
+
+__all__ = ["CompilerError", "compile_library", "compiler"]
+
+
+class CompilerError(VipError):
+    """There is no C++ compiler, or it refuses a source; the message says which."""
+
+
+def compiler() -> list[str]:
+    """Words of the C++ compiler's command: ``CXX``, by default ``c++``.
+
+    Raises:
+        CompilerError: ``CXX`` is no command.
+    """
+    given = os.environ.get("CXX", "")
+    try:
+        return shlex.split(given) or ["c++"]
+    except ValueError as error:
+        raise CompilerError(f"CXX can't be understood: {given!r}: {error}") from None
+
+
+def compile_library(
+    name: str,
+    source: Path,
+    flags: Sequence[str],
+    *,
+    headers: Sequence[Path] = (),
+    generated: Mapping[str, str] | None = None,
+) -> ctypes.CDLL:
+    """The library made of ``source``, compiled unless the build folder has it.
+
+    Parameters:
+        name: of the library, and what a message calls it.
+        source: file in C++.
+        flags: of the compiler.
+        headers: other files that ``source`` includes, from its own folder.
+        generated: headers to be written beforehand, name -> text; the compiler looks there too.
+
+    Raises:
+        CompilerError: there is no C++ compiler, or it fails.
+    """
+    words = compiler()
+    texts = {file.name: file.read_text(encoding="utf-8") for file in (source, *headers)}
+    texts.update(generated or {})
+    parts = [*words, *flags, *(part for item in sorted(texts.items()) for part in item)]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+    target = build_folder() / "libraries" / f"{name}-{digest}.so"
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with owned_folder(target.parent, ".building-") as folder:
+            for file, text in (generated or {}).items():
+                (folder / file).write_text(text, encoding="utf-8")
+            built = folder / target.name
+            command = [*words, *flags, "-shared", "-fPIC", f"-I{folder}", str(source)]
+            try:
+                done = run_tool(
+                    [*command, "-o", str(built)],
+                    # A compiler that is killed leaves files.
+                    env={**os.environ, "TMPDIR": str(folder)},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                )
+            except OSError:
+                raise CompilerError(
+                    f"{name} needs a C++ compiler: {words[0]!r} is not on the path"
+                ) from None
+            if done.returncode:
+                said = done.stderr.decode(errors="replace").strip() or "no message"
+                raise CompilerError(f"{words[0]} fails on {source.name}: {said.splitlines()[0]}")
+            built.replace(target)
+    return ctypes.CDLL(str(target), use_errno=True)
