@@ -7,12 +7,21 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+import isa.compiled.library
+import isa.compiled.rows
+import isa.compiled.simulator
+import isa.iss.operations
+import isa.iss.simulator
+import isa.iss.vector_semantics
 import microkernels.apps.digits_train
 import sim_tb.cosim.digits
 import sim_tb.measure.belief
 import sim_tb.measure.kernel_rows
 import sim_tb.measure.kernels
 import sim_tb.measure.vgg
+from isa.compiled.simulator import CompiledSimulator
+from isa.image import DramImage
+from isa.iss.simulator import Simulator
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_train import NETWORKS, train
 from microkernels.bp.jobs import bp_job, bp_levels_job
@@ -190,7 +199,8 @@ def made_of_digits() -> dict[str, str]:
 
 
 def speed() -> Iterator[Measurement]:
-    """Simulated cycles of one engine and of a vault, a second of a processor, start left out."""
+    """Simulated cycles of one engine and of a vault, a second of a processor, start left out; and
+    instructions of the instruction set simulator, in Python and compiled, in one run each."""
     problem = motorcycle(*_SPEED).problem
 
     def pe(iterations: int) -> int:
@@ -210,6 +220,17 @@ def speed() -> Iterator[Measurement]:
             seconds.append(cpu_seconds() - before)
         rate = (cycles[1] - cycles[0]) / (seconds[1] - seconds[0])
         yield Measurement(f"{name}_kcycles_per_second", rate / 1000, "kcycles/s", None, True)
+    job, config = bp_job(problem, _SPEED_RUNS[1]), preset("pe")
+    for name, kind in (("python", Simulator), ("compiled", CompiledSimulator)):
+        with DramImage(1 << config.address_bits) as memory:
+            job.prepare(memory)
+            simulator = kind(job.program, memory, parameters=job.parameters, **config.limits)
+            before = cpu_seconds()
+            end = simulator.run()
+            rate = end.instructions / (cpu_seconds() - before)
+            if job.differing(job.outputs(memory)):
+                raise CosimError(f"{job.name}: the {name} simulator differs from the golden model")
+        yield Measurement(f"{name}_kinstructions_per_second", rate / 1000, "k/s", None, True)
 
 
 def made_of_speed() -> dict[str, str]:
@@ -220,6 +241,13 @@ def made_of_speed() -> dict[str, str]:
         **fingerprints.simulator("vault", tile_design(tile_preset(_TILE))),
         "program of BP": fingerprints.programs(
             [bp_program(16, 16, scratchpad_bytes=config.scratchpad_bytes)]
+        ),
+        "simulator in Python": fingerprints.code(
+            isa.iss.simulator, isa.iss.operations, isa.iss.vector_semantics
+        ),
+        "compiled simulator": fingerprints.data(
+            fingerprints.code(isa.compiled.simulator, isa.compiled.rows),
+            *(file.read_bytes() for file in isa.compiled.library.SOURCES),
         ),
     }
 

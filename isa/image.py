@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,12 +17,12 @@ from isa.support.errors import VipError
 from isa.support.files import check_regular, open_without_waiting, write_atomically
 from isa.support.scratch import remove_scratch, scratch_file
 
-__all__ = ["MAX_IMAGE_BYTES", "DramImage", "ImageError"]
+__all__ = ["MAX_IMAGE_BYTES", "PAGE_BYTES", "DramImage", "ImageError", "Mapping"]
 
 #: Largest image: the address space of the thesis's chip (33 bits).
 MAX_IMAGE_BYTES = 1 << 33
 #: Bytes for which a file system takes space together, at least.
-_PAGE = mmap.PAGESIZE
+PAGE_BYTES = mmap.PAGESIZE
 #: Bytes that are looked at together.
 _BLOCK = 1 << 16
 
@@ -47,6 +47,20 @@ def _open(path: Path, size: int, *, create: bool) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+class Mapping(NamedTuple):
+    """The bytes of an image as code in C++ sees them.
+
+    Attributes:
+        memory: the mapping, to be accessed only in pages that are held. held: for each page of
+            4 KiB, 1 where its space is taken; elsewhere reads and writes go through ``file``, and a
+            write sets it. file: descriptor.
+    """
+
+    memory: "np.ndarray[Any, Any]"
+    held: "np.ndarray[Any, Any]"
+    file: int
 
 
 class DramImage:
@@ -86,7 +100,7 @@ class DramImage:
             self._map = mmap.mmap(self._file, size_bytes, flags=mmap.MAP_SHARED)
             # Whether each page has its space, and may be accessed in the mapping. Elsewhere a file
             # system that is full would end this process at the first access.
-            self._held = bytearray(-(-size_bytes // _PAGE))
+            self._held = bytearray(-(-size_bytes // PAGE_BYTES))
         except OSError as error:
             if self._finalizer is not None:
                 self._finalizer()
@@ -168,14 +182,14 @@ class DramImage:
         self._hold(address, len(view))
 
     def _is_held(self, address: int, length: int) -> bool:
-        first, last = address // _PAGE, (address + length - 1) // _PAGE
+        first, last = address // PAGE_BYTES, (address + length - 1) // PAGE_BYTES
         if first == last:
             return self._held[first] == 1
         return self._held.find(0, first, last + 1) < 0
 
     def _hold(self, address: int, length: int) -> None:
         if length:
-            first, end = address // _PAGE, (address + length - 1) // _PAGE + 1
+            first, end = address // PAGE_BYTES, (address + length - 1) // PAGE_BYTES + 1
             self._held[first:end] = b"\1" * (end - first)
 
     def _full(self, length: int, error: OSError) -> ImageError:
@@ -217,6 +231,19 @@ class DramImage:
         # Unlike np.ndarray(buffer=...), this keeps the mapping from being closed under the view.
         data = np.frombuffer(mapped, np.uint8, length, address)
         return data.view(element).reshape(dimensions)
+
+    def mapping(self) -> "Mapping":
+        """What code in C++ needs to access the bytes as :meth:`read` and :meth:`write` do.
+
+        Raises:
+            ImageError: the image is closed.
+        """
+        mapped = self._check(0, 0)
+        return Mapping(
+            memory=np.frombuffer(mapped, np.uint8),
+            held=np.frombuffer(self._held, np.uint8),
+            file=self._file,
+        )
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Address and contents of every aligned block of 64 KiB (the last one may be shorter) that

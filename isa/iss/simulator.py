@@ -198,21 +198,31 @@ class Simulator:
         for register, name in START_REGISTERS.items():
             self.registers[register] = start[name]
         self.pc = 0
+        self._counts = [0] * len(words)
         self._keys: list[str | None] = []
-        self._operations: list[Operation] = []
-        for address, word in enumerate(words):
+        rows = []
+        for word in words:
             row = find(word)
             if row is not None and row.key not in instructions:
                 row = None
             self._keys.append(None if row is None else row.key)
+            rows.append(row)
+        self._load(words, rows, observer)
+        self._end: Outcome | None = None
+        if register_width < REGISTER_WIDTH and parameters >> address_bits:
+            self._end = Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0)
+
+    def _load(
+        self, words: Sequence[int], rows: Sequence[Instruction | None], observer: Observer | None
+    ) -> None:
+        """Prepare the program: its words, and the instructions that they are."""
+        state = self._state
+        self._operations: list[Operation] = []
+        for address, (word, row) in enumerate(zip(words, rows, strict=True)):
             operation = bind(state, row, word, address)
             if observer is not None and row is not None:
                 operation = observer(state, row, word, address, operation)
             self._operations.append(operation)
-        self._counts = [0] * len(words)
-        self._end: Outcome | None = None
-        if register_width < REGISTER_WIDTH and parameters >> address_bits:
-            self._end = Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0)
 
     @property
     def vl(self) -> int:
@@ -265,8 +275,12 @@ class Simulator:
         """
         if limit is not None and limit < 0:
             raise SimulatorError(f"limit must be 0 or more, not {limit}")
-        if self._end is not None:
-            return self._end
+        if self._end is None:
+            self._end = self._execute(limit)
+        return self._end or Outcome("limit", FaultCause.NONE, self.pc, sum(self._counts))
+
+    def _execute(self, limit: int | None) -> Outcome | None:
+        """Execute until the program ends; None: it goes on after ``limit`` instructions."""
         operations, counts, pc, size = self._operations, self._counts, self.pc, len(self._counts)
         try:
             for _ in repeat(None) if limit is None else repeat(None, limit):
@@ -277,9 +291,9 @@ class Simulator:
                 pc = following
         except Halt:
             counts[pc] += 1
-            self._end = Outcome("halted", FaultCause.NONE, pc, sum(counts))
+            return Outcome("halted", FaultCause.NONE, pc, sum(counts))
         except ProcessorFault as fault:
-            self._end = Outcome("faulted", fault.cause, pc, sum(counts))
+            return Outcome("faulted", fault.cause, pc, sum(counts))
         finally:
             self.pc = pc
-        return self._end or Outcome("limit", FaultCause.NONE, pc, sum(counts))
+        return None

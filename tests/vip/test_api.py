@@ -12,6 +12,7 @@ import pytest
 
 import vip
 from hdl.config import ConfigurationError
+from isa.iss.simulator import SimulatorError
 from isa.support.errors import VipError
 from soc.generate.presets import preset
 from synth.errors import CoverageError, SynthesisError, TrimError
@@ -122,6 +123,21 @@ def test_run(tmp_path: Path) -> None:
         vip.run(program, SMALL, dump=vip.Dump((1 << end) - 4, 8))
     with pytest.raises(ConfigurationError, match="one engine is needed"):
         vip.run(program, "vault")
+
+
+def test_a_compiled_run_is_the_same() -> None:
+    program = vip.assemble(COUNT)
+    found = vip.run(program, SMALL, memory=bytes([41]), dump=vip.Dump(0, 2))
+    other = vip.run(program, SMALL, memory=bytes([41]), dump=vip.Dump(0, 2), compiled=True)
+    assert (other.outcome, other.executed, other.registers, other.dumped) == (
+        found.outcome,
+        found.executed,
+        found.registers,
+        found.dumped,
+    )
+    assert (other.hazards, other.saturated) == (None, found.saturated)
+    with pytest.raises(SimulatorError, match="a compiled run has no profile"):
+        vip.run(program, SMALL, compiled=True, profile=True)
 
 
 def test_cosim(tmp_path: Path) -> None:

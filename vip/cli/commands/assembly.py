@@ -175,6 +175,14 @@ def run(
             help="Count values of vector instructions that do not fit their element.",
         ),
     ] = True,
+    compiled: Annotated[
+        bool,
+        typer.Option(
+            "--compiled",
+            help="Use the simulator in C++: about a hundred times faster, without the check of "
+            "timing rules. The first run compiles it.",
+        ),
+    ] = False,
     json: JsonOption = None,
 ) -> None:
     """Run a program on the instruction set simulator, and check its timing rules.
@@ -195,6 +203,7 @@ def run(
             hazards=hazards,
             saturation=saturation,
             profile=profile is not None,
+            compiled=compiled,
             progress=progress,
         )
     write_json(json, result.to_json())

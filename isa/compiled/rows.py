@@ -1,0 +1,195 @@
+"""C++ that is generated from the instruction table, and words decoded for it.
+
+Each row of the table becomes one instance of a kind of instructions in ``engine.h``, with the
+operations of ``semantics.h`` by their names. An operation that has no structure there is an error
+of the compiler.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from isa.faults import FaultCause
+from isa.image import PAGE_BYTES
+from isa.instruction import Extent
+from isa.table import (
+    IMM14,
+    IMM20,
+    INSTRUCTIONS,
+    MAX_FX,
+    MAX_MR,
+    MAX_VL,
+    Instruction,
+    Opcode,
+    Role,
+    Width,
+)
+
+__all__ = [
+    "ELEMENTS",
+    "FAILED",
+    "FRACTIONS",
+    "HALTED",
+    "LIMIT",
+    "SPECIAL_ROWS",
+    "Decoded",
+    "constants",
+    "decode",
+    "rows",
+]
+
+#: Rows that special units execute: their results come from tables.
+SPECIAL_ROWS: tuple[Instruction, ...] = tuple(row for row in INSTRUCTIONS if row.special)
+#: Values that FX can have.
+FRACTIONS = MAX_FX + 1
+#: Elements of 16 bits, those that a table has results for.
+ELEMENTS = 1 << Width.W16.bits
+#: What a run returns, other than the cause of a fault: the host failed, the limit is reached, the
+#: program halted.
+FAILED, LIMIT, HALTED = (max(FaultCause) + number for number in (1, 2, 3))
+
+_NUMBERS = {row.key: number for number, row in enumerate(INSTRUCTIONS)}
+
+
+class Decoded(NamedTuple):
+    """A word as the structure ``Operation`` of ``engine.h`` has it."""
+
+    row: int
+    a: int = 0
+    b: int = 0
+    c: int = 0
+    constant: int = 0
+
+
+#: A word that is nothing that the engine has.
+_ILLEGAL = Decoded(len(INSTRUCTIONS))
+
+
+def constants() -> str:
+    """``constants.inc``: what a run returns, and the size of a page of an image."""
+    values = {_camel(cause.name): cause.value for cause in FaultCause}
+    values |= {"Failed": FAILED, "Limit": LIMIT, "Halted": HALTED, "Page": PAGE_BYTES}
+    lines = [f"constexpr uint32_t k{name} = {value};\n" for name, value in values.items()]
+    return "".join(["#include <cstdint>\n\nnamespace vip {\n", *lines, "}\n"])
+
+
+def _camel(name: str) -> str:
+    return name.title().replace("_", "")
+
+
+def rows() -> str:
+    """``rows.inc``: each row of the table with the kind that executes it."""
+    lines = []
+    for number, row in enumerate(INSTRUCTIONS):
+        if row.opcode == Opcode.HALT:
+            lines.append(f"VIP_HALT({number})")
+        else:
+            lines.append(f"VIP_ROW({number}, {_kind(row)})  // {row.key}")
+    return "\n".join(lines) + "\n"
+
+
+def _type(row: Instruction) -> str:
+    assert row.width is not None
+    return f"int{row.width.bits}_t"
+
+
+def _kind(row: Instruction) -> str:
+    if row.scalar is not None:
+        constant = row.operands[2].field is IMM14
+        return f"Scalar<Scalar{_camel(row.scalar.name)}, {_flag(constant)}>"
+    if row.branch is not None:
+        return f"Branch<Branch{_camel(row.branch.name)}>"
+    if row.special:
+        assert row.width is Width.W16, f"{row.key}: no table of results for its elements"
+        first = SPECIAL_ROWS.index(row) * FRACTIONS
+        return f"Special<{_type(row)}, {_NUMBERS[row.key]}, {first}>"
+    if row.vertical is not None:
+        return _vector(row)
+    return _OTHERS[Opcode(row.opcode)](row)
+
+
+def _vector(row: Instruction) -> str:
+    assert row.vertical is not None
+    kind, operation = _type(row), _camel(row.vertical.name)
+    if row.reduction is not None:
+        return f"MatrixVector<{kind}, {operation}, {_camel(row.reduction.name)}>"
+    one = row.scratchpad[2].extent is Extent.ELEMENT
+    second = "OneElement" if one else "Elements"
+    return f"ElementWise<{kind}, {operation}, {second}<{kind}>>"
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _setting(name: str, low: int, most: str, high: int) -> str:
+    bound = f"&Engine::{most}" if most else "nullptr"
+    return f"Set<&Engine::{name}, {low}, {bound}, {high}>"
+
+
+_OTHERS: dict[Opcode, Callable[[Instruction], str]] = {
+    Opcode.MOV: lambda row: "Move<false>",
+    Opcode.MOV_IMM: lambda row: "Move<true>",
+    Opcode.SET_VL: lambda row: _setting("vl", 1, "max_vl", MAX_VL),
+    Opcode.SET_MR: lambda row: _setting("mr", 1, "max_mr", MAX_MR),
+    Opcode.SET_FX: lambda row: _setting("fx", 0, "", MAX_FX),
+    Opcode.DRAIN: lambda row: "Wait",
+    Opcode.MEMFENCE: lambda row: "Wait",
+    Opcode.LD_SRAM: lambda row: f"Transfer<{_type(row)}, true>",
+    Opcode.ST_SRAM: lambda row: f"Transfer<{_type(row)}, false>",
+    Opcode.LD_REG: lambda row: f"RegisterTransfer<{_type(row)}, true>",
+    Opcode.ST_REG: lambda row: f"RegisterTransfer<{_type(row)}, false>",
+}
+
+#: Role of an operand -> its place in ``Operation``, for rows whose operands have roles of their
+#: own; those of all others are in the order of the table.
+_PLACES = {
+    Role.DESTINATION: "a",
+    Role.SOURCE: "a",
+    Role.SCRATCHPAD_ADDRESS: "a",
+    Role.DRAM_ADDRESS: "b",
+    Role.LENGTH: "c",
+}
+
+
+@cache
+def _places(row: Instruction) -> tuple[str, ...]:
+    """The place in ``Operation`` of each operand of ``row``."""
+    found = []
+    # What is written comes first; a branch and a setting write no register.
+    names = iter("bc" if row.writes is None and not row.scratchpad else "abc")
+    for operand in row.operands:
+        if operand.field in (IMM14, IMM20):
+            found.append("constant")
+        elif row.memory is not None:
+            found.append(_PLACES[operand.role])
+        else:
+            found.append(next(names))
+    return tuple(found)
+
+
+def decode(
+    words: Sequence[int], rows: Sequence[Instruction | None], registers: int
+) -> list[Decoded]:
+    """The words of a program for an engine.
+
+    Parameters:
+        rows: the instruction that each word is; None: nothing that the engine has.
+        registers: how many the engine has; a word that names another is illegal.
+    """
+    found = []
+    for address, (word, row) in enumerate(zip(words, rows, strict=True)):
+        if row is None:
+            found.append(_ILLEGAL)
+            continue
+        values = {
+            place: operand.field.extract(word)
+            for place, operand in zip(_places(row), row.operands, strict=True)
+        }
+        if any(value >= registers for place, value in values.items() if place != "constant"):
+            found.append(_ILLEGAL)
+            continue
+        if row.branch is not None:
+            values["constant"] += address
+        found.append(Decoded(_NUMBERS[row.key], **values))
+    return found

@@ -1,0 +1,116 @@
+"""The instruction set simulator with its loop in C++."""
+
+import ctypes
+import os
+from collections.abc import Sequence
+from ctypes import POINTER, c_int16, c_uint8, c_uint64
+from typing import Any
+
+import numpy as np
+
+from isa.faults import FaultCause
+from isa.image import ImageError
+from isa.iss.simulator import Observer, Outcome, Simulator, SimulatorError
+from isa.table import INSTRUCTIONS, Instruction
+from isa.units import SPECIAL_UNITS
+
+from .library import Engine, Evaluate, Operation, library
+from .rows import ELEMENTS, FAILED, FRACTIONS, HALTED, LIMIT, SPECIAL_ROWS, decode
+
+__all__ = ["CompiledSimulator"]
+
+#: Instructions between two looks at signals.
+_AT_ONCE = 1 << 24
+
+
+class CompiledSimulator(Simulator):
+    """:class:`isa.iss.simulator.Simulator` without an observer, with the same results.
+
+    The first one of an installation compiles the library, which takes under half a minute.
+    Parameters and attributes: as there.
+
+    Raises:
+        SimulatorError: as there, or an observer is given.
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        isa.image.ImageError: at a run, as of :class:`isa.image.DramImage`.
+    """
+
+    def _load(
+        self, words: Sequence[int], rows: Sequence[Instruction | None], observer: Observer | None
+    ) -> None:
+        if observer is not None:
+            raise SimulatorError("a compiled simulator has no observer")
+        self._library = library()
+        state, count = self._state, len(words)
+        self._visits = (c_uint64 * count)()
+        self._saturated = None if state.saturated is None else (c_uint64 * count)()
+        #: For each special row and FX the results of all elements, made when they are needed.
+        self._results = (POINTER(c_int16) * (FRACTIONS * len(SPECIAL_ROWS)))()
+        self._tables: list[Any] = []
+        self._failure: BaseException | None = None
+        mapping = state.memory.mapping()
+        found = decode(words, rows, len(state.registers))
+        self._engine = Engine(
+            register_width=state.register_width,
+            max_vl=state.max_vl,
+            max_mr=state.max_mr,
+            unaligned=state.unaligned,
+            scratchpad=self.scratchpad.ctypes.data_as(POINTER(c_uint8)),
+            scratchpad_bytes=self.scratchpad.size,
+            memory=mapping.memory.ctypes.data_as(POINTER(c_uint8)),
+            held=mapping.held.ctypes.data_as(POINTER(c_uint8)),
+            memory_bytes=state.memory_bytes,
+            file=mapping.file,
+            program=(Operation * count)(*(Operation(*each) for each in found)),
+            words=count,
+            visits=self._visits,
+            saturated=self._saturated,
+            results=self._results,
+            evaluate=Evaluate(self._evaluate),
+        )
+
+    def _evaluate(self, number: int, fx: int) -> int:
+        row = INSTRUCTIONS[number]
+        unit = SPECIAL_UNITS[row.special]
+        try:
+            elements = np.arange(ELEMENTS, dtype=np.uint16).view(np.int16)
+            table = unit.evaluate(unit.function_of(row), elements, fx)
+            self._tables.append(table)
+            place = SPECIAL_ROWS.index(row) * FRACTIONS + fx
+            self._results[place] = table.ctypes.data_as(POINTER(c_int16))
+        except BaseException as error:
+            # It can't pass through C++; an interrupt least of all may be lost there.
+            self._failure = error
+            return 1
+        return 0
+
+    def _execute(self, limit: int | None) -> Outcome | None:
+        state, engine = self._state, self._engine
+        # Raises if the image was closed meanwhile, whose file may be another one by now.
+        state.memory.mapping()
+        for number, value in enumerate(self.registers):
+            engine.registers[number] = value
+        engine.vl, engine.mr, engine.fx, engine.pc = state.vl, state.mr, state.fx, self.pc
+        left, code = limit, LIMIT
+        try:
+            while code == LIMIT and left != 0:
+                some = _AT_ONCE if left is None else min(left, _AT_ONCE)
+                code = self._library.vip_engine_run(engine, some)
+                left = None if left is None else left - some
+        finally:
+            self.registers[:] = engine.registers[: len(self.registers)]
+            state.vl, state.mr, state.fx, self.pc = engine.vl, engine.mr, engine.fx, engine.pc
+            self._counts[:] = self._visits
+            if self._saturated is not None:
+                state.saturated = list(self._saturated)
+        if code == FAILED:
+            if self._failure is not None:
+                raise self._failure
+            problem = os.strerror(ctypes.get_errno())
+            raise ImageError(f"{state.memory.path} can't be accessed: {problem}")
+        if code == LIMIT:
+            return None
+        ended = sum(self._counts)
+        if code == HALTED:
+            return Outcome("halted", FaultCause.NONE, self.pc, ended)
+        return Outcome("faulted", FaultCause(code), self.pc, ended)
