@@ -33,7 +33,9 @@ _START = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ?")
 _WORD = re.compile(r"^( *)([A-Za-z_]\w*|\\\S+ )\[(\d+)\] = (\d+'\w+);\n", re.MULTILINE)
 _GENERATED = re.compile(r"\\\S*\$\S* ")
 _ALIAS = re.compile(r"^  assign (\\\S*\$\S* ) = .*;\n", re.MULTILINE)
-_WIRE = re.compile(r"^  wire (?:signed )?(?:\[\d+:\d+\] )?(\\\S*\$\S* );\n", re.MULTILINE)
+_WIRE = re.compile(
+    r"^(?:  \(\* .* \*\)\n)*  wire (?:signed )?(?:\[\d+:\d+\] )?(\\\S*\$\S* );\n", re.MULTILINE
+)
 _NEVER = re.compile(r"^  always @\*\n    (\S.* = [\d'hbx_a-f{}, ]+;)\n", re.MULTILINE)
 _INITIAL = re.compile(r"^  initial begin\n((?:    \S.*\[\d+\] = .*;\n)+)  end\n", re.MULTILINE)
 
@@ -47,9 +49,9 @@ def tidy(text: str) -> str:
     """``text`` of Yosys's Verilog writer, made shorter and independent of its version.
 
     A memory whose words all start with one value is initialised by a loop instead of a line a word.
-    Second names of a wire that Amaranth made up (``name$7``) are left out. The helper signal that
-    makes simulators evaluate ``always @*`` at the start gets a name, and is used for the assignment
-    of constants, too, which would else never be done.
+    Second names of a wire that Amaranth made up (``name$7``) are left out, with their attributes.
+    The helper signal that makes simulators evaluate ``always @*`` at the start gets a name, and is
+    used for the assignment of constants, too, which would else never be done.
     """
     text = _START.sub("at_start ", text).replace("reg at_start  = 0", "reg at_start = 0")
     text = _INITIAL.sub(_loop, text.replace("(at_start )", "(at_start)"))

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.emission import EmissionError, emit, once
 from hdl.sram import Sram
+from hdl.verilog import tidy
 from hdl.yosys import run_yosys
 
 
@@ -370,3 +371,12 @@ def test_signals_without_bits_are_left_out(tmp_path: Path) -> None:
     source.write_text(text)
     commands = [f"read_verilog {source}", "hierarchy -check -top user", "proc", "check -assert"]
     assert "Found and reported 0 problems" in run_yosys(commands, what="reading")
+
+
+def test_a_name_that_is_left_out_takes_its_attributes_along() -> None:
+    start = "module m(a);\n  input a;\n  wire a;\n"
+    spare = '  (* init = 2\'h0 *)\n  (* enum_value_01 = "RUNNING" *)\n  wire [1:0] \\state$7 ;\n'
+    kept = "  (* keep = 1 *)\n  wire \\b$2 ;\n"
+    uses = "  assign \\state$7  = { a, a };\n  assign \\b$2  = ~a;\n  assign \\c  = \\b$2 ;\n"
+    text = tidy(start + spare + kept + uses + "endmodule\n")
+    assert text == start + kept + "".join(uses.splitlines(keepends=True)[1:]) + "endmodule\n"
