@@ -110,12 +110,15 @@ def cosim_job(
     simulation: PeSimulation,
     *,
     memory: MemoryBehaviour | None = None,
+    memory_bytes: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> KernelOutcome[CosimResult]:
     """Run a job of one PE in an open simulation and compare with the golden model.
 
     Parameters:
-        memory: how the memory beside the engine answers.
+        memory: how the memory beside the engine answers. memory_bytes: its size; None: what the
+            engine can address. That of a trimmed engine may be larger, where the job has data that
+            the program does not touch.
         progress: called now and then with the cycles of the launch so far.
 
     Raises:
@@ -123,9 +126,10 @@ def cosim_job(
             nothing to update, or the memory has no room.
     """
     config: PeConfig = simulation.config
-    _check(job, vaults=1, pes=1, room=1 << config.address_bits)
+    size = memory_bytes or 1 << config.address_bits
+    _check(job, vaults=1, pes=1, room=size)
     results = {}
-    with DramImage(1 << config.address_bits) as image:
+    with DramImage(size) as image:
         job.prepare(image)
         for launch in job.launches:
             results[launch.name] = result = simulation.run(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from isa.assembly.assembler import assemble
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_train import NETWORKS, train
 from microkernels.common.fixed_point import Elements
@@ -12,7 +13,8 @@ from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
-from microkernels.runtime.job import KernelJob
+from microkernels.runtime.job import Golden, KernelJob, Launch
+from pe.config import PeConfig
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_job, cosim_vault
@@ -171,3 +173,20 @@ def test_jobs_that_do_not_fit(simulation: PeSimulation) -> None:
     large = connected(DenseShape(inputs=2000, outputs=500))
     with pytest.raises(CosimError, match="the vault has 1048576"):
         cosim_vault(large, SMALL_VAULT)
+
+
+def test_a_trimmed_engine_may_address_less_than_its_memory_has() -> None:
+    keys = frozenset({"halt", "mov.imm", "st.reg[64]"})
+    config = PeConfig(instructions=keys, address_bits=12, load_store_queue=2)
+    job = KernelJob(
+        name="one store",
+        launches=(Launch(program=assemble("mov r2, #7\nst.reg [64-bit] r0, r2\nhalt\n")),),
+        prepare=lambda memory: memory.write(8000, b"unused"),
+        outputs=lambda memory: np.frombuffer(memory.read(0, 8), "<i8"),
+        golden=Golden(lambda: np.array([7])),
+        end=8192,
+    )
+    with PeSimulation(config) as simulation:
+        assert cosim_job(job, simulation, memory_bytes=8192).match
+        with pytest.raises(CosimError, match="needs 8192 bytes, the vault has 4096"):
+            cosim_job(job, simulation)

@@ -154,7 +154,7 @@ class _Bench:
             cycles=sum(check.cycles_trimmed for check in checks),
             different=_joined(check.different for check in checks),
             unfaulted=_joined(check.unfaulted for check in checks),
-            exact=_exact(members, cut.trimmed, ports_only=powered),
+            exact=_exact(members, cut, ports_only=powered),
             profiled=_profiled(cut),
         )
 
@@ -165,10 +165,15 @@ class _Bench:
         return self._seen[item.name]
 
 
-def _exact(members: Sequence[Application], trimmed: PeConfig, *, ports_only: bool) -> bool:
+def _exact(members: Sequence[Application], cut: TrimReport, *, ports_only: bool) -> bool:
     """Whether all launches leave what their golden models demand on the trimmed engine."""
-    with PeSimulation(trimmed, ports_only=ports_only) as simulation:
-        return all(cosim_job(job, simulation).match for item in members for job in item.jobs)
+    size = 1 << cut.full.address_bits
+    with PeSimulation(cut.trimmed, ports_only=ports_only) as simulation:
+        return all(
+            cosim_job(job, simulation, memory_bytes=size).match
+            for item in members
+            for job in item.jobs
+        )
 
 
 def _power_of(runs: Sequence[Observed], config: PeConfig, full: PeConfig) -> dict[str, float]:
