@@ -7,9 +7,6 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-import isa.compiled.library
-import isa.compiled.rows
-import isa.compiled.simulator
 import isa.iss.operations
 import isa.iss.simulator
 import isa.iss.vector_semantics
@@ -43,6 +40,7 @@ from soc.generate.generate import generate, verilog
 from soc.generate.presets import chip_preset, preset, tile_preset
 
 from . import fingerprints
+from .functional import compiled_parts
 from .measurement import Measurement, child_seconds, cpu_seconds
 
 __all__ = [
@@ -245,10 +243,7 @@ def made_of_speed() -> dict[str, str]:
         "simulator in Python": fingerprints.code(
             isa.iss.simulator, isa.iss.operations, isa.iss.vector_semantics
         ),
-        "compiled simulator": fingerprints.data(
-            fingerprints.code(isa.compiled.simulator, isa.compiled.rows),
-            *(file.read_bytes() for file in isa.compiled.library.SOURCES),
-        ),
+        **compiled_parts(),
     }
 
 

@@ -8,7 +8,7 @@ from sim_tb.runner.cache import Kept, fingerprint, source_digest
 from soc.generate.generate import configuration_json
 from soc.generate.presets import PRESETS, any_preset
 
-from . import applications, engine, memories, presets, proofs, trimming
+from . import applications, engine, functional, memories, presets, proofs, trimming
 from .checkout import ROOT
 from .measurement import Measurement
 from .record import Record, tool_versions
@@ -115,6 +115,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=(),
         tools=_SIMULATION,
         minutes=10,
+    ),
+    "functional": Benchmark(
+        run=functional.functional,
+        made_of=functional.made_of_functional,
+        presets=("thesis",),
+        tools=("numpy",),
+        minutes=2,
     ),
     "digits": Benchmark(
         run=applications.digits,

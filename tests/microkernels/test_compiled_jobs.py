@@ -1,0 +1,59 @@
+"""Whole jobs on compiled simulators."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from isa.assembly.assembler import assemble
+from microkernels.bp.jobs import bp_job, bp_levels_job
+from microkernels.common.errors import KernelError
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.ring import VaultRing
+
+RINGS = [None, VaultRing(columns=2, rows=2, address_bits=20), VaultRing(columns=3, address_bits=20)]
+
+
+@pytest.mark.parametrize("turn", [7, 4096])
+@pytest.mark.parametrize("ring", RINGS)
+def test_messages_of_a_chip_are_exact(ring: VaultRing | None, turn: int) -> None:
+    problem = motorcycle(34, 22, 16).problem
+    shown: list[int] = []
+    run = execute(bp_job(problem, 2, ring=ring, pes=4), turn=turn, progress=shown.append)
+    assert run.match
+    assert shown == sorted(shown)
+    assert shown[-1] == run.instructions > 10_000
+
+
+def test_several_launches_share_one_memory() -> None:
+    problem = motorcycle(34, 22, 16).problem
+    job = bp_levels_job(problem, 1, 1, ring=RINGS[1], pes=2)
+    assert len(job.launches) > 1
+    assert execute(job).match
+
+
+def _job(text: str, max_cycles: int = 1000) -> KernelJob:
+    return KernelJob(
+        name="some",
+        launches=(Launch(program=assemble(text), max_cycles=max_cycles),),
+        prepare=lambda memory: None,
+        outputs=lambda memory: np.frombuffer(memory.read(0, 8), "<i8"),
+        golden=Golden(lambda: np.array([0])),
+        end=4096,
+        pes=2,
+    )
+
+
+def test_engines_that_fault_or_do_not_end_are_named() -> None:
+    faulting = _job("bne r1, r0, bad\nhalt\nbad: set.vl r0\n")
+    with pytest.raises(KernelError, match="engine 1 of vault 0 faulted at word 2: VECTOR_SET"):
+        execute(faulting)
+    with pytest.raises(KernelError, match="some: no end after 1000 instructions of each engine"):
+        execute(_job("bne r1, r0, wait\nhalt\nwait: jmp wait\n"))
+    with pytest.raises(KernelError, match="turn must be at least 1, not 0"):
+        execute(faulting, turn=0)
+    run = execute(_job("st.reg [64-bit] r0, r4\nhalt\n"))
+    assert (run.match, run.outputs[0], run.instructions) == (False, 2, 4)
+    assert execute(replace(_job("halt\n"), pes=1)).match
