@@ -47,9 +47,16 @@ class Expected:
     scratchpad: bytes
 
 
-def simulator_of(program: RandomProgram, config: PeConfig, memory: DramImage) -> Simulator:
+def simulator_of(
+    program: RandomProgram,
+    config: PeConfig,
+    memory: DramImage,
+    kind: type[Simulator] = Simulator,
+    *,
+    count_saturation: bool = False,
+) -> Simulator:
     """The instruction set simulator, launched with ``program``; it changes ``memory``."""
-    return Simulator(
+    return kind(
         program.words,
         memory,
         pe_index=program.pe_index,
@@ -59,6 +66,7 @@ def simulator_of(program: RandomProgram, config: PeConfig, memory: DramImage) ->
         parameters=program.parameters,
         **config.limits,
         scratchpad=program.scratchpad,
+        count_saturation=count_saturation,
     )
 
 

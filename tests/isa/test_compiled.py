@@ -19,6 +19,7 @@ from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.cosim.applications import Application, applications
 from sim_tb.random.configs import random_config
 from sim_tb.random.programs import RandomProgram, random_program
+from sim_tb.random.reference import simulator_of
 from soc.generate.presets import preset
 
 Kind = type[Simulator]
@@ -30,18 +31,7 @@ def _end(kind: Kind, program: RandomProgram, config: PeConfig, steps: Sequence[i
     with DramImage(1 << config.address_bits) as memory:
         for window in program.windows:
             memory.write(window.start, window.content)
-        simulator = kind(
-            program.words,
-            memory,
-            pe_index=program.pe_index,
-            vault=program.vault,
-            slot=program.slot,
-            pe_count=program.pe_count,
-            parameters=program.parameters,
-            scratchpad=program.scratchpad,
-            count_saturation=True,
-            **config.limits,
-        )
+        simulator = simulator_of(program, config, memory, kind, count_saturation=True)
         ends = [simulator.run(step) for step in steps]
         return {
             "ends": ends,
