@@ -53,9 +53,10 @@ class Mapping(NamedTuple):
     """The bytes of an image as code in C++ sees them.
 
     Attributes:
-        memory: the mapping, to be accessed only in pages that are held. held: for each page of
-            4 KiB, 1 where its space is taken; elsewhere reads and writes go through ``file``, and a
-            write sets it. file: descriptor.
+        memory: the mapping, to be accessed only in pages that are held.
+        held: for each :data:`PAGE_BYTES`, 1 where their space is taken. Elsewhere reads and writes
+            go through ``file``, and a write sets it.
+        file: descriptor.
     """
 
     memory: "np.ndarray[Any, Any]"

