@@ -20,7 +20,7 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, area, trimming
 	$(BIN)/vip demo
 
-test: $(INSTALLED) ## all tests that fit in fifteen minutes
+test: $(INSTALLED) ## all tests that fit in twenty minutes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 2 s each
