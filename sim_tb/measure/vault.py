@@ -69,7 +69,7 @@ def _variants() -> tuple[Variant, ...]:
     )
     found = [Variant(name=name, what=what, config=config) for name, what, config in rows]
     crossbar = Variant(
-        name="star",
+        name="crossbar",
         what=f"{_REQUESTERS} requesters at a crossbar",
         config=base,
         requesters=_REQUESTERS,

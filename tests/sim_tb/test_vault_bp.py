@@ -19,9 +19,9 @@ BASE = Variant(name="base", what="as it is", config=SMALL.dram)
 def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault_bp, "_WIDTH", 6)
     monkeypatch.setattr(vault_bp, "_HEIGHT", 4)
-    star = replace(BASE, name="star", requesters=3)
+    crossbar = replace(BASE, name="crossbar", requesters=3)
     seen: list[str] = []
-    found = measure_bp(SMALL, [BASE, star], progress=lambda variant: seen.append(variant.name))
+    found = measure_bp(SMALL, [BASE, crossbar], progress=lambda variant: seen.append(variant.name))
     assert seen == list(found) == ["base"]
     row = found["base"]
     served = row.counters["READS"] + row.counters["WRITES"]
