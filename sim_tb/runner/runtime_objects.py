@@ -18,7 +18,8 @@ __all__ = ["RuntimeObjects"]
 
 #: What Verilator writes for make: definitions that the library is compiled with, and its parts.
 _CLASSES = "Vtop_classes.mk"
-_DEFINITION = re.compile(r"^VM_\w+ = \d+$", re.MULTILINE)
+#: Into how many units the design is divided is nothing to the library.
+_DEFINITION = re.compile(r"^VM_(?!PARALLEL_BUILDS)\w+ = \d+$", re.MULTILINE)
 
 
 class RuntimeObjects:

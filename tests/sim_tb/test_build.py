@@ -76,12 +76,40 @@ endmodule
 """
 
 
-def test_a_block_is_compiled_once_for_all_its_instances(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path))
+@pytest.fixture
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setenv("VIP_BUILD_DIR", str(cache))
     monkeypatch.delenv("MAKEFLAGS", raising=False)
-    plain = Design(top="blocks", verilog={"blocks.sv": BLOCKS}, support=())
+    return cache
+
+
+@pytest.fixture
+def cache(request: pytest.FixtureRequest) -> Path:
+    """A folder for builds without a simulator, but with the runtime library, which takes long."""
+    runtime = build_folder() / "runtime"
+    runtime.mkdir(parents=True, exist_ok=True)
+    folder: Path = request.getfixturevalue("empty_cache")
+    (folder / "runtime").symlink_to(runtime.absolute())
+    return folder
+
+
+# cocotb finds no design of which it sees nothing.
+PLAIN = Design(
+    top="blocks",
+    verilog={"blocks.sv": BLOCKS},
+    support=(),
+    control='`verilator_config\npublic_flat_rd -module "blocks" -var "clk"\n',
+)
+
+
+@pytest.fixture
+def plain(cache: Path) -> Design:
+    return PLAIN
+
+
+def test_a_block_is_compiled_once_for_all_its_instances(plain: Design) -> None:
     design = replace(plain, blocks=("block",))
     assert design.key != plain.key
     folder = build(design)
@@ -105,27 +133,22 @@ async def starts(dut):
 """
 
 
-@pytest.fixture
-def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Design:
-    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("MAKEFLAGS", raising=False)
-    # cocotb finds no design of which it sees nothing.
-    control = '`verilator_config\npublic_flat_rd -module "blocks" -var "clk"\n'
-    return Design(top="blocks", verilog={"blocks.sv": BLOCKS}, support=(), control=control)
-
-
-def test_the_runtime_library_is_compiled_once_for_each_way_to_use_it(plain: Design) -> None:
+def test_the_runtime_library_is_compiled_once_for_each_way_to_use_it(empty_cache: Path) -> None:
     def compiles(design: Design) -> bool:
         return "verilated_vpi.cpp" in (build(design) / "build.log").read_text()
 
-    assert compiles(plain)
-    assert not compiles(replace(plain, verilog={"blocks.sv": BLOCKS + "// More.\n"}))
+    assert compiles(PLAIN)
+    assert not compiles(replace(PLAIN, verilog={"blocks.sv": BLOCKS + "// More.\n"}))
+    # In one unit or in many.
+    large = replace(PLAIN, verilog={"blocks.sv": BLOCKS + "//" + " " * 1_100_000 + "\n"})
+    assert large.parallel
+    assert not PLAIN.parallel
+    assert not compiles(large)
     # Without delays.
     clocked = BLOCKS.replace("  always #5 clk = ~clk;\n", "")
-    assert compiles(replace(plain, verilog={"blocks.sv": clocked}))
-    assert compiles(replace(plain, trace="vcd"))
-    folder = build_folder() / "runtime"
-    assert len(list(folder.iterdir())) == 3
+    assert compiles(replace(PLAIN, verilog={"blocks.sv": clocked}))
+    folder = empty_cache / "runtime"
+    assert len(list(folder.iterdir())) == 2
     assert not list(folder.glob(".*"))
 
 
@@ -165,7 +188,7 @@ def test_an_environment_elsewhere_uses_the_same_simulator(
 
 
 def test_a_line_says_that_a_simulator_is_compiled_and_how_long_that_takes(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path, plain: Design
+    caplog: pytest.LogCaptureFixture, plain: Design
 ) -> None:
     caplog.set_level(logging.INFO, "sim_tb")
     folder = build(plain)
@@ -188,10 +211,10 @@ def test_a_line_says_that_a_simulator_is_compiled_and_how_long_that_takes(
     "record", ["", "[]", '{"top": "blocks"}', '{"top": "blocks", "bytes": 0, "seconds": "x"}']
 )
 def test_a_damaged_record_of_an_earlier_build_does_not_matter(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path, plain: Design, record: str
+    caplog: pytest.LogCaptureFixture, cache: Path, plain: Design, record: str
 ) -> None:
     caplog.set_level(logging.INFO, "sim_tb")
-    earlier = tmp_path / "cache" / "simulators" / "earlier"
+    earlier = cache / "simulators" / "earlier"
     earlier.mkdir(parents=True)
     (earlier / "build.json").write_text(record)
     # The line comes before Verilator refuses the source.
