@@ -9,10 +9,10 @@ from isa.table import MAX_FX, MAX_MR
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
-__all__ = ["VectorSettings", "element_bits", "setting_bits"]
+__all__ = ["SETTLING_CYCLES", "VectorSettings", "element_bits", "setting_bits"]
 
 #: Cycles that the product of VL and MR takes after a change, whatever the limits.
-_SETTLING = MAX_MR.bit_length()
+SETTLING_CYCLES = MAX_MR.bit_length()
 
 
 def element_bits(config: PeConfig) -> int:
@@ -78,7 +78,7 @@ class VectorSettings(Component):
                 m.d.comb += setting.eq(start)
         if caps.reduced:
             # Multiplied bit by bit: settings change rarely, and a multiplier is large.
-            left = Signal(range(_SETTLING + 1))
+            left = Signal(range(SETTLING_CYCLES + 1))
             bit = Signal()
             m.d.comb += [
                 self.settling.eq(left != 0),
@@ -90,5 +90,5 @@ class VectorSettings(Component):
                     self.elements.eq((self.elements << 1) + Mux(bit, self.vl, 0)),
                 ]
             with m.If(self.reset | self.set_vl | self.set_mr):
-                m.d.sync += [left.eq(_SETTLING), self.elements.eq(0)]
+                m.d.sync += [left.eq(SETTLING_CYCLES), self.elements.eq(0)]
         return m

@@ -15,6 +15,7 @@ from microkernels.runtime.ring import VaultRing
 from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.runner.cache import fingerprint
+from sim_tb.timed.pe_model import PeModel
 from soc.chip.config import ChipConfig
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
@@ -23,6 +24,7 @@ from soc.tile.config import VaultTileConfig
 from .chip import ChipResult, run_program
 from .chip_session import ChipSimulation
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from .machine import Machine, open_engine
 from .vault import VaultResult, run_vault
 
 __all__ = [
@@ -107,7 +109,7 @@ def _check(job: KernelJob, *, vaults: int, pes: int, room: int) -> None:
 
 def cosim_job(
     job: KernelJob,
-    simulation: PeSimulation,
+    simulation: PeSimulation | PeModel,
     *,
     memory: MemoryBehaviour | None = None,
     memory_bytes: int | None = None,
@@ -154,6 +156,7 @@ def cosim_engine(
     job: KernelJob,
     config: PeConfig,
     *,
+    on: Machine = "rtl",
     memory: MemoryBehaviour | None = None,
     trace: Path | None = None,
     ports_only: bool = False,
@@ -162,13 +165,14 @@ def cosim_engine(
     """:func:`cosim_job` in a simulation of its own.
 
     Parameters:
+        on: the Verilog, or the timing model.
         trace: waveform file, ``.vcd`` or ``.fst``. ports_only: of the engine's ports alone.
 
     Raises:
-        CosimError: as :func:`cosim_job`.
+        CosimError: as :func:`cosim_job` and :func:`sim_tb.cosim.machine.open_engine`.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    with PeSimulation(config, trace=trace, ports_only=ports_only) as simulation:
+    with open_engine(config, on, trace=trace, ports_only=ports_only) as simulation:
         return cosim_job(job, simulation, memory=memory, progress=progress)
 
 

@@ -11,8 +11,10 @@ from pe.config import PeConfig
 from sim_tb.cosim.chip import ChipResult, run_program
 from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.compare import Comparison, compare_run
-from sim_tb.cosim.engine import CosimResult, MemoryBehaviour, run_pe
+from sim_tb.cosim.engine import CosimResult, Job, MemoryBehaviour
+from sim_tb.cosim.machine import Machine, open_engine
 from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from soc.host.driver import Host
 from soc.host.transport import Blocking
@@ -21,7 +23,7 @@ from vip.configurations import Design, design, engine
 from vip.programs import Dump, fill, load_program
 from vip.progress import Progress, counting, silent
 
-__all__ = ["ChipRun", "EngineRun", "chip_json", "cosim"]
+__all__ = ["ChipRun", "EngineRun", "check_machine", "chip_json", "cosim"]
 
 #: Bytes that the host writes to a chip at a time.
 _BLOCK_BYTES = 1 << 20
@@ -102,10 +104,21 @@ def chip_json(result: ChipResult, config: ChipConfig) -> dict[str, object]:
     }
 
 
+def check_machine(on: Machine, config: Configuration) -> None:
+    """Refuse what the timing model does not cover.
+
+    Raises:
+        VipError: the model is asked for more than one engine.
+    """
+    if on == "model" and not isinstance(config, PeConfig):
+        raise VipError("the timing model covers one engine; a vault or a chip runs on its Verilog")
+
+
 def cosim(
     program: Program | Path,
     config: Design = "pe",
     *,
+    on: Machine = "rtl",
     memory: bytes | Path | None = None,
     parameters: int = 0,
     max_cycles: int = 100_000_000,
@@ -126,6 +139,7 @@ def cosim(
     Parameters:
         program: a program, or a file of one or of assembly.
         config: of an engine or a chip.
+        on: the Verilog, or the timing model, which covers one engine.
         memory: contents from address 0 on, bytes or a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         max_cycles: a longer run is an error.
@@ -142,6 +156,7 @@ def cosim(
         OSError: a file that can't be read or written.
     """
     chosen = design(config)
+    check_machine(on, chosen)
     if isinstance(chosen, ChipConfig):
         return _on_chip(
             load_program(program, chosen.tile.pe.instruction_words),
@@ -158,6 +173,7 @@ def cosim(
     return _on_engine(
         load_program(program, one.instruction_words),
         one,
+        on=on,
         memory=memory,
         parameters=parameters,
         max_cycles=max_cycles,
@@ -173,6 +189,7 @@ def _on_engine(
     program: Program,
     config: PeConfig,
     *,
+    on: Machine,
     memory: bytes | Path | None,
     parameters: int,
     max_cycles: int,
@@ -189,16 +206,15 @@ def _on_engine(
     with DramImage(size) as image, DramImage(size) as start:
         for each in (image, start) if compare else (image,):
             fill(each, memory)
-        result = run_pe(
-            program,
-            image,
-            config=config,
+        job = Job(
+            words=program.words,
+            image=image,
             max_cycles=max_cycles,
-            memory=behaviour,
+            memory=behaviour or MemoryBehaviour(),
             parameters=parameters,
-            trace=trace,
-            progress=counting(progress, _STAGE),
         )
+        with open_engine(config, on, trace=trace) as machine:
+            result = machine.run(job, counting(progress, _STAGE))
         if compare:
             comparison = compare_run(
                 program, result, image, start, config=config, parameters=parameters

@@ -28,6 +28,7 @@ from sim_tb.cosim.kernels import (
     cosim_engine,
     cosim_vault,
 )
+from sim_tb.cosim.machine import Machine
 from sim_tb.cosim.vault import VaultResult
 from sim_tb.measure.bandwidth_plot import bandwidth_windows, draw_bandwidth
 from soc.chip.config import ChipConfig
@@ -37,7 +38,7 @@ from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
-from .program import chip_json
+from .program import check_machine, chip_json
 
 __all__ = ["BpRun", "Outcome", "cosim_bp", "stereo_pair"]
 
@@ -204,6 +205,7 @@ def cosim_bp(
     scene: StereoScene | None = None,
     *,
     iterations: int = 5,
+    on: Machine = "rtl",
     behaviour: MemoryBehaviour | None = None,
     pes: int | None = None,
     preload: bool = False,
@@ -220,6 +222,7 @@ def cosim_bp(
         config: of an engine, a vault or a chip.
         scene: what to solve (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
+        on: the Verilog, or the timing model, which covers one engine.
         behaviour: of the memory beside one engine; None: the default one.
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM without the AXI port.
@@ -238,6 +241,7 @@ def cosim_bp(
     expected = _CYCLES_PER_UPDATE * problem.updates * iterations
     stage = "cosimulation (cycles)"
     outcome: Outcome
+    check_machine(on, chosen)
     if isinstance(chosen, VaultTileConfig):
         job = bp_job(
             problem,
@@ -259,5 +263,5 @@ def cosim_bp(
     else:
         job = bp_job(problem, iterations, scratchpad_bytes=chosen.scratchpad_bytes)
         cycles = counting(progress, stage, expected)
-        outcome = cosim_engine(job, chosen, memory=behaviour, trace=trace, progress=cycles)
+        outcome = cosim_engine(job, chosen, on=on, memory=behaviour, trace=trace, progress=cycles)
     return BpRun(config=chosen, scene=scene, iterations=iterations, outcome=outcome)

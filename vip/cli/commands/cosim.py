@@ -9,6 +9,7 @@ import typer
 import vip
 from pe.config import PeConfig
 from pe.interface import PeState
+from sim_tb.cosim.machine import Machine
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
@@ -36,6 +37,13 @@ TraceOption = Annotated[
         help="Write waveforms, .fst or .vcd; about ten times slower.",
         metavar="FILE",
         callback=writing(".fst", ".vcd"),
+    ),
+]
+OnOption = Annotated[
+    Machine,
+    typer.Option(
+        "--on",
+        help="The Verilog, or the timing model of one engine: as many cycles, in less time.",
     ),
 ]
 OuterOption = Annotated[
@@ -106,6 +114,7 @@ def bp(
     scene: SceneOptions,
     memory: BehaviourOptions,
     preset_name: PresetOption = "pe",
+    on: OnOption = "rtl",
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
     pes: Annotated[
         int | None, typer.Option(help="Engines of a vault that work (default: all).", min=1)
@@ -139,6 +148,8 @@ def bp(
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
 
+    Example: vip cosim bp --on model --width 320 --height 240
+
     Example: vip cosim bp --preset vault --iterations 1 --plot bandwidth.png
 
     Example: vip cosim bp --preset tiny --iterations 2
@@ -161,6 +172,7 @@ def bp(
             config,
             pair,
             iterations=iterations,
+            on=on,
             behaviour=memory.behaviour(),
             pes=pes,
             preload=preload,
@@ -190,6 +202,7 @@ def run_program(
     ],
     behaviour: BehaviourOptions,
     preset_name: PresetOption = "pe",
+    on: OnOption = "rtl",
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     max_cycles: Annotated[int, typer.Option(help="Give up after so many.", min=1)] = 100_000_000,
@@ -221,6 +234,7 @@ def run_program(
             program,
             # By its name, so that an error names the presets that there are.
             preset_name,
+            on=on,
             memory=memory,
             parameters=parameters,
             max_cycles=max_cycles,

@@ -1,0 +1,31 @@
+#include "arc.h"
+
+namespace vip::timed {
+
+bool Arc::conflict(const Range (&ranges)[3]) const {
+    for (uint64_t left = m_taken; left; left &= left - 1) {
+        const Entry& entry = m_entries[std::countr_zero(left)];
+        for (const Range& range : ranges)
+            if (range.used && (range.writes || !entry.store) && range.start < entry.end &&
+                entry.start < range.end)
+                return true;
+    }
+    return false;
+}
+
+void Arc::leave(uint32_t entry) {
+    if (entry != kNobody && !--m_entries[entry].columns) m_taken &= ~(uint64_t{1} << entry);
+}
+
+void Arc::edge(uint32_t arrived, uint32_t released, uint32_t entry, const Range& range,
+               uint32_t columns, bool store) {
+    leave(m_arrived);
+    leave(m_released);
+    m_arrived = arrived;
+    m_released = released;
+    if (!columns) return;
+    m_entries[entry] = Entry{range.start, range.end, columns, store};
+    m_taken |= uint64_t{1} << entry;
+}
+
+}  // namespace vip::timed

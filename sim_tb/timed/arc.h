@@ -1,0 +1,43 @@
+// Timing model of the array range check (pe/frontend/arc.py).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace vip::timed {
+
+struct Range {
+    bool used, writes;
+    uint32_t start, end;  // in units of kRangeBytes
+};
+
+constexpr uint32_t kNobody = ~uint32_t{0};
+
+class Arc {
+  public:
+    explicit Arc(uint64_t entries) : m_all(~uint64_t{0} >> (64 - entries)), m_entries(entries) {}
+
+    bool conflict(const Range (&ranges)[3]) const;
+    bool full() const { return m_taken == m_all; }
+    // The first one; not one of them if there is none.
+    uint32_t free_entry() const { return static_cast<uint32_t>(std::countr_one(m_taken)); }
+
+    // To the next cycle, in which a column of an entry's load has arrived or a store has read its
+    // source (kNobody: none), and in which a transfer is known, if `columns` is not 0.
+    void edge(uint32_t arrived, uint32_t released, uint32_t entry, const Range& range,
+              uint32_t columns, bool store);
+
+  private:
+    struct Entry {
+        uint32_t start = 0, end = 0, columns = 0;
+        bool store = false;
+    };
+    uint64_t m_all, m_taken = 0;
+    std::vector<Entry> m_entries;
+    uint32_t m_arrived = kNobody, m_released = kNobody;
+
+    void leave(uint32_t entry);
+};
+
+}  // namespace vip::timed

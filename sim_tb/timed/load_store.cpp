@@ -1,0 +1,173 @@
+#include "load_store.h"
+
+#include <bit>
+
+namespace vip::timed {
+namespace {
+
+constexpr uint32_t kWordBytes = 8, kColumnBytes = 32, kColumnWords = 4;
+
+uint64_t replicated(uint64_t value, unsigned width) {
+    for (unsigned bits = 8U << width; bits < 64; bits *= 2) {
+        value &= (uint64_t{1} << bits) - 1;
+        value |= value << bits;
+    }
+    return value;
+}
+
+uint64_t extended(uint64_t word, uint32_t first, unsigned width) {
+    const unsigned unused = 64 - (8U << width);
+    const uint64_t shifted = word >> (8 * (first & ~((1U << width) - 1)));
+    return static_cast<uint64_t>(static_cast<int64_t>(shifted << unused) >> unused);
+}
+
+}  // namespace
+
+uint64_t LoadStore::word_at(uint32_t address) const {
+    uint64_t word = 0;
+    for (uint32_t byte = 0; byte < kWordBytes; ++byte)
+        word |= uint64_t{m_scratchpad[(address + byte) & m_mask]} << (8 * byte);
+    return word;
+}
+
+void LoadStore::look(MemoryPort& port, bool writes_first) {
+    // Response side.
+    m_loads_register = m_response_valid && m_target.is_register && !m_target.store;
+    m_loads = m_response_valid && !m_target.is_register && !m_target.store;
+    loaded = m_result_valid && !writes_first;
+    loaded_index = m_result_index;
+    loaded_value = m_result;
+    m_response_go = !m_loads_register || !m_result_valid || loaded;
+    port.response_ready = !m_response_valid || m_response_go;
+    m_freed = m_response_valid && m_response_go && m_response_last;
+    error = m_response_valid && m_response_last && m_response_error;
+    arrived = m_loads && m_response_last;
+    arrived_entry = m_target.entry;
+
+    // Request side.
+    port.request_valid = m_request_valid;
+    port.request = m_sent;
+    m_move = !m_request_valid || port.request_ready;
+    m_space = !m_formed_valid || m_move;
+    const bool final = m_now.columns == 1;
+    m_end = final ? m_now.last : kColumnBytes - 1;
+    m_words = (m_end / kWordBytes - m_now.dram / kWordBytes) % kColumnWords;
+    m_last = !m_now.store || m_words == 0;
+    m_go = m_working && m_space && (m_opened || m_tag_ready);
+    m_taken = m_go && !m_opened;
+    m_done = m_go && m_last && final;
+    released = m_done && m_now.store && !m_now.is_register;
+    released_entry = m_now.entry;
+}
+
+void LoadStore::write_loaded() {
+    const uint32_t address = m_following ? m_behind : m_target.scratchpad;
+    const uint32_t first = m_following ? 0 : m_target.first;
+    const uint32_t last = m_response_last ? m_target.last : kWordBytes - 1;
+    for (uint32_t byte = first; byte <= last; ++byte)
+        m_scratchpad[(address + byte) & m_mask] = static_cast<uint8_t>(m_response_data >> (8 * byte));
+    m_behind = address + kWordBytes;
+}
+
+void LoadStore::form() {
+    const uint32_t place = m_now.dram % kWordBytes;
+    const uint32_t last_place = m_last ? m_end % kWordBytes : kWordBytes - 1;
+    m_formed.address = m_now.dram - place;
+    m_formed.tag = m_opened ? m_kept_tag : m_tag;
+    m_formed.write = m_now.store;
+    m_formed.words = m_words;
+    m_formed.last = m_last;
+    m_formed.strobe = m_now.store ? (0xffU << place) & (0xffU >> (kWordBytes - 1 - last_place)) : 0xff;
+    m_formed.data = m_now.store && !m_now.is_register ? word_at(m_now.scratchpad) : 0;
+    m_from_register = m_now.is_register;
+    if (m_taken) {
+        Target& target = m_targets[m_tag];
+        target.store = m_now.store;
+        target.is_register = m_now.is_register;
+        target.width = m_now.width;
+        target.first = place;
+        target.last = m_end % kWordBytes;
+        target.scratchpad = m_now.scratchpad;
+        target.entry = m_now.entry;
+        target.index = m_now.index;
+    }
+}
+
+void LoadStore::advance() {
+    m_opened = !m_last;
+    m_kept_tag = m_formed.tag;
+    if (m_done) return;
+    const uint64_t step = m_now.store ? kWordBytes : kColumnBytes;
+    const uint64_t next = (m_now.dram / step + 1) * step;
+    m_now.scratchpad += static_cast<uint32_t>(next - m_now.dram / kWordBytes * kWordBytes);
+    m_now.dram = next;
+    if (m_last) --m_now.columns;
+}
+
+void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t value) {
+    // Response side, whose tag becomes free.
+    if (m_response_valid && m_response_go) {
+        if (m_loads) write_loaded();
+        m_following = !m_response_last;
+    }
+    if (loaded) m_result_valid = false;
+    if (m_loads_register && m_response_go) {
+        m_result_valid = true;
+        m_result_index = m_target.index;
+        m_result = extended(m_response_data, m_target.first, m_target.width);
+    }
+    const uint64_t free = m_free;
+    if (m_freed) m_free |= uint64_t{1} << m_response_tag;
+    if (port.response_ready) m_response_valid = port.response_valid;
+    if (port.response_valid && port.response_ready) {
+        m_response_data = port.response_data;
+        m_response_tag = port.response_tag;
+        m_response_last = port.response_last;
+        m_response_error = port.response_error;
+        m_target = m_targets[port.response_tag];
+    }
+
+    // The port, then what is formed for it.
+    if (m_move && m_formed_valid && m_from_register && m_formed.write) m_value_held = false;
+    if (m_move) {
+        m_request_valid = m_formed_valid;
+        m_sent = m_formed;
+        if (m_from_register && m_formed.write) m_sent.data = m_value;
+    }
+    if (m_space) m_formed_valid = m_go;
+    if (m_go) {
+        form();
+        advance();
+    }
+    m_outstanding += m_taken;
+    m_outstanding -= m_freed;
+
+    // Tags: the next one is chosen a cycle ahead, among those that were free in this one.
+    const bool take = free && (!m_tag_ready || m_taken);
+    if (m_taken) m_tag_ready = false;
+    if (take) {
+        m_tag_ready = true;
+        m_tag = static_cast<uint32_t>(std::countr_zero(free));
+        m_free &= ~(uint64_t{1} << m_tag);
+    }
+
+    // Commands.
+    if (!m_working || m_done) {
+        m_working = m_waits || transfer;
+        if (m_waits) {
+            m_now = m_waiting;
+        } else if (transfer) {
+            m_now = *transfer;
+        }
+        m_waits = false;
+    } else if (transfer) {
+        m_waiting = *transfer;
+        m_waits = true;
+    }
+    if (transfer && transfer->store && transfer->is_register) {
+        m_value_held = true;
+        m_value = replicated(value, transfer->width);
+    }
+}
+
+}  // namespace vip::timed

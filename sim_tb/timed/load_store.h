@@ -1,0 +1,116 @@
+// Timing model of the load-store unit (pe/lsu/).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace vip::timed {
+
+struct RequestBeat {
+    uint64_t address, data;
+    uint32_t tag, words, strobe;
+    bool write, last;
+};
+
+// The memory port of an engine in one cycle.
+struct MemoryPort {
+    // Given.
+    bool request_ready, response_valid;
+    uint64_t response_data;
+    uint32_t response_tag;
+    bool response_last, response_error;
+    // Offered.
+    bool request_valid, response_ready;
+    RequestBeat request;
+};
+
+// A load or store that dispatch hands on.
+struct Command {
+    bool store, is_register;
+    uint8_t width;
+    uint64_t dram;
+    uint32_t columns, last;
+    uint32_t scratchpad;  // where byte 0 of the first word belongs, wanted or not; wraps
+    uint32_t entry, index;
+};
+
+class LoadStore {
+  public:
+    LoadStore(uint8_t* scratchpad, uint32_t scratchpad_bytes, uint32_t tags)
+        : m_scratchpad(scratchpad),
+          m_mask(scratchpad_bytes - 1),
+          m_free(tags == 64 ? ~uint64_t{0} : (uint64_t{1} << tags) - 1) {}
+
+    // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
+    void look(MemoryPort& port, bool writes_first);
+
+    bool ready(bool stores_register) const {
+        return !m_waits && !(stores_register && m_value_held);
+    }
+    bool idle() const {
+        return !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
+               !m_result_valid && !m_outstanding;
+    }
+
+    // Of this cycle, after `look`.
+    bool arrived = false, released = false, loaded = false, error = false;
+    uint32_t arrived_entry = 0, released_entry = 0;
+    uint32_t loaded_index = 0;
+    uint64_t loaded_value = 0;
+
+    // To the next cycle, with the transfer that is handed on in this one, or null.
+    void edge(const MemoryPort& port, const Command* transfer, uint64_t value);
+
+  private:
+    // What to do with the response to a tag.
+    struct Target {
+        bool store, is_register;
+        uint8_t width;
+        uint32_t first, last;
+        uint32_t scratchpad, entry, index;
+    };
+
+    uint8_t* const m_scratchpad;
+    const uint32_t m_mask;
+
+    // Request side.
+    bool m_working = false, m_waits = false;
+    Command m_now = {}, m_waiting = {};
+    bool m_value_held = false;
+    uint64_t m_value = 0;
+    bool m_opened = false;
+    uint32_t m_kept_tag = 0;
+    bool m_formed_valid = false, m_request_valid = false;
+    bool m_from_register = false;
+    RequestBeat m_formed = {}, m_sent = {};
+
+    // Tags.
+    uint64_t m_free;
+    bool m_tag_ready = false;
+    uint32_t m_tag = 0, m_outstanding = 0;
+    Target m_targets[64] = {};
+
+    // Response side.
+    bool m_response_valid = false;
+    uint64_t m_response_data = 0;
+    uint32_t m_response_tag = 0;
+    bool m_response_last = false, m_response_error = false;
+    Target m_target = {};
+    bool m_following = false;
+    uint32_t m_behind = 0;
+    bool m_result_valid = false;
+    uint32_t m_result_index = 0;
+    uint64_t m_result = 0;
+
+    // Of this cycle.
+    bool m_go = false, m_last = false, m_done = false, m_taken = false, m_space = false, m_move = false;
+    bool m_response_go = false, m_freed = false, m_loads = false, m_loads_register = false;
+    uint32_t m_words = 0, m_end = 0;
+
+    uint64_t word_at(uint32_t address) const;
+    void write_loaded();
+    void form();
+    void advance();
+};
+
+}  // namespace vip::timed

@@ -1,0 +1,91 @@
+// An engine beside a memory: what an RTL run has around it, in one library. See pe_model.py.
+
+#include "../models/image.cpp"
+#include "../models/memory_model.cpp"
+
+#include "arc.cpp"
+#include "load_store.cpp"
+#include "pe_model.cpp"
+
+namespace {
+
+using vip::timed::MemoryPort;
+using vip::timed::PeModel;
+using vip::timed::Sizes;
+
+// Cycles in which the host launches, after those in which it loads the program, a word each.
+constexpr uint64_t kLaunchCycles = 2;
+
+struct Run {
+    PeModel model;
+    Port port;
+    uint64_t stop_after;
+
+    void cycle() {
+        if (model.cycles >= stop_after) model.stop();
+        MemoryPort signals = {};
+        signals.request_ready = port.request_ready();
+        signals.response_valid = port.response_valid();
+        signals.response_data = port.response().data;
+        signals.response_tag = port.response().tag;
+        signals.response_last = port.response().last;
+        signals.response_error = port.response_error();
+        model.cycle(signals);
+        Beat beat;
+        beat.address = signals.request.address;
+        beat.tag = signals.request.tag;
+        beat.words = signals.request.words;
+        beat.strobe = signals.request.strobe;
+        beat.write = signals.request.write;
+        beat.last = signals.request.last;
+        beat.data = beat.write ? signals.request.data : 0;
+        port.cycle(signals.request_valid, beat, signals.response_ready);
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+struct VipTimedResult {
+    uint64_t counters[vip::timed::kCounters];
+    uint64_t cycles;
+    int64_t pc;
+    uint32_t cause;
+    bool memory_error;
+    const char* violation;
+};
+
+// A run that begins with the launch. The structures pointed to stay those of the caller.
+void* vip_timed_start(const Sizes* sizes, vip::Engine* engine, const vip::timed::Word* buffer,
+                      const VipMemoryBehaviour* behaviour, uint64_t stop_after) {
+    Run* run = new Run{PeModel(*sizes, *engine, buffer), Port(), stop_after};
+    run->port.configure(*behaviour);
+    for (uint64_t i = 0; i < sizes->words + kLaunchCycles; ++i)
+        run->port.cycle(false, Beat(), true);
+    run->model.launch();
+    return run;
+}
+
+// Goes on until there were `cycles` since the launch. Returns whether the engine still runs.
+bool vip_timed_run(void* started, uint64_t cycles) {
+    Run& run = *static_cast<Run*>(started);
+    while (run.model.running() && run.model.cycles < cycles && run.port.violation().empty())
+        run.cycle();
+    return run.model.running() && run.port.violation().empty();
+}
+
+// The violation is valid until the end.
+void vip_timed_result(const void* started, VipTimedResult* result) {
+    const Run& run = *static_cast<const Run*>(started);
+    std::memcpy(result->counters, run.model.counters, sizeof result->counters);
+    result->cycles = run.model.cycles;
+    result->pc = run.model.pc;
+    result->cause = run.model.cause;
+    result->memory_error = run.model.failed;
+    result->violation = run.port.violation().c_str();
+}
+
+void vip_timed_end(void* started) { delete static_cast<Run*>(started); }
+
+}  // extern "C"

@@ -1,0 +1,128 @@
+// Timing model of a processing engine: the registers of its Verilog that decide what happens in which
+// cycle, and what they become. What instructions do is isa/compiled's.
+//
+// Names and order follow pe/: front end, dispatch, array range check, vector control, load-store
+// unit. Each cycle first works out, from the registers, what happens in it, then changes them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../../isa/compiled/engine.h"
+#include "arc.h"
+#include "timed.inc"
+#include "load_store.h"
+
+namespace vip::timed {
+
+// What the front end must know of a word; see words.py, whose structures have these layouts.
+struct Word {
+    uint8_t unit, control;
+    uint8_t a, b, c;
+    bool reads_a, reads_b, reads_c, writes;
+    bool legal, store, is_register, matrix;
+    uint8_t width;  // log2 of an element's bytes
+    uint8_t passes;
+    uint8_t extents[3];  // of what lies where A, B and C point
+};
+
+// What the model must know of a configuration.
+struct Sizes {
+    uint64_t words;  // of the program
+    uint64_t buffer_words, addressed_words;  // of the instruction buffer, and a power of two
+    uint64_t exact_pc;
+    uint64_t scratchpad_bytes, address_bits;
+    uint64_t arc_entries, tags;
+    uint64_t alignment;  // of scratchpad operands, in bytes
+    uint64_t clear_cycles, flush_cycles, settling_cycles;
+    uint64_t counters;
+};
+
+// A vector or load-store instruction at dispatch.
+struct Dispatched {
+    const Word* word;
+    const Operation* operation;
+    uint64_t values[3];
+    uint64_t vl, mr, fx;
+    Range ranges[3];
+    uint64_t bytes, columns;
+    bool nothing;
+    uint32_t cause;
+    int64_t pc;
+};
+
+enum class State { kRest, kClear, kRun, kDrain, kFlush };
+
+class PeModel {
+  public:
+    PeModel(const Sizes& sizes, Engine& engine, const Word* buffer);
+
+    void launch();
+    bool running() const { return m_state != State::kRest; }
+    void stop() { m_stop = true; }
+
+    // A cycle: `port` has what the memory offers in it; after the call what the engine offered.
+    void cycle(MemoryPort& port);
+
+    uint64_t counters[kCounters] = {};
+    uint64_t cycles = 0;
+    uint32_t cause = kNone;
+    int64_t pc = 0;
+    bool failed = false;
+
+  private:
+    const Sizes m_sizes;
+    Engine& m_engine;  // registers of the program
+    Engine m_vector;   // of the instruction that the vector unit takes
+    const Word* m_buffer;
+    std::vector<Operation> m_operations;  // on registers 0, 1 and 2, which hold what A, B and C did
+
+    // Sequencer.
+    State m_state = State::kRest;
+    uint64_t m_step = 0;
+    bool m_run = false, m_stop = false, m_late_stop = false;
+
+    // Fetch.
+    bool m_fetch_valid = false;
+    int64_t m_fetch_pc = 0, m_following = 0;
+
+    // Operands.
+    bool m_operands_held = false, m_again = false;
+    int64_t m_operands_pc = 0;
+    const Word* m_operands_word;
+    bool m_operands_outside = false;
+    uint64_t m_valid = ~uint64_t{0};
+
+    // Issue.
+    bool m_held = false, m_outside_now = false, m_redirect = false, m_quiet = false;
+    const Word* m_now;
+    int64_t m_pc = 0, m_target = 0, m_last_pc = 0;
+    uint32_t m_settling = 0;
+
+    // Dispatch.
+    bool m_dispatch_held = false, m_leaves = false;
+    bool m_late_conflict = false, m_late_full = false;
+    uint32_t m_entry = 0;
+    Dispatched m_dispatched = {};
+    Arc m_arc;
+
+    // Vector control.
+    bool m_vector_running = false, m_vector_waits = false, m_vector_busy = false;
+    uint64_t m_beats = 0, m_waiting_beats = 0;
+    uint32_t m_unwritten = 0;
+
+    LoadStore m_load_store;
+
+    // Of the cycle before, for the counters.
+    uint32_t m_late_event = kCounters;
+
+    const Word* word_at(int64_t pc) const;
+    int64_t kept(int64_t pc) const;
+    static uint32_t execute(Engine& engine, const Operation& operation);
+    Dispatched dispatched(const Word& word, int64_t pc) const;
+    void count(uint32_t event, bool stays);
+    void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc);
+    void launched();
+};
+
+}  // namespace vip::timed

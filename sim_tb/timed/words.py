@@ -1,0 +1,116 @@
+"""Program words as the timing model's front end needs them, and the constants that it shares."""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import c_bool, c_uint8
+
+from isa.launch import START_FX, START_MR, START_VL
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    MAX_FX,
+    OPCODE,
+    Extent,
+    Instruction,
+    Opcode,
+    Unit,
+)
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY
+from pe.config import PeConfig
+from pe.interface import PeCounter
+
+__all__ = ["TimedWord", "constants", "timed_words"]
+
+_FIELDS = (FIELD_A, FIELD_B, FIELD_C)
+_UNITS = {unit: number for number, unit in enumerate(Unit, start=1)}
+_EXTENTS = {extent: number for number, extent in enumerate(Extent, start=1)}
+_CONTROL = (
+    Opcode.SET_VL,
+    Opcode.SET_MR,
+    Opcode.SET_FX,
+    Opcode.DRAIN,
+    Opcode.MEMFENCE,
+    Opcode.HALT,
+)
+
+
+class TimedWord(ctypes.Structure):
+    """A word; see ``Word`` in ``pe_model.h``."""
+
+    _fields_ = (
+        *((name, c_uint8) for name in ("unit", "control", "a", "b", "c")),
+        *((name, c_bool) for name in ("reads_a", "reads_b", "reads_c", "writes")),
+        *((name, c_bool) for name in ("legal", "store", "is_register", "matrix")),
+        ("width", c_uint8),
+        ("passes", c_uint8),
+        ("extents", c_uint8 * 3),
+    )
+
+
+def constants() -> str:
+    """``timed.inc``: numbers of counters, units, control instructions and extents; times."""
+    values = {_camel(item.name): item.value for item in PeCounter}
+    values |= {_camel(unit.name): number for unit, number in _UNITS.items()}
+    values |= {f"Extent{_camel(item.name)}": number for item, number in _EXTENTS.items()}
+    values |= {_camel(item.name): number for number, item in enumerate(_CONTROL, start=1)}
+    values |= {
+        "Counters": len(PeCounter),
+        "NoExtent": 0,
+        "RangeBytes": RANGE_BYTES,
+        "VectorLatency": VECTOR_LATENCY,
+        "MostFx": MAX_FX,
+        "StartVl": START_VL,
+        "StartMr": START_MR,
+        "StartFx": START_FX,
+    }
+    lines = [f"constexpr uint32_t k{name} = {value};\n" for name, value in values.items()]
+    return "".join(["#include <cstdint>\n\nnamespace vip::timed {\n", *lines, "}\n"])
+
+
+def _camel(name: str) -> str:
+    return name.title().replace("_", "")
+
+
+def timed_words(
+    words: Sequence[int], rows: Sequence[Instruction | None], config: PeConfig
+) -> list[TimedWord]:
+    """The words of a program, which are the instructions ``rows``, or None: nothing that the engine
+    has. A word that is none still waits for what its opcode reads."""
+    groups: dict[int, Instruction] = {}
+    for first in config.rows:
+        groups.setdefault(first.opcode, first)
+    found = []
+    for word, row in zip(words, rows, strict=True):
+        likely = groups.get(OPCODE.extract(word))
+        found.append(_timed(word, row or likely, config, legal=row is not None))
+    return found
+
+
+def _timed(word: int, row: Instruction | None, config: PeConfig, *, legal: bool) -> TimedWord:
+    if row is None:
+        return TimedWord()
+    a, b, c = (field.extract(word) % (1 << config.register_bits) for field in _FIELDS)
+    reads = [field in row.reads for field in _FIELDS]
+    extents = [0, 0, 0]
+    for operand in row.scratchpad:
+        if operand.field in row.reads:
+            extents[_FIELDS.index(operand.field)] = _EXTENTS[operand.extent]
+    return TimedWord(
+        unit=_UNITS[row.unit],
+        control=1 + _CONTROL.index(Opcode(row.opcode)) if row.unit is Unit.ISSUE else 0,
+        a=a,
+        b=b,
+        c=c,
+        reads_a=reads[0],
+        reads_b=reads[1],
+        reads_c=reads[2],
+        writes=row.writes is not None,
+        legal=legal,
+        store=row.opcode in (Opcode.ST_SRAM, Opcode.ST_REG),
+        is_register=row.opcode in (Opcode.LD_REG, Opcode.ST_REG),
+        matrix=row.opcode == Opcode.MATRIX_VECTOR,
+        width=0 if row.width is None else row.width.value,
+        passes=row.passes if row.unit is Unit.VECTOR else 1,
+        extents=(c_uint8 * 3)(*extents),
+    )

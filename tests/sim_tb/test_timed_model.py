@@ -1,0 +1,143 @@
+"""The timing model of an engine takes the cycles of the Verilog, in every counter."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from isa.assembly.assembler import assemble
+from isa.image import DramImage
+from microkernels.bp.jobs import bp_job
+from microkernels.data.stereo import motorcycle
+from pe.config import PeConfig
+from sim_tb.cosim.engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.kernels import cosim_engine, cosim_job
+from sim_tb.cosim.machine import open_engine
+from sim_tb.random.configs import random_config
+from sim_tb.random.programs import RandomProgram, random_program
+from sim_tb.timed.pe_model import PeModel
+from tests.sim_tb.test_cosim import SMALL
+from vip.cli.app import main
+
+#: What a result says of the cycles, and what it leaves.
+_SAME = ("state", "cause", "memory_error", "cycles", "counters", "registers", "scratchpad")
+ENDLESS = assemble("loop: jmp loop\n")
+
+
+def job_of(program: RandomProgram, image: DramImage) -> Job:
+    for window in program.windows:
+        image.write(window.start, window.content)
+    return Job(
+        words=program.words,
+        image=image,
+        max_cycles=1_000_000,
+        memory=program.memory,
+        stop_after=program.stop_after,
+        parameters=program.parameters,
+        reset=program.reset,
+        scratchpad=program.scratchpad,
+    )
+
+
+def differing(expected: CosimResult, found: CosimResult) -> list[str]:
+    names = [name for name in _SAME if getattr(expected, name) != getattr(found, name)]
+    if expected.cause and expected.pc != found.pc:
+        names.append("pc")
+    return names
+
+
+@pytest.mark.parametrize(("config", "programs"), [(PeConfig(), 400), (SMALL, 200)])
+def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, programs: int) -> None:
+    size = 1 << config.address_bits
+    ends = set()
+    with (
+        PeSimulation(config) as verilog,
+        PeModel(config) as model,
+        DramImage(size) as first,
+        DramImage(size) as second,
+    ):
+        for seed in range(programs):
+            program = random_program(seed, config, disturbed=0.3)
+            expected = verilog.run(job_of(program, first))
+            found = model.run(job_of(program, second))
+            assert differing(expected, found) == [], seed
+            assert next(first.differences(second), None) is None, seed
+            ends.add((expected.cause, expected.memory_error))
+    # Nearly every fault, with memory errors and without.
+    assert len(ends) > 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1, 7, 9, 10, 12, 13, 18, 20, 21, 23, 24, 30, 31, 33, 34])
+def test_random_engines(number: int) -> None:
+    config = replace(random_config(number), sram="behavioural")
+    test_random_programs_take_the_cycles_of_the_verilog(config, 300)
+
+
+def test_a_kernel_takes_the_cycles_of_the_verilog() -> None:
+    job = bp_job(motorcycle(16, 12, 16).problem, 1)
+    memory = MemoryBehaviour(latency=60, stall=0.1, out_of_order=True)
+    calls: list[int] = []
+    with open_engine(PeConfig(), "model") as machine:
+        found = cosim_job(job, machine, memory=memory, progress=calls.append)
+    expected = cosim_engine(job, PeConfig(), memory=memory)
+    assert found.match
+    assert found.result.counters == expected.result.counters
+    assert found.result.cycles == expected.result.cycles
+
+
+@pytest.fixture
+def image() -> Iterator[DramImage]:
+    with DramImage(1 << PeConfig().address_bits) as made:
+        yield made
+
+
+def test_a_program_that_does_not_end(image: DramImage) -> None:
+    calls: list[int] = []
+    job = Job(words=ENDLESS.words, image=image, max_cycles=3_000_000)
+    with (
+        PeModel(PeConfig()) as model,
+        pytest.raises(CosimError, match="did not end within 3000000 cycles"),
+    ):
+        model.run(job, calls.append)
+    assert calls == [1 << 20, 2 << 20]
+    # The host stops it.
+    result = PeModel(PeConfig()).run(replace(job, stop_after=500))
+    assert result.cycles < 700
+
+
+def test_what_the_model_does_not_cover(tmp_path: Path, image: DramImage) -> None:
+    with pytest.raises(CosimError, match="has registers of 64 bits, not of 40"):
+        PeModel(PeConfig(register_width=40))
+    with pytest.raises(CosimError, match="no built-in program"):
+        PeModel(PeConfig(program=ENDLESS.words))
+    with pytest.raises(CosimError, match=r"wave\.vcd: the timing model writes no waveforms"):
+        open_engine(PeConfig(), "model", trace=tmp_path / "wave.vcd")
+    job = Job(words=ENDLESS.words, image=image, max_cycles=100, limits=(1, 1))
+    with pytest.raises(CosimError, match="limits can only be given to a watched engine"):
+        PeModel(PeConfig()).run(job)
+
+
+def test_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def call(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["vip", "cosim", "bp", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    found = []
+    for on in ("rtl", "model"):
+        report = tmp_path / f"{on}.json"
+        size = ["--width", "8", "--height", "6", "--iterations", "1"]
+        assert call("--on", on, *size, "--json", str(report)) == 0
+        found.append(json.loads(report.read_text()))
+    for each in found:
+        each.pop("simulation_seconds")
+        each.pop("simulated_cycles_per_second")
+    assert found[0] == found[1]
+    assert call("--preset", "tiny", "--on", "model") == 2
+    assert "the timing model covers one engine" in capsys.readouterr().err
