@@ -2,8 +2,9 @@
 
 The vector unit has no interlock (:mod:`isa.timing`), so a program keeps clear of its hazards by
 itself. :class:`HazardModel` follows the vector instructions, loads and stores that a program
-executes and says which of them come too early. It is the only model of the kind: kernels are built
-and checked with it, random programs are generated with it, and commands report what it finds.
+executes and says which of them come too early. Kernels are built and checked with it, random
+programs are generated with it, and commands report what it finds. The compiled simulator has the
+same model in C++ (``isa/compiled/hazards.h``), which must find the same.
 
 Time is counted in *beats*, as if each vector instruction followed the one before without a gap. The
 vector unit can only wait longer than that, so distances between beats are lower bounds. A load or

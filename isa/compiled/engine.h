@@ -24,6 +24,8 @@ struct Operation {
 // another value where it fails.
 using Evaluate = int32_t (*)(uint32_t row, uint64_t fx);
 
+class HazardLog;
+
 struct Engine {
     uint64_t registers[64];
     uint64_t register_width;
@@ -42,6 +44,8 @@ struct Engine {
     int16_t** results;    // for each special row and FX: results of all elements, or null
     Evaluate evaluate;
     int64_t pc;
+    HazardLog* log;             // or null
+    const Operation* followed;  // the program with the words that the log sees, kFollowed in it
 };
 
 constexpr unsigned kMost = 256;

@@ -1,7 +1,17 @@
 """The compiled simulator's library, and the structures that it shares with Python."""
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, c_int16, c_int32, c_int64, c_uint8, c_uint16, c_uint32
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_int16,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_void_p,
+)
 from ctypes import c_uint64 as u64
 from functools import cache
 from pathlib import Path
@@ -9,13 +19,14 @@ from pathlib import Path
 from isa.support.native import compile_library
 from isa.table import REGISTERS
 
-from .rows import constants, rows
+from .rows import constants, hazard_rows, rows
 
-__all__ = ["SOURCES", "Engine", "Evaluate", "Operation", "library"]
+__all__ = ["SOURCES", "Engine", "Evaluate", "FoundHazard", "Operation", "library"]
 
 #: Files in C++, that of the library first.
 SOURCES = tuple(
-    Path(__file__).with_name(name) for name in ("engine.cpp", "engine.h", "semantics.h")
+    Path(__file__).with_name(name)
+    for name in ("engine.cpp", "engine.h", "hazards.h", "semantics.h")
 )
 _FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
 
@@ -60,6 +71,22 @@ class Engine(ctypes.Structure):
         ("results", POINTER(POINTER(c_int16))),
         ("evaluate", Evaluate),
         ("pc", c_int64),
+        ("log", c_void_p),
+        ("followed", POINTER(Operation)),
+    )
+
+
+class FoundHazard(ctypes.Structure):
+    """A hazard; see ``hazards.h``."""
+
+    _fields_ = (
+        ("pc", c_int64),
+        ("what", c_int64),
+        ("address", c_int64),
+        ("other", c_int64),
+        ("distance", c_int64),
+        ("needed", c_int64),
+        ("times", c_int64),
     )
 
 
@@ -75,8 +102,19 @@ def library() -> ctypes.CDLL:
         SOURCES[0],
         _FLAGS,
         headers=SOURCES[1:],
-        generated={"rows.inc": rows(), "constants.inc": constants()},
+        generated={
+            "rows.inc": rows(),
+            "hazard_rows.inc": hazard_rows(),
+            "constants.inc": constants(),
+        },
     )
     found.vip_engine_run.argtypes = (POINTER(Engine), u64)
     found.vip_engine_run.restype = c_uint32
+    found.vip_hazards_open.restype = c_void_p
+    found.vip_hazards_close.argtypes = (c_void_p,)
+    found.vip_hazards_close.restype = None
+    found.vip_hazards_count.argtypes = (c_void_p,)
+    found.vip_hazards_count.restype = u64
+    found.vip_hazards_copy.argtypes = (c_void_p, POINTER(FoundHazard))
+    found.vip_hazards_copy.restype = None
     return found

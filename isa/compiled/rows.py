@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from isa.faults import FaultCause
+from isa.hazards import HazardKind
 from isa.image import PAGE_BYTES
 from isa.instruction import Extent
 from isa.table import (
@@ -22,19 +23,24 @@ from isa.table import (
     Instruction,
     Opcode,
     Role,
+    Unit,
     Width,
 )
+from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 
 __all__ = [
     "ELEMENTS",
     "FAILED",
     "FRACTIONS",
     "HALTED",
+    "HAZARD_KINDS",
     "LIMIT",
     "SPECIAL_ROWS",
     "Decoded",
     "constants",
     "decode",
+    "follow",
+    "hazard_rows",
     "rows",
 ]
 
@@ -45,8 +51,10 @@ FRACTIONS = MAX_FX + 1
 #: Elements of 16 bits, those that a table has results for.
 ELEMENTS = 1 << Width.W16.bits
 #: What a run returns, other than the cause of a fault: the host failed, the limit is reached, the
-#: program halted.
-FAILED, LIMIT, HALTED = (max(FaultCause) + number for number in (1, 2, 3))
+#: program halted, the log of hazards must see the next instruction.
+FAILED, LIMIT, HALTED, _FOLLOWED = (max(FaultCause) + number for number in (1, 2, 3, 4))
+#: Kinds of hazards by the numbers that they have in C++.
+HAZARD_KINDS = tuple(HazardKind)
 
 _NUMBERS = {row.key: number for number, row in enumerate(INSTRUCTIONS)}
 
@@ -61,14 +69,19 @@ class Decoded(NamedTuple):
     constant: int = 0
 
 
-#: A word that is nothing that the engine has.
-_ILLEGAL = Decoded(len(INSTRUCTIONS))
+#: A word that is nothing that the engine has, and one that the log of hazards must see.
+_ILLEGAL, _SEEN = Decoded(len(INSTRUCTIONS)), Decoded(len(INSTRUCTIONS) + 1)
 
 
 def constants() -> str:
-    """``constants.inc``: what a run returns, and the size of a page of an image."""
+    """``constants.inc``: what a run returns, the size of a page of an image, kinds of hazards and
+    the timing of the vector unit."""
     values = {_camel(cause.name): cause.value for cause in FaultCause}
     values |= {"Failed": FAILED, "Limit": LIMIT, "Halted": HALTED, "Page": PAGE_BYTES}
+    values |= {"Followed": _FOLLOWED, "FollowedRow": _SEEN.row}
+    values |= {_camel(kind.name): number for number, kind in enumerate(HAZARD_KINDS)}
+    values |= {"HazardKinds": len(HAZARD_KINDS)}
+    values |= {"VectorLatency": VECTOR_LATENCY, "VectorHeld": VECTOR_HELD, "WordBytes": WORD_BYTES}
     lines = [f"constexpr uint32_t k{name} = {value};\n" for name, value in values.items()]
     return "".join(["#include <cstdint>\n\nnamespace vip {\n", *lines, "}\n"])
 
@@ -86,6 +99,30 @@ def rows() -> str:
         else:
             lines.append(f"VIP_ROW({number}, {_kind(row)})  // {row.key}")
     return "\n".join(lines) + "\n"
+
+
+def hazard_rows() -> str:
+    """``hazard_rows.inc``: each row of the table as hazards know it."""
+    return "".join(f"{_hazard_row(row)},  // {row.key}\n" for row in INSTRUCTIONS)
+
+
+def _hazard_row(row: Instruction) -> str:
+    part = _part(row)
+    width = 0 if row.width is None else row.width.bytes
+    if part != "Vector":
+        return f"{{Part::k{part}, {width}, {row.passes}, false, 0, {{}}}}"
+    extents = [operand.extent for operand in row.scratchpad]
+    listed = ", ".join(f"{{{_flag(each.by_vl)}, {_flag(each.by_mr)}}}" for each in extents)
+    reduces = _flag(row.reduction is not None)
+    return f"{{Part::kVector, {width}, {row.passes}, {reduces}, {len(extents) - 1}, {{{listed}}}}}"
+
+
+def _part(row: Instruction) -> str:
+    if row.unit is Unit.VECTOR:
+        return "Vector"
+    if row.scratchpad:
+        return "Load" if row.loads else "Store"
+    return "Drain" if row.opcode == Opcode.DRAIN else "None"
 
 
 def _type(row: Instruction) -> str:
@@ -193,3 +230,9 @@ def decode(
             values["constant"] += address
         found.append(Decoded(_NUMBERS[row.key], **values))
     return found
+
+
+def follow(decoded: Sequence[Decoded]) -> list[Decoded]:
+    """The words of a program where a log of hazards is shown those that concern it."""
+    concerned = {number for number, row in enumerate(INSTRUCTIONS) if _part(row) != "None"}
+    return [_SEEN if word.row in concerned else word for word in decoded]

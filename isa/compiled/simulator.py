@@ -24,7 +24,8 @@ _AT_ONCE = 1 << 24
 
 
 class CompiledSimulator(Simulator):
-    """:class:`isa.iss.simulator.Simulator` without an observer, with the same results.
+    """:class:`isa.iss.simulator.Simulator` without an observer, with the same results. Hazards are
+    the business of :class:`isa.compiled.checking.CheckingSimulator`.
 
     The first one of an installation compiles the library, which takes under half a minute.
     Parameters and attributes: as there.
@@ -49,7 +50,8 @@ class CompiledSimulator(Simulator):
         self._tables: list[Any] = []
         self._failure: BaseException | None = None
         mapping = state.memory.mapping()
-        found = decode(words, rows, len(state.registers))
+        self._decoded = decode(words, rows, len(state.registers))
+        self._program = (Operation * count)(*(Operation(*each) for each in self._decoded))
         self._engine = Engine(
             register_width=state.register_width,
             max_vl=state.max_vl,
@@ -61,7 +63,7 @@ class CompiledSimulator(Simulator):
             held=mapping.held.ctypes.data_as(POINTER(c_uint8)),
             memory_bytes=state.memory_bytes,
             file=mapping.file,
-            program=(Operation * count)(*(Operation(*each) for each in found)),
+            program=self._program,
             words=count,
             visits=self._visits,
             saturated=self._saturated,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from isa.assembly.disassembler import disassemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.iss.simulator import Outcome, Simulator
+from isa.iss.simulator import Observer, Outcome, Simulator
 from isa.table import Opcode, find
 from pe.config import PeConfig
 from pe.interface import EXACT_PC_WORDS, PC_BITS, PeState
@@ -53,6 +53,7 @@ def simulator_of(
     memory: DramImage,
     kind: type[Simulator] = Simulator,
     *,
+    observer: Observer | None = None,
     count_saturation: bool = False,
 ) -> Simulator:
     """The instruction set simulator, launched with ``program``; it changes ``memory``."""
@@ -66,6 +67,7 @@ def simulator_of(
         parameters=program.parameters,
         **config.limits,
         scratchpad=program.scratchpad,
+        observer=observer,
         count_saturation=count_saturation,
     )
 

@@ -135,7 +135,9 @@ def test_a_compiled_run_is_the_same() -> None:
         found.registers,
         found.dumped,
     )
-    assert (other.hazards, other.saturated) == (None, found.saturated)
+    assert (other.hazards, other.saturated) == (found.hazards, found.saturated)
+    unchecked = vip.run(program, SMALL, memory=bytes([41]), hazards=False, compiled=True)
+    assert (unchecked.hazards, unchecked.outcome) == (None, found.outcome)
     with pytest.raises(SimulatorError, match="a compiled run has no profile"):
         vip.run(program, SMALL, compiled=True, profile=True)
 

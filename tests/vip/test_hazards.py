@@ -1,6 +1,7 @@
 """Programs that break timing rules: ``vip run`` reports, ``vip cosim program`` compares."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,10 @@ HAZARD = (
     "st.sram[16] at word 7 (early.s:8) reads scratchpad byte 0x11f, which v.v.add[16] at word 6 "
     "(early.s:7) makes: distance -3 cycles, 12 needed"
 )
+
+
+#: Options of ``vip run``: the simulator in Python, and the compiled one.
+BOTH = pytest.mark.parametrize("kind", [(), ("--compiled",)], ids=["python", "compiled"])
 
 
 def said(error):
@@ -30,10 +35,10 @@ def programs(tmp_path):
     return inputs * 2
 
 
-def test_the_simulator_reports_the_wrong_program(vip, programs, tmp_path):
-    code, _, error = vip(
-        "run", "early.s", "--memory", "inputs.bin", "--dump", 256, 32, "out.bin", "--json", "r.json"
-    )
+@BOTH
+def test_the_simulator_reports_the_wrong_program(vip, programs, tmp_path, kind):
+    arguments = ("--memory", "inputs.bin", "--dump", 256, 32, "out.bin", "--json", "r.json")
+    code, _, error = vip("run", "early.s", *arguments, *kind)
     assert code == 1
     assert error == f"vip: hazard: {HAZARD}\n"
     # What it computes is right all the same, which is why the check is needed.
@@ -52,14 +57,16 @@ def test_the_simulator_reports_the_wrong_program(vip, programs, tmp_path):
     }
 
 
-def test_the_check_can_be_left_out(vip, programs, tmp_path):
-    code, _, error = vip("run", "early.s", "--no-hazards", "--json", "r.json")
+@BOTH
+def test_the_check_can_be_left_out(vip, programs, tmp_path, kind):
+    code, _, error = vip("run", "early.s", "--no-hazards", "--json", "r.json", *kind)
     assert (code, error) == (0, "")
     assert json.loads((tmp_path / "r.json").read_text())["hazards"] is None
 
 
-def test_the_right_program_has_no_hazard(vip, programs, tmp_path):
-    code, _, error = vip("run", "safe.s", "--profile", "p.json", "--json", "r.json")
+@pytest.mark.parametrize("kind", [("--profile", "p.json"), ("--compiled",)])
+def test_the_right_program_has_no_hazard(vip, programs, tmp_path, kind):
+    code, _, error = vip("run", "safe.s", "--json", "r.json", *kind)
     assert (code, error) == (0, "")
     assert json.loads((tmp_path / "r.json").read_text())["hazards"] == []
 
@@ -72,14 +79,25 @@ def test_a_program_without_source_lines_gets_words(vip, programs):
     assert "at word 7 (plain.s:" in error
 
 
-def test_many_hazards_get_twenty_lines(vip, tmp_path):
+@BOTH
+def test_many_hazards_get_twenty_lines(vip, tmp_path, kind):
     pair = "v.v.add [64-bit] r12, r11, r11\nst.sram [64-bit] r5, r12, r10\n"
     source = "mov r10, #1\nset.vl r10\nmov r11, #8\nmov r12, #16\n" + 23 * pair + "halt\n"
     (tmp_path / "many.s").write_text(source)
-    code, _, error = vip("run", "many.s")
+    code, _, error = vip("run", "many.s", *kind)
     assert code == 1
     assert error.count("\n") == 21
     assert error.endswith("vip: hazard: 3 more\n")
+
+
+def test_the_compiled_simulator_prints_the_same(vip, programs):
+    """All but the time that it took, on both channels."""
+    found = []
+    for kind in ((), ("--compiled",)):
+        code, out, error = vip("run", "early.s", "--memory", "inputs.bin", *kind)
+        assert code == 1
+        found.append((re.sub(r" in \d+\.\d+ s$", "", out, flags=re.MULTILINE), error))
+    assert found[0] == found[1]
 
 
 def test_the_verilog_differs_for_the_wrong_program_alone(vip, programs, tmp_path):

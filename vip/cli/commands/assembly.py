@@ -179,8 +179,8 @@ def run(
         bool,
         typer.Option(
             "--compiled",
-            help="Use the simulator in C++: about a hundred times faster, without the check of "
-            "timing rules. The first run compiles it.",
+            help="Use the simulator in C++, about a hundred times faster. The first run compiles "
+            "it.",
         ),
     ] = False,
     json: JsonOption = None,
@@ -210,8 +210,6 @@ def run(
     if profile is not None and result.profile is not None:
         result.profile.save(profile)
     _show(program.name, result)
-    if compiled:
-        console.print("timing rules were not checked (--compiled)")
     outcome = result.outcome
     if outcome.state == "faulted":
         raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
