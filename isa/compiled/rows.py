@@ -14,6 +14,7 @@ from isa.hazards import HazardKind
 from isa.image import PAGE_BYTES
 from isa.instruction import Extent
 from isa.table import (
+    BY_KEY,
     IMM14,
     IMM20,
     INSTRUCTIONS,
@@ -190,9 +191,9 @@ _PLACES = {
 
 
 @cache
-def _places(row: Instruction) -> tuple[str, ...]:
-    """The place in ``Operation`` of each operand of ``row``."""
-    found = []
+def _places(key: str) -> tuple[str, ...]:
+    """The place in ``Operation`` of each operand of the row ``key``."""
+    row, found = BY_KEY[key], []
     # What is written comes first; a branch and a setting write no register.
     names = iter("bc" if row.writes is None and not row.scratchpad else "abc")
     for operand in row.operands:
@@ -221,7 +222,7 @@ def decode(
             continue
         values = {
             place: operand.field.extract(word)
-            for place, operand in zip(_places(row), row.operands, strict=True)
+            for place, operand in zip(_places(row.key), row.operands, strict=True)
         }
         if any(value >= registers for place, value in values.items() if place != "constant"):
             found.append(_ILLEGAL)

@@ -4,9 +4,11 @@ import ctypes
 import os
 from collections.abc import Sequence
 from ctypes import POINTER, c_int16, c_uint8, c_uint64
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isa.faults import FaultCause
 from isa.image import ImageError
@@ -21,6 +23,20 @@ __all__ = ["CompiledSimulator"]
 
 #: Instructions between two looks at signals.
 _AT_ONCE = 1 << 24
+
+
+@cache
+def _results(number: int, fx: int) -> NDArray[np.int16]:
+    """What the special row ``number`` makes of all elements; simulators share them."""
+    row = INSTRUCTIONS[number]
+    unit = SPECIAL_UNITS[row.special]
+    elements = np.arange(ELEMENTS, dtype=np.uint16).view(np.int16)
+    found: NDArray[np.int16] = unit.evaluate(unit.function_of(row), elements, fx)
+    return found
+
+
+def _numbers(array: NDArray[np.uint64]) -> Any:
+    return array.ctypes.data_as(POINTER(c_uint64))
 
 
 class CompiledSimulator(Simulator):
@@ -43,11 +59,10 @@ class CompiledSimulator(Simulator):
             raise SimulatorError("a compiled simulator has no observer")
         self._library = library()
         state, count = self._state, len(words)
-        self._visits = (c_uint64 * count)()
-        self._saturated = None if state.saturated is None else (c_uint64 * count)()
-        #: For each special row and FX the results of all elements, made when they are needed.
+        self._visits = np.zeros(count, np.uint64)
+        self._saturated = None if state.saturated is None else np.zeros(count, np.uint64)
+        # For each special row and FX the results of all elements, made when they are needed.
         self._results = (POINTER(c_int16) * (FRACTIONS * len(SPECIAL_ROWS)))()
-        self._tables: list[Any] = []
         self._failure: BaseException | None = None
         mapping = state.memory.mapping()
         self._decoded = decode(words, rows, len(state.registers))
@@ -65,21 +80,18 @@ class CompiledSimulator(Simulator):
             file=mapping.file,
             program=self._program,
             words=count,
-            visits=self._visits,
-            saturated=self._saturated,
+            visits=_numbers(self._visits),
+            saturated=None if self._saturated is None else _numbers(self._saturated),
             results=self._results,
             evaluate=Evaluate(self._evaluate),
         )
+        # A view, as numpy copies faster than ctypes.
+        self._registers = np.frombuffer(self._engine.registers, np.uint64)[: len(self.registers)]
 
     def _evaluate(self, number: int, fx: int) -> int:
-        row = INSTRUCTIONS[number]
-        unit = SPECIAL_UNITS[row.special]
+        place = SPECIAL_ROWS.index(INSTRUCTIONS[number]) * FRACTIONS + fx
         try:
-            elements = np.arange(ELEMENTS, dtype=np.uint16).view(np.int16)
-            table = unit.evaluate(unit.function_of(row), elements, fx)
-            self._tables.append(table)
-            place = SPECIAL_ROWS.index(row) * FRACTIONS + fx
-            self._results[place] = table.ctypes.data_as(POINTER(c_int16))
+            self._results[place] = _results(number, fx).ctypes.data_as(POINTER(c_int16))
         except BaseException as error:
             # It can't pass through C++; an interrupt least of all may be lost there.
             self._failure = error
@@ -90,8 +102,7 @@ class CompiledSimulator(Simulator):
         state, engine = self._state, self._engine
         # Raises if the image was closed meanwhile, whose file may be another one by now.
         state.memory.mapping()
-        for number, value in enumerate(self.registers):
-            engine.registers[number] = value
+        self._registers[:] = self.registers
         engine.vl, engine.mr, engine.fx, engine.pc = state.vl, state.mr, state.fx, self.pc
         left, code = limit, LIMIT
         try:
@@ -100,11 +111,11 @@ class CompiledSimulator(Simulator):
                 code = self._library.vip_engine_run(engine, some)
                 left = None if left is None else left - some
         finally:
-            self.registers[:] = engine.registers[: len(self.registers)]
+            self.registers[:] = self._registers.tolist()
             state.vl, state.mr, state.fx, self.pc = engine.vl, engine.mr, engine.fx, engine.pc
-            self._counts[:] = self._visits
+            self._counts[:] = self._visits.tolist()
             if self._saturated is not None:
-                state.saturated = list(self._saturated)
+                state.saturated = self._saturated.tolist()
         if code == FAILED:
             if self._failure is not None:
                 raise self._failure
