@@ -16,6 +16,7 @@ import sim_tb.measure.belief
 import sim_tb.measure.kernel_rows
 import sim_tb.measure.kernels
 import sim_tb.measure.vgg
+from isa.compiled.checking import CheckingSimulator
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
@@ -198,7 +199,8 @@ def made_of_digits() -> dict[str, str]:
 
 def speed() -> Iterator[Measurement]:
     """Simulated cycles of one engine and of a vault, a second of a processor, start left out; and
-    instructions of the instruction set simulator, in Python and compiled, in one run each."""
+    instructions of the instruction set simulator, in Python, compiled, and compiled with a check of
+    hazards, in one run each."""
     problem = motorcycle(*_SPEED).problem
 
     def pe(iterations: int) -> int:
@@ -219,7 +221,8 @@ def speed() -> Iterator[Measurement]:
         rate = (cycles[1] - cycles[0]) / (seconds[1] - seconds[0])
         yield Measurement(f"{name}_kcycles_per_second", rate / 1000, "kcycles/s", None, True)
     job, config = bp_job(problem, _SPEED_RUNS[1]), preset("pe")
-    for name, kind in (("python", Simulator), ("compiled", CompiledSimulator)):
+    kinds = {"python": Simulator, "compiled": CompiledSimulator, "checking": CheckingSimulator}
+    for name, kind in kinds.items():
         with DramImage(1 << config.address_bits) as memory:
             job.prepare(memory)
             simulator = kind(job.program, memory, parameters=job.parameters, **config.limits)

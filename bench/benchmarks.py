@@ -119,9 +119,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "functional": Benchmark(
         run=functional.functional,
         made_of=functional.made_of_functional,
-        presets=("thesis",),
+        presets=("thesis", "pe", "pe-logistic"),
         tools=("numpy",),
-        minutes=2,
+        minutes=4,
     ),
     "digits": Benchmark(
         run=applications.digits,

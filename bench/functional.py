@@ -1,20 +1,25 @@
-"""Benchmarks of whole chips on compiled simulators: values without time."""
+"""Benchmarks of compiled simulators: whole chips, values without time, and the applications."""
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
 
+import isa.compiled.checking
 import isa.compiled.library
 import isa.compiled.rows
 import isa.compiled.simulator
 import microkernels.runtime.compiled
+from isa.compiled.simulator import CompiledSimulator
+from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
-from soc.generate.presets import chip_preset
+from microkernels.suite import Application, suite
+from soc.generate.presets import chip_preset, preset
 
 from . import fingerprints
 from .measurement import Measurement, cpu_seconds
@@ -26,6 +31,9 @@ _CHIP = "thesis"
 _WIDTH, _HEIGHT, _LABELS, _STEP, _BOUND = 1920, 1080, 16, 5, 15
 #: Bound of the random data costs.
 _COST = 3000
+#: Seconds of a processor in which an application is launched again and again, and launches on one
+#: memory, of which the first does not count: it makes the host take space for what it touches.
+_SECONDS, _LAUNCHES = 0.2, 50
 
 
 def _job() -> KernelJob:
@@ -46,7 +54,8 @@ def _job() -> KernelJob:
 def functional() -> Iterator[Measurement]:
     """An iteration of BP-M in full HD with 16 labels on all 128 engines of the thesis's chip, by
     compiled simulators: instructions of all engines, with those spent waiting, and seconds of a
-    processor with filling and reading the memory. Every message equals the golden model's."""
+    processor with filling and reading the memory. Every message equals the golden model's. And of
+    each application of the suite, instructions a second of a processor, over many launches."""
     job = _job()
     before = cpu_seconds()
     run = execute(job)
@@ -54,22 +63,57 @@ def functional() -> Iterator[Measurement]:
     yield Measurement("full_hd_cpu_seconds", cpu_seconds() - before, "s", None)
     if not run.match:
         raise KernelError(f"{job.name}: messages differ from the golden model's")
+    for application in suite():
+        name = application.name.replace("-", "_")
+        rate = _rate(application) / 1000
+        yield Measurement(f"{name}_kinstructions_per_second", rate, "k/s", None, True)
+
+
+def _rate(application: Application) -> float:
+    """Instructions a second of a processor, without setting simulators up."""
+    done, seconds = 0, 0.0
+    while seconds < _SECONDS:
+        for job in application.jobs:
+            instructions, spent = _repeated(job, application.preset)
+            done, seconds = done + instructions, seconds + spent
+    return done / seconds
+
+
+def _repeated(job: KernelJob, name: str) -> tuple[int, float]:
+    """Instructions and seconds of all launches but the first."""
+    config, done, seconds = preset(name), 0, 0.0
+    with DramImage(1 << config.address_bits) as memory:
+        for launch in range(_LAUNCHES):
+            job.prepare(memory)
+            simulator = CompiledSimulator(
+                job.program, memory, parameters=job.parameters, **config.limits
+            )
+            before = time.process_time()
+            end = simulator.run()
+            if launch:
+                done, seconds = done + end.instructions, seconds + time.process_time() - before
+        if job.differing(job.outputs(memory)):
+            raise KernelError(f"{job.name}: outputs differ from the golden model's")
+    return done, seconds
 
 
 def compiled_parts() -> dict[str, str]:
     """What the compiled simulator is made of."""
     return {
         "compiled simulator": fingerprints.data(
-            fingerprints.code(isa.compiled.simulator, isa.compiled.rows),
+            fingerprints.code(isa.compiled.simulator, isa.compiled.checking, isa.compiled.rows),
             *(file.read_bytes() for file in isa.compiled.library.SOURCES),
         )
     }
 
 
 def made_of_functional() -> dict[str, str]:
-    """The simulator, the program, and how engines take turns."""
+    """The simulator, the programs, and how engines take turns."""
     return {
         **compiled_parts(),
         "turns of engines": fingerprints.code(microkernels.runtime.compiled),
         "program": fingerprints.programs([_job().program]),
+        "applications": fingerprints.programs(
+            program for application in suite() for program in application.programs
+        ),
     }

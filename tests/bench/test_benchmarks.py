@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench import applications, engine, memories, proofs
+from bench import applications, engine, functional, memories, proofs
 from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
+from microkernels.suite import suite
 from sim_tb.harness.network import Destinations
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import BATCHES, LSTM
@@ -145,6 +146,17 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("cosim_engine", "cosim_vault"):
         monkeypatch.setattr(applications, name, lambda *_: Anything(cycles=next(cycles)))
     check("speed")
+
+
+def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functional, "_job", Anything)
+    monkeypatch.setattr(functional, "execute", lambda _: Anything(match=True))
+    monkeypatch.setattr(functional, "_SECONDS", 1e-9)
+    monkeypatch.setattr(functional, "_LAUNCHES", 2)
+    check("functional")
+    rates = [item for item in functional.functional() if item.unit == "k/s"]
+    assert len(rates) == len(suite())
+    assert all(item.value > 0 for item in rates)
 
 
 def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
