@@ -16,6 +16,7 @@ from .bank_machine import bank_events
 from .transaction import ARRIVAL_BITS
 
 __all__ = [
+    "ARRIVAL_UNIT_BITS",
     "INDEX_BITS",
     "LAG_CYCLES",
     "LATENCY_LIMITS",
@@ -60,7 +61,7 @@ INDEX_BITS = (_COUNT - 1).bit_length()
 LAG_CYCLES = _COUNT + 2
 
 #: The unit of :data:`memory.controller.transaction.ARRIVAL_BITS` is four cycles.
-_UNIT_BITS = 2
+ARRIVAL_UNIT_BITS = 2
 
 
 def command_event() -> data.StructLayout:
@@ -153,11 +154,11 @@ class VaultCounters(Component):
         m.d.sync += occupancy.eq(sum(self.occupied[number] for number in range(size)))
         steps[VaultCounter.OCCUPANCY] = size, occupancy
 
-        cycle = Signal(ARRIVAL_BITS + _UNIT_BITS)
+        cycle = Signal(ARRIVAL_BITS + ARRIVAL_UNIT_BITS)
         age = Signal(ARRIVAL_BITS)
         m.d.sync += cycle.eq(cycle + 1)
-        m.d.comb += [self.now.eq(cycle[_UNIT_BITS:]), age.eq(self.now - self.arrival)]
-        below = [served & (age < (limit >> _UNIT_BITS)) for limit in LATENCY_LIMITS]
+        m.d.comb += [self.now.eq(cycle[ARRIVAL_UNIT_BITS:]), age.eq(self.now - self.arrival)]
+        below = [served & (age < (limit >> ARRIVAL_UNIT_BITS)) for limit in LATENCY_LIMITS]
         for number in range(len(LATENCY_LIMITS) + 1):
             step = Signal(name=f"step_latency_{number}")
             above = ~below[number - 1] if number else 1

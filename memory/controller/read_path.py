@@ -15,7 +15,7 @@ from memory.timing import BURST_CLOCKS
 
 from .transaction import word_range
 
-__all__ = ["ReadPath", "read_beat"]
+__all__ = ["ReadPath", "buffered_columns", "read_beat"]
 
 #: Clocks, beside tCL, for which a read without waits occupies its place in the buffer.
 _OVERHEAD = 4 * BURST_CLOCKS
@@ -26,7 +26,7 @@ def read_beat(config: VaultConfig) -> data.StructLayout:
     return data.StructLayout({"tag": config.tag_bits, "data": WORD_BITS, "last": 1})
 
 
-def _columns(config: VaultConfig) -> int:
+def buffered_columns(config: VaultConfig) -> int:
     """Columns in the buffer: twice the number for full bandwidth, so that it absorbs some waits."""
     needed = -(-(config.timing.tcl + _OVERHEAD) // BURST_CLOCKS)
     return 1 << (2 * needed - 1).bit_length()
@@ -63,7 +63,7 @@ class ReadPath(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        columns = _columns(config)
+        columns = buffered_columns(config)
         reads = data.StructLayout({"tag": config.tag_bits, "words": word_range()})
         pending = Fifo(width=reads.size, depth=columns, sram=config.sram)
         beats = Fifo(width=read_beat(config).size, depth=columns * COLUMN_WORDS, sram=config.sram)

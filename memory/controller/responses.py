@@ -14,10 +14,10 @@ from memory.fifo import Fifo
 
 from .read_path import read_beat
 
-__all__ = ["Responses"]
+__all__ = ["ACKNOWLEDGEMENTS", "Responses"]
 
 #: Acknowledgements that wait while words are sent.
-_ACKNOWLEDGEMENTS = 16
+ACKNOWLEDGEMENTS = 16
 
 
 class Responses(Component):
@@ -49,7 +49,7 @@ class Responses(Component):
         m = Module()
         config = self.config
         short = data.StructLayout({"tag": config.tag_bits, "error": 1})
-        acknowledgements = Fifo(width=short.size, depth=_ACKNOWLEDGEMENTS, sram=config.sram)
+        acknowledgements = Fifo(width=short.size, depth=ACKNOWLEDGEMENTS, sram=config.sram)
         m.submodules.acknowledgements = once(acknowledgements, platform)
         m.d.comb += [
             self.ready.eq(acknowledgements.input.ready),

@@ -17,7 +17,13 @@ from memory.timing import BURST_CLOCKS
 from .request_decoder import STORE_WIDTH, store_address_bits
 from .transaction import slot_bits, word_range
 
-__all__ = ["WritePath"]
+__all__ = ["WritePath", "pending_writes"]
+
+
+def pending_writes(config: VaultConfig) -> int:
+    """Room for WRITEs under way at once, and one that is being sent."""
+    depth = config.timing.tcwl // BURST_CLOCKS + 2
+    return 1 << (depth - 1).bit_length()
 
 
 class WritePath(Component):
@@ -67,9 +73,7 @@ class WritePath(Component):
         (read,) = store.read
         (write,) = store.write
         writes = data.StructLayout({"slot": slot_bits(config), "words": word_range()})
-        # WRITEs under way at once, and one that is being sent.
-        depth = config.timing.tcwl // BURST_CLOCKS + 2
-        pending = Fifo(width=writes.size, depth=1 << (depth - 1).bit_length(), sram=config.sram)
+        pending = Fifo(width=writes.size, depth=pending_writes(config), sram=config.sram)
         m.submodules.pending = once(pending, platform)
         current: Any = Signal(writes)
         m.d.comb += [

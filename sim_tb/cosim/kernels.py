@@ -24,8 +24,8 @@ from soc.tile.config import VaultTileConfig
 from .chip import ChipResult, run_program
 from .chip_session import ChipSimulation
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
-from .machine import Machine, open_engine
-from .vault import VaultResult, run_vault
+from .machine import Machine, open_engine, run_on_vault
+from .vault import VaultResult
 
 __all__ = [
     "KernelOutcome",
@@ -180,6 +180,7 @@ def cosim_vault(
     job: KernelJob,
     config: VaultTileConfig,
     *,
+    on: Machine = "rtl",
     trace: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> KernelOutcome[VaultResult]:
@@ -187,6 +188,7 @@ def cosim_vault(
 
     Parameters:
         config: of the vault; the job's PEs are its first, the others stay idle.
+        on: the Verilog, or the timing model.
         trace, progress: as for :func:`cosim_engine`.
 
     Raises:
@@ -199,10 +201,11 @@ def cosim_vault(
     with DramImage(config.vault.size_bytes) as image:
         job.prepare(image)
         for launch in job.launches:
-            results[launch.name] = result = run_vault(
+            results[launch.name] = result = run_on_vault(
                 launch.program,
                 image,
                 config=config,
+                on=on,
                 max_cycles=launch.max_cycles,
                 active=job.pes,
                 parameters=launch.parameters,

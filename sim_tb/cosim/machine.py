@@ -1,14 +1,20 @@
-"""What programs of one engine run on: its Verilog, or the timing model."""
+"""What programs run on: the Verilog of an engine or a vault, or the timing model."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from isa.image import DramImage
+from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.timed.pe_model import PeModel
+from sim_tb.timed.vault_model import run_vault_model
+from soc.tile.config import VaultTileConfig
 
 from .engine import CosimError, PeSimulation
+from .vault import VaultResult, run_vault
 
-__all__ = ["Machine", "open_engine"]
+__all__ = ["Machine", "open_engine", "run_on_vault"]
 
 #: ``rtl``: the Verilog. ``model``: the timing model, which takes as many cycles and is faster.
 Machine = Literal["rtl", "model"]
@@ -33,6 +39,52 @@ def open_engine(
     """
     if on == "rtl":
         return PeSimulation(config, trace=trace, ports_only=ports_only)
+    _check(trace)
+    return PeModel(config)
+
+
+def run_on_vault(
+    program: Program,
+    image: DramImage,
+    *,
+    config: VaultTileConfig,
+    max_cycles: int,
+    on: Machine = "rtl",
+    active: int | None = None,
+    parameters: int = 0,
+    trace: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> VaultResult:
+    """:func:`sim_tb.cosim.vault.run_vault` on the Verilog, or on the timing model.
+
+    Raises:
+        CosimError: as there, or the timing model does not cover ``config``, or has no waveforms.
+        isa.support.native.CompilerError: the timing model can't be built.
+        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
+    """
+    if on == "rtl":
+        return run_vault(
+            program,
+            image,
+            config=config,
+            max_cycles=max_cycles,
+            active=active,
+            parameters=parameters,
+            trace=trace,
+            progress=progress,
+        )
+    _check(trace)
+    return run_vault_model(
+        program,
+        image,
+        config=config,
+        max_cycles=max_cycles,
+        active=active,
+        parameters=parameters,
+        progress=progress,
+    )
+
+
+def _check(trace: Path | None) -> None:
     if trace is not None:
         raise CosimError(f"{trace}: the timing model writes no waveforms; the Verilog does")
-    return PeModel(config)

@@ -22,13 +22,13 @@ from soc.tile.config import VaultTileConfig
 
 from .engine import CosimError
 
-__all__ = ["WINDOW_CYCLES", "PeResult", "VaultResult", "run_vault"]
+__all__ = ["SETTLE_CYCLES", "WINDOW_CYCLES", "PeResult", "VaultResult", "run_vault"]
 
 #: Cycles of each interval for which the DRAM's traffic is told.
 WINDOW_CYCLES = 256
 
 #: Cycles after which a write that was acknowledged is in the DRAM.
-_SETTLE = 256
+SETTLE_CYCLES = 256
 #: Cycles in which an engine that was told to stop completes what it issued before, whatever it is.
 _STOP = 1_000_000
 
@@ -165,7 +165,7 @@ def run_vault(
         setup=device_setup(config.dram),
         engines=engines,
         lag=LAG_CYCLES,
-        settle=_SETTLE,
+        settle=SETTLE_CYCLES,
         window=WINDOW_CYCLES,
     )
     folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")

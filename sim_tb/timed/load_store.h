@@ -44,6 +44,7 @@ class LoadStore {
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
     void look(MemoryPort& port, bool writes_first);
 
+    bool request_valid() const { return m_request_valid; }
     bool ready(bool stores_register) const {
         return !m_waits && !(stores_register && m_value_held);
     }

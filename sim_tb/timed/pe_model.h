@@ -60,6 +60,8 @@ class PeModel {
     void launch();
     bool running() const { return m_state != State::kRest; }
     void stop() { m_stop = true; }
+    // Whether it offers a request in this cycle.
+    bool requests() const { return m_load_store.request_valid(); }
 
     // A cycle: `port` has what the memory offers in it; after the call what the engine offered.
     void cycle(MemoryPort& port);

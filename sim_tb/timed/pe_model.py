@@ -2,65 +2,26 @@
 
 import ctypes
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
-from pathlib import Path
 
-from isa.compiled import rows as functional_rows
-from isa.compiled.library import SOURCES, Engine
-from isa.compiled.simulator import CompiledSimulator
+from isa.compiled.library import Engine
 from isa.faults import FaultCause
-from isa.iss.simulator import Observer
-from isa.support.native import compile_library
-from isa.table import INSTRUCTIONS, Instruction
 from pe.config import PeConfig
-from pe.counters import FLUSH_CYCLES
-from pe.interface import EXACT_PC_WORDS, PeCounter, PeState
-from pe.sequencer import overhead_cycles
-from pe.vector.settings import SETTLING_CYCLES
+from pe.interface import PeCounter, PeState
 from sim_tb.cosim.engine import CosimError, CosimResult, Job
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY
 from sim_tb.harness.schema import pack, structure
 
-from .words import TimedWord, constants, timed_words
+from .engine_state import EngineState, Sizes, compile_model, sizes_of
+from .words import TimedWord, timed_words
 
 __all__ = ["PeModel"]
 
-_HERE = Path(__file__).parent
-_MODELS = _HERE.parent / "models"
-_HEADERS = (
-    *sorted(path for path in _HERE.glob("*.*") if path.suffix in (".cpp", ".h")),
-    *(_MODELS / name for name in MEMORY.sources + MEMORY.behaviour),
-    *SOURCES,
-)
-_FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 20
-
-
-class _Sizes(ctypes.Structure):
-    """What the model must know of a configuration; see ``pe_model.h``."""
-
-    _fields_ = tuple(
-        (name, c_uint64)
-        for name in (
-            "words",
-            "buffer_words",
-            "addressed_words",
-            "exact_pc",
-            "scratchpad_bytes",
-            "address_bits",
-            "arc_entries",
-            "tags",
-            "alignment",
-            "clear_cycles",
-            "flush_cycles",
-            "settling_cycles",
-            "counters",
-        )
-    )
 
 
 class _Result(ctypes.Structure):
@@ -78,21 +39,10 @@ class _Result(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    found = compile_library(
-        "timing model",
-        _HERE / "model.cpp",
-        _FLAGS,
-        headers=_HEADERS,
-        generated={
-            "rows.inc": functional_rows.rows(),
-            "constants.inc": functional_rows.constants(),
-            "timed.inc": constants(),
-            "vip_memory.h": MEMORY.header,
-        },
-    )
+    found = compile_model("model.cpp", (MEMORY,))
     found.vip_image_open.argtypes = (c_char_p,)
     found.vip_timed_start.argtypes = (
-        POINTER(_Sizes),
+        POINTER(Sizes),
         POINTER(Engine),
         POINTER(TimedWord),
         POINTER(structure(MEMORY.job)),
@@ -106,27 +56,6 @@ def _library() -> ctypes.CDLL:
     found.vip_timed_end.argtypes = (c_void_p,)
     found.vip_timed_end.restype = None
     return found
-
-
-class _State(CompiledSimulator):
-    """The state of an engine, and its program as the timing model takes it."""
-
-    def _load(
-        self, words: Sequence[int], rows: Sequence[Instruction | None], observer: Observer | None
-    ) -> None:
-        super()._load(words, rows, observer)
-        illegal = len(INSTRUCTIONS)
-        self.rows = [
-            None if self._engine.program[number].row == illegal else row
-            for number, row in enumerate(rows)
-        ]
-
-    @property
-    def engine(self) -> Engine:
-        """The structure that the model changes."""
-        for number, value in enumerate(self.registers):
-            self._engine.registers[number] = value
-        return self._engine
 
 
 class PeModel:
@@ -188,7 +117,7 @@ class PeModel:
         if job.scratchpad is not None:
             self._scratchpad = job.scratchpad
         started = time.perf_counter()
-        state = _State(
+        state = EngineState(
             job.words,
             job.image,
             pe_index=identity.pe_index,
@@ -206,7 +135,7 @@ class PeModel:
         self._buffer[: len(job.words)] = timed_words(job.words, state.rows, config)
         engine = state.engine
         stop = NEVER if job.stop_after is None else job.stop_after
-        sizes, result = self._sizes(len(job.words)), _Result()
+        sizes, result = sizes_of(config, len(job.words)), _Result()
         run = library.vip_timed_start(
             byref(sizes), byref(engine), self._buffer, byref(pack(job.memory)), stop
         )
@@ -234,23 +163,4 @@ class PeModel:
             scratchpad=self._scratchpad,
             wall_seconds=time.perf_counter() - started,
             memory_error=result.memory_error,
-        )
-
-    def _sizes(self, words: int) -> _Sizes:
-        config = self.config
-        flush = FLUSH_CYCLES if config.counters else 1
-        return _Sizes(
-            words=words,
-            buffer_words=config.instruction_words,
-            addressed_words=1 << config.pc_bits,
-            exact_pc=config.instruction_words >= EXACT_PC_WORDS,
-            scratchpad_bytes=config.scratchpad_bytes,
-            address_bits=config.address_bits,
-            arc_entries=config.arc_entries,
-            tags=config.load_store_queue,
-            alignment=config.scratchpad_alignment,
-            clear_cycles=overhead_cycles(config) - flush,
-            flush_cycles=flush,
-            settling_cycles=SETTLING_CYCLES,
-            counters=config.counters,
         )

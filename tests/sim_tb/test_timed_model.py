@@ -1,23 +1,28 @@
-"""The timing model of an engine takes the cycles of the Verilog, in every counter."""
+"""The timing model takes the cycles of the Verilog, in every counter."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
+from memory.timing import DramTiming
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_engine, cosim_job
+from sim_tb.cosim.kernels import cosim_engine, cosim_job, cosim_vault
 from sim_tb.cosim.machine import open_engine
 from sim_tb.random.configs import random_config
 from sim_tb.random.programs import RandomProgram, random_program
 from sim_tb.timed.pe_model import PeModel
+from sim_tb.timed.vault_model import run_vault_model
+from soc.generate.presets import tile_preset
+from soc.tile.config import VaultTileConfig
 from tests.sim_tb.test_cosim import SMALL
 from vip.cli.app import main
 
@@ -88,6 +93,75 @@ def test_a_kernel_takes_the_cycles_of_the_verilog() -> None:
     assert found.result.cycles == expected.result.cycles
 
 
+#: Of a vault's counters those that are read at other times than in the Verilog.
+_BY_TIME = {"CYCLES", "REFRESHES", "REFRESH_BLOCKED"}
+
+
+def same_on_vault(config: VaultTileConfig, *, width: int, height: int, iterations: int) -> None:
+    job = bp_job(
+        motorcycle(width, height, 8).problem,
+        iterations,
+        pes=config.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
+    found, expected = (cosim_vault(job, config, on=on) for on in ("model", "rtl"))
+    assert found.match
+    assert found.result.pes == expected.result.pes
+    assert found.result.latencies == expected.result.latencies
+    mine, theirs = found.result.windows, expected.result.windows
+    assert mine[: len(theirs)] == theirs[: len(mine)]
+    for name, value in expected.result.counters.items():
+        if name not in _BY_TIME:
+            assert found.result.counters[name] == value, name
+
+
+def test_a_vault_takes_the_cycles_of_the_verilog() -> None:
+    same_on_vault(tile_preset("vault-small"), width=12, height=9, iterations=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"page_policy": "closed"},
+        {"page_policy": "adaptive", "scheduler": "in-order", "address_map": "row-column-bank"},
+        {
+            "transaction_queue": 4,
+            "command_queue": 2,
+            "banks": 8,
+            "timing": DramTiming(
+                trrd_ns=6.0, tfaw_ns=40.0, turnaround_clocks=4, tcl_ns=20.0, tcwl_ns=9.0
+            ),
+        },
+        {
+            "address_map": "bank-row-column",
+            "timing": DramTiming(trefi_ns=500.0, trfc_ns=60.0),
+        },
+    ],
+)
+def test_vaults_of_all_policies(changes: dict[str, Any]) -> None:
+    base = tile_preset("vault-small")
+    config = replace(base, vault=replace(base.dram, **changes))
+    same_on_vault(config, width=10, height=8, iterations=2)
+
+
+def test_a_program_on_a_vault_that_does_not_end() -> None:
+    config = tile_preset("vault-small")
+    with DramImage(config.vault.size_bytes) as image:
+        message = "^engine 0 did not end within 5000 cycles$"
+        with pytest.raises(CosimError, match=message):
+            run_vault_model(ENDLESS, image, config=config, max_cycles=5000)
+        fault = assemble("beq r3, r0, loop\nst.reg [64-bit] r1, r0\nloop: jmp loop\n")
+        message = "engine 1 faulted at word 1: MISALIGNED; engine 0 did not end within 5000"
+        with pytest.raises(CosimError, match=message):
+            run_vault_model(fault, image, config=config, max_cycles=5000)
+
+
+def test_vaults_that_the_model_does_not_cover() -> None:
+    with DramImage(1 << 20) as image, pytest.raises(CosimError, match="has no AXI back end"):
+        run_vault_model(ENDLESS, image, config=tile_preset("vault-axi"), max_cycles=100)
+
+
 @pytest.fixture
 def image() -> Iterator[DramImage]:
     with DramImage(1 << PeConfig().address_bits) as made:
@@ -140,4 +214,4 @@ def test_command(
         each.pop("simulated_cycles_per_second")
     assert found[0] == found[1]
     assert call("--preset", "tiny", "--on", "model") == 2
-    assert "the timing model covers one engine" in capsys.readouterr().err
+    assert "the timing model covers an engine or a vault" in capsys.readouterr().err

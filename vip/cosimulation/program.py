@@ -108,10 +108,10 @@ def check_machine(on: Machine, config: Configuration) -> None:
     """Refuse what the timing model does not cover.
 
     Raises:
-        VipError: the model is asked for more than one engine.
+        VipError: the model is asked for a chip.
     """
-    if on == "model" and not isinstance(config, PeConfig):
-        raise VipError("the timing model covers one engine; a vault or a chip runs on its Verilog")
+    if on == "model" and isinstance(config, ChipConfig):
+        raise VipError("the timing model covers an engine or a vault; a chip runs on its Verilog")
 
 
 def cosim(
@@ -139,7 +139,7 @@ def cosim(
     Parameters:
         program: a program, or a file of one or of assembly.
         config: of an engine or a chip.
-        on: the Verilog, or the timing model, which covers one engine.
+        on: the Verilog, or the timing model, which covers no chip.
         memory: contents from address 0 on, bytes or a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         max_cycles: a longer run is an error.

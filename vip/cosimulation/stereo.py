@@ -222,7 +222,7 @@ def cosim_bp(
         config: of an engine, a vault or a chip.
         scene: what to solve (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
-        on: the Verilog, or the timing model, which covers one engine.
+        on: the Verilog, or the timing model, which covers no chip.
         behaviour: of the memory beside one engine; None: the default one.
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM without the AXI port.
@@ -250,7 +250,7 @@ def cosim_bp(
             scratchpad_bytes=chosen.pe.scratchpad_bytes,
         )
         cycles = counting(progress, stage, expected / job.pes)
-        outcome = cosim_vault(job, chosen, trace=trace, progress=cycles)
+        outcome = cosim_vault(job, chosen, on=on, trace=trace, progress=cycles)
     elif isinstance(chosen, ChipConfig):
         outcome = cosim_chip(
             chip_bp_job(problem, iterations, chosen),

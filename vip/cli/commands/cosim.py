@@ -43,7 +43,7 @@ OnOption = Annotated[
     Machine,
     typer.Option(
         "--on",
-        help="The Verilog, or the timing model of one engine: as many cycles, in less time.",
+        help="The Verilog, or the timing model: as many cycles, in less time; not for chips.",
     ),
 ]
 OuterOption = Annotated[

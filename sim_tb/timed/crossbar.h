@@ -1,0 +1,60 @@
+// Timing model of the crossbar of a vault (noc/crossbar.py).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "controller.h"
+#include "fifo.h"
+
+namespace vip::timed {
+
+class Crossbar {
+  public:
+    explicit Crossbar(uint64_t requesters) : m_responses(requesters) {}
+
+    // The requester whose beat may pass in this cycle, of those that offer one; or -1.
+    int selected(uint64_t requests) const {
+        if (!m_requests.ready()) return -1;
+        if (m_locked) return m_owner;
+        const uint64_t high = requests & m_above;
+        return requests ? std::countr_zero(high ? high : requests) : -1;
+    }
+
+    struct Beat {
+        RequestBeat beat;
+        uint32_t source;
+    };
+
+    // Towards the memory: its beat, or null. Towards a requester: its response, or null.
+    const Beat* request() const { return m_requests.valid() ? &m_requests.front() : nullptr; }
+    const ResponseBeat* response(uint64_t requester) const {
+        const auto& buffer = m_responses[requester];
+        return buffer.valid() ? &buffer.front() : nullptr;
+    }
+    bool takes(const ResponseBeat& response) const { return m_responses[response.source].ready(); }
+
+    // To the next cycle: the beat that passes, or null; whether the memory took one; its response,
+    // or null; the requesters that took theirs.
+    void edge(const Beat* beat, bool taken, const ResponseBeat* response, uint64_t took) {
+        if (beat) {
+            if (!m_locked) m_above = ~((uint64_t{2} << beat->source) - 1);
+            m_locked = !beat->beat.last;
+            m_owner = static_cast<int>(beat->source);
+        }
+        m_requests.edge(beat, taken);
+        for (uint64_t number = 0; number < m_responses.size(); ++number)
+            m_responses[number].edge(response && response->source == number ? response : nullptr,
+                                     took >> number & 1);
+    }
+
+  private:
+    StreamBuffer<Beat, 2> m_requests;
+    std::vector<StreamBuffer<ResponseBeat, 4>> m_responses;
+    bool m_locked = false;
+    int m_owner = 0;
+    uint64_t m_above = 0;
+};
+
+}  // namespace vip::timed

@@ -1,0 +1,124 @@
+"""What the timing models take from Python: the state of an engine, its sizes, and the library."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from ctypes import c_uint64
+from pathlib import Path
+
+from isa.compiled import rows as functional_rows
+from isa.compiled.library import SOURCES, Engine
+from isa.compiled.simulator import CompiledSimulator
+from isa.iss.simulator import Observer
+from isa.support.native import compile_library
+from isa.table import INSTRUCTIONS, Instruction
+from pe.config import PeConfig
+from pe.counters import FLUSH_CYCLES
+from pe.interface import EXACT_PC_WORDS
+from pe.sequencer import overhead_cycles
+from pe.vector.settings import SETTLING_CYCLES
+from sim_tb.harness.models import Model
+
+from .words import constants
+
+__all__ = ["EngineState", "Sizes", "compile_model", "sizes_of"]
+
+_HERE = Path(__file__).parent
+_MODELS = _HERE.parent / "models"
+_FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
+
+
+class Sizes(ctypes.Structure):
+    """What the model must know of a configuration; see ``pe_model.h``."""
+
+    _fields_ = tuple(
+        (name, c_uint64)
+        for name in (
+            "words",
+            "buffer_words",
+            "addressed_words",
+            "exact_pc",
+            "scratchpad_bytes",
+            "address_bits",
+            "arc_entries",
+            "tags",
+            "alignment",
+            "clear_cycles",
+            "flush_cycles",
+            "settling_cycles",
+            "counters",
+        )
+    )
+
+
+def sizes_of(config: PeConfig, words: int) -> Sizes:
+    """The sizes of an engine of ``config`` with a program of ``words``."""
+    flush = FLUSH_CYCLES if config.counters else 1
+    return Sizes(
+        words=words,
+        buffer_words=config.instruction_words,
+        addressed_words=1 << config.pc_bits,
+        exact_pc=config.instruction_words >= EXACT_PC_WORDS,
+        scratchpad_bytes=config.scratchpad_bytes,
+        address_bits=config.address_bits,
+        arc_entries=config.arc_entries,
+        tags=config.load_store_queue,
+        alignment=config.scratchpad_alignment,
+        clear_cycles=overhead_cycles(config) - flush,
+        flush_cycles=flush,
+        settling_cycles=SETTLING_CYCLES,
+        counters=config.counters,
+    )
+
+
+class EngineState(CompiledSimulator):
+    """The state of an engine, and its program as the timing model takes it."""
+
+    def _load(
+        self, words: Sequence[int], rows: Sequence[Instruction | None], observer: Observer | None
+    ) -> None:
+        super()._load(words, rows, observer)
+        illegal = len(INSTRUCTIONS)
+        self.rows = [
+            None if self._engine.program[number].row == illegal else row
+            for number, row in enumerate(rows)
+        ]
+
+    @property
+    def engine(self) -> Engine:
+        """The structure that the model changes."""
+        for number, value in enumerate(self.registers):
+            self._engine.registers[number] = value
+        return self._engine
+
+
+def compile_model(
+    source: str,
+    models: Sequence[Model] = (),
+    *,
+    others: Sequence[Path] = (),
+    generated: Mapping[str, str] | None = None,
+) -> ctypes.CDLL:
+    """The library of a timing model, compiled at its first use: under half a minute.
+
+    Parameters:
+        source: its file in this folder. models: models of the harness that are part of it.
+        others: files of other rooms that it includes. generated: headers of its own.
+
+    Raises:
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    own = sorted(path for path in _HERE.iterdir() if path.suffix in (".cpp", ".h"))
+    parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]
+    return compile_library(
+        f"timing-{Path(source).stem}",
+        _HERE / source,
+        _FLAGS,
+        headers=(*own, *parts, *SOURCES, *others),
+        generated={
+            "rows.inc": functional_rows.rows(),
+            "constants.inc": functional_rows.constants(),
+            "timed.inc": constants(),
+            **{f"vip_{model.name}.h": model.header for model in models},
+            **(generated or {}),
+        },
+    )

@@ -1,0 +1,132 @@
+// The engines of a vault, crossbar, controller and DRAM, in one library. See vault_model.py. The
+// DRAM is the one of the cosimulation, which checks every command.
+
+#include <deque>
+
+#include "../../memory/model/device_model.cpp"
+
+#include "arc.cpp"
+#include "load_store.cpp"
+#include "pe_model.cpp"
+#include "bank.cpp"
+#include "queue.cpp"
+#include "controller.cpp"
+#include "crossbar.h"
+
+namespace {
+
+using namespace vip::timed;
+
+constexpr int32_t kDevice = 0;
+
+struct Tile {
+    std::deque<PeModel> engines;
+    Crossbar crossbar;
+    Controller controller;
+    uint64_t window_bits;  // of an engine's addresses; 64: it sees them all
+    uint64_t read_data = 0;
+    uint64_t before[kVaultCounters] = {};
+
+    bool running() const {
+        for (const PeModel& engine : engines)
+            if (engine.running()) return true;
+        return false;
+    }
+
+    void cycle() {
+        uint64_t requests = 0, took = 0;
+        for (size_t number = 0; number < engines.size(); ++number)
+            requests |= uint64_t{engines[number].requests()} << number;
+        const int selected = crossbar.selected(requests);
+        Crossbar::Beat beat = {};
+        bool passes = false;
+        for (size_t number = 0; number < engines.size(); ++number) {
+            MemoryPort port = {};
+            port.request_ready = static_cast<int>(number) == selected;
+            const ResponseBeat* response = crossbar.response(number);
+            port.response_valid = response;
+            if (response) {
+                port.response_data = response->data;
+                port.response_tag = response->tag;
+                port.response_last = response->last;
+                port.response_error = response->error;
+            }
+            engines[number].cycle(port);
+            took |= uint64_t{port.response_ready} << number;
+            if (port.request_ready && port.request_valid) {
+                beat = {port.request, static_cast<uint32_t>(number)};
+                if (window_bits < 64) beat.beat.address |= uint64_t{number} << window_bits;
+                passes = true;
+            }
+        }
+        const bool answers = controller.response_valid();
+        const ResponseBeat response = controller.response();
+        const Crossbar::Beat* asked = crossbar.request();
+        DramSignals dram = {};
+        controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0,
+                         answers && crossbar.takes(response), read_data, dram);
+        vip_dram_cycle(kDevice, 0, dram.valid, dram.kind, dram.bank, dram.row, dram.column,
+                       dram.write_data, dram.write_strobe, &read_data);
+        crossbar.edge(passes ? &beat : nullptr, controller.accepted, answers ? &response : nullptr,
+                      took);
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+struct VipTimedEngine {
+    uint64_t counters[kCounters];
+    uint64_t cycles;
+    int64_t pc;
+    uint32_t cause;
+    bool running, memory_error;
+};
+
+// Engines that begin with their launch, one of `engine` each, on the device 0, which is open.
+void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, vip::Engine* const* states,
+                     uint64_t engines, const Word* buffer, uint64_t window_bits, uint32_t window) {
+    Tile* tile = new Tile{{}, Crossbar(engines), Controller(*vault), window_bits};
+    for (uint64_t number = 0; number < engines; ++number)
+        tile->engines.emplace_back(*sizes, *states[number], buffer);
+    // The hosts load the program, a word a cycle, then launch.
+    for (uint64_t i = 0; i < sizes->words; ++i) tile->cycle();
+    vip_dram_record(kDevice, window);
+    tile->cycle();
+    for (PeModel& engine : tile->engines) engine.launch();
+    std::memcpy(tile->before, tile->controller.counters, sizeof tile->before);
+    return tile;
+}
+
+// Goes on for `cycles`, or until the last engine ends. Returns whether any runs.
+bool vip_tile_run(void* started, uint64_t cycles) {
+    Tile& tile = *static_cast<Tile*>(started);
+    for (; cycles && tile.running(); --cycles) tile.cycle();
+    return tile.running();
+}
+
+// Goes on for `cycles` whoever runs.
+void vip_tile_idle(void* started, uint64_t cycles) {
+    while (cycles--) static_cast<Tile*>(started)->cycle();
+}
+
+void vip_tile_counters(const void* started, uint64_t* counters) {
+    const Tile& tile = *static_cast<const Tile*>(started);
+    for (uint32_t i = 0; i < kVaultCounters; ++i)
+        counters[i] = tile.controller.counters[i] - tile.before[i];
+}
+
+void vip_tile_engine(const void* started, uint64_t number, VipTimedEngine* result) {
+    const PeModel& engine = static_cast<const Tile*>(started)->engines[number];
+    std::memcpy(result->counters, engine.counters, sizeof result->counters);
+    result->cycles = engine.cycles;
+    result->pc = engine.pc;
+    result->cause = engine.cause;
+    result->running = engine.running();
+    result->memory_error = engine.failed;
+}
+
+void vip_tile_end(void* started) { delete static_cast<Tile*>(started); }
+
+}  // extern "C"

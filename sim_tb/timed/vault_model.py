@@ -1,0 +1,277 @@
+"""The timing model of a vault with its engines, with the interface of its cosimulation."""
+
+import ctypes
+import time
+from collections.abc import Callable
+from ctypes import POINTER, byref, c_bool, c_int64, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+
+import memory.model.device_model
+from isa.compiled.library import Engine
+from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.program import Program
+from memory.address_map import BYTE_BITS, DramAddress, join_address
+from memory.config import VaultConfig
+from memory.controller.bus_rules import read_to_write, write_to_read
+from memory.controller.counters import (
+    ARRIVAL_UNIT_BITS,
+    LAG_CYCLES,
+    LATENCY_LIMITS,
+    VaultCounter,
+)
+from memory.controller.read_path import buffered_columns
+from memory.controller.responses import ACKNOWLEDGEMENTS
+from memory.controller.starvation import FORCED_DEBT, GROUP_BURSTS, PATIENCE_CYCLES
+from memory.controller.transaction import ARRIVAL_BITS, stamp_bits
+from memory.controller.write_path import pending_writes
+from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
+from memory.timing import BURST_CLOCKS
+from pe.interface import PeCounter, PeState
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.vault import SETTLE_CYCLES, WINDOW_CYCLES, PeResult, VaultResult
+from soc.tile.config import VaultTileConfig
+
+from .engine_state import EngineState, Sizes, compile_model, sizes_of
+from .words import TimedWord, timed_words
+
+__all__ = ["run_vault_model"]
+
+_POLICIES = ("open", "closed", "adaptive")
+_SCHEDULERS = ("first-ready", "in-order")
+_COUNTERS = int(VaultCounter.LATENCY_0) + len(LATENCY_LIMITS) + 1
+#: Cycles between two looks at signals.
+_AT_ONCE = 1 << 18
+_WHOLE = 64
+_TIMES = ("tccd", "tcl", "tcwl", "trcd", "trp", "tras", "trtp", "trfc", "trefi", "trrd", "tfaw")
+
+
+class _VaultSizes(ctypes.Structure):
+    """What the model must know of a vault; see ``controller.h``."""
+
+    _fields_ = tuple(
+        (name, c_uint64)
+        for name in (
+            *("banks", "row_bits", "column_bits", "bank_bits", "address_bits"),
+            *("row_low", "bank_low", "column_low"),
+            *("page_policy", "scheduler", "transaction_queue", "command_queue", "write_slots"),
+            *("stamp_bits", "read_columns", "write_depth"),
+            *_TIMES,
+            *("write_to_read", "write_to_precharge"),
+            *("turnaround_to_read", "turnaround_to_write"),
+        )
+    )
+
+
+class _EngineResult(ctypes.Structure):
+    """What became of an engine; see ``tile.cpp``."""
+
+    _fields_ = (
+        ("counters", c_uint64 * len(PeCounter)),
+        ("cycles", c_uint64),
+        ("pc", c_int64),
+        ("cause", c_uint32),
+        ("running", c_bool),
+        ("memory_error", c_bool),
+    )
+
+
+def _constants() -> str:
+    """``vault.inc``: numbers of counters, and limits of the controller."""
+    names = {item: item.name.title().replace("_", "") for item in VaultCounter}
+    values = {f"Vault{name}": item.value for item, name in names.items()}
+    values |= {
+        "VaultCounters": _COUNTERS,
+        "ForcedDebt": FORCED_DEBT,
+        "PatienceCycles": PATIENCE_CYCLES,
+        "GroupBursts": GROUP_BURSTS,
+        "Acknowledgements": ACKNOWLEDGEMENTS,
+        "BurstClocks": BURST_CLOCKS,
+        "UnitBits": ARRIVAL_UNIT_BITS,
+        "ArrivalBits": ARRIVAL_BITS,
+        "LatencyLimits": len(LATENCY_LIMITS),
+    }
+    lines = [f"constexpr uint32_t k{name} = {value};\n" for name, value in values.items()]
+    limits = ", ".join(map(str, LATENCY_LIMITS))
+    lines.append(f"constexpr uint32_t kLimits[] = {{{limits}}};\n")
+    return "".join(["#include <cstdint>\n\nnamespace vip::timed {\n", *lines, "}\n"])
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    room = Path(memory.model.device_model.__file__).parent
+    found = compile_model(
+        "tile.cpp",
+        others=[room / name for name in DEVICE_SOURCES],
+        generated={"vault.inc": _constants()},
+    )
+    found.vip_tile_start.argtypes = (
+        POINTER(Sizes),
+        POINTER(_VaultSizes),
+        POINTER(POINTER(Engine)),
+        c_uint64,
+        POINTER(TimedWord),
+        c_uint64,
+        c_uint32,
+    )
+    found.vip_tile_start.restype = c_void_p
+    found.vip_tile_run.argtypes = (c_void_p, c_uint64)
+    found.vip_tile_run.restype = c_bool
+    found.vip_tile_idle.argtypes = (c_void_p, c_uint64)
+    found.vip_tile_idle.restype = None
+    found.vip_tile_counters.argtypes = (c_void_p, POINTER(c_uint64))
+    found.vip_tile_counters.restype = None
+    found.vip_tile_engine.argtypes = (c_void_p, c_uint64, POINTER(_EngineResult))
+    found.vip_tile_engine.restype = None
+    found.vip_tile_end.argtypes = (c_void_p,)
+    found.vip_tile_end.restype = None
+    return found
+
+
+def _vault_sizes(config: VaultConfig) -> _VaultSizes:
+    timing = config.timing
+
+    def low(**one: int) -> int:
+        fields = DramAddress(**({"row": 0, "bank": 0, "column": 0} | one))
+        return int(join_address(config, fields)).bit_length() - 1
+
+    assert low(column=1) >= BYTE_BITS
+    return _VaultSizes(
+        banks=config.banks,
+        row_bits=config.row_bits,
+        column_bits=config.column_bits,
+        bank_bits=config.bank_bits,
+        address_bits=config.address_bits,
+        row_low=low(row=1),
+        bank_low=low(bank=1),
+        column_low=low(column=1),
+        page_policy=_POLICIES.index(config.page_policy),
+        scheduler=_SCHEDULERS.index(config.scheduler),
+        transaction_queue=config.transaction_queue,
+        command_queue=config.command_queue,
+        write_slots=config.write_slots,
+        stamp_bits=stamp_bits(config),
+        read_columns=buffered_columns(config),
+        write_depth=pending_writes(config),
+        **{name: getattr(timing, name) for name in _TIMES},
+        write_to_read=timing.write_to_read,
+        write_to_precharge=timing.write_to_precharge,
+        turnaround_to_read=max(1, write_to_read(timing)),
+        turnaround_to_write=max(1, read_to_write(timing)),
+    )
+
+
+def run_vault_model(
+    program: Program,
+    image: DramImage,
+    *,
+    config: VaultTileConfig,
+    max_cycles: int,
+    active: int | None = None,
+    parameters: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> VaultResult:
+    """:func:`sim_tb.cosim.vault.run_vault` on the timing model: the cycles of the Verilog, with the
+    same counters of every engine and the same commands to the DRAM.
+
+    The vault's counters ``CYCLES``, ``REFRESHES`` and ``REFRESH_BLOCKED`` cover the same interval
+    to within :data:`memory.controller.counters.LAG_CYCLES`.
+
+    Raises:
+        CosimError: as there, or the model does not cover ``config``.
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    engines = config.pes if active is None else active
+    if not 1 <= engines <= config.pes:
+        raise CosimError(f"{engines} engines can't be launched in a vault of {config.pes}")
+    if config.pe.narrow or config.pe.program is not None:
+        raise CosimError("the timing model has registers of 64 bits and no built-in programs")
+    if len(program.words) > config.pe.instruction_words:
+        raise CosimError(
+            f"a program of {len(program.words)} words does not fit the instruction buffer of "
+            f"{config.pe.instruction_words}"
+        )
+    if not isinstance(config.vault, VaultConfig):
+        raise CosimError("the timing model has no AXI back end")
+    started = time.perf_counter()
+    library = _library()
+    device = DeviceModel(library)
+    device.open(0, str(image.path.absolute()), device_setup(config.dram))
+    states = [
+        EngineState(
+            program,
+            image,
+            pe_index=0 if config.windows else slot,
+            slot=0 if config.windows else slot,
+            pe_count=1 if config.windows else config.pes,
+            parameters=parameters,
+            **config.pe.limits,
+        )
+        for slot in range(engines)
+    ]
+    buffer = (TimedWord * config.pe.instruction_words)()
+    buffer[: len(program.words)] = timed_words(program.words, states[0].rows, config.pe)
+    held = [state.engine for state in states]
+    pointers = (POINTER(Engine) * engines)(*(ctypes.pointer(each) for each in held))
+    sizes, vault_sizes = sizes_of(config.pe, len(program.words)), _vault_sizes(config.dram)
+    bits = config.pe.address_bits if config.windows else _WHOLE
+    tile = library.vip_tile_start(
+        byref(sizes), byref(vault_sizes), pointers, engines, buffer, bits, WINDOW_CYCLES
+    )
+    try:
+        done = 0
+        while library.vip_tile_run(tile, min(_AT_ONCE, max_cycles - done)):
+            done += min(_AT_ONCE, max_cycles - done)
+            if done == max_cycles:
+                raise CosimError(_late(library, tile, engines, max_cycles))
+            if progress is not None:
+                progress(done)
+        library.vip_tile_idle(tile, LAG_CYCLES)
+        counters = (c_uint64 * _COUNTERS)()
+        library.vip_tile_counters(tile, counters)
+        library.vip_tile_idle(tile, SETTLE_CYCLES)
+        if violation := device.violation(0):
+            raise CosimError(f"DRAM rule broken: {violation}")
+        results = tuple(_engine(library, tile, slot) for slot in range(engines))
+    finally:
+        library.vip_tile_end(tile)
+    first = int(VaultCounter.LATENCY_0)
+    return VaultResult(
+        pes=results,
+        counters={item.name: counters[item] for item in VaultCounter if item < first},
+        latencies=tuple(counters[first:]),
+        commands=device.counts(0),
+        windows=device.recorded(0),
+        tck_ns=config.dram.timing.tck_ns,
+        wall_seconds=time.perf_counter() - started,
+    )
+
+
+def _late(library: ctypes.CDLL, tile: int, engines: int, max_cycles: int) -> str:
+    """Which engines have faulted, and the first that still runs."""
+    result = _EngineResult()
+    faults, late = [], ""
+    for slot in range(engines):
+        library.vip_tile_engine(tile, slot, byref(result))
+        if result.running:
+            late = late or f"engine {slot} did not end within {max_cycles} cycles"
+        elif result.cause:
+            name = FaultCause(result.cause).name
+            faults.append(f"engine {slot} faulted at word {result.pc}: {name}")
+    return "; ".join([*faults, late])
+
+
+def _engine(library: ctypes.CDLL, tile: int, slot: int) -> PeResult:
+    result = _EngineResult()
+    library.vip_tile_engine(tile, slot, byref(result))
+    cause = FaultCause(result.cause)
+    return PeResult(
+        slot=slot,
+        state=PeState.HALTED if cause is FaultCause.NONE else PeState.FAULTED,
+        cause=cause,
+        pc=result.pc,
+        memory_error=result.memory_error,
+        cycles=result.cycles,
+        counters={item.name: result.counters[item] for item in PeCounter},
+    )
