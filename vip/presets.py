@@ -132,7 +132,7 @@ def recorded_areas(path: Path = _RECORD) -> Recorded | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         results = {name: figure["value"] for name, figure in record["results"].items()}
-        commit = str(record["commit"])
+        commit = str(record["provenance"]["commit"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     areas: dict[str, Areas] = {}

@@ -26,7 +26,7 @@ def record(luts):
         for target, measures in MEASURED.items()
         for measure in measures
     }
-    return {"results": results, "commit": "abc"}
+    return {"results": results, "provenance": {"commit": "abc"}}
 
 
 def test_rows_say_what_the_configurations_are():
@@ -67,6 +67,10 @@ def test_records_are_read_and_incomplete_ones_leave_presets_out(tmp_path):
     assert set(PRESETS) - set(recorded_areas(path).areas) == {"tiny"}
     path.write_text("[]")
     assert recorded_areas(path) is None
+
+
+def test_the_record_of_the_checkout_has_all_presets():
+    assert set(recorded_areas().areas) == set(PRESETS)
 
 
 @pytest.mark.parametrize("there", [False, True])
