@@ -57,8 +57,8 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 #: instructions; ``vault-axi`` has an AXI bus of 256 bits in place of its DRAM controller, for a
 #: board's memory; ``vault-small`` has two small engines and 1 MiB.
 #: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``small`` is
-#: one of 4 x 2 vaults with two; ``fpga`` fills two thirds of a Kintex-7 325T; ``thesis`` is the
-#: thesis's chip.
+#: one of 4 x 2 vaults with two; ``fpga`` is for a large 7-series; ``thesis`` is the thesis's
+#: chip.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(

@@ -31,14 +31,21 @@ def _machine(row: PresetRow) -> str:
 
 
 def _cells(row: PresetRow) -> tuple[str, ...]:
-    if row.areas is None or row.fits is None:
-        return "?", "?", "?", "?"
+    if row.areas is None:
+        return "?", "?", "?"
     return (
         f"{row.areas['generic']['logic_ge'] / 1000:,.1f}",
         f"{row.areas['xc7']['luts']:,.0f}",
         f"{row.areas['ecp5']['luts']:,.0f}",
-        ", ".join(row.fits) or "none",
     )
+
+
+def _table(*heads: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for head in heads:
+        right = head in ("memory", "kGE", "LUTs xc7", "LUTs ecp5")
+        table.add_column(head, no_wrap=head == "preset", justify="right" if right else "left")
+    return table
 
 
 def presets(
@@ -58,15 +65,14 @@ def presets(
     """
     with shown() as progress:
         found = list_presets(measure=measure, progress=progress)
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for head in ("preset", "machine and ports", "memory", "kGE", "LUTs xc7", "ecp5", "fits"):
-        aligned = head in ("memory", "kGE", "LUTs xc7", "ecp5")
-        table.add_column(head, no_wrap=head == "preset", justify="right" if aligned else "left")
+    sizes = _table("preset", "machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5")
+    uses = _table("preset", "ports", "fits")
     for row in found.rows:
-        table.add_row(
-            row.name, f"{_machine(row)}\n{row.ports}", _size(row.memory_bytes), *_cells(row)
-        )
-    console.print(table)
+        sizes.add_row(row.name, _machine(row), _size(row.memory_bytes), *_cells(row))
+        fits = "?" if row.fits is None else ", ".join(row.fits) or "none"
+        uses.add_row(row.name, row.ports, fits)
+    console.print(sizes)
+    console.print(uses)
     console.print(f"areas: {found.origin}; kGE without memories", soft_wrap=True)
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(f"fits: takes at most {parts}, of {', '.join(FPGAS)}", soft_wrap=True)
