@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -29,6 +29,7 @@ from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_engine, cosim_vault, job_key
+from sim_tb.cosim.machine import Machine
 from sim_tb.dut.chip import build_chip, chip_design
 from sim_tb.dut.tile import tile_design
 from sim_tb.measure.belief import BELIEF, belief_key
@@ -41,7 +42,7 @@ from soc.generate.generate import generate, verilog
 from soc.generate.presets import chip_preset, preset, tile_preset
 
 from . import fingerprints
-from .functional import compiled_parts
+from .functional import compiled_parts, model_parts
 from .measurement import Measurement, child_seconds, cpu_seconds
 
 __all__ = [
@@ -64,7 +65,7 @@ _STEREO, _STEREO_COARSE, _STEREO_FINE = (370, 250, 16), 5, 1
 _IMAGES = 100
 #: Pixels and labels that simulation speed is measured on, and iterations of the two runs, whose
 #: difference leaves out start and end.
-_SPEED, _SPEED_RUNS = (64, 48, 16), (1, 3)
+_SPEED, _SPEED_RUNS = (64, 48, 16), (1, 5)
 #: Preset of a chip -> pixels, labels, iterations, and whether the problem is put into its memory.
 #: The thesis's chip with 2 x 2 vaults solves what four tiles a vault are in full HD.
 _QUARTER = "thesis_2x2"
@@ -198,25 +199,34 @@ def made_of_digits() -> dict[str, str]:
 
 
 def speed() -> Iterator[Measurement]:
-    """Simulated cycles of one engine and of a vault, a second of a processor, start left out; and
-    instructions of the instruction set simulator, in Python, compiled, and compiled with a check of
-    hazards, in one run each."""
+    """Simulated cycles of one engine and of a vault, on Verilog and on the timing model, a second
+    of a processor, start left out; and instructions of the instruction set simulator, in Python,
+    compiled, and compiled with a check of hazards, in one run each."""
     problem = motorcycle(*_SPEED).problem
 
-    def pe(iterations: int) -> int:
-        return cosim_engine(bp_job(problem, iterations), preset("pe")).cycles
+    tile = tile_preset(_TILE)
+    engine_jobs = [bp_job(problem, iterations) for iterations in _SPEED_RUNS]
+    vault_jobs = [bp_job(problem, iterations, pes=tile.pes) for iterations in _SPEED_RUNS]
 
-    def vault(iterations: int) -> int:
-        tile = tile_preset(_TILE)
-        return cosim_vault(bp_job(problem, iterations, pes=tile.pes), tile).cycles
+    def pe(number: int, on: Machine) -> int:
+        return cosim_engine(engine_jobs[number], preset("pe"), on=on).cycles
 
-    for name, run in (("pe", pe), ("vault", vault)):
+    def vault(number: int, on: Machine) -> int:
+        return cosim_vault(vault_jobs[number], tile, on=on).cycles
+
+    machines: dict[str, tuple[Callable[[int, Machine], int], Machine]] = {
+        "pe": (pe, "rtl"),
+        "vault": (vault, "rtl"),
+        "pe_model": (pe, "model"),
+        "vault_model": (vault, "model"),
+    }
+    for name, (run, on) in machines.items():
         # The first run builds the simulator.
-        run(_SPEED_RUNS[0])
+        run(0, on)
         cycles, seconds = [], []
-        for iterations in _SPEED_RUNS:
+        for number in range(len(_SPEED_RUNS)):
             before = cpu_seconds()
-            cycles.append(run(iterations))
+            cycles.append(run(number, on))
             seconds.append(cpu_seconds() - before)
         rate = (cycles[1] - cycles[0]) / (seconds[1] - seconds[0])
         yield Measurement(f"{name}_kcycles_per_second", rate / 1000, "kcycles/s", None, True)
@@ -247,6 +257,7 @@ def made_of_speed() -> dict[str, str]:
             isa.iss.simulator, isa.iss.operations, isa.iss.vector_semantics
         ),
         **compiled_parts(),
+        **model_parts(),
     }
 
 

@@ -8,7 +8,7 @@ from sim_tb.runner.cache import Kept, fingerprint, source_digest
 from soc.generate.generate import configuration_json
 from soc.generate.presets import PRESETS, any_preset
 
-from . import applications, engine, functional, memories, presets, proofs, trimming
+from . import applications, engine, functional, memories, presets, proofs, timing_model, trimming
 from .checkout import ROOT
 from .measurement import Measurement
 from .record import Record, tool_versions
@@ -164,6 +164,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("vault", "vault-logistic"),
         tools=_SIMULATION,
         minutes=30,
+    ),
+    "timing_model": Benchmark(
+        run=timing_model.timing_model,
+        made_of=timing_model.made_of_timing_model,
+        presets=("vault", "vault-logistic", "pe", "pe-logistic"),
+        tools=_SIMULATION,
+        minutes=10,
     ),
     "presets": Benchmark(
         run=presets.presets,

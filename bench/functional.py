@@ -10,6 +10,7 @@ import isa.compiled.library
 import isa.compiled.rows
 import isa.compiled.simulator
 import microkernels.runtime.compiled
+import sim_tb.timed.engine_state
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
@@ -24,7 +25,7 @@ from soc.generate.presets import chip_preset, preset
 from . import fingerprints
 from .measurement import Measurement, cpu_seconds
 
-__all__ = ["compiled_parts", "functional", "made_of_functional"]
+__all__ = ["compiled_parts", "functional", "made_of_functional", "model_parts"]
 
 _CHIP = "thesis"
 #: Pixels of full HD, labels, and the step and bound of the smoothness costs.
@@ -105,6 +106,12 @@ def compiled_parts() -> dict[str, str]:
             *(file.read_bytes() for file in isa.compiled.library.SOURCES),
         )
     }
+
+
+def model_parts() -> dict[str, str]:
+    """What the timing model is made of."""
+    files = sim_tb.timed.engine_state.sources()
+    return {"timing model": fingerprints.data(*(file.read_bytes() for file in files))}
 
 
 def made_of_functional() -> dict[str, str]:

@@ -20,7 +20,7 @@ from sim_tb.harness.models import Model
 
 from .words import constants
 
-__all__ = ["EngineState", "Sizes", "compile_model", "sizes_of"]
+__all__ = ["EngineState", "Sizes", "compile_model", "sizes_of", "sources"]
 
 _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
@@ -91,6 +91,11 @@ class EngineState(CompiledSimulator):
         return self._engine
 
 
+def sources() -> list[Path]:
+    """The files in C++ of the timing models."""
+    return sorted(path for path in _HERE.iterdir() if path.suffix in (".cpp", ".h"))
+
+
 def compile_model(
     source: str,
     models: Sequence[Model] = (),
@@ -107,7 +112,7 @@ def compile_model(
     Raises:
         isa.support.native.CompilerError: there is no C++ compiler, or it fails.
     """
-    own = sorted(path for path in _HERE.iterdir() if path.suffix in (".cpp", ".h"))
+    own = sources()
     parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]
     return compile_library(
         f"timing-{Path(source).stem}",

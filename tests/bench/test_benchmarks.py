@@ -1,13 +1,14 @@
 """What benchmarks yield has the names that README and guides ask for; nothing is measured."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bench import applications, engine, functional, memories, proofs
+from bench import applications, engine, functional, memories, proofs, timing_model
 from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
@@ -144,8 +145,29 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     check("chip")
     cycles = iter(range(1, 100))
     for name in ("cosim_engine", "cosim_vault"):
-        monkeypatch.setattr(applications, name, lambda *_: Anything(cycles=next(cycles)))
+        monkeypatch.setattr(applications, name, lambda *_, **__: Anything(cycles=next(cycles)))
     check("speed")
+
+
+def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = {"CYCLES": 100}
+
+    def run(*_: object, on: str = "rtl", **__: object) -> Any:
+        result = SimpleNamespace(pes=[SimpleNamespace(counters=counters)])
+        results = dict.fromkeys(("fine", "coarse"), result)
+        cycles = 100 if on == "model" else 200
+        return SimpleNamespace(match=True, results=results, result=result, cycles=cycles)
+
+    for name in ("cosim_engine", "cosim_vault"):
+        monkeypatch.setattr(timing_model, name, run)
+    monkeypatch.setattr(timing_model, "values", lambda _: defaultdict(lambda: 100.0))
+    check("timing_model")
+    found = {item.name: item.value for item in timing_model.timing_model()}
+    # Six layers have a launch more, for their pooling.
+    assert (found["vault_runs"], found["vault_equal_runs"]) == (22, 16)
+    assert found["vault_largest_difference"] == 100
+    assert (found["engine_runs"], found["engine_equal_runs"]) == (len(suite()), 0)
+    assert found["engine_largest_difference"] == 50
 
 
 def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
