@@ -50,6 +50,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "memories": ("fpga", "macro", "behavioural"),
     "define": ("SIZE=4",),
     "form": ("hex",),
+    "on": ("rtl", "model"),
 }
 
 
