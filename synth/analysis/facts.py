@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Facts"]
+__all__ = ["Facts", "whole"]
 
 Range = tuple[int, int]
 
@@ -109,18 +109,35 @@ class Facts:
             KeyError, TypeError, ValueError: ``content`` is something else.
         """
         facts = cls(
-            executed={int(address) for address in content["executed"]},
-            taken={int(address) for address in content["taken"]},
-            passed={int(address) for address in content["passed"]},
+            executed=_addresses(content["executed"]),
+            taken=_addresses(content["taken"]),
+            passed=_addresses(content["passed"]),
         )
         for add, name in ((facts.writes, "written"), (facts.sets, "settings")):
             for address, (low, high) in content[name].items():
-                add(int(address), int(low), int(high))
+                add(int(address), whole(low), whole(high))
         for put, name in (
             (facts.touches, "scratchpad"),
             (facts.reaches, "dram"),
             (facts.lies, "alignment"),
         ):
             for address, value in content[name].items():
-                put(int(address), int(value))
+                put(int(address), whole(value))
         return facts
+
+
+def whole(value: Any) -> int:
+    """``value``, of JSON data, if it is a whole number.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _addresses(value: Any) -> set[int]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} is no list of addresses")
+    return {whole(address) for address in value}

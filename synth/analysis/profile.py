@@ -19,7 +19,7 @@ from isa.table import ISA_VERSION
 from pe.config import PeConfig
 from synth.errors import TrimError
 
-from .facts import Facts
+from .facts import Facts, whole
 from .recorder import recorder
 
 __all__ = ["InFlight", "Profile", "profile_of", "profile_run", "program_digest"]
@@ -135,11 +135,11 @@ class Profile:
         return cls(
             digest=str(content["program"]),
             facts=Facts.from_json(content["facts"]),
-            runs=int(content["runs"]),
-            parameters=int(content["parameters"]),
+            runs=whole(content["runs"]),
+            parameters=whole(content["parameters"]),
             in_flight=None
             if measured is None
-            else InFlight(arc_entries=int(measured[0]), requests=int(measured[1])),
+            else InFlight(arc_entries=whole(measured[0]), requests=whole(measured[1])),
         )
 
 

@@ -81,6 +81,9 @@ def test_files_keep_all(tmp_path: Path) -> None:
         (lambda text: text.replace('"isa": 1', '"isa": 9'), "version 9 .* this is 1"),
         (lambda text: text.replace('"runs"', '"walks"'), "damaged profile"),
         (lambda text: text.replace('"executed": [0', '"executed": ["x"'), "damaged profile"),
+        (lambda text: text.replace('"executed": [0', '"executed": [0.5'), "no whole number"),
+        (lambda text: text.replace('"taken": [', '"taken": {"0": []}, "x": ['), "no list of addr"),
+        (lambda text: text.replace('"runs": 1', '"runs": true'), "no whole number"),
     ],
 )
 def test_files_that_are_no_profiles(tmp_path: Path, change, message: str) -> None:
