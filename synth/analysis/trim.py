@@ -21,7 +21,7 @@ from .needs import Needs, needed, union
 from .profile import Profile, program_digest
 from .values import Launch, analyse
 
-__all__ = ["TrimReport", "check_reason", "report", "trim"]
+__all__ = ["TrimReport", "check_reason", "profile_of_each", "report", "trim"]
 
 _MIN_REGISTERS = 8
 _MIN_WORDS = 16
@@ -100,7 +100,7 @@ def report(
         shown = [""]
     if len(set(shown)) < len(listed) or len(shown) != len(listed):
         raise TrimError(f"each program needs a name of its own, not {', '.join(shown)}")
-    found = _by_program(listed, profiles)
+    found = profile_of_each(listed, profiles)
     launch = Launch(parameters=(0, (1 << config.address_bits) - 1))
     studies = [
         Study(program=program, name=name, values=analyse(program, config, launch), profile=profile)
@@ -135,8 +135,14 @@ def report(
     )
 
 
-def _by_program(programs: Sequence[Program], profiles: Sequence[Profile]) -> list[Profile | None]:
-    """For each program the profile of all its runs."""
+def profile_of_each(
+    programs: Sequence[Program], profiles: Sequence[Profile]
+) -> list[Profile | None]:
+    """For each program the profile of all its runs, or None.
+
+    Raises:
+        TrimError: a profile belongs to none of the programs.
+    """
     joined: dict[str, Profile] = {}
     for profile in profiles:
         held = joined.get(profile.digest)

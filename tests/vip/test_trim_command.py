@@ -122,6 +122,13 @@ def test_several_programs(vip, tmp_path):
     refused(vip("trim", "a.vip", "b.vip", "--rom", *QUICK), "--rom bakes in one program")
 
 
+def test_a_profile_of_another_program_is_refused_before_anything_runs(vip, monkeypatch):
+    assert vip("run", "b.vip", "--profile", "b.profile")[0] == 0
+    monkeypatch.setattr(verb, "_observe", None)
+    wrong = vip("trim", "a.vip", "--profile", "b.profile", "--no-area", "-o", "out")
+    refused(wrong, "a profile belongs to none of the programs")
+
+
 def test_bad_input(vip, tmp_path):
     text = (tmp_path / "a.vip").read_text()
     (tmp_path / "old.vip").write_text(text.replace("isa=1", "isa=9"))

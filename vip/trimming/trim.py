@@ -14,7 +14,7 @@ from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
 from soc.generate.configuration_file import configuration_text
 from soc.generate.generate import generate as write_verilog
 from synth.analysis.profile import Profile
-from synth.analysis.trim import TrimReport, report
+from synth.analysis.trim import TrimReport, profile_of_each, report
 from synth.errors import TrimError
 from synth.formal.prove import prove as prove_trimmed
 from synth.physical.budget import find_budget
@@ -134,6 +134,8 @@ def trim(
         raise TrimError("a device is filled with engines that run the programs: check is needed")
     full = engine(config)
     subjects = _subjects(programs, full)
+    # Before the programs run on hardware, which takes long.
+    profile_of_each([program for _, program in subjects], sizes.profiles)
     works = _works(subjects, full, launches)
     # What a program does with zeros says nothing about what it does with data.
     given = works if check else [each for each in works if each[0].memories]
