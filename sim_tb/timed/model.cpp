@@ -6,6 +6,7 @@
 #include "arc.cpp"
 #include "load_store.cpp"
 #include "pe_model.cpp"
+#include "range_check.cpp"
 
 namespace {
 

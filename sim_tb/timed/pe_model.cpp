@@ -1,13 +1,11 @@
 #include "pe_model.h"
 
-
 namespace vip::timed {
 namespace {
 
 // An instruction that waits for nothing.
 constexpr Word kNothing = {};
 
-constexpr uint64_t kUnitMask = kRangeBytes - 1;
 // Where no branch leads.
 constexpr int64_t kNever = INT64_MIN;
 
@@ -59,66 +57,6 @@ uint32_t PeModel::execute(Engine& engine, const Operation& op) {
     }
 }
 
-// What the instruction touches (pe/frontend/range_check.py).
-Dispatched PeModel::dispatched(const Word& word, int64_t pc) const {
-    Dispatched found = {};
-    found.word = &word;
-    found.operation = &m_operations[pc];
-    found.pc = pc;
-    found.vl = m_engine.vl;
-    found.mr = m_engine.mr;
-    found.fx = m_engine.fx;
-    const uint8_t numbers[3] = {word.a, word.b, word.c};
-    for (int i = 0; i < 3; ++i) found.values[i] = m_engine.registers[numbers[i]];
-    const bool memory = word.unit == kLoadStore, transfer = memory && !word.is_register;
-    const uint64_t unaligned = m_sizes.alignment - 1;
-    const uint64_t most = 2 * m_sizes.scratchpad_bytes - 1;
-    const bool is_long = transfer && found.values[2] > most;
-    const uint64_t length = found.values[2] & most;
-    bool outside = is_long;
-    for (int i = 0; i < 3; ++i) {
-        Range& range = found.ranges[i];
-        const bool used = word.extents[i] != kNoExtent;
-        if (!used) continue;
-        uint64_t count = 1;
-        switch (word.extents[i]) {
-            case kExtentVector: count = found.vl; break;
-            case kExtentRows: count = found.mr; break;
-            case kExtentMatrix: count = found.vl * found.mr; break;
-            case kExtentLength: count = length; break;
-            default: break;
-        }
-        const uint64_t start = found.values[i], size = count << word.width;
-        const uint64_t end = ((start & most) + size + kUnitMask) / kRangeBytes;
-        range.used = size != 0;
-        range.writes = i == 0 && word.unit == kVector;
-        range.start = static_cast<uint32_t>(start % m_sizes.scratchpad_bytes / kRangeBytes);
-        range.end = static_cast<uint32_t>(end);
-        outside |= start > most || end > m_sizes.scratchpad_bytes / kRangeBytes || start & unaligned;
-    }
-    bool misaligned = false, beyond = false;
-    if (memory) {
-        const uint64_t address = found.values[word.store ? 0 : 1];
-        const uint64_t size = ((word.is_register ? 1 : length) << word.width) & most;
-        const uint64_t bytes = uint64_t{1} << m_sizes.address_bits;
-        found.bytes = size;
-        found.nothing = transfer && !size;
-        found.columns = (address % 32 + size + 31) / 32;
-        misaligned = address & (word.is_register ? (uint64_t{1} << word.width) - 1 : unaligned);
-        beyond = address >= 2 * bytes || (address & (2 * bytes - 1)) + size > bytes;
-    }
-    found.cause = outside ? kScratchpadRange : misaligned ? kMisaligned : beyond ? kDramRange : kNone;
-    return found;
-}
-
-void PeModel::count(uint32_t event, bool stays) {
-    uint32_t late = m_late_event;
-    m_late_event = event;
-    if (late >= kCounters) return;
-    if (stays && (late == kIssuedVector || late == kIssuedLoadStore)) late = kStallFence;
-    ++counters[late];
-}
-
 void PeModel::launched() {
     m_run = true;
     m_state = State::kRun;
@@ -166,227 +104,250 @@ void PeModel::sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool don
     if (m_stop || late) m_run = false;
 }
 
-void PeModel::cycle(MemoryPort& port) {
-    const bool run = m_run, redirect = m_redirect, failed_now = failed, was_held = m_held;
-    const Word& now = *m_now;
-    const bool scalar = now.unit == kScalar;
-    const bool vector = now.unit == kVector, transfer = now.unit == kLoadStore;
-    const bool control = now.unit == kIssue;
-    const bool writes = m_held && scalar && now.writes;
-    const bool loads = m_held && transfer && now.writes;
-    m_load_store.look(port, writes);
-    const bool load_store_idle = m_load_store.idle();
-
-    // Dispatch.
+// pe/frontend/dispatch.py
+void PeModel::look_at_dispatch(Cycle& c) const {
     const Dispatched& held = m_dispatched;
-    const bool offer_ready = !m_dispatch_held || m_leaves;
-    const uint32_t dispatch_cause = m_dispatch_held ? held.cause : kNone;
-    const bool goes = m_leaves && !failed_now;
-    const bool vector_goes = goes && held.word->unit == kVector;
-    const bool transfer_done = goes && !vector_goes;
-    const bool transfer_goes = transfer_done && !held.nothing;
-    const bool waiting = m_dispatch_held && !m_leaves, dispatch_empty = !m_dispatch_held;
-    const bool conflict = waiting && m_arc.conflict(held.ranges);
-    const bool full = waiting && m_arc.full();
-    const bool vector_ready = !m_vector_waits;
-    const bool load_store_ready = m_load_store.ready(held.word->store && held.word->is_register);
-    bool leaves = waiting && held.cause == kNone && !failed_now;
-    if (held.word->unit == kVector) {
-        leaves = leaves && vector_ready && !conflict;
+    const bool goes = m_leaves && !c.failed, vector = held.word->unit == kVector;
+    const bool waiting = m_dispatch_held && !m_leaves;
+    c.offer_ready = !m_dispatch_held || m_leaves;
+    c.dispatch_cause = m_dispatch_held ? held.cause : kNone;
+    c.vector_goes = goes && vector;
+    c.transfer_done = goes && !vector;
+    c.transfer_goes = c.transfer_done && !held.nothing;
+    c.conflict = waiting && m_arc.conflict(held.ranges);
+    c.full = waiting && m_arc.full();
+    c.leaves = waiting && held.cause == kNone && !c.failed;
+    if (vector) {
+        c.leaves = c.leaves && !m_vector_waits && !c.conflict;
     } else {
-        leaves = leaves && (held.word->is_register || !(conflict || full)) &&
-                 (held.nothing || load_store_ready);
+        const bool accepted =
+            held.nothing || m_load_store.ready(held.word->store && held.word->is_register);
+        c.leaves = c.leaves && (held.word->is_register || !(c.conflict || c.full)) && accepted;
     }
+}
 
-    // Issue.
-    const bool present = run && m_held;
-    const bool sound = present && !m_outside_now && now.legal;
-    uint32_t own_cause = kNone;
+// The fault of the instruction at issue.
+uint32_t PeModel::cause_at_issue(bool present) const {
+    const Word& now = *m_now;
+    if (!present) return kNone;
+    if (m_outside_now) return kPcOutOfProgram;
+    if (!now.legal) return kIllegalInstruction;
+    if (now.unit != kIssue) return kNone;
     const uint64_t value = m_engine.registers[now.a];
-    if (present && m_outside_now) {
-        own_cause = kPcOutOfProgram;
-    } else if (present && !now.legal) {
-        own_cause = kIllegalInstruction;
-    } else if (present && control) {
-        if ((now.control == kSetVl && (!value || value > m_engine.max_vl)) ||
-            (now.control == kSetMr && (!value || value > m_engine.max_mr)) ||
-            (now.control == kSetFx && value > kMostFx))
-            own_cause = kVectorSetting;
-    }
-    const uint32_t cause_now = dispatch_cause != kNone ? dispatch_cause : own_cause;
+    const bool bad = (now.control == kSetVl && (!value || value > m_engine.max_vl)) ||
+                     (now.control == kSetMr && (!value || value > m_engine.max_mr)) ||
+                     (now.control == kSetFx && value > kMostFx);
+    return bad ? kVectorSetting : kNone;
+}
+
+// pe/frontend/issue.py; a scalar instruction executes.
+void PeModel::look_at_issue(Cycle& c) {
+    const Word& now = *m_now;
+    const bool scalar = now.unit == kScalar, control = now.unit == kIssue;
+    c.present = c.run && m_held;
+    c.sound = c.present && !m_outside_now && now.legal;
+    c.cause = c.dispatch_cause != kNone ? c.dispatch_cause : cause_at_issue(c.present);
     const bool sized = !m_settling || !now.matrix;
-    const bool wanted = (vector && sized) || transfer;
-    const bool moves = wanted && offer_ready;
+    const bool wanted = (now.unit == kVector && sized) || now.unit == kLoadStore;
     bool ends = control;
-    if (control && now.control == kDrain) ends = dispatch_empty && !m_vector_busy;
-    if (control && now.control == kMemfence) ends = dispatch_empty && m_quiet;
-    const bool fire = scalar || moves || ends;
-    const bool halt = sound && control && now.control == kHalt;
+    if (control && now.control == kDrain) ends = !m_dispatch_held && !m_vector_busy;
+    if (control && now.control == kMemfence) ends = !m_dispatch_held && m_quiet;
+    c.fire = scalar || (wanted && c.offer_ready) || ends;
+    c.offered = c.sound && wanted && c.offer_ready;
+    c.halt = c.sound && control && now.control == kHalt;
+    c.target = m_target;
     bool taken = false;
-    const int64_t target = m_target;
-    if (sound && scalar) {
+    if (c.sound && scalar) {
         m_engine.pc = kNever;
         execute(m_engine, m_engine.program[m_pc]);
         taken = m_engine.pc != kNever;
         if (taken) m_target = kept(m_engine.pc + 1);
     }
-    const bool leads_away = taken || halt;
+    c.leads_away = taken || c.halt;
+}
 
-    // Operands.
+// pe/frontend/operands.py and fetch.py
+void PeModel::look_at_operands(Cycle& c) const {
     const Word& next = *m_operands_word;
+    const bool loads = m_held && m_now->unit == kLoadStore && m_now->writes;
     const auto missing = [&](uint8_t number) {
-        return !(m_valid >> number & 1) || (loads && number == now.a);
+        return !(m_valid >> number & 1) || (loads && number == m_now->a);
     };
-    const bool waits = ((next.reads_a || next.writes) && missing(next.a)) ||
-                       (next.reads_b && missing(next.b)) || (next.reads_c && missing(next.c));
-    const bool next_waits = m_operands_held && (waits || m_again) && !redirect;
-    const bool next_ready = !m_held || fire;
-    const bool next_valid = m_operands_held && !waits && !m_again;
-    const bool operands_ready = !m_operands_held || (next_valid && next_ready);
-    const bool take = run && m_fetch_valid && !redirect && operands_ready;
-    const bool advance = run && (operands_ready || !m_fetch_valid || redirect);
-    const int64_t waiting_pc = m_dispatch_held ? held.pc
-                               : m_held        ? m_pc
-                               : next_waits    ? m_operands_pc
-                                               : m_last_pc;
-    const int64_t cause_pc = dispatch_cause != kNone ? held.pc : m_pc;
+    c.waits = ((next.reads_a || next.writes) && missing(next.a)) ||
+              (next.reads_b && missing(next.b)) || (next.reads_c && missing(next.c));
+    c.next_waits = m_operands_held && (c.waits || m_again) && !c.redirect;
+    c.next_ready = !m_held || c.fire;
+    c.next_valid = m_operands_held && !c.waits && !m_again;
+    const bool ready = !m_operands_held || (c.next_valid && c.next_ready);
+    c.take = c.run && m_fetch_valid && !c.redirect && ready;
+    c.advance = c.run && (ready || !m_fetch_valid || c.redirect);
+}
 
-    // Counters.
+// What the cycle counts as.
+uint32_t PeModel::event(const Cycle& c) const {
+    const Word &now = *m_now, &held = *m_dispatched.word;
+    const bool vector = now.unit == kVector, transfer = now.unit == kLoadStore;
+    if (!c.run) return kStallFence;
+    if (!c.present) return c.next_waits ? kStallRegister : kStallFetch;
+    if (c.cause != kNone) return kStallFence;
+    if (c.fire)
+        return now.unit == kScalar ? kIssuedScalar
+               : vector            ? kIssuedVector
+               : transfer          ? kIssuedLoadStore
+                                   : kIssuedControl;
+    if ((vector || transfer) && !c.offer_ready) {
+        const bool by_vector = held.unit == kVector, by_register = held.is_register;
+        if (m_late_conflict && (by_vector || !by_register)) return kStallArcConflict;
+        if (by_vector) return kStallVector;
+        return !by_register && m_late_full ? kStallArcFull : kStallLoadStore;
+    }
+    if (vector) return kStallVector;
+    return now.control == kDrain ? kStallDrain : kStallFence;
+}
+
+void PeModel::count(const Cycle& c) {
     const bool active = m_state == State::kRun || m_state == State::kDrain;
     if (m_state != State::kRest) ++cycles;
-    if (m_sizes.counters) {
-        uint32_t event = kStallFence;
-        if (!run) {
-        } else if (!present) {
-            event = next_waits ? kStallRegister : kStallFetch;
-        } else if (cause_now != kNone) {
-        } else if (fire) {
-            event = scalar     ? kIssuedScalar
-                    : vector   ? kIssuedVector
-                    : transfer ? kIssuedLoadStore
-                               : kIssuedControl;
-        } else if ((vector || transfer) && !offer_ready) {
-            const bool by_vector = held.word->unit == kVector, by_register = held.word->is_register;
-            event = m_late_conflict && (by_vector || !by_register) ? kStallArcConflict
-                    : by_vector                                    ? kStallVector
-                    : !by_register && m_late_full                  ? kStallArcFull
-                                                                   : kStallLoadStore;
-        } else if (vector) {
-            event = kStallVector;
-        } else if (now.control == kDrain) {
-            event = kStallDrain;
-        }
-        count(active ? event : kCounters, dispatch_cause != kNone);
-        if (active) {
-            ++counters[kCycles];
-            counters[kVectorBusy] += m_vector_running;
-        }
-        if (transfer_done) counters[held.word->store ? kBytesStored : kBytesLoaded] += held.bytes;
-    }
-    const bool done = dispatch_empty && !m_vector_busy && load_store_idle;
-    if (m_settling) --m_settling;
-    sequence(cause_now, cause_pc, halt, done, waiting_pc);
+    if (!m_sizes.counters) return;
+    // What was issued in the cycle before goes no further if it has a fault.
+    uint32_t late = m_late_event;
+    const bool passed_on = late == kIssuedVector || late == kIssuedLoadStore;
+    if (c.dispatch_cause != kNone && passed_on) late = kStallFence;
+    if (late < kCounters) ++counters[late];
+    m_late_event = active ? event(c) : kCounters;
+    counters[kCycles] += active;
+    counters[kVectorBusy] += active && m_vector_running;
+    if (c.transfer_done)
+        counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
+}
 
-    // Settings.
-    if (sound && control) {
+// Settings and registers. A load is marked, then what is written is valid.
+void PeModel::write(const Cycle& c) {
+    const Word& now = *m_now;
+    if (c.sound && now.unit == kIssue) {
         execute(m_engine, m_engine.program[m_pc]);
         if (now.control == kSetVl || now.control == kSetMr)
             m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
     }
-    const bool offered = sound && wanted && offer_ready;
-    const Dispatched offer = offered ? dispatched(now, m_pc) : Dispatched{};
-
-    // The registers: a load is marked, then what is written is valid.
-    if (offered && transfer && now.writes) m_valid &= ~(uint64_t{1} << now.a);
-    if (sound && scalar && now.writes) m_valid |= uint64_t{1} << now.a;
+    const uint64_t bit = uint64_t{1} << now.a;
+    if (c.offered && now.unit == kLoadStore && now.writes) m_valid &= ~bit;
+    if (c.sound && now.unit == kScalar && now.writes) m_valid |= bit;
     if (m_load_store.loaded) {
         m_valid |= uint64_t{1} << m_load_store.loaded_index;
         m_engine.registers[m_load_store.loaded_index] = m_load_store.loaded_value;
     }
+}
 
-    // Units.
-    Command given;
-    if (transfer_goes) {
-        const uint64_t dram = held.values[held.word->store ? 0 : 1];
-        const uint64_t near = held.values[held.word->store ? 1 : 0];
-        given = Command{.store = held.word->store,
-                         .is_register = held.word->is_register,
-                         .width = held.word->width,
-                         .dram = dram,
-                         .columns = static_cast<uint32_t>(held.columns),
-                         .last = static_cast<uint32_t>((dram + held.bytes - 1) % 32),
-                         .scratchpad = static_cast<uint32_t>(near - dram % 8),
-                         .entry = m_entry,
-                         .index = held.word->a};
-    }
-    const bool allocates = transfer_goes && !given.is_register;
-    const Range range = held.ranges[held.word->store ? 1 : 0];
-    const uint32_t entry = m_entry;
-    m_entry = m_arc.free_entry();
-    m_late_conflict = conflict;
-    m_late_full = full;
-    if (vector_goes) {
+// pe/vector/control.py; what the instruction does is done when it is handed on.
+void PeModel::vector_edge(bool handed_on) {
+    const Dispatched& held = m_dispatched;
+    uint64_t beats = 0;
+    if (handed_on) {
         for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
         m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
         execute(m_vector, *held.operation);
-    }
-    const bool last = m_beats == 1;
-    const bool was_running = m_vector_running;
-    uint64_t beats = 0;
-    if (vector_goes) {
         const uint64_t words = ((held.vl << held.word->width) + 7) / 8;
         beats = words * held.word->passes * (held.word->matrix ? held.mr : 1);
     }
-    if (was_running && !last) {
-        if (vector_goes) m_vector_waits = true, m_waiting_beats = beats;
-        --m_beats;
-    } else {
-        m_vector_running = m_vector_waits || vector_goes;
-        m_beats = m_vector_waits ? m_waiting_beats : beats;
-        m_vector_waits = false;
-    }
-    m_vector_busy = vector_goes || was_running || m_unwritten > 1;
-    if (was_running) {
+    m_vector_busy = handed_on || m_vector_running || m_unwritten > 1;
+    if (m_vector_running) {
         m_unwritten = kVectorLatency - 1;
     } else if (m_unwritten) {
         --m_unwritten;
     }
-    m_arc.edge(m_load_store.arrived ? m_load_store.arrived_entry : kNobody,
-               m_load_store.released ? m_load_store.released_entry : kNobody, entry, range,
-               allocates ? (given.store ? 1 : given.columns) : 0, allocates && given.store);
-    m_load_store.edge(port, transfer_goes ? &given : nullptr, held.values[1]);
+    if (m_vector_running && m_beats != 1) {
+        if (handed_on) m_vector_waits = true, m_waiting_beats = beats;
+        --m_beats;
+    } else {
+        m_vector_running = m_vector_waits || handed_on;
+        m_beats = m_vector_waits ? m_waiting_beats : beats;
+        m_vector_waits = false;
+    }
+}
 
-    // From stage to stage, the last one first.
-    if (m_leaves || failed_now || (held.cause != kNone && !run)) m_dispatch_held = false;
-    m_leaves = leaves;
-    if (offered) {
+// Load-store unit and array range check.
+void PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
+    const Dispatched& held = m_dispatched;
+    const bool store = held.word->store;
+    const uint64_t dram = held.values[store ? 0 : 1], near = held.values[store ? 1 : 0];
+    const Command given = {.store = store,
+                           .is_register = held.word->is_register,
+                           .width = held.word->width,
+                           .dram = dram,
+                           .columns = static_cast<uint32_t>(held.columns),
+                           .last = static_cast<uint32_t>((dram + held.bytes - 1) % 32),
+                           .scratchpad = static_cast<uint32_t>(near - dram % 8),
+                           .entry = m_entry,
+                           .index = held.word->a};
+    const bool allocates = handed_on && !given.is_register;
+    const uint32_t entry = m_entry;
+    m_entry = m_arc.free_entry();
+    m_arc.edge(m_load_store.arrived ? m_load_store.arrived_entry : kNobody,
+               m_load_store.released ? m_load_store.released_entry : kNobody, entry,
+               held.ranges[store ? 1 : 0], allocates ? (store ? 1 : given.columns) : 0, store);
+    m_load_store.edge(port, handed_on ? &given : nullptr, held.values[1]);
+}
+
+// From stage to stage, the last one first. `offer`: what goes to dispatch, if anything does.
+void PeModel::stage_edge(const Cycle& c, const Dispatched& offer) {
+    if (m_leaves || c.failed || (m_dispatched.cause != kNone && !c.run)) m_dispatch_held = false;
+    m_leaves = c.leaves;
+    m_late_conflict = c.conflict;
+    m_late_full = c.full;
+    if (c.offered) {
         m_dispatched = offer;
         m_dispatch_held = true;
     }
-    m_quiet = dispatch_empty && load_store_idle;
-    if (was_held) m_last_pc = m_pc;
-    m_redirect = leads_away;
-    if (next_ready) {
+    if (m_held) m_last_pc = m_pc;
+    m_redirect = c.leads_away;
+    if (c.next_ready) {
         m_now = m_operands_word;
         m_pc = m_operands_pc;
         m_outside_now = m_operands_outside;
-        m_held = next_valid && !leads_away && !redirect;
+        m_held = c.next_valid && !c.leads_away && !c.redirect;
     }
-    if (!run) m_held = false;
-    m_again = m_operands_held && waits && run && !redirect;
-    if (!run || redirect || (next_valid && next_ready)) m_operands_held = false;
-    if (take) {
+    if (!c.run) m_held = false;
+    m_again = m_operands_held && c.waits && c.run && !c.redirect;
+    if (!c.run || c.redirect || (c.next_valid && c.next_ready)) m_operands_held = false;
+    if (c.take) {
         m_operands_held = true;
         m_operands_word = word_at(m_fetch_pc);
         m_operands_pc = m_fetch_pc;
         m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
     }
-    if (!run) m_fetch_valid = false;
-    if (advance) {
+    if (!c.run) m_fetch_valid = false;
+    if (c.advance) {
         m_fetch_valid = true;
-        m_fetch_pc = redirect ? target : m_following;
+        m_fetch_pc = c.redirect ? c.target : m_following;
         m_following = kept(m_fetch_pc + 1);
     }
+}
+
+void PeModel::cycle(MemoryPort& port) {
+    Cycle c = {};
+    c.run = m_run;
+    c.redirect = m_redirect;
+    c.failed = failed;
+    m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
+    look_at_dispatch(c);
+    look_at_issue(c);
+    look_at_operands(c);
+    count(c);
+
+    const int64_t waiting_pc = m_dispatch_held ? m_dispatched.pc
+                               : m_held        ? m_pc
+                               : c.next_waits  ? m_operands_pc
+                                               : m_last_pc;
+    const int64_t cause_pc = c.dispatch_cause != kNone ? m_dispatched.pc : m_pc;
+    const bool idle = m_load_store.idle(), quiet = !m_dispatch_held && idle;
+    if (m_settling) --m_settling;
+    sequence(c.cause, cause_pc, c.halt, quiet && !m_vector_busy, waiting_pc);
+    const Dispatched offer = c.offered ? dispatched(*m_now, m_pc) : Dispatched{};
+    write(c);
+    vector_edge(c.vector_goes);
+    transfer_edge(port, c.transfer_goes);
+    m_quiet = quiet;
+    stage_edge(c, offer);
 }
 
 }  // namespace vip::timed

@@ -118,13 +118,38 @@ class PeModel {
     // Of the cycle before, for the counters.
     uint32_t m_late_event = kCounters;
 
+    // What happens in a cycle, as the signals of the Verilog have it.
+    struct Cycle {
+        bool run, redirect, failed;
+        // Dispatch: what it holds goes to its unit in this cycle, or leaves in the next.
+        bool offer_ready, vector_goes, transfer_done, transfer_goes, leaves, conflict, full;
+        uint32_t dispatch_cause;
+        // Issue.
+        bool present, sound, fire, offered, halt, leads_away;
+        uint32_t cause;
+        int64_t target;
+        // Operands and fetch.
+        bool waits, next_waits, next_ready, next_valid, take, advance;
+    };
+
     const Word* word_at(int64_t pc) const;
     int64_t kept(int64_t pc) const;
     static uint32_t execute(Engine& engine, const Operation& operation);
     Dispatched dispatched(const Word& word, int64_t pc) const;
-    void count(uint32_t event, bool stays);
+    uint32_t cause_at_issue(bool present) const;
+    uint32_t event(const Cycle& c) const;
+
+    // First what happens, then what becomes of the registers.
+    void look_at_dispatch(Cycle& c) const;
+    void look_at_issue(Cycle& c);
+    void look_at_operands(Cycle& c) const;
+    void count(const Cycle& c);
     void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc);
     void launched();
+    void write(const Cycle& c);
+    void vector_edge(bool handed_on);
+    void transfer_edge(const MemoryPort& port, bool handed_on);
+    void stage_edge(const Cycle& c, const Dispatched& offer);
 };
 
 }  // namespace vip::timed

@@ -8,6 +8,7 @@
 #include "arc.cpp"
 #include "load_store.cpp"
 #include "pe_model.cpp"
+#include "range_check.cpp"
 #include "bank.cpp"
 #include "queue.cpp"
 #include "controller.cpp"
