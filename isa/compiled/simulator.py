@@ -2,7 +2,8 @@
 
 import ctypes
 import os
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, c_int16, c_uint8, c_uint64
 from functools import cache
 from typing import Any
@@ -33,6 +34,17 @@ def _results(number: int, fx: int) -> NDArray[np.int16]:
     elements = np.arange(ELEMENTS, dtype=np.uint16).view(np.int16)
     found: NDArray[np.int16] = unit.evaluate(unit.function_of(row), elements, fx)
     return found
+
+
+def _evaluation(simulator: "weakref.ref[CompiledSimulator]") -> Callable[[int, int], int]:
+    """What C++ calls for the results of a special row. ctypes holds it for ever, so it does not
+    hold the simulator."""
+
+    def evaluate(number: int, fx: int) -> int:
+        held = simulator()
+        return 1 if held is None else held._evaluate(number, fx)
+
+    return evaluate
 
 
 def _numbers(array: NDArray[np.uint64]) -> Any:
@@ -83,7 +95,7 @@ class CompiledSimulator(Simulator):
             visits=_numbers(self._visits),
             saturated=None if self._saturated is None else _numbers(self._saturated),
             results=self._results,
-            evaluate=Evaluate(self._evaluate),
+            evaluate=Evaluate(_evaluation(weakref.ref(self))),
         )
         # A view, as numpy copies faster than ctypes.
         self._registers = np.frombuffer(self._engine.registers, np.uint64)[: len(self.registers)]

@@ -1,7 +1,9 @@
 """The compiled simulator against the one in Python, and against golden models."""
 
+import gc
 import random
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -143,3 +145,13 @@ def test_a_full_file_system_is_an_error(small: Path, monkeypatch: pytest.MonkeyP
         # The instruction that failed has no effect, and what came before it has one.
         assert simulator.registers[6] % 4096 == 0
         assert memory.read(simulator.registers[6] - 4096, 8) == (4096).to_bytes(8, "little")
+
+
+def test_a_simulator_is_freed() -> None:
+    with DramImage(1 << 16) as memory:
+        simulator = CompiledSimulator(assemble("halt\n"), memory)
+        simulator.run()
+        gone = weakref.ref(simulator)
+        del simulator
+        gc.collect()
+        assert gone() is None
