@@ -47,16 +47,17 @@ def compile_library(
         name: of the library, and what a message calls it.
         source: file in C++.
         flags: of the compiler.
-        headers: other files that ``source`` includes, from its own folder.
+        headers: other files that ``source`` includes, by paths from its own folder.
         generated: headers to be written beforehand, name -> text; the compiler looks there too.
 
     Raises:
         CompilerError: there is no C++ compiler, or it fails.
     """
     words = compiler()
-    texts = {file.name: file.read_text(encoding="utf-8") for file in (source, *headers)}
-    texts.update(generated or {})
-    parts = [*words, *flags, *(part for item in sorted(texts.items()) for part in item)]
+    # Files of several folders may have the same name.
+    texts = [(file.name, file.read_text(encoding="utf-8")) for file in (source, *headers)]
+    texts += sorted((generated or {}).items())
+    parts = [*words, *flags, *(part for item in texts for part in item)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
     target = build_folder() / "libraries" / f"{name}-{digest}.so"
     if not target.is_file():

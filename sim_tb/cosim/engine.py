@@ -28,6 +28,7 @@ __all__ = [
     "Job",
     "MemoryBehaviour",
     "PeSimulation",
+    "check_job",
     "run_many",
     "run_pe",
     "stop_cycles",
@@ -106,6 +107,30 @@ class Job:
         _within("parameters", self.parameters, (1 << 64) - 1)
         if self.stop_after is not None:
             _within("stop_after", self.stop_after, NEVER)
+
+
+def check_job(job: Job, config: PeConfig) -> None:
+    """Refuse a job that does not fit an engine of ``config``.
+
+    Raises:
+        CosimError: the message says what does not fit.
+    """
+    if len(job.words) > config.instruction_words:
+        raise CosimError(
+            f"a program of {len(job.words)} words does not fit the instruction buffer of "
+            f"{config.instruction_words}"
+        )
+    if config.program is not None and tuple(job.words) != config.program:
+        raise CosimError("the engine has another program built in")
+    if job.scratchpad is not None and config.sram != "behavioural":
+        raise CosimError(f"scratchpad contents can't be given to {config.sram} memories")
+    if job.scratchpad is not None and len(job.scratchpad) != config.scratchpad_bytes:
+        raise CosimError(
+            f"scratchpad contents of {len(job.scratchpad)} bytes given for one of "
+            f"{config.scratchpad_bytes}"
+        )
+    if not 1 <= job.max_cycles < 2**63:
+        raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {job.max_cycles}")
 
 
 def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
@@ -235,23 +260,7 @@ class PeSimulation:
         return result
 
     def _host_job(self, job: Job) -> HostJob:
-        config = self.config
-        if len(job.words) > config.instruction_words:
-            raise CosimError(
-                f"a program of {len(job.words)} words does not fit the instruction buffer of "
-                f"{config.instruction_words}"
-            )
-        if config.program is not None and tuple(job.words) != config.program:
-            raise CosimError("the engine has another program built in")
-        if job.scratchpad is not None and config.sram != "behavioural":
-            raise CosimError(f"scratchpad contents can't be given to {config.sram} memories")
-        if job.scratchpad is not None and len(job.scratchpad) != config.scratchpad_bytes:
-            raise CosimError(
-                f"scratchpad contents of {len(job.scratchpad)} bytes given for one of "
-                f"{config.scratchpad_bytes}"
-            )
-        if not 1 <= job.max_cycles < 2**63:
-            raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {job.max_cycles}")
+        check_job(job, self.config)
         if job.limits is not None:
             if self._sizes is None:
                 raise CosimError("limits can only be given to a watched engine")
@@ -266,7 +275,7 @@ class PeSimulation:
             reset=job.reset,
             parameters=job.parameters,
             max_cycles=job.max_cycles,
-            stop_cycles=stop_cycles(config, job.memory),
+            stop_cycles=stop_cycles(self.config, job.memory),
             identity=(identity.pe_index, identity.vault, identity.slot, identity.pe_count),
             scratchpad=job.scratchpad,
             sizes=self._sizes,

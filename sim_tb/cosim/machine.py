@@ -1,6 +1,7 @@
 """What programs run on: the Verilog of an engine or a vault, or the timing model."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -62,19 +63,12 @@ def run_on_vault(
         isa.support.native.CompilerError: the timing model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
+    run = run_vault_model
     if on == "rtl":
-        return run_vault(
-            program,
-            image,
-            config=config,
-            max_cycles=max_cycles,
-            active=active,
-            parameters=parameters,
-            trace=trace,
-            progress=progress,
-        )
-    _check(trace)
-    return run_vault_model(
+        run = partial(run_vault, trace=trace)
+    else:
+        _check(trace)
+    return run(
         program,
         image,
         config=config,

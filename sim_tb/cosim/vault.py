@@ -22,7 +22,14 @@ from soc.tile.config import VaultTileConfig
 
 from .engine import CosimError
 
-__all__ = ["SETTLE_CYCLES", "WINDOW_CYCLES", "PeResult", "VaultResult", "run_vault"]
+__all__ = [
+    "SETTLE_CYCLES",
+    "WINDOW_CYCLES",
+    "PeResult",
+    "VaultResult",
+    "launched_engines",
+    "run_vault",
+]
 
 #: Cycles of each interval for which the DRAM's traffic is told.
 WINDOW_CYCLES = 256
@@ -108,6 +115,34 @@ class VaultResult:
         return self.commands["cycles"] / self.wall_seconds
 
 
+def launched_engines(
+    program: Program,
+    config: VaultTileConfig,
+    *,
+    active: int | None,
+    parameters: int,
+    max_cycles: int,
+) -> int:
+    """How many engines a run of :func:`run_vault` launches.
+
+    Raises:
+        CosimError: a value outside its range, or a program that does not fit.
+    """
+    engines = config.pes if active is None else active
+    if not 1 <= engines <= config.pes:
+        raise CosimError(f"{engines} engines can't be launched in a vault of {config.pes}")
+    if len(program.words) > config.pe.instruction_words:
+        raise CosimError(
+            f"a program of {len(program.words)} words does not fit the instruction buffer of "
+            f"{config.pe.instruction_words}"
+        )
+    if not 0 <= parameters < 2**64:
+        raise CosimError(f"parameters must be from 0 to 2**64 - 1, not {parameters}")
+    if not 1 <= max_cycles < 2**63:
+        raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {max_cycles}")
+    return engines
+
+
 def run_vault(
     program: Program,
     image: DramImage,
@@ -141,18 +176,9 @@ def run_vault(
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
-    engines = config.pes if active is None else active
-    if not 1 <= engines <= config.pes:
-        raise CosimError(f"{engines} engines can't be launched in a vault of {config.pes}")
-    if len(program.words) > config.pe.instruction_words:
-        raise CosimError(
-            f"a program of {len(program.words)} words does not fit the instruction buffer of "
-            f"{config.pe.instruction_words}"
-        )
-    if not 0 <= parameters < 2**64:
-        raise CosimError(f"parameters must be from 0 to 2**64 - 1, not {parameters}")
-    if not 1 <= max_cycles < 2**63:
-        raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {max_cycles}")
+    engines = launched_engines(
+        program, config, active=active, parameters=parameters, max_cycles=max_cycles
+    )
     host = HostJob(
         words=tuple(program.words),
         parameters=parameters,

@@ -21,10 +21,6 @@ struct VaultSizes {
     uint64_t turnaround_to_read, turnaround_to_write;    // of the data bus
 };
 
-enum Policy : uint64_t { kOpen, kClosed, kAdaptive };
-enum Scheduler : uint64_t { kFirstReady, kInOrder };
-enum DramKind : uint32_t { kAct, kRead, kWrite, kPre, kRefresh };
-
 // A request without its data.
 struct Request {
     uint32_t bank, row, column;

@@ -16,11 +16,12 @@ from pe.counters import FLUSH_CYCLES
 from pe.interface import EXACT_PC_WORDS
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
+from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.models import Model
 
 from .words import constants
 
-__all__ = ["EngineState", "Sizes", "compile_model", "sizes_of", "sources"]
+__all__ = ["EngineState", "Sizes", "check_covered", "compile_model", "sizes_of", "sources"]
 
 _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
@@ -48,6 +49,20 @@ class Sizes(ctypes.Structure):
             "counters",
         )
     )
+
+
+def check_covered(config: PeConfig) -> None:
+    """Refuse an engine that the timing models do not cover.
+
+    Raises:
+        CosimError: the message says why.
+    """
+    if config.narrow:
+        raise CosimError(
+            f"the timing model has registers of 64 bits, not of {config.register_width}"
+        )
+    if config.program is not None:
+        raise CosimError("the timing model has an instruction buffer, and no built-in program")
 
 
 def sizes_of(config: PeConfig, words: int) -> Sizes:

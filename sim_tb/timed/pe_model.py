@@ -10,12 +10,12 @@ from isa.compiled.library import Engine
 from isa.faults import FaultCause
 from pe.config import PeConfig
 from pe.interface import PeCounter, PeState
-from sim_tb.cosim.engine import CosimError, CosimResult, Job
+from sim_tb.cosim.engine import CosimError, CosimResult, Job, check_job
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY
 from sim_tb.harness.schema import pack, structure
 
-from .engine_state import EngineState, Sizes, compile_model, sizes_of
+from .engine_state import EngineState, Sizes, check_covered, compile_model, sizes_of
 from .words import TimedWord, timed_words
 
 __all__ = ["PeModel"]
@@ -75,12 +75,7 @@ class PeModel:
     """
 
     def __init__(self, config: PeConfig) -> None:
-        if config.narrow:
-            raise CosimError(
-                f"the timing model has registers of 64 bits, not of {config.register_width}"
-            )
-        if config.program is not None:
-            raise CosimError("the timing model has an instruction buffer, and no built-in program")
+        check_covered(config)
         self.config = config
         self._library = _library()
         self._scratchpad = bytes(config.scratchpad_bytes)
@@ -112,6 +107,7 @@ class PeModel:
 
     def _run(self, job: Job, progress: Callable[[int], None] | None) -> CosimResult | CosimError:
         config, identity = self.config, job.identity
+        check_job(job, config)
         if job.limits is not None:
             raise CosimError("limits can only be given to a watched engine")
         if job.scratchpad is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ctypes import POINTER, byref, c_bool, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import memory.model.device_model
 from isa.compiled.library import Engine
@@ -13,7 +14,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from memory.address_map import BYTE_BITS, DramAddress, join_address
-from memory.config import VaultConfig
+from memory.config import PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.bus_rules import read_to_write, write_to_read
 from memory.controller.counters import (
     ARRIVAL_UNIT_BITS,
@@ -21,6 +22,7 @@ from memory.controller.counters import (
     LATENCY_LIMITS,
     VaultCounter,
 )
+from memory.controller.dram_port import DramCommand
 from memory.controller.read_path import buffered_columns
 from memory.controller.responses import ACKNOWLEDGEMENTS
 from memory.controller.starvation import FORCED_DEBT, GROUP_BURSTS, PATIENCE_CYCLES
@@ -30,16 +32,22 @@ from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
 from memory.timing import BURST_CLOCKS
 from pe.interface import PeCounter, PeState
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.vault import SETTLE_CYCLES, WINDOW_CYCLES, PeResult, VaultResult
+from sim_tb.cosim.vault import (
+    SETTLE_CYCLES,
+    WINDOW_CYCLES,
+    PeResult,
+    VaultResult,
+    launched_engines,
+)
 from soc.tile.config import VaultTileConfig
 
-from .engine_state import EngineState, Sizes, compile_model, sizes_of
-from .words import TimedWord, timed_words
+from .engine_state import EngineState, Sizes, check_covered, compile_model, sizes_of
+from .words import TimedWord, declared, timed_words
 
 __all__ = ["run_vault_model"]
 
-_POLICIES = ("open", "closed", "adaptive")
-_SCHEDULERS = ("first-ready", "in-order")
+_POLICIES: tuple[str, ...] = get_args(PagePolicy)
+_SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
 _COUNTERS = int(VaultCounter.LATENCY_0) + len(LATENCY_LIMITS) + 1
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 18
@@ -92,10 +100,15 @@ def _constants() -> str:
         "ArrivalBits": ARRIVAL_BITS,
         "LatencyLimits": len(LATENCY_LIMITS),
     }
-    lines = [f"constexpr uint32_t k{name} = {value};\n" for name, value in values.items()]
+    for policies in (_POLICIES, _SCHEDULERS):
+        values |= {each.title().replace("-", ""): place for place, each in enumerate(policies)}
+    kinds = ", ".join(f"k{kind.name.title()} = {kind.value}" for kind in DramCommand)
     limits = ", ".join(map(str, LATENCY_LIMITS))
-    lines.append(f"constexpr uint32_t kLimits[] = {{{limits}}};\n")
-    return "".join(["#include <cstdint>\n\nnamespace vip::timed {\n", *lines, "}\n"])
+    return declared(
+        values,
+        f"enum DramKind : uint32_t {{{kinds}}};",
+        f"constexpr uint32_t kLimits[] = {{{limits}}};",
+    )
 
 
 @cache
@@ -182,16 +195,10 @@ def run_vault_model(
         CosimError: as there, or the model does not cover ``config``.
         isa.support.native.CompilerError: there is no C++ compiler, or it fails.
     """
-    engines = config.pes if active is None else active
-    if not 1 <= engines <= config.pes:
-        raise CosimError(f"{engines} engines can't be launched in a vault of {config.pes}")
-    if config.pe.narrow or config.pe.program is not None:
-        raise CosimError("the timing model has registers of 64 bits and no built-in programs")
-    if len(program.words) > config.pe.instruction_words:
-        raise CosimError(
-            f"a program of {len(program.words)} words does not fit the instruction buffer of "
-            f"{config.pe.instruction_words}"
-        )
+    engines = launched_engines(
+        program, config, active=active, parameters=parameters, max_cycles=max_cycles
+    )
+    check_covered(config.pe)
     if not isinstance(config.vault, VaultConfig):
         raise CosimError("the timing model has no AXI back end")
     started = time.perf_counter()

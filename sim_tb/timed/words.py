@@ -1,7 +1,7 @@
 """Program words as the timing model's front end needs them, and the constants that it shares."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import c_bool, c_uint8
 
 from isa.launch import START_FX, START_MR, START_VL
@@ -20,7 +20,7 @@ from isa.timing import RANGE_BYTES, VECTOR_LATENCY
 from pe.config import PeConfig
 from pe.interface import PeCounter
 
-__all__ = ["TimedWord", "constants", "timed_words"]
+__all__ = ["TimedWord", "constants", "declared", "timed_words"]
 
 _FIELDS = (FIELD_A, FIELD_B, FIELD_C)
 _UNITS = {unit: number for number, unit in enumerate(Unit, start=1)}
@@ -64,8 +64,13 @@ def constants() -> str:
         "StartMr": START_MR,
         "StartFx": START_FX,
     }
-    lines = [f"constexpr uint32_t k{name} = {value};\n" for name, value in values.items()]
-    return "".join(["#include <cstdint>\n\nnamespace vip::timed {\n", *lines, "}\n"])
+    return declared(values)
+
+
+def declared(values: Mapping[str, int], *others: str) -> str:
+    """A header: each of ``values`` as a constant, ``Name`` as ``kName``, then lines in C++."""
+    lines = [f"constexpr uint32_t k{name} = {value};" for name, value in values.items()]
+    return "\n".join(["#include <cstdint>", "namespace vip::timed {", *lines, *others, "}", ""])
 
 
 def _camel(name: str) -> str:

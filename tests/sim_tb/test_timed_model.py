@@ -157,6 +157,19 @@ def test_a_program_on_a_vault_that_does_not_end() -> None:
             run_vault_model(fault, image, config=config, max_cycles=5000)
 
 
+def test_jobs_that_do_not_fit(image: DramImage) -> None:
+    job = Job(words=ENDLESS.words, image=image, max_cycles=-1)
+    with pytest.raises(CosimError, match=r"max_cycles must be from 1 .* not -1"):
+        PeModel(PeConfig()).run(job)
+    with pytest.raises(CosimError, match="scratchpad contents of 3 bytes given for one of 4096"):
+        PeModel(PeConfig()).run(replace(job, max_cycles=9, scratchpad=b"abc"))
+    config = tile_preset("vault-small")
+    with pytest.raises(CosimError, match="3 engines can't be launched in a vault of 2"):
+        run_vault_model(ENDLESS, image, config=config, max_cycles=9, active=3)
+    with pytest.raises(CosimError, match="max_cycles must be from 1"):
+        run_vault_model(ENDLESS, image, config=config, max_cycles=0)
+
+
 def test_vaults_that_the_model_does_not_cover() -> None:
     with DramImage(1 << 20) as image, pytest.raises(CosimError, match="has no AXI back end"):
         run_vault_model(ENDLESS, image, config=tile_preset("vault-axi"), max_cycles=100)
