@@ -5,8 +5,6 @@
 namespace vip::timed {
 namespace {
 
-constexpr uint32_t kAllWords = 4;
-
 uint32_t field(uint64_t address, uint64_t low, uint64_t bits) {
     return static_cast<uint32_t>(address >> low & ((uint64_t{1} << bits) - 1));
 }
@@ -19,9 +17,9 @@ Controller::Controller(const VaultSizes& sizes)
       m_queue(sizes),
       m_banks(sizes.banks, Bank(m_sizes)),
       m_pending_reads(sizes.read_columns),
-      m_beats(sizes.read_columns * kAllWords),
+      m_beats(sizes.read_columns * kColumnWords),
       m_pending_writes(sizes.write_depth),
-      m_store(sizes.write_slots * kAllWords),
+      m_store(sizes.write_slots * kColumnWords),
       m_acknowledgements(kAcknowledgements) {}
 
 // The entry that goes to its bank's queue, or 0.
@@ -176,7 +174,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     // The write path frees a slot when its last word is read from the store.
     const bool reading = (m_writes_in_flight >> (m_sizes.tcwl - 1) & 1) || m_write_word;
     const Words sent = m_pending_writes.front();
-    const bool freed = reading && m_write_word == kAllWords - 1;
+    const bool freed = reading && m_write_word == kColumnWords - 1;
 
     // The request decoder.
     bool valid = false, rejected = false;
@@ -184,7 +182,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     accepted = false;
     bool slot_used = false;
     if (beat) {
-        const uint32_t word = field(beat->address, 3, 2);
+        const uint32_t word = static_cast<uint32_t>(beat->address / kWordBytes % kColumnWords);
         const bool outside = beat->address >> m_sizes.address_bits;
         const bool has_slot = !beat->write || m_slot_valid;
         const bool ends = beat->last && has_slot;
@@ -200,12 +198,12 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
                           .tag = beat->tag,
                           .source = source,
                           .first = first,
-                          .last = beat->write ? word : (word + beat->words) % kAllWords,
+                          .last = beat->write ? word : (word + beat->words) % kColumnWords,
                           .slot = m_slot,
                           .stamp = m_stamp,
                           .arrival = static_cast<uint32_t>(m_now >> kUnitBits)};
         if (accepted) {
-            if (beat->write) m_store[m_slot * kAllWords + word] = {beat->data, beat->strobe};
+            if (beat->write) m_store[m_slot * kColumnWords + word] = {beat->data, beat->strobe};
             if (!m_in_write) m_write_first = word;
             m_in_write = !beat->last;
             slot_used = beat->write && beat->last && !outside;
@@ -254,17 +252,17 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
                             advance && !was_in_response);
     m_beats.edge(data_valid && wanted ? &word : nullptr, beats_taken);
     const Words words = {head.tag, head.source, head.slot, head.first, head.last};
-    m_pending_reads.edge(reads ? &words : nullptr, data_valid && m_read_word == kAllWords - 1);
+    m_pending_reads.edge(reads ? &words : nullptr, data_valid && m_read_word == kColumnWords - 1);
     m_reserved += reads;
     m_reserved -= released;
-    if (data_valid) m_read_word = (m_read_word + 1) % kAllWords;
+    if (data_valid) m_read_word = (m_read_word + 1) % kColumnWords;
     m_reads_in_flight = m_reads_in_flight << 1 | reads;
 
     // The write path.
     m_wanted = m_write_word >= sent.first && m_write_word <= sent.last;
-    if (reading) m_write_data = m_store[sent.slot * kAllWords + m_write_word];
+    if (reading) m_write_data = m_store[sent.slot * kColumnWords + m_write_word];
     m_pending_writes.edge(writes ? &words : nullptr, freed);
-    if (reading) m_write_word = (m_write_word + 1) % kAllWords;
+    if (reading) m_write_word = (m_write_word + 1) % kColumnWords;
     m_writes_in_flight = m_writes_in_flight << 1 | writes;
 
     // Queues and banks.

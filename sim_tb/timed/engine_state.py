@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from ctypes import c_uint64
+from ctypes import c_bool, c_int64, c_uint32, c_uint64
 from pathlib import Path
 
 from isa.compiled import rows as functional_rows
@@ -13,7 +13,7 @@ from isa.support.native import compile_library
 from isa.table import INSTRUCTIONS, Instruction
 from pe.config import PeConfig
 from pe.counters import FLUSH_CYCLES
-from pe.interface import EXACT_PC_WORDS
+from pe.interface import EXACT_PC_WORDS, PeCounter, PeState
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
 from sim_tb.cosim.engine import CosimError
@@ -21,7 +21,15 @@ from sim_tb.harness.models import Model
 
 from .words import constants
 
-__all__ = ["EngineState", "Sizes", "check_covered", "compile_model", "sizes_of", "sources"]
+__all__ = [
+    "EngineResult",
+    "EngineState",
+    "Sizes",
+    "check_covered",
+    "compile_model",
+    "sizes_of",
+    "sources",
+]
 
 _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
@@ -49,6 +57,23 @@ class Sizes(ctypes.Structure):
             "counters",
         )
     )
+
+
+class EngineResult(ctypes.Structure):
+    """What became of an engine; see ``pe_model.h``."""
+
+    _fields_ = (
+        ("counters", c_uint64 * len(PeCounter)),
+        ("cycles", c_uint64),
+        ("pc", c_int64),
+        ("cause", c_uint32),
+        ("running", c_bool),
+        ("memory_error", c_bool),
+    )
+
+    def state(self) -> PeState:
+        """Of one that has ended."""
+        return PeState.FAULTED if self.cause else PeState.HALTED
 
 
 def check_covered(config: PeConfig) -> None:

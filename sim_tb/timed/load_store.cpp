@@ -5,8 +5,6 @@
 namespace vip::timed {
 namespace {
 
-constexpr uint32_t kWordBytes = 8, kColumnBytes = 32, kColumnWords = 4;
-
 uint64_t replicated(uint64_t value, unsigned width) {
     for (unsigned bits = 8U << width; bits < 64; bits *= 2) {
         value &= (uint64_t{1} << bits) - 1;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "timed.inc"
+
 namespace vip::timed {
 
 struct RequestBeat {

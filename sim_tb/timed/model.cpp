@@ -48,15 +48,6 @@ struct Run {
 
 extern "C" {
 
-struct VipTimedResult {
-    uint64_t counters[vip::timed::kCounters];
-    uint64_t cycles;
-    int64_t pc;
-    uint32_t cause;
-    bool memory_error;
-    const char* violation;
-};
-
 // A run that begins with the launch. The structures pointed to stay those of the caller.
 void* vip_timed_start(const Sizes* sizes, vip::Engine* engine, const vip::timed::Word* buffer,
                       const VipMemoryBehaviour* behaviour, uint64_t stop_after) {
@@ -76,15 +67,13 @@ bool vip_timed_run(void* started, uint64_t cycles) {
     return run.model.running() && run.port.violation().empty();
 }
 
-// The violation is valid until the end.
-void vip_timed_result(const void* started, VipTimedResult* result) {
-    const Run& run = *static_cast<const Run*>(started);
-    std::memcpy(result->counters, run.model.counters, sizeof result->counters);
-    result->cycles = run.model.cycles;
-    result->pc = run.model.pc;
-    result->cause = run.model.cause;
-    result->memory_error = run.model.failed;
-    result->violation = run.port.violation().c_str();
+void vip_timed_result(const void* started, vip::timed::EngineResult* result) {
+    *result = static_cast<const Run*>(started)->model.result();
+}
+
+// The rule of its port that the engine broke, or "". Valid until the end.
+const char* vip_timed_violation(const void* started) {
+    return static_cast<const Run*>(started)->port.violation().c_str();
 }
 
 void vip_timed_end(void* started) { delete static_cast<Run*>(started); }

@@ -1,5 +1,7 @@
 #include "pe_model.h"
 
+#include <algorithm>
+
 namespace vip::timed {
 namespace {
 
@@ -29,6 +31,17 @@ PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
 void PeModel::launch() {
     m_state = State::kClear;
     m_step = 0;
+}
+
+EngineResult PeModel::result() const {
+    EngineResult found = {.counters = {},
+                          .cycles = cycles,
+                          .pc = m_fault_pc,
+                          .cause = m_cause,
+                          .running = running(),
+                          .memory_error = m_failed};
+    std::copy(std::begin(m_counters), std::end(m_counters), found.counters);
+    return found;
 }
 
 const Word* PeModel::word_at(int64_t pc) const {
@@ -68,9 +81,9 @@ void PeModel::launched() {
 // pe/sequencer.py
 void PeModel::sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done,
                        int64_t waiting_pc) {
-    const bool late = m_load_store.error, failed_now = failed, stop = m_late_stop;
+    const bool late = m_load_store.error, failed_now = m_failed, stop = m_late_stop;
     m_late_stop = m_stop;
-    if (late) failed = true;
+    if (late) m_failed = true;
     switch (m_state) {
         case State::kRest:
             break;
@@ -78,11 +91,11 @@ void PeModel::sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool don
             if (++m_step == m_sizes.clear_cycles) launched();
             break;
         case State::kRun:
-            pc = cause_pc;
+            m_fault_pc = cause_pc;
             if (cause_now != kNone) {
-                cause = cause_now;
+                m_cause = cause_now;
             } else if (failed_now || ((halt || stop) && late)) {
-                pc = waiting_pc;
+                m_fault_pc = waiting_pc;
             }
             if (cause_now != kNone || failed_now || halt || stop) {
                 m_run = false;
@@ -91,13 +104,13 @@ void PeModel::sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool don
             break;
         case State::kDrain:
             m_step = 0;
-            if (late && !failed_now && cause == kNone) pc = waiting_pc;
+            if (late && !failed_now && m_cause == kNone) m_fault_pc = waiting_pc;
             if (done) m_state = State::kFlush;
             break;
         case State::kFlush:
             if (++m_step == m_sizes.flush_cycles) {
                 m_state = State::kRest;
-                if (cause == kNone && failed) cause = kMemoryError;
+                if (m_cause == kNone && m_failed) m_cause = kMemoryError;
             }
             break;
     }
@@ -213,12 +226,12 @@ void PeModel::count(const Cycle& c) {
     uint32_t late = m_late_event;
     const bool passed_on = late == kIssuedVector || late == kIssuedLoadStore;
     if (c.dispatch_cause != kNone && passed_on) late = kStallFence;
-    if (late < kCounters) ++counters[late];
+    if (late < kCounters) ++m_counters[late];
     m_late_event = active ? event(c) : kCounters;
-    counters[kCycles] += active;
-    counters[kVectorBusy] += active && m_vector_running;
+    m_counters[kCycles] += active;
+    m_counters[kVectorBusy] += active && m_vector_running;
     if (c.transfer_done)
-        counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
+        m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
 }
 
 // Settings and registers. A load is marked, then what is written is valid.
@@ -246,7 +259,7 @@ void PeModel::vector_edge(bool handed_on) {
         for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
         m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
         execute(m_vector, *held.operation);
-        const uint64_t words = ((held.vl << held.word->width) + 7) / 8;
+        const uint64_t words = ((held.vl << held.word->width) + kWordBytes - 1) / kWordBytes;
         beats = words * held.word->passes * (held.word->matrix ? held.mr : 1);
     }
     m_vector_busy = handed_on || m_vector_running || m_unwritten > 1;
@@ -275,8 +288,8 @@ void PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
                            .width = held.word->width,
                            .dram = dram,
                            .columns = static_cast<uint32_t>(held.columns),
-                           .last = static_cast<uint32_t>((dram + held.bytes - 1) % 32),
-                           .scratchpad = static_cast<uint32_t>(near - dram % 8),
+                           .last = static_cast<uint32_t>((dram + held.bytes - 1) % kColumnBytes),
+                           .scratchpad = static_cast<uint32_t>(near - dram % kWordBytes),
                            .entry = m_entry,
                            .index = held.word->a};
     const bool allocates = handed_on && !given.is_register;
@@ -327,7 +340,7 @@ void PeModel::cycle(MemoryPort& port) {
     Cycle c = {};
     c.run = m_run;
     c.redirect = m_redirect;
-    c.failed = failed;
+    c.failed = m_failed;
     m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
     look_at_dispatch(c);
     look_at_issue(c);

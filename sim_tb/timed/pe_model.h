@@ -51,6 +51,15 @@ struct Dispatched {
     int64_t pc;
 };
 
+// What became of an engine; see engine_state.py.
+struct EngineResult {
+    uint64_t counters[kCounters];
+    uint64_t cycles;
+    int64_t pc;
+    uint32_t cause;
+    bool running, memory_error;
+};
+
 enum class State { kRest, kClear, kRun, kDrain, kFlush };
 
 class PeModel {
@@ -66,13 +75,15 @@ class PeModel {
     // A cycle: `port` has what the memory offers in it; after the call what the engine offered.
     void cycle(MemoryPort& port);
 
-    uint64_t counters[kCounters] = {};
     uint64_t cycles = 0;
-    uint32_t cause = kNone;
-    int64_t pc = 0;
-    bool failed = false;
+    EngineResult result() const;
 
   private:
+    uint64_t m_counters[kCounters] = {};
+    uint32_t m_cause = kNone;
+    int64_t m_fault_pc = 0;
+    bool m_failed = false;
+
     const Sizes m_sizes;
     Engine& m_engine;  // registers of the program
     Engine m_vector;   // of the instruction that the vector unit takes

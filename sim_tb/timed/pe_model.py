@@ -3,38 +3,25 @@
 import ctypes
 import time
 from collections.abc import Callable, Iterable, Iterator
-from ctypes import POINTER, byref, c_bool, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_bool, c_char_p, c_uint64, c_void_p
 from functools import cache
 
 from isa.compiled.library import Engine
 from isa.faults import FaultCause
 from pe.config import PeConfig
-from pe.interface import PeCounter, PeState
+from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError, CosimResult, Job, check_job
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY
 from sim_tb.harness.schema import pack, structure
 
-from .engine_state import EngineState, Sizes, check_covered, compile_model, sizes_of
+from .engine_state import EngineResult, EngineState, Sizes, check_covered, compile_model, sizes_of
 from .words import TimedWord, timed_words
 
 __all__ = ["PeModel"]
 
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 20
-
-
-class _Result(ctypes.Structure):
-    """How a run went; see ``model.cpp``."""
-
-    _fields_ = (
-        ("counters", c_uint64 * len(PeCounter)),
-        ("cycles", c_uint64),
-        ("pc", c_int64),
-        ("cause", c_uint32),
-        ("memory_error", c_bool),
-        ("violation", c_char_p),
-    )
 
 
 @cache
@@ -51,8 +38,10 @@ def _library() -> ctypes.CDLL:
     found.vip_timed_start.restype = c_void_p
     found.vip_timed_run.argtypes = (c_void_p, c_uint64)
     found.vip_timed_run.restype = c_bool
-    found.vip_timed_result.argtypes = (c_void_p, POINTER(_Result))
+    found.vip_timed_result.argtypes = (c_void_p, POINTER(EngineResult))
     found.vip_timed_result.restype = None
+    found.vip_timed_violation.argtypes = (c_void_p,)
+    found.vip_timed_violation.restype = c_char_p
     found.vip_timed_end.argtypes = (c_void_p,)
     found.vip_timed_end.restype = None
     return found
@@ -131,7 +120,7 @@ class PeModel:
         self._buffer[: len(job.words)] = timed_words(job.words, state.rows, config)
         engine = state.engine
         stop = NEVER if job.stop_after is None else job.stop_after
-        sizes, result = sizes_of(config, len(job.words)), _Result()
+        sizes, result = sizes_of(config, len(job.words)), EngineResult()
         run = library.vip_timed_start(
             byref(sizes), byref(engine), self._buffer, byref(pack(job.memory)), stop
         )
@@ -143,14 +132,14 @@ class PeModel:
                 if progress is not None:
                     progress(done)
             library.vip_timed_result(run, byref(result))
-            if result.violation:
-                return CosimError(f"memory port rule broken: {result.violation.decode()}")
+            if violation := library.vip_timed_violation(run):
+                return CosimError(f"memory port rule broken: {violation.decode()}")
         finally:
             self._scratchpad = bytes(state.scratchpad)
             library.vip_timed_end(run)
         cause = FaultCause(result.cause)
         return CosimResult(
-            state=PeState.HALTED if cause is FaultCause.NONE else PeState.FAULTED,
+            state=result.state(),
             cause=cause,
             pc=result.pc,
             cycles=result.cycles,

@@ -48,7 +48,7 @@ Dispatched PeModel::dispatched(const Word& word, int64_t pc) const {
         const uint64_t bytes = uint64_t{1} << m_sizes.address_bits;
         found.bytes = size;
         found.nothing = transfer && !size;
-        found.columns = (address % 32 + size + 31) / 32;
+        found.columns = (address % kColumnBytes + size + kColumnBytes - 1) / kColumnBytes;
         misaligned = address & (word.is_register ? (uint64_t{1} << word.width) - 1 : unaligned);
         beyond = address >= 2 * bytes || (address & (2 * bytes - 1)) + size > bytes;
     }

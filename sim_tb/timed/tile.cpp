@@ -77,14 +77,6 @@ struct Tile {
 
 extern "C" {
 
-struct VipTimedEngine {
-    uint64_t counters[kCounters];
-    uint64_t cycles;
-    int64_t pc;
-    uint32_t cause;
-    bool running, memory_error;
-};
-
 // Engines that begin with their launch, one of `engine` each, on the device 0, which is open.
 void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, vip::Engine* const* states,
                      uint64_t engines, const Word* buffer, uint64_t window_bits, uint32_t window) {
@@ -118,14 +110,8 @@ void vip_tile_counters(const void* started, uint64_t* counters) {
         counters[i] = tile.controller.counters[i] - tile.before[i];
 }
 
-void vip_tile_engine(const void* started, uint64_t number, VipTimedEngine* result) {
-    const PeModel& engine = static_cast<const Tile*>(started)->engines[number];
-    std::memcpy(result->counters, engine.counters, sizeof result->counters);
-    result->cycles = engine.cycles;
-    result->pc = engine.pc;
-    result->cause = engine.cause;
-    result->running = engine.running();
-    result->memory_error = engine.failed;
+void vip_tile_engine(const void* started, uint64_t number, EngineResult* result) {
+    *result = static_cast<const Tile*>(started)->engines[number].result();
 }
 
 void vip_tile_end(void* started) { delete static_cast<Tile*>(started); }

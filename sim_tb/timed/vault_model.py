@@ -3,7 +3,7 @@
 import ctypes
 import time
 from collections.abc import Callable
-from ctypes import POINTER, byref, c_bool, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_bool, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -30,7 +30,7 @@ from memory.controller.transaction import ARRIVAL_BITS, stamp_bits
 from memory.controller.write_path import pending_writes
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
 from memory.timing import BURST_CLOCKS
-from pe.interface import PeCounter, PeState
+from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.vault import (
     SETTLE_CYCLES,
@@ -41,7 +41,7 @@ from sim_tb.cosim.vault import (
 )
 from soc.tile.config import VaultTileConfig
 
-from .engine_state import EngineState, Sizes, check_covered, compile_model, sizes_of
+from .engine_state import EngineResult, EngineState, Sizes, check_covered, compile_model, sizes_of
 from .words import TimedWord, declared, timed_words
 
 __all__ = ["run_vault_model"]
@@ -69,19 +69,6 @@ class _VaultSizes(ctypes.Structure):
             *("write_to_read", "write_to_precharge"),
             *("turnaround_to_read", "turnaround_to_write"),
         )
-    )
-
-
-class _EngineResult(ctypes.Structure):
-    """What became of an engine; see ``tile.cpp``."""
-
-    _fields_ = (
-        ("counters", c_uint64 * len(PeCounter)),
-        ("cycles", c_uint64),
-        ("pc", c_int64),
-        ("cause", c_uint32),
-        ("running", c_bool),
-        ("memory_error", c_bool),
     )
 
 
@@ -135,7 +122,7 @@ def _library() -> ctypes.CDLL:
     found.vip_tile_idle.restype = None
     found.vip_tile_counters.argtypes = (c_void_p, POINTER(c_uint64))
     found.vip_tile_counters.restype = None
-    found.vip_tile_engine.argtypes = (c_void_p, c_uint64, POINTER(_EngineResult))
+    found.vip_tile_engine.argtypes = (c_void_p, c_uint64, POINTER(EngineResult))
     found.vip_tile_engine.restype = None
     found.vip_tile_end.argtypes = (c_void_p,)
     found.vip_tile_end.restype = None
@@ -257,7 +244,7 @@ def run_vault_model(
 
 def _late(library: ctypes.CDLL, tile: int, engines: int, max_cycles: int) -> str:
     """Which engines have faulted, and the first that still runs."""
-    result = _EngineResult()
+    result = EngineResult()
     faults, late = [], ""
     for slot in range(engines):
         library.vip_tile_engine(tile, slot, byref(result))
@@ -270,12 +257,12 @@ def _late(library: ctypes.CDLL, tile: int, engines: int, max_cycles: int) -> str
 
 
 def _engine(library: ctypes.CDLL, tile: int, slot: int) -> PeResult:
-    result = _EngineResult()
+    result = EngineResult()
     library.vip_tile_engine(tile, slot, byref(result))
     cause = FaultCause(result.cause)
     return PeResult(
         slot=slot,
-        state=PeState.HALTED if cause is FaultCause.NONE else PeState.FAULTED,
+        state=result.state(),
         cause=cause,
         pc=result.pc,
         memory_error=result.memory_error,

@@ -4,6 +4,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from ctypes import c_bool, c_uint8
 
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import (
     FIELD_A,
@@ -16,7 +17,7 @@ from isa.table import (
     Opcode,
     Unit,
 )
-from isa.timing import RANGE_BYTES, VECTOR_LATENCY
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from pe.config import PeConfig
 from pe.interface import PeCounter
 
@@ -58,6 +59,9 @@ def constants() -> str:
         "Counters": len(PeCounter),
         "NoExtent": 0,
         "RangeBytes": RANGE_BYTES,
+        "WordBytes": WORD_BYTES,
+        "ColumnWords": COLUMN_WORDS,
+        "ColumnBytes": COLUMN_BYTES,
         "VectorLatency": VECTOR_LATENCY,
         "MostFx": MAX_FX,
         "StartVl": START_VL,
@@ -70,7 +74,8 @@ def constants() -> str:
 def declared(values: Mapping[str, int], *others: str) -> str:
     """A header: each of ``values`` as a constant, ``Name`` as ``kName``, then lines in C++."""
     lines = [f"constexpr uint32_t k{name} = {value};" for name, value in values.items()]
-    return "\n".join(["#include <cstdint>", "namespace vip::timed {", *lines, *others, "}", ""])
+    head = ["#pragma once", "#include <cstdint>", "namespace vip::timed {"]
+    return "\n".join([*head, *lines, *others, "}", ""])
 
 
 def _camel(name: str) -> str:

@@ -109,6 +109,7 @@ def same_on_vault(config: VaultTileConfig, *, width: int, height: int, iteration
     assert found.result.pes == expected.result.pes
     assert found.result.latencies == expected.result.latencies
     mine, theirs = found.result.windows, expected.result.windows
+    assert sum(map(sum, mine)) == sum(map(sum, theirs)) > 0
     assert mine[: len(theirs)] == theirs[: len(mine)]
     for name, value in expected.result.counters.items():
         if name not in _BY_TIME:
