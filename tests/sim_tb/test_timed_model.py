@@ -222,7 +222,9 @@ def test_command(
         report = tmp_path / f"{on}.json"
         size = ["--width", "8", "--height", "6", "--iterations", "1"]
         assert call("--on", on, *size, "--json", str(report)) == 0
+        assert ("the timing model" in capsys.readouterr().out) == (on == "model")
         found.append(json.loads(report.read_text()))
+    assert [each.pop("machine") for each in found] == ["rtl", "model"]
     for each in found:
         each.pop("simulation_seconds")
         each.pop("simulated_cycles_per_second")

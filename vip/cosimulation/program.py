@@ -35,12 +35,14 @@ class EngineRun:
     """A run on one engine.
 
     Attributes:
-        config: of the engine. program: that ran. result: what it left.
+        config: of the engine. on: its Verilog, or the timing model. program: that ran. result: what
+            it left.
         comparison: with the instruction set simulator; None: there was none.
         dumped: the bytes asked for.
     """
 
     config: PeConfig
+    on: Machine
     program: Program
     result: CosimResult
     comparison: Comparison | None
@@ -50,6 +52,7 @@ class EngineRun:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
         result, compared = self.result, self.comparison
         return {
+            "machine": self.on,
             "state": result.state.name.lower(),
             "cause": result.cause.name,
             "pc": result.pc,
@@ -221,7 +224,7 @@ def _on_engine(
             )
         dumped = b"" if dump is None else dump.take(image)
     return EngineRun(
-        config=config, program=program, result=result, comparison=comparison, dumped=dumped
+        config=config, on=on, program=program, result=result, comparison=comparison, dumped=dumped
     )
 
 

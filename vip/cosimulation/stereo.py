@@ -57,14 +57,16 @@ _CYCLES_PER_UPDATE = 81
 
 @dataclass(frozen=True, kw_only=True)
 class BpRun:
-    """Belief propagation on Verilog, compared with the golden model.
+    """Belief propagation on Verilog or on the timing model, compared with the golden model.
 
     Attributes:
-        config: of what it ran on. scene: what was solved. iterations: of BP-M.
+        config: of what it ran on. on: its Verilog, or the timing model. scene: what was solved.
+        iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
     """
 
     config: Configuration
+    on: Machine
     scene: StereoScene
     iterations: int
     outcome: Outcome
@@ -103,6 +105,7 @@ class BpRun:
         """The numbers of the run as plain JSON data."""
         outcome, problem = self.outcome, self.scene.problem
         report: dict[str, object] = {
+            "machine": self.on,
             "match": outcome.match,
             "differing_elements": outcome.differing,
             "scene": self.scene.name,
@@ -264,4 +267,4 @@ def cosim_bp(
         job = bp_job(problem, iterations, scratchpad_bytes=chosen.scratchpad_bytes)
         cycles = counting(progress, stage, expected)
         outcome = cosim_engine(job, chosen, on=on, memory=behaviour, trace=trace, progress=cycles)
-    return BpRun(config=chosen, scene=scene, iterations=iterations, outcome=outcome)
+    return BpRun(config=chosen, on=on, scene=scene, iterations=iterations, outcome=outcome)

@@ -16,6 +16,8 @@ from .machine import show_hazards, show_model_saturated, show_registers, show_sa
 
 __all__ = ["show_bp", "show_program"]
 
+_MACHINES = {"rtl": "its Verilog", "model": "the timing model"}
+
 
 def _table(title: str, rows: Mapping[str, str]) -> None:
     table = Table(title=title, show_header=False)
@@ -39,7 +41,7 @@ def show_bp(run: BpRun) -> None:
         rows = _vault_bp(outcome, result)
     else:
         rows = _engine_bp(outcome, result)
-    _table(verdict, rows)
+    _table(verdict, {"ran on": _MACHINES[run.on], **rows})
     show_model_saturated(outcome.job.saturated)
 
 
@@ -108,7 +110,8 @@ def show_program(name: str, run: EngineRun | ChipRun) -> None:
 
 
 def _show_engine(name: str, run: EngineRun) -> None:
-    rows = {
+    rows = {"ran on": _MACHINES[run.on]}
+    rows |= {
         counter.lower().replace("_", " "): f"{count:,}"
         for counter, count in run.result.counters.items()
     }
