@@ -10,7 +10,7 @@ import isa.compiled.library
 import isa.compiled.rows
 import isa.compiled.simulator
 import microkernels.runtime.compiled
-import sim_tb.timed.engine_state
+import sim_tb.timed.library
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
@@ -110,7 +110,7 @@ def compiled_parts() -> dict[str, str]:
 
 def model_parts() -> dict[str, str]:
     """What the timing model is made of."""
-    files = sim_tb.timed.engine_state.sources()
+    files = sim_tb.timed.library.sources()
     return {"timing model": fingerprints.data(*(file.read_bytes() for file in files))}
 
 

@@ -38,6 +38,7 @@ def compile_library(
     source: Path,
     flags: Sequence[str],
     *,
+    others: Sequence[Path] = (),
     headers: Sequence[Path] = (),
     generated: Mapping[str, str] | None = None,
 ) -> ctypes.CDLL:
@@ -47,6 +48,7 @@ def compile_library(
         name: of the library, and what a message calls it.
         source: file in C++.
         flags: of the compiler.
+        others: files in C++ that are compiled beside it, each on its own.
         headers: other files that ``source`` includes, by paths from its own folder.
         generated: headers to be written beforehand, name -> text; the compiler looks there too.
 
@@ -55,7 +57,7 @@ def compile_library(
     """
     words = compiler()
     # Files of several folders may have the same name.
-    texts = [(file.name, file.read_text(encoding="utf-8")) for file in (source, *headers)]
+    texts = [(file.name, file.read_text(encoding="utf-8")) for file in (source, *others, *headers)]
     texts += sorted((generated or {}).items())
     parts = [*words, *flags, *(part for item in texts for part in item)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
@@ -67,6 +69,7 @@ def compile_library(
                 (folder / file).write_text(text, encoding="utf-8")
             built = folder / target.name
             command = [*words, *flags, "-shared", "-fPIC", f"-I{folder}", str(source)]
+            command += map(str, others)
             try:
                 done = run_tool(
                     [*command, "-o", str(built)],

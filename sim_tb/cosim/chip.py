@@ -12,7 +12,7 @@ from soc.host.driver import Host, HostTimeout
 from soc.host.reports import FaultReport
 from soc.host.transport import Blocking, run
 
-from .chip_session import ChipSimulation
+from .chip_session import ChipSession
 from .engine import CosimError
 
 __all__ = ["ChipResult", "run_program"]
@@ -79,7 +79,7 @@ class ChipResult:
 
 
 def run_program(
-    chip: ChipSimulation,
+    chip: ChipSession,
     program: Program,
     *,
     max_cycles: int,
@@ -137,7 +137,7 @@ def run_program(
 _Counts = tuple[Mapping[str, int], ...]
 
 
-def _of_vaults(chip: ChipSimulation, host: Host, wanted: bool) -> tuple[_Counts, _Counts]:
+def _of_vaults(chip: ChipSession, host: Host, wanted: bool) -> tuple[_Counts, _Counts]:
     """Counters of all vaults and nodes, once they have counted all that has happened."""
     chip.settle()
     config = chip.config

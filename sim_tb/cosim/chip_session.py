@@ -1,10 +1,12 @@
-"""A simulated chip, driven through its AXI ports alone."""
+"""A simulated chip, driven through its AXI ports alone: its Verilog, or any other machine."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from hdl.axi import AxiResponse
 from hdl.ports import WORD_BITS
@@ -20,7 +22,7 @@ from soc.host.transport import BusError
 
 from .engine import CosimError
 
-__all__ = ["ChipSimulation"]
+__all__ = ["ChipSession", "ChipSimulation"]
 
 _RESET_CYCLES = 8
 #: Cycles after which a write that was acknowledged is in the DRAM and every counter tells of it.
@@ -35,72 +37,61 @@ _AXI_LATENCY = 25
 _AXI_PERIOD_NS = 10.0
 
 
-class ChipSimulation:
-    """A chip in Verilator, to be used in a ``with`` statement; a
+class ChipSession(ABC):
+    """A chip in simulation, driven through its AXI ports, to be used in a ``with`` statement; a
     :class:`soc.host.transport.BlockingTransport` for :class:`soc.host.driver.Host`.
 
-    The chip's time passes only while one of the methods is at work. The first use of a
-    configuration builds its simulator (some minutes).
+    The chip's time passes only while one of the methods is at work.
 
     Parameters:
         config: of the chip. Vaults with an AXI back end have a memory on their bus that answers
             after 25 cycles and moves a beat a cycle, in or out.
         image: the DRAM, ``config.memory_bytes``; the chip changes it. It holds a write some time
             after the write was acknowledged (:meth:`settle`).
-        outer: accesses are made by cocotbext-axi's managers, which are slow, not by a model in C++.
-        trace: waveform file, ``.vcd`` or ``.fst``.
-        progress: called now and then with the cycles so far.
 
     Attributes:
         cycles: since reset. seconds: that the simulation took on this machine.
 
     Raises:
-        CosimError: the image is not of the chip's size, or cocotbext-axi is wanted and missing; by
-            each method, when an access is not answered, or a controller breaks a rule of the DRAM.
-        sim_tb.runner.build.BuildError: the simulator can't be built.
-        sim_tb.runner.session.SessionError: the simulator ended by itself.
+        CosimError: the image is not of the chip's size; by each method, when an access is not
+            answered, or a controller breaks a rule of the DRAM.
     """
 
-    def __init__(
-        self,
-        config: ChipConfig,
-        image: DramImage,
-        *,
-        outer: bool = False,
-        trace: Path | None = None,
-        progress: Callable[[int], None] | None = None,
-    ) -> None:
+    def __init__(self, config: ChipConfig, image: DramImage) -> None:
         if image.size != config.memory_bytes:
             raise CosimError(
                 f"the image has {image.size} bytes, the chip's DRAM {config.memory_bytes}"
             )
-        if outer and find_spec("cocotbext") is None:
-            raise CosimError("cocotbext-axi is not installed; it comes with the extra 'dev'")
         self.config = config
         self.image = image
-        self.outer = outer
         self.cycles = 0
         self.seconds = 0.0
-        self._progress = progress
-        folder = build_chip(config, trace.suffix.lstrip(".") or "?" if trace else "")
-        self._session = Session(folder, TOP, trace=trace)
 
-    def __enter__(self) -> "ChipSimulation":
-        self._session.__enter__()
+    def __enter__(self) -> Self:
+        self._start()
         try:
-            self._open()
+            memories = _memories(self.config, self.image)
+            self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES, memories=memories))
         except BaseException as error:
-            self._session.__exit__(type(error), error, error.__traceback__)
+            self.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
+    @abstractmethod
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
-        self._session.__exit__(kind, error, traceback)
+    ) -> None: ...
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Make the simulation ready for its first operation, a reset."""
+
+    @abstractmethod
+    def _perform(self, operation: Operation) -> Result:
+        """Perform one operation."""
 
     @property
     def period_ns(self) -> float:
@@ -156,32 +147,10 @@ class ChipSimulation:
     def wait_interrupt(self, seconds: float) -> None:
         self.run(round(seconds / (self.period_ns * 1e-9)), until_interrupt=True)
 
-    # The session.
-
-    def _open(self) -> None:
-        config = self.config
-        size = 1 << config.network.address_bits
-        bases = [vault * size for vault in range(config.vaults)]
-        path = str(self.image.path.absolute())
-        vault = config.tile.vault
-        if isinstance(vault, AxiConfig):
-            lanes = vault.data_bits // WORD_BITS
-            buses = tuple(
-                AxiMemory(base=base, size=size, latency=_AXI_LATENCY, lanes=lanes) for base in bases
-            )
-            memories = Memories(path=path, buses=buses)
-        else:
-            devices = tuple(
-                device_setup(vault, base=base, noise=number + 1)
-                for number, base in enumerate(bases)
-            )
-            memories = Memories(path=path, devices=devices)
-        self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES, memories=memories))
+    # The operations.
 
     def _do(self, operation: Operation) -> Result:
-        outer = self.outer and operation.kind not in (Kind.RESET, Kind.RUN)
-        operation = replace(operation, outer=outer)
-        (result,) = self._session.run_many([operation], self._progress)
+        result = self._perform(operation)
         self.cycles = result.cycles
         self.seconds += result.seconds
         for vault, rule in result.violations.items():
@@ -196,3 +165,71 @@ class ChipSimulation:
             response = AxiResponse(result.response).name
             raise BusError(what, operation.address, response)
         return result
+
+
+class ChipSimulation(ChipSession):
+    """The Verilog of a chip in Verilator. The first use of a configuration builds its simulator
+    (some minutes).
+
+    Parameters:
+        config, image: see :class:`ChipSession`.
+        outer: accesses are made by cocotbext-axi's managers, which are slow, not by a model in C++.
+        trace: waveform file, ``.vcd`` or ``.fst``.
+        progress: called now and then with the cycles so far.
+
+    Raises:
+        CosimError: as there, or cocotbext-axi is wanted and missing.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.session.SessionError: the simulator ended by itself.
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        image: DramImage,
+        *,
+        outer: bool = False,
+        trace: Path | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(config, image)
+        if outer and find_spec("cocotbext") is None:
+            raise CosimError("cocotbext-axi is not installed; it comes with the extra 'dev'")
+        self.outer = outer
+        self._progress = progress
+        folder = build_chip(config, trace.suffix.lstrip(".") or "?" if trace else "")
+        self._session = Session(folder, TOP, trace=trace)
+
+    def _start(self) -> None:
+        self._session.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._session.__exit__(kind, error, traceback)
+
+    def _perform(self, operation: Operation) -> Result:
+        outer = self.outer and operation.kind not in (Kind.RESET, Kind.RUN)
+        (result,) = self._session.run_many([replace(operation, outer=outer)], self._progress)
+        return result
+
+
+def _memories(config: ChipConfig, image: DramImage) -> Memories:
+    """The DRAM of the vaults, each with its part of the image."""
+    size = 1 << config.network.address_bits
+    bases = [vault * size for vault in range(config.vaults)]
+    path = str(image.path.absolute())
+    vault = config.tile.vault
+    if isinstance(vault, AxiConfig):
+        lanes = vault.data_bits // WORD_BITS
+        buses = tuple(
+            AxiMemory(base=base, size=size, latency=_AXI_LATENCY, lanes=lanes) for base in bases
+        )
+        return Memories(path=path, buses=buses)
+    devices = tuple(
+        device_setup(vault, base=base, noise=number + 1) for number, base in enumerate(bases)
+    )
+    return Memories(path=path, devices=devices)

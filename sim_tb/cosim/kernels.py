@@ -15,16 +15,15 @@ from microkernels.runtime.ring import VaultRing
 from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.runner.cache import fingerprint
-from sim_tb.timed.pe_model import PeModel
+from sim_tb.timed.engine.pe_model import PeModel
 from soc.chip.config import ChipConfig
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
 from soc.tile.config import VaultTileConfig
 
 from .chip import ChipResult, run_program
-from .chip_session import ChipSimulation
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
-from .machine import Machine, open_engine, run_on_vault
+from .machine import Machine, open_chip, open_engine, run_on_vault
 from .vault import VaultResult
 
 __all__ = [
@@ -257,6 +256,7 @@ def cosim_chip(
     job: KernelJob,
     config: ChipConfig,
     *,
+    on: Machine = "rtl",
     counters: bool = True,
     preload: bool = False,
     outer: bool = False,
@@ -269,10 +269,11 @@ def cosim_chip(
     data and reads the outputs there, unless ``preload`` is set.
 
     Parameters:
+        on: the Verilog, or the timing model, which has to be preloaded.
         preload: put the data into the DRAM, and take the outputs from it, without the chip: many
             take longer to write at 8 bytes a cycle than to work on.
         counters: as for :func:`sim_tb.cosim.chip.run_program`.
-        outer, trace, progress: as for :class:`sim_tb.cosim.chip_session.ChipSimulation`.
+        outer, trace, progress: as for :func:`sim_tb.cosim.machine.open_chip`.
 
     Raises:
         CosimError: an engine faulted or did not end, the job is for another chip, or there is
@@ -284,7 +285,7 @@ def cosim_chip(
     results = {}
     with (
         DramImage(config.memory_bytes) as image,
-        ChipSimulation(config, image, outer=outer, trace=trace, progress=progress) as chip,
+        open_chip(config, image, on, outer=outer, trace=trace, progress=progress) as chip,
     ):
         memory = image if preload else _HostMemory(Host(Blocking(chip)))
         job.prepare(memory)

@@ -1,4 +1,4 @@
-"""What programs run on: the Verilog of an engine or a vault, or the timing model."""
+"""What programs run on: the Verilog of an engine, a vault or a chip, or the timing model."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,14 +8,17 @@ from typing import Literal
 from isa.image import DramImage
 from isa.program import Program
 from pe.config import PeConfig
-from sim_tb.timed.pe_model import PeModel
-from sim_tb.timed.vault_model import run_vault_model
+from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.timed.engine.pe_model import PeModel
+from sim_tb.timed.vault.vault_model import run_vault_model
+from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 
+from .chip_session import ChipSession, ChipSimulation
 from .engine import CosimError, PeSimulation
 from .vault import VaultResult, run_vault
 
-__all__ = ["Machine", "open_engine", "run_on_vault"]
+__all__ = ["Machine", "open_chip", "open_engine", "run_on_vault"]
 
 #: ``rtl``: the Verilog. ``model``: the timing model, which takes as many cycles and is faster.
 Machine = Literal["rtl", "model"]
@@ -42,6 +45,36 @@ def open_engine(
         return PeSimulation(config, trace=trace, ports_only=ports_only)
     _check(trace)
     return PeModel(config)
+
+
+def open_chip(
+    config: ChipConfig,
+    image: DramImage,
+    on: Machine = "rtl",
+    *,
+    outer: bool = False,
+    trace: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ChipSession:
+    """The machine of a chip, to be used in a ``with`` statement.
+
+    Parameters:
+        image: its DRAM, of ``config.memory_bytes``.
+        outer, trace: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`, for Verilog.
+        progress: called now and then with the cycles so far.
+
+    Raises:
+        CosimError: the image is not of the chip's size; the timing model does not cover ``config``,
+            or has no waveforms or outer host.
+        isa.support.native.CompilerError: the timing model can't be built.
+        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
+    """
+    if on == "rtl":
+        return ChipSimulation(config, image, outer=outer, trace=trace, progress=progress)
+    _check(trace)
+    if outer:
+        raise CosimError("the timing model has no AXI buses for an outer host; the Verilog has")
+    return ChipModel(config, image, progress=progress)
 
 
 def run_on_vault(

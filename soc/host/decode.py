@@ -30,7 +30,7 @@ from .register_map import (
 )
 from .register_types import WORD_BYTES, Block, Register
 
-__all__ = ["HostDecode"]
+__all__ = ["HostDecode", "fixed_values", "register_count"]
 
 _DATA_BITS = WORD_BYTES * 8
 _BYTE_BITS = (WORD_BYTES - 1).bit_length()
@@ -105,7 +105,7 @@ class HostDecode(Component):
                     hit.eq(
                         inside
                         & register_match(register, word)
-                        & (index < self._count(block, register))
+                        & (index < register_count(self.config, block, register))
                     ),
                     allowed.eq(
                         Mux(
@@ -146,14 +146,6 @@ class HostDecode(Component):
             (self.address[block_bits:] == block.base >> block_bits) & (page < pages)
         )
         return self.address[_BYTE_BITS:page_bits], page
-
-    def _count(self, block: Block, register: Register) -> int:
-        """Registers of the array that this chip has."""
-        if block is CHIP and register.name in _BITMAPS:
-            return self.config.groups
-        if block is VAULT and register.name.startswith("NETWORK"):
-            return self.config.network_counters
-        return register.count
 
     def _illegal(self, block: Block, register: Register, index: Value) -> Value:
         """Whether ``data`` can't be written, although the register can."""
@@ -211,31 +203,43 @@ class HostDecode(Component):
 
     def _values(self) -> dict[str, Value]:
         """The chip's own registers."""
-        config = self.config
-        fixed = {
-            "IDENTITY": IDENTITY,
-            "INSTRUCTION_WORDS": config.pe.instruction_words,
-            "SCRATCHPAD_BYTES": config.pe.scratchpad_bytes,
-            "VERSION": _word("VERSION", map=MAP_VERSION, isa=ISA_VERSION),
-            "GRID": _word("GRID", columns=config.columns, rows=config.rows),
-            "PES": _word("PES", total=config.pe_count, per_vault=config.pes),
-            "MEMORY": _word(
-                "MEMORY", vault_bits=config.vault_address_bits, address_bits=config.address_bits
-            ),
-            "COUNTERS": _word(
-                "COUNTERS",
-                pe=config.pe.counters,
-                vault=config.vault_counters,
-                network=config.network_counters,
-            ),
-        }
         running, faulted = CHIP.register("STATE").fields
         return {
-            **{name: Const(value, _DATA_BITS) for name, value in fixed.items()},
+            **{name: Const(value, _DATA_BITS) for name, value in fixed_values(self.config).items()},
             "STATE": (self.running << running.low) | (self.faulted << faulted.low),
             "INTERRUPT_STATUS": self.interrupt_status,
             "INTERRUPT_ENABLE": self.interrupt_enabled,
         }
+
+
+def register_count(config: HostConfig, block: Block, register: Register) -> int:
+    """Registers of an array that a chip has."""
+    if block is CHIP and register.name in _BITMAPS:
+        return config.groups
+    if block is VAULT and register.name.startswith("NETWORK"):
+        return config.network_counters
+    return register.count
+
+
+def fixed_values(config: HostConfig) -> dict[str, int]:
+    """The chip's own registers that never change, by name."""
+    return {
+        "IDENTITY": IDENTITY,
+        "INSTRUCTION_WORDS": config.pe.instruction_words,
+        "SCRATCHPAD_BYTES": config.pe.scratchpad_bytes,
+        "VERSION": _word("VERSION", map=MAP_VERSION, isa=ISA_VERSION),
+        "GRID": _word("GRID", columns=config.columns, rows=config.rows),
+        "PES": _word("PES", total=config.pe_count, per_vault=config.pes),
+        "MEMORY": _word(
+            "MEMORY", vault_bits=config.vault_address_bits, address_bits=config.address_bits
+        ),
+        "COUNTERS": _word(
+            "COUNTERS",
+            pe=config.pe.counters,
+            vault=config.vault_counters,
+            network=config.network_counters,
+        ),
+    }
 
 
 def _word(name: str, **values: int) -> int:

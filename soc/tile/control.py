@@ -29,7 +29,7 @@ from soc.chip.control_bus import (
 from soc.host.register_map import GROUP_PES, MAX_COUNTERS, PE, VAULT
 from soc.host.register_types import WORD_BYTES, Block
 
-__all__ = ["NETWORK_INDEX_BITS", "TileControl"]
+__all__ = ["NETWORK_INDEX_BITS", "READ_CYCLES", "TileControl"]
 
 #: Bits of the number of a network counter.
 NETWORK_INDEX_BITS = (MAX_COUNTERS - 1).bit_length()
@@ -38,7 +38,7 @@ _DATA_BITS = WORD_BYTES * 8
 _GROUP_BITS = (GROUP_PES - 1).bit_length()
 #: Cycles that a read stays before the one in which it moves on: a counter's number goes out, its
 #: value returns in one or two, and the response is selected.
-_READ_CYCLES = 3
+READ_CYCLES = 3
 
 
 class TileControl(Component):
@@ -149,12 +149,12 @@ class TileControl(Component):
         parameters = self._parameters(m, write_fire, command_selected, pe_selected)
         refused = self._commands(m, write_fire, command_selected, parameters)
 
-        step = Signal(range(_READ_CYCLES + 1))
+        step = Signal(range(READ_CYCLES + 1))
         read_data = Signal(_DATA_BITS)
         capture_data, read_done = Signal(), Signal()
         m.d.comb += [
-            capture_data.eq(busy & (step == _READ_CYCLES - 1)),
-            read_done.eq(busy & (step == _READ_CYCLES)),
+            capture_data.eq(busy & (step == READ_CYCLES - 1)),
+            read_done.eq(busy & (step == READ_CYCLES)),
         ]
         bitmap = self._bitmap(m, captured, captured_group, numbers, selected)
         register = self._register(

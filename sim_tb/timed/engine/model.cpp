@@ -1,7 +1,7 @@
 // An engine beside a memory: what an RTL run has around it, in one library. See pe_model.py.
 
-#include "../models/image.cpp"
-#include "../models/memory_model.cpp"
+#include "../../models/image.cpp"
+#include "../../models/memory_model.cpp"
 
 #include "arc.cpp"
 #include "load_store.cpp"

@@ -39,12 +39,18 @@ from sim_tb.cosim.vault import (
     VaultResult,
     launched_engines,
 )
+from sim_tb.timed.engine.engine_state import (
+    EngineResult,
+    EngineState,
+    Sizes,
+    check_covered,
+    sizes_of,
+)
+from sim_tb.timed.library import compile_model
+from sim_tb.timed.words import TimedWord, declared, timed_words
 from soc.tile.config import VaultTileConfig
 
-from .engine_state import EngineResult, EngineState, Sizes, check_covered, compile_model, sizes_of
-from .words import TimedWord, declared, timed_words
-
-__all__ = ["run_vault_model"]
+__all__ = ["VaultSizes", "run_vault_model", "vault_constants"]
 
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
 _SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
@@ -55,7 +61,7 @@ _WHOLE = 64
 _TIMES = ("tccd", "tcl", "tcwl", "trcd", "trp", "tras", "trtp", "trfc", "trefi", "trrd", "tfaw")
 
 
-class _VaultSizes(ctypes.Structure):
+class VaultSizes(ctypes.Structure):
     """What the model must know of a vault; see ``controller.h``."""
 
     _fields_ = tuple(
@@ -71,8 +77,42 @@ class _VaultSizes(ctypes.Structure):
         )
     )
 
+    @classmethod
+    def of(cls, config: VaultConfig) -> "VaultSizes":
+        """Those of ``config``."""
+        timing = config.timing
 
-def _constants() -> str:
+        def low(**one: int) -> int:
+            fields = DramAddress(**({"row": 0, "bank": 0, "column": 0} | one))
+            return int(join_address(config, fields)).bit_length() - 1
+
+        assert low(column=1) >= BYTE_BITS
+        return cls(
+            banks=config.banks,
+            row_bits=config.row_bits,
+            column_bits=config.column_bits,
+            bank_bits=config.bank_bits,
+            address_bits=config.address_bits,
+            row_low=low(row=1),
+            bank_low=low(bank=1),
+            column_low=low(column=1),
+            page_policy=_POLICIES.index(config.page_policy),
+            scheduler=_SCHEDULERS.index(config.scheduler),
+            transaction_queue=config.transaction_queue,
+            command_queue=config.command_queue,
+            write_slots=config.write_slots,
+            stamp_bits=stamp_bits(config),
+            read_columns=buffered_columns(config),
+            write_depth=pending_writes(config),
+            **{name: getattr(timing, name) for name in _TIMES},
+            write_to_read=timing.write_to_read,
+            write_to_precharge=timing.write_to_precharge,
+            turnaround_to_read=max(1, write_to_read(timing)),
+            turnaround_to_write=max(1, read_to_write(timing)),
+        )
+
+
+def vault_constants() -> str:
     """``vault.inc``: numbers of counters, and limits of the controller."""
     names = {item: item.name.title().replace("_", "") for item in VaultCounter}
     values = {f"Vault{name}": item.value for item, name in names.items()}
@@ -102,13 +142,13 @@ def _constants() -> str:
 def _library() -> ctypes.CDLL:
     room = Path(memory.model.device_model.__file__).parent
     found = compile_model(
-        "tile.cpp",
+        "vault/tile.cpp",
         others=[room / name for name in DEVICE_SOURCES],
-        generated={"vault.inc": _constants()},
+        generated={"vault.inc": vault_constants()},
     )
     found.vip_tile_start.argtypes = (
         POINTER(Sizes),
-        POINTER(_VaultSizes),
+        POINTER(VaultSizes),
         POINTER(POINTER(Engine)),
         c_uint64,
         POINTER(TimedWord),
@@ -127,39 +167,6 @@ def _library() -> ctypes.CDLL:
     found.vip_tile_end.argtypes = (c_void_p,)
     found.vip_tile_end.restype = None
     return found
-
-
-def _vault_sizes(config: VaultConfig) -> _VaultSizes:
-    timing = config.timing
-
-    def low(**one: int) -> int:
-        fields = DramAddress(**({"row": 0, "bank": 0, "column": 0} | one))
-        return int(join_address(config, fields)).bit_length() - 1
-
-    assert low(column=1) >= BYTE_BITS
-    return _VaultSizes(
-        banks=config.banks,
-        row_bits=config.row_bits,
-        column_bits=config.column_bits,
-        bank_bits=config.bank_bits,
-        address_bits=config.address_bits,
-        row_low=low(row=1),
-        bank_low=low(bank=1),
-        column_low=low(column=1),
-        page_policy=_POLICIES.index(config.page_policy),
-        scheduler=_SCHEDULERS.index(config.scheduler),
-        transaction_queue=config.transaction_queue,
-        command_queue=config.command_queue,
-        write_slots=config.write_slots,
-        stamp_bits=stamp_bits(config),
-        read_columns=buffered_columns(config),
-        write_depth=pending_writes(config),
-        **{name: getattr(timing, name) for name in _TIMES},
-        write_to_read=timing.write_to_read,
-        write_to_precharge=timing.write_to_precharge,
-        turnaround_to_read=max(1, write_to_read(timing)),
-        turnaround_to_write=max(1, read_to_write(timing)),
-    )
 
 
 def run_vault_model(
@@ -208,7 +215,7 @@ def run_vault_model(
     buffer[: len(program.words)] = timed_words(program.words, states[0].rows, config.pe)
     held = [state.engine for state in states]
     pointers = (POINTER(Engine) * engines)(*(ctypes.pointer(each) for each in held))
-    sizes, vault_sizes = sizes_of(config.pe, len(program.words)), _vault_sizes(config.dram)
+    sizes, vault_sizes = sizes_of(config.pe, len(program.words)), VaultSizes.of(config.dram)
     bits = config.pe.address_bits if config.windows else _WHOLE
     tile = library.vip_tile_start(
         byref(sizes), byref(vault_sizes), pointers, engines, buffer, bits, WINDOW_CYCLES

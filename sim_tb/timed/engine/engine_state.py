@@ -1,15 +1,12 @@
-"""What the timing models take from Python: the state of an engine, its sizes, and the library."""
+"""What the timing models take from Python: the state of an engine, and its sizes."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from ctypes import c_bool, c_int64, c_uint32, c_uint64
-from pathlib import Path
 
-from isa.compiled import rows as functional_rows
-from isa.compiled.library import SOURCES, Engine
+from isa.compiled.library import Engine
 from isa.compiled.simulator import CompiledSimulator
 from isa.iss.simulator import Observer
-from isa.support.native import compile_library
 from isa.table import INSTRUCTIONS, Instruction
 from pe.config import PeConfig
 from pe.counters import FLUSH_CYCLES
@@ -17,23 +14,14 @@ from pe.interface import EXACT_PC_WORDS, PeCounter, PeState
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
 from sim_tb.cosim.engine import CosimError
-from sim_tb.harness.models import Model
-
-from .words import constants
 
 __all__ = [
     "EngineResult",
     "EngineState",
     "Sizes",
     "check_covered",
-    "compile_model",
     "sizes_of",
-    "sources",
 ]
-
-_HERE = Path(__file__).parent
-_MODELS = _HERE.parent / "models"
-_FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
 
 
 class Sizes(ctypes.Structure):
@@ -129,41 +117,3 @@ class EngineState(CompiledSimulator):
         for number, value in enumerate(self.registers):
             self._engine.registers[number] = value
         return self._engine
-
-
-def sources() -> list[Path]:
-    """The files in C++ of the timing models."""
-    return sorted(path for path in _HERE.iterdir() if path.suffix in (".cpp", ".h"))
-
-
-def compile_model(
-    source: str,
-    models: Sequence[Model] = (),
-    *,
-    others: Sequence[Path] = (),
-    generated: Mapping[str, str] | None = None,
-) -> ctypes.CDLL:
-    """The library of a timing model, compiled at its first use: under half a minute.
-
-    Parameters:
-        source: its file in this folder. models: models of the harness that are part of it.
-        others: files of other rooms that it includes. generated: headers of its own.
-
-    Raises:
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
-    """
-    own = sources()
-    parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]
-    return compile_library(
-        f"timing-{Path(source).stem}",
-        _HERE / source,
-        _FLAGS,
-        headers=(*own, *parts, *SOURCES, *others),
-        generated={
-            "rows.inc": functional_rows.rows(),
-            "constants.inc": functional_rows.constants(),
-            "timed.inc": constants(),
-            **{f"vip_{model.name}.h": model.header for model in models},
-            **(generated or {}),
-        },
-    )

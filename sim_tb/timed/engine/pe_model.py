@@ -14,9 +14,10 @@ from sim_tb.cosim.engine import CosimError, CosimResult, Job, check_job
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY
 from sim_tb.harness.schema import pack, structure
+from sim_tb.timed.library import compile_model
+from sim_tb.timed.words import TimedWord, timed_words
 
-from .engine_state import EngineResult, EngineState, Sizes, check_covered, compile_model, sizes_of
-from .words import TimedWord, timed_words
+from .engine_state import EngineResult, EngineState, Sizes, check_covered, sizes_of
 
 __all__ = ["PeModel"]
 
@@ -26,7 +27,7 @@ _AT_ONCE = 1 << 20
 
 @cache
 def _library() -> ctypes.CDLL:
-    found = compile_model("model.cpp", (MEMORY,))
+    found = compile_model("engine/model.cpp", (MEMORY,))
     found.vip_image_open.argtypes = (c_char_p,)
     found.vip_timed_start.argtypes = (
         POINTER(Sizes),

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fifo.h"
-#include "load_store.h"
+#include "../engine/load_store.h"
 #include "vault.inc"
 
 namespace vip::timed {

@@ -3,12 +3,12 @@
 
 #include <deque>
 
-#include "../../memory/model/device_model.cpp"
+#include "../../../memory/model/device_model.cpp"
 
-#include "arc.cpp"
-#include "load_store.cpp"
-#include "pe_model.cpp"
-#include "range_check.cpp"
+#include "../engine/arc.cpp"
+#include "../engine/load_store.cpp"
+#include "../engine/pe_model.cpp"
+#include "../engine/range_check.cpp"
 #include "bank.cpp"
 #include "queue.cpp"
 #include "controller.cpp"

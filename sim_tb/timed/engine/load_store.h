@@ -47,6 +47,7 @@ class LoadStore {
     void look(MemoryPort& port, bool writes_first);
 
     bool request_valid() const { return m_request_valid; }
+    const RequestBeat& request() const { return m_sent; }
     bool ready(bool stores_register) const {
         return !m_waits && !(stores_register && m_value_held);
     }

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../isa/compiled/engine.h"
+#include "../../../isa/compiled/engine.h"
 #include "arc.h"
 #include "timed.inc"
 #include "load_store.h"
@@ -71,6 +71,7 @@ class PeModel {
     void stop() { m_stop = true; }
     // Whether it offers a request in this cycle.
     bool requests() const { return m_load_store.request_valid(); }
+    const RequestBeat& request() const { return m_load_store.request(); }
 
     // A cycle: `port` has what the memory offers in it; after the call what the engine offered.
     void cycle(MemoryPort& port);

@@ -1,0 +1,259 @@
+// The tiles of a chip, their DRAM, the control bus and the host, in one library. See chip_model.py.
+// Host and DRAM are those of the cosimulation.
+
+#include <atomic>
+#include <thread>
+
+#include "../../../memory/model/device_model.cpp"
+#include "../engine/arc.cpp"
+#include "../engine/load_store.cpp"
+#include "../engine/pe_model.cpp"
+#include "../engine/range_check.cpp"
+#include "../vault/bank.cpp"
+#include "../vault/queue.cpp"
+#include "../vault/controller.cpp"
+#include "router.cpp"
+#include "node.cpp"
+#include "tile.cpp"
+#include "control.cpp"
+
+namespace {
+
+using namespace vip::timed;
+
+constexpr int32_t kTheHost = 0;
+
+// What the model must know of a chip; see chip_sizes.py.
+struct ChipSizes {
+    uint64_t engines;  // of a vault
+    uint64_t instruction_words, threads;
+};
+
+// What a launched engine begins with.
+struct Launched {
+    const Sizes* sizes;
+    vip::Engine* engine;
+    const Word* buffer;
+};
+
+// Fills `launched` for an engine that starts a program of `words`; 0, or another value where it
+// fails.
+using Launcher = int32_t (*)(uint32_t engine, const uint32_t* program, uint32_t words,
+                             uint64_t parameters, Launched* launched);
+
+// Threads meet here at the end of each cycle.
+class Barrier {
+  public:
+    explicit Barrier(uint32_t threads) : m_threads(threads) {}
+
+    void wait() {
+        const uint32_t phase = m_phase.load(std::memory_order_relaxed);
+        if (m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == m_threads) {
+            m_arrived.store(0, std::memory_order_relaxed);
+            m_phase.store(phase + 1, std::memory_order_release);
+            return;
+        }
+        for (uint32_t tries = 0; m_phase.load(std::memory_order_acquire) == phase; ++tries)
+            if (tries > kTries) std::this_thread::yield();
+    }
+
+  private:
+    static constexpr uint32_t kTries = 4000;
+    const uint32_t m_threads;
+    std::atomic<uint32_t> m_arrived{0}, m_phase{0};
+};
+
+class Chip {
+  public:
+    Chip(const ChipSizes& sizes, const NetworkSizes& network, const VaultSizes& vault,
+         const RegisterMap& map, Launcher launcher)
+        : m_sizes(sizes), m_network(network), m_vault(vault), m_map(map), m_launcher(launcher) {
+        reset();
+    }
+
+    // Goes on until the host's operation ends, or for `cycles`. Returns whether it ended.
+    bool run(uint64_t cycles) {
+        do {
+            if (m_sizes.threads > 1 && quiet()) {
+                cycles -= run_quiet(cycles);
+            } else {
+                cycle();
+                --cycles;
+            }
+        } while (!m_out.idle && cycles && !m_broken);
+        return m_out.idle || m_broken;
+    }
+
+  private:
+    const ChipSizes m_sizes;
+    const NetworkSizes m_network;
+    const VaultSizes m_vault;
+    const RegisterMap m_map;
+    const Launcher m_launcher;
+    bool m_broken = false;  // a launch failed
+
+    std::unique_ptr<HostPort> m_port;
+    std::vector<std::unique_ptr<ChipTile>> m_tiles;
+    std::vector<ChipTile*> m_tile_pointers;
+    std::vector<std::unique_ptr<TileControl>> m_controls;
+    std::vector<Summary> m_summaries[2];
+    std::vector<Order> m_orders;
+    uint32_t m_now = 0;
+    VipChipIn m_in = {};
+    VipChipOut m_out = {};
+
+    void reset() {
+        m_now = 0;
+        m_port = std::make_unique<HostPort>(m_map);
+        m_controls.clear();
+        m_tiles.clear();
+        m_tile_pointers.clear();
+        const auto engines = static_cast<uint32_t>(m_sizes.engines);
+        for (uint32_t vault = 0; vault < m_network.vaults; ++vault) {
+            m_tiles.push_back(std::make_unique<ChipTile>(m_network, m_vault, vault, engines));
+            m_tile_pointers.push_back(m_tiles.back().get());
+            m_controls.push_back(std::make_unique<TileControl>(
+                m_map, *m_tiles.back(), vault, vault * engines,
+                static_cast<uint32_t>(m_sizes.instruction_words)));
+        }
+        for (std::vector<Summary>& summaries : m_summaries)
+            summaries.assign(m_network.vaults, Summary{});
+    }
+
+    // Whether the host resets the chip or begins an access in this cycle.
+    bool accesses() const {
+        return m_out.reset || m_out.control_awvalid || m_out.control_wvalid || m_out.control_arvalid;
+    }
+
+    // Whether no access is on its way, or begins.
+    bool quiet() const {
+        if (accesses()) return false;
+        for (const auto& control : m_controls)
+            if (!control->idle()) return false;
+        return m_port->idle();
+    }
+
+    void host_cycle() {
+        m_in.failed = false;
+        for (const ChipTile* tile : m_tile_pointers) m_in.failed |= tile->failed;
+        vip_chip_cycle(kTheHost, &m_in, &m_out);
+    }
+
+    void messages(const Summary& last) {
+        const size_t count = m_controls.size();
+        const auto& outgoing = m_port->outgoing();
+        const auto& returning = m_controls[count - 1]->output();
+        const bool enters = outgoing.valid() && m_controls[0]->ready();
+        const Message first = outgoing.front(), arrived = returning.front();
+        const bool arrives = returning.valid();
+        m_port->edge(m_out, enters, arrives ? &arrived : nullptr, last);
+        bool sent = true;  // the host takes every message
+        for (size_t tile = count; tile-- > 0;) {
+            TileControl& control = *m_controls[tile];
+            const bool given = tile ? m_controls[tile - 1]->output().valid() : enters;
+            const bool takes = given && control.ready();
+            const Message message = tile ? m_controls[tile - 1]->output().front() : first;
+            control.edge(tile == 0 ? (enters ? &message : nullptr) : takes ? &message : nullptr,
+                         sent, m_orders);
+            sent = takes;
+        }
+    }
+
+    void tiles(uint32_t first, uint32_t end) {
+        for (uint32_t vault = first; vault < end; ++vault) {
+            const Summary before = vault ? m_summaries[m_now][vault - 1] : Summary{};
+            m_summaries[1 - m_now][vault] = m_controls[vault]->summarize(before);
+            m_tiles[vault]->cycle(m_tile_pointers.data(), m_now);
+        }
+    }
+
+    void cycle() {
+        if (m_out.reset) {
+            reset();
+            uint64_t data;
+            for (uint32_t vault = 0; vault < m_network.vaults; ++vault)
+                vip_dram_cycle(static_cast<int32_t>(vault), 1, 0, 0, 0, 0, 0, 0, 0, &data);
+            m_in = VipChipIn{};
+            m_port->drive(m_in);
+            host_cycle();
+            return;
+        }
+        const auto count = static_cast<uint32_t>(m_network.vaults);
+        const Summary last = m_summaries[m_now][count - 1];
+        m_port->drive(m_in);
+        messages(last);
+        m_port->interrupts(last);
+        tiles(0, count);
+        // What a message does to an engine is seen in the next cycle.
+        for (const Order& order : m_orders) obey(order);
+        m_orders.clear();
+        m_now = 1 - m_now;
+        host_cycle();
+    }
+
+    void obey(const Order& order) {
+        const auto engines = static_cast<uint32_t>(m_sizes.engines);
+        const uint32_t vault = order.engine / engines, slot = order.engine % engines;
+        if (order.stops) {
+            m_tiles[vault]->engines[slot]->stop();
+            return;
+        }
+        TileControl& control = *m_controls[vault];
+        Launched launched = {};
+        if (m_launcher(order.engine, control.programs[slot].data(), order.words,
+                       control.parameters[slot], &launched)) {
+            m_broken = true;
+            return;
+        }
+        m_tiles[vault]->engines[slot] =
+            std::make_unique<PeModel>(*launched.sizes, *launched.engine, launched.buffer);
+        m_tiles[vault]->engines[slot]->launch();
+    }
+
+    // As `cycle`, while time passes without accesses of the host, on all threads. Returns the
+    // cycles that passed, at least one.
+    uint64_t run_quiet(uint64_t cycles) {
+        const auto count = static_cast<uint32_t>(m_network.vaults);
+        const auto threads = static_cast<uint32_t>(m_sizes.threads);
+        Barrier barrier(threads);
+        uint64_t passed = 0;
+        bool goes_on[2] = {true, true};
+        const auto part = [&](uint32_t thread) {
+            const uint32_t first = thread * count / threads, end = (thread + 1) * count / threads;
+            for (uint32_t turn = 0;; turn = 1 - turn) {
+                tiles(first, end);
+                barrier.wait();
+                if (!thread) {
+                    const Summary last = m_summaries[m_now][count - 1];
+                    m_port->drive(m_in);
+                    m_port->interrupts(last);
+                    m_now = 1 - m_now;
+                    host_cycle();
+                    goes_on[turn] = ++passed != cycles && !m_out.idle && !accesses();
+                }
+                barrier.wait();
+                if (!goes_on[turn]) return;
+            }
+        };
+        std::vector<std::thread> others;
+        for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(part, thread);
+        part(0);
+        for (std::thread& other : others) other.join();
+        return passed;
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+void* vip_timed_chip_new(const ChipSizes* sizes, const NetworkSizes* network,
+                         const VaultSizes* vault, const RegisterMap* map, Launcher launcher) {
+    return new Chip(*sizes, *network, *vault, *map, launcher);
+}
+
+bool vip_timed_chip_run(void* chip, uint64_t cycles) { return static_cast<Chip*>(chip)->run(cycles); }
+
+void vip_timed_chip_end(void* chip) { delete static_cast<Chip*>(chip); }
+
+}  // extern "C"

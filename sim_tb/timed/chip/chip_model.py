@@ -1,0 +1,201 @@
+"""The timing model of a chip, with the interface of its cosimulation."""
+
+import ctypes
+import os
+import time
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_int32, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import memory.model.device_model
+from isa.compiled.library import Engine
+from isa.image import DramImage
+from memory.config import VaultConfig
+from memory.model.device_model import DEVICE_SOURCES, DeviceModel
+from sim_tb.cosim.chip_session import ChipSession
+from sim_tb.cosim.engine import CosimError
+from sim_tb.harness.chip import CHIP, Kind, Operation, Result
+from sim_tb.harness.models import Library
+from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
+from sim_tb.timed.library import compile_model
+from sim_tb.timed.vault.vault_model import VaultSizes, vault_constants
+from sim_tb.timed.words import TimedWord, timed_words
+from soc.chip.config import ChipConfig
+
+from .chip_sizes import ChipSizes, NetworkSizes, RegisterMap, control_constants, network_constants
+
+__all__ = ["ChipModel"]
+
+#: Cycles between two looks at signals.
+_AT_ONCE = 1 << 13
+
+
+class _Launched(ctypes.Structure):
+    """What a launched engine begins with; see ``chip.cpp``."""
+
+    _fields_ = (
+        ("sizes", POINTER(Sizes)),
+        ("engine", POINTER(Engine)),
+        ("buffer", POINTER(TimedWord)),
+    )
+
+
+_Launcher = CFUNCTYPE(c_int32, c_uint32, POINTER(c_uint32), c_uint32, c_uint64, POINTER(_Launched))
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    room = Path(memory.model.device_model.__file__).parent
+    found = compile_model(
+        "chip/chip.cpp",
+        (CHIP,),
+        beside=CHIP.behaviour,
+        others=[room / name for name in DEVICE_SOURCES],
+        generated={
+            "vault.inc": vault_constants(),
+            "network.inc": network_constants(),
+            "control.inc": control_constants(),
+        },
+    )
+    found.vip_timed_chip_new.argtypes = (
+        POINTER(ChipSizes),
+        POINTER(NetworkSizes),
+        POINTER(VaultSizes),
+        POINTER(RegisterMap),
+        _Launcher,
+    )
+    found.vip_timed_chip_new.restype = c_void_p
+    found.vip_timed_chip_run.argtypes = (c_void_p, c_uint64)
+    found.vip_timed_chip_run.restype = c_bool
+    found.vip_timed_chip_end.argtypes = (c_void_p,)
+    found.vip_timed_chip_end.restype = None
+    # It opens the devices, too.
+    DeviceModel(found)
+    return found
+
+
+class ChipModel(ChipSession):
+    """The timing model of a chip: takes the cycles of its Verilog, with the same counters.
+
+    The host's accesses to registers take their time. It has no AXI data port: data are put into the
+    image, and results are taken from there.
+
+    Parameters:
+        config, image: see :class:`sim_tb.cosim.chip_session.ChipSession`.
+        threads: that share the vaults' work; None: one a processor. Results do not depend on it.
+        progress: called now and then with the cycles so far.
+
+    Raises:
+        CosimError: as there, the model does not cover ``config``, or another one is open.
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+
+    _opened = False
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        image: DramImage,
+        *,
+        threads: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(config, image)
+        check_covered(config.pe)
+        if not isinstance(config.tile.vault, VaultConfig):
+            raise CosimError("the timing model has no AXI back end")
+        if not config.remote or config.vaults < 2:
+            raise CosimError("the timing model covers chips whose vaults are joined by a network")
+        processors = len(os.sched_getaffinity(0)) if threads is None else threads
+        self.threads = max(1, min(processors, config.vaults))
+        self._progress = progress
+        self._chip = c_void_p()
+        self._states: dict[int, tuple[EngineState, Any, Sizes, Any]] = {}
+        self._failure: BaseException | None = None
+        self._launcher = _Launcher(self._launch)
+
+    def _start(self) -> None:
+        # The host and the devices of the library are there once.
+        if ChipModel._opened:
+            raise CosimError("one chip at a time runs on the timing model")
+        config, library = self.config, _library()
+        self._library = Library(library)
+        self._chip = library.vip_timed_chip_new(
+            byref(
+                ChipSizes(
+                    engines=config.tile.pes,
+                    instruction_words=config.pe.instruction_words,
+                    threads=self.threads,
+                )
+            ),
+            byref(network := NetworkSizes(config.network, requesters=config.tile.pes + 1)),
+            byref(VaultSizes.of(config.tile.dram)),
+            byref(registers := RegisterMap(config)),
+            self._launcher,
+        )
+        # C++ points into their tables.
+        self._held = (network, registers)
+        ChipModel._opened = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._library.library.vip_timed_chip_end(self._chip)
+        ChipModel._opened = False
+
+    def _perform(self, operation: Operation) -> Result:
+        if operation.kind in (Kind.READ_MEMORY, Kind.WRITE_MEMORY):
+            raise CosimError("the timing model has no AXI data port: use the image")
+        if operation.kind is Kind.RESET:
+            self._states.clear()
+        started = time.perf_counter()
+        library = self._library
+        operation.start(library)
+        while not library.library.vip_timed_chip_run(self._chip, _AT_ONCE):
+            if self._progress is not None:
+                self._progress(operation.progress(library))
+        if self._failure is not None:
+            raise self._failure
+        return operation.result(library, time.perf_counter() - started)
+
+    def _launch(self, pe: int, program: Any, words: int, parameters: int, launched: Any) -> int:
+        """What C++ calls for an engine that starts."""
+        try:
+            state, buffer, sizes = self._launched(pe, program[:words], parameters)
+        except BaseException as error:
+            # It can't pass through C++.
+            self._failure = error
+            return 1
+        engine = state.engine
+        self._states[pe] = (state, buffer, sizes, engine)
+        launched[0].sizes = ctypes.pointer(sizes)
+        launched[0].engine = ctypes.pointer(engine)
+        launched[0].buffer = buffer
+        return 0
+
+    def _launched(
+        self, pe: int, words: list[int], parameters: int
+    ) -> tuple[EngineState, Any, Sizes]:
+        config = self.config
+        before = self._states.get(pe)
+        state = EngineState(
+            words,
+            self.image,
+            pe_index=pe,
+            vault=pe // config.tile.pes,
+            slot=pe % config.tile.pes,
+            pe_count=config.pes,
+            parameters=parameters,
+            scratchpad=bytes(before[0].scratchpad) if before else None,
+            **config.pe.limits,
+        )
+        buffer = before[1] if before else (TimedWord * config.pe.instruction_words)()
+        # What comes after the program is what those before it left.
+        buffer[: len(words)] = timed_words(words, state.rows, config.pe)
+        return state, buffer, sizes_of(config.pe, len(words))

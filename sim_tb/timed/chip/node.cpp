@@ -1,0 +1,267 @@
+#include "node.h"
+
+namespace vip::timed {
+namespace {
+
+constexpr uint32_t kAllBytes = 0xff;
+
+}  // namespace
+
+bool Client::masked(const RequestBeat& beat) const {
+    return beat.write && (m_partial || beat.strobe != kAllBytes);
+}
+
+Flit Client::flit(const Crossbar::Beat* offered) const {
+    Flit flit = {};
+    if (m_sending) {
+        for (uint32_t word = 0; word < kColumnWords && m_mask_first; ++word)
+            flit.data |= uint64_t{m_strobes[word]} << 8 * word;
+        if (!m_mask_first) flit.data = m_words[m_sent];
+        flit.last = !m_mask_first && m_sent == m_last;
+        return flit;
+    }
+    const RequestBeat& beat = offered->beat;
+    const uint64_t word = (beat.address & ((uint64_t{1} << m_sizes.address_bits) - 1)) / kWordBytes;
+    // All words of a request lie in one column.
+    const uint64_t first = (word - m_stored) % kColumnWords;
+    flit.word = beat.write ? word / kColumnWords * kColumnWords + first : word;
+    flit.tag = beat.tag;
+    flit.requester = static_cast<uint8_t>(offered->source);
+    flit.to = static_cast<uint8_t>(beat.address >> m_sizes.address_bits);
+    flit.from = static_cast<uint8_t>(m_vault);
+    flit.words = static_cast<uint8_t>(beat.write ? m_stored : beat.words);
+    flit.write = beat.write;
+    flit.masked = masked(beat);
+    flit.last = !beat.write;
+    return flit;
+}
+
+void Client::edge(const Crossbar::Beat* taken, bool sent) {
+    if (m_sending && sent) {
+        if (m_mask_first) {
+            m_mask_first = false;
+        } else {
+            m_sending = m_sent != m_last;
+            m_sent = (m_sent + 1) % kColumnWords;
+        }
+    }
+    if (!taken || !taken->beat.write) return;
+    const RequestBeat& beat = taken->beat;
+    const bool partial = masked(beat);
+    m_words[m_stored] = beat.data;
+    m_strobes[m_stored] = beat.strobe;
+    m_partial = partial;
+    if (beat.last) {
+        m_partial = false;
+        m_sending = true;
+        m_mask_first = partial;
+        m_sent = 0;
+        m_last = m_stored;
+    }
+    m_stored = beat.last ? 0 : (m_stored + 1) % kColumnWords;
+}
+
+ResponseBeat Client::response(const Flit& flit) const {
+    return {.data = flit.data,
+            .tag = m_in_packet ? m_tag : flit.tag,
+            .source = m_in_packet ? m_requester : flit.requester,
+            .last = flit.last,
+            .error = flit.error};
+}
+
+void Client::returned(const Flit& flit) {
+    if (!m_in_packet) {
+        m_tag = flit.tag;
+        m_requester = flit.requester;
+    }
+    m_in_packet = !flit.last;
+}
+
+bool Server::takes(const Flit& flit, bool complete) const {
+    if (m_in_packet) return m_masked || m_requests.ready();
+    return complete && !m_busy[m_next_tag] && (flit.write || m_requests.ready());
+}
+
+Flit Server::flit() const {
+    const bool header = is_header();
+    return {.data = m_beat.data,
+            .word = 0,
+            .tag = m_origin.tag,
+            .to = m_origin.vault,
+            .from = 0,
+            .requester = m_origin.requester,
+            .words = 0,
+            .write = false,
+            .masked = false,
+            .last = header ? m_origin.write : m_beat.last,
+            .error = m_beat.error};
+}
+
+void Server::edge(const Flit* taken, bool request_taken, const ResponseBeat* response, bool sent) {
+    // Responses.
+    const bool pop = pops(sent), header = is_header();
+    if (sent && m_valid) m_header_sent = header && !m_origin.write;
+    m_valid = response || (m_valid && !pop);
+    if (response) {
+        m_beat = *response;
+        m_first = !m_in_response;
+        m_in_response = !response->last;
+        m_origin = m_origins[response->tag];
+    }
+    // Requests.
+    const bool begins = taken && !m_in_packet;
+    RequestBeat beat = {};
+    bool makes_beat = false;
+    if (begins) {
+        makes_beat = !taken->write;
+        beat = {.address = taken->word * kWordBytes,
+                .data = 0,
+                .tag = m_next_tag,
+                .words = taken->words,
+                .strobe = kAllBytes,
+                .write = false,
+                .last = taken->last};
+        m_origins[m_next_tag] = {taken->tag, taken->from, taken->requester, taken->write};
+        m_busy[m_next_tag] = true;
+        m_tag = m_next_tag;
+        m_next_tag = (m_next_tag + 1) % m_origins.size();
+        m_in_packet = taken->write;
+        m_masked = taken->masked;
+        m_mask = ~uint32_t{0};
+        m_word = taken->word;
+        m_words = taken->words;
+    } else if (taken) {
+        makes_beat = !m_masked;
+        beat = {.address = m_word * kWordBytes,
+                .data = taken->data,
+                .tag = m_tag,
+                .words = m_words,
+                .strobe = m_mask & kAllBytes,
+                .write = true,
+                .last = taken->last};
+        if (m_masked) {
+            m_mask = static_cast<uint32_t>(taken->data);
+            m_masked = false;
+        } else {
+            m_in_packet = !taken->last;
+            m_mask >>= 8;
+            ++m_word;
+            m_words = (m_words - 1) % kColumnWords;
+        }
+    }
+    if (response && response->last && !(begins && m_tag == response->tag))
+        m_busy[response->tag] = false;
+    m_requests.edge(makes_beat ? &beat : nullptr, request_taken);
+}
+
+const ResponseBeat* Demux::response(const ResponseBeat* own, const ResponseBeat* others) {
+    const ResponseBeat* const offered[kSources] = {own, others, m_error ? &m_answer : nullptr};
+    uint32_t requests = 0;
+    for (uint32_t source = 0; source < kSources; ++source)
+        requests |= uint32_t{offered[source] != nullptr} << source;
+    m_grant = m_locked ? m_owner : granted(requests, m_above);
+    if (!(m_grant & requests)) return nullptr;
+    m_selected = static_cast<Source>(std::countr_zero(m_grant));
+    return offered[m_selected];
+}
+
+void Demux::edge(const ResponseBeat* response, bool taken, const RequestBeat* lost) {
+    if (response) {
+        if (!m_locked) m_above = above(m_grant);
+        m_owner = m_grant;
+        m_locked = !(taken && response->last);
+        if (taken && m_selected == kNone) {
+            m_error = !m_answer.last;
+            m_answer.last = --m_left == 0;
+        }
+    }
+    if (lost && lost->last) {
+        m_error = true;
+        m_left = lost->words;
+        m_answer = {.data = 0, .tag = lost->tag, .source = 0, .last = !m_left, .error = true};
+    }
+}
+
+Node::Node(const NetworkSizes& sizes, uint32_t vault)
+    : crossbar(sizes.requesters), server(sizes), m_sizes(sizes), m_client(sizes, vault) {
+    for (uint32_t kind = 0; kind < kClasses; ++kind) {
+        m_credits[kind] = static_cast<uint32_t>(sizes.buffer_flits);
+        m_arrived[kind].flits.resize(sizes.buffer_flits);
+    }
+}
+
+bool Node::idle() const {
+    for (uint64_t number = 0; number < m_sizes.requesters; ++number)
+        if (crossbar.response(number)) return false;
+    return !crossbar.request() && !server.request() && !server.offers() && !m_out.valid &&
+           !m_out.credit && !m_arrived[kRequests].level && !m_arrived[kResponses].level &&
+           !m_client.offers(nullptr);
+}
+
+void Node::look(const LinkEnd& from_router, const ResponseBeat* response) {
+    m_in = &from_router;
+    const Crossbar::Beat* beat = crossbar.request();
+    const bool offers[kClasses] = {m_client.offers(beat), server.offers()};
+    uint32_t requests = 0;
+    for (uint32_t kind = 0; kind < kClasses; ++kind)
+        requests |= uint32_t{offers[kind] && m_credits[kind]} << kind;
+    const uint32_t grant = granted(requests, m_above);
+    m_above = grant ? above(grant) : 0;
+    for (uint32_t kind = 0; kind < kClasses; ++kind) m_sent[kind] = grant >> kind & 1;
+    m_request_taken = beat && m_client.takes(beat->beat, m_sent[kRequests]);
+    m_response = response && takes_response() ? response : nullptr;
+    const Flit *asked = arrived(kRequests), *answer = arrived(kResponses);
+    m_popped[kRequests] = asked && server.takes(*asked, m_arrived[kRequests].packets);
+    m_popped[kResponses] = answer && (!m_client.makes_beat(*answer) ||
+                                      crossbar.takes(m_client.response(*answer)));
+}
+
+void Node::edge(const Crossbar::Beat* beat, uint64_t took, bool request_taken) {
+    const Crossbar::Beat* asked = crossbar.request();
+    const Crossbar::Beat leaves = asked ? *asked : Crossbar::Beat{};
+    counters[kNetworkCycles] += 1;
+    counters[kNetworkRemoteRequests] += m_request_taken && leaves.beat.last;
+    counters[kNetworkServedRequests] += request_taken && server.request()->last;
+    counters[kNetworkSentFlits] += m_out.valid;
+
+    // Towards the router.
+    m_out.valid = m_sent[kRequests] || m_sent[kResponses];
+    if (m_out.valid) {
+        m_out.channel = m_sent[kResponses];
+        m_out.flit = m_sent[kResponses] ? server.flit() : m_client.flit(asked);
+    }
+    for (uint32_t kind = 0; kind < kClasses; ++kind) {
+        m_credits[kind] += m_in->credit >> kind & 1;
+        m_credits[kind] -= m_sent[kind];
+    }
+
+    // From the router.
+    Flit request = {}, answer = {};
+    if (m_popped[kRequests]) request = *arrived(kRequests);
+    if (m_popped[kResponses]) answer = *arrived(kResponses);
+    const bool answers = m_popped[kResponses] && m_client.makes_beat(answer);
+    const ResponseBeat response = m_client.response(answer);
+    crossbar.edge(beat, m_request_taken, answers ? &response : nullptr, took);
+    if (m_popped[kResponses]) m_client.returned(answer);
+    m_client.edge(m_request_taken ? &leaves : nullptr, m_sent[kRequests]);
+    server.edge(m_popped[kRequests] ? &request : nullptr, request_taken, m_response,
+                m_sent[kResponses]);
+    m_out.credit = 0;
+    for (uint32_t kind = 0; kind < kClasses; ++kind) {
+        Arrived& queue = m_arrived[kind];
+        const auto depth = static_cast<uint32_t>(queue.flits.size());
+        if (m_popped[kind]) {
+            queue.packets -= queue.flits[queue.first].last;
+            queue.first = (queue.first + 1) % depth;
+            --queue.level;
+            m_out.credit |= static_cast<uint8_t>(1U << kind);
+        }
+        if (m_in->valid && m_in->channel == kind) {
+            queue.flits[(queue.first + queue.level) % depth] = m_in->flit;
+            ++queue.level;
+            queue.packets += m_in->flit.last;
+        }
+    }
+}
+
+}  // namespace vip::timed

@@ -1,0 +1,95 @@
+// Timing model of a router (noc/router/).
+//
+// A virtual channel of an input is a bit of a mask: kChannels to a port, the ports in the order of
+// their names. So one order serves all arbiters.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace vip::timed {
+
+constexpr uint32_t kPorts = 5;     // of a router: four links and the vault's
+constexpr uint32_t kChannels = 4;  // of a link, at most
+constexpr uint32_t kClasses = 2;   // requests, responses
+constexpr uint32_t kMostVcs = kChannels / kClasses;
+
+// A flit: a header, or 64 bits of its packet (noc/packet.py).
+struct Flit {
+    uint64_t data;
+    uint64_t word;  // of a header: number of the first word in the vault
+    uint32_t tag;
+    uint8_t to, from, requester;
+    uint8_t words;  // less one
+    bool write, masked, last, error;
+};
+
+// What a link carries in a cycle, and the credits that go the other way (noc/ports.py).
+struct LinkEnd {
+    bool valid;
+    uint8_t channel;
+    uint8_t credit;  // by channel
+    Flit flit;
+};
+
+// What the model must know of a network; see chip_sizes.py.
+struct NetworkSizes {
+    uint64_t vaults, virtual_channels, buffer_flits;
+    uint64_t address_bits, tag_bits, requesters;
+    uint64_t ports, local;        // how many ports, and which is the vault's
+    const uint8_t* neighbours;    // by vault and port: the vault at the other end, and
+    const uint8_t* opposites;     // by port, the port there
+    const uint8_t* flit_counters; // by port: the counter of what leaves there
+    const uint8_t* routes;        // by vault and destination: port * kMostVcs + vc
+};
+
+class Router {
+  public:
+    Router(const NetworkSizes& sizes, uint32_t vault);
+
+    // A cycle: `in` has what arrives at each port, `out` becomes what leaves in the next cycle.
+    void cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]);
+    // Whether nothing waits or leaves, so that a cycle without arrivals changes nothing.
+    bool idle() const { return !m_waiting && !m_left; }
+
+  private:
+    // An output: a virtual channel of a class at a port.
+    struct Output {
+        uint32_t preferred = 0, credits;  // preferred: of the packet arbiter, an input
+        bool allocated = false;
+    };
+    struct Waiting {
+        Flit flit;
+        bool is_header;
+        uint8_t output;
+    };
+    struct Input {
+        uint32_t first = 0, level = 0;
+        bool in_packet = false;
+        uint8_t output = 0;
+    };
+
+    const NetworkSizes m_sizes;
+    const uint8_t* const m_routes;
+    std::vector<Waiting> m_buffers;  // of each input
+    Input m_inputs[kPorts * kChannels];
+    Output m_outputs[kPorts * kChannels];
+    uint32_t m_input_above[kPorts] = {}, m_output_above[kPorts] = {};
+    uint32_t m_waiting = 0;  // inputs that hold a flit
+    bool m_left = false;     // something is in `out`
+
+    Waiting& place(uint32_t input, uint32_t number) {
+        const uint64_t depth = m_sizes.buffer_flits;
+        return m_buffers[input * depth + (m_inputs[input].first + number) % depth];
+    }
+    void arrive(uint32_t port, const LinkEnd& link);
+};
+
+// Round robin (hdl/round_robin.py): of `requests`, the first one above those that were served.
+inline uint32_t granted(uint32_t requests, uint32_t above) {
+    const uint32_t high = requests & above, from = high ? high : requests;
+    return from & -from;
+}
+inline uint32_t above(uint32_t grant) { return ~(grant | (grant - 1)); }
+
+}  // namespace vip::timed

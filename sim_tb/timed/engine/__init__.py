@@ -1,0 +1,1 @@
+"""The timing model of a processing engine, alone beside a memory."""

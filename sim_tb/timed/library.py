@@ -1,0 +1,59 @@
+"""The libraries of the timing models, compiled at their first use."""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from isa.compiled import rows as functional_rows
+from isa.compiled.library import SOURCES
+from isa.support.native import compile_library
+from sim_tb.harness.models import Model
+
+from .words import constants
+
+__all__ = ["compile_model", "sources"]
+
+_HERE = Path(__file__).parent
+_MODELS = _HERE.parent / "models"
+_FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
+
+
+def sources() -> list[Path]:
+    """The files in C++ of the timing models."""
+    return sorted(path for path in _HERE.rglob("*") if path.suffix in (".cpp", ".h"))
+
+
+def compile_model(
+    source: str,
+    models: Sequence[Model] = (),
+    *,
+    others: Sequence[Path] = (),
+    beside: Sequence[str] = (),
+    generated: Mapping[str, str] | None = None,
+) -> ctypes.CDLL:
+    """The library of a timing model, compiled at its first use: under half a minute.
+
+    Parameters:
+        source: its file, by its path from this folder. models: of the harness that are part of it.
+        others: files of other rooms that it includes. generated: headers of its own.
+        beside: files of the harness's models that are compiled with it.
+
+    Raises:
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    own = sources()
+    parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]
+    return compile_library(
+        f"timing-{Path(source).stem}",
+        _HERE / source,
+        _FLAGS,
+        others=[_MODELS / name for name in beside],
+        headers=(*own, *parts, *SOURCES, *others),
+        generated={
+            "rows.inc": functional_rows.rows(),
+            "constants.inc": functional_rows.constants(),
+            "timed.inc": constants(),
+            **{f"vip_{model.name}.h": model.header for model in models},
+            **(generated or {}),
+        },
+    )

@@ -1,0 +1,1 @@
+"""The timing model of a vault: crossbar, controller and banks beside its engines."""
