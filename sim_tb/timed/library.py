@@ -15,7 +15,7 @@ __all__ = ["compile_model", "sources"]
 
 _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
-_FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
+_FLAGS = ("-std=c++20", "-O3", "-fno-semantic-interposition", "-Wall", "-Wextra")
 
 
 def sources() -> list[Path]:

@@ -51,14 +51,18 @@ class Barrier {
         if (m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == m_threads) {
             m_arrived.store(0, std::memory_order_relaxed);
             m_phase.store(phase + 1, std::memory_order_release);
+            m_phase.notify_all();
             return;
         }
-        for (uint32_t tries = 0; m_phase.load(std::memory_order_acquire) == phase; ++tries)
-            if (tries > kTries) std::this_thread::yield();
+        // A thread that sleeps takes long to wake, so it does only where the other one has no
+        // processor.
+        for (uint32_t tries = 0; tries < kTries; ++tries)
+            if (m_phase.load(std::memory_order_acquire) != phase) return;
+        m_phase.wait(phase, std::memory_order_acquire);
     }
 
   private:
-    static constexpr uint32_t kTries = 4000;
+    static constexpr uint32_t kTries = 20000;
     const uint32_t m_threads;
     std::atomic<uint32_t> m_arrived{0}, m_phase{0};
 };
@@ -67,8 +71,18 @@ class Chip {
   public:
     Chip(const ChipSizes& sizes, const NetworkSizes& network, const VaultSizes& vault,
          const RegisterMap& map, Launcher launcher)
-        : m_sizes(sizes), m_network(network), m_vault(vault), m_map(map), m_launcher(launcher) {
+        : m_sizes(sizes), m_network(network), m_vault(vault), m_map(map), m_launcher(launcher),
+          m_barrier(static_cast<uint32_t>(sizes.threads)) {
         reset();
+        for (uint32_t thread = 1; thread < sizes.threads; ++thread)
+            m_threads.emplace_back([this, thread] { follow(thread); });
+    }
+
+    ~Chip() {
+        m_ends = true;
+        m_stretch.fetch_add(1, std::memory_order_release);
+        m_stretch.notify_all();
+        for (std::thread& thread : m_threads) thread.join();
     }
 
     // Goes on until the host's operation ends, or for `cycles`. Returns whether it ended.
@@ -101,6 +115,12 @@ class Chip {
     uint32_t m_now = 0;
     VipChipIn m_in = {};
     VipChipOut m_out = {};
+
+    std::vector<std::thread> m_threads;
+    Barrier m_barrier;
+    std::atomic<uint32_t> m_stretch{0};  // stretches of cycles that the threads share
+    uint64_t m_cycles = 0, m_passed = 0;
+    bool m_goes_on = false, m_ends = false;
 
     void reset() {
         m_now = 0;
@@ -213,33 +233,42 @@ class Chip {
     // As `cycle`, while time passes without accesses of the host, on all threads. Returns the
     // cycles that passed, at least one.
     uint64_t run_quiet(uint64_t cycles) {
+        m_passed = 0;
+        m_cycles = cycles;
+        m_stretch.fetch_add(1, std::memory_order_release);
+        m_stretch.notify_all();
+        work(0);
+        return m_passed;
+    }
+
+    // A thread's part of that.
+    void work(uint32_t thread) {
         const auto count = static_cast<uint32_t>(m_network.vaults);
         const auto threads = static_cast<uint32_t>(m_sizes.threads);
-        Barrier barrier(threads);
-        uint64_t passed = 0;
-        bool goes_on[2] = {true, true};
-        const auto part = [&](uint32_t thread) {
-            const uint32_t first = thread * count / threads, end = (thread + 1) * count / threads;
-            for (uint32_t turn = 0;; turn = 1 - turn) {
-                tiles(first, end);
-                barrier.wait();
-                if (!thread) {
-                    const Summary last = m_summaries[m_now][count - 1];
-                    m_port->drive(m_in);
-                    m_port->interrupts(last);
-                    m_now = 1 - m_now;
-                    host_cycle();
-                    goes_on[turn] = ++passed != cycles && !m_out.idle && !accesses();
-                }
-                barrier.wait();
-                if (!goes_on[turn]) return;
+        const uint32_t first = thread * count / threads, end = (thread + 1) * count / threads;
+        for (bool goes_on = true; goes_on;) {
+            tiles(first, end);
+            m_barrier.wait();
+            if (!thread) {
+                const Summary last = m_summaries[m_now][count - 1];
+                m_port->drive(m_in);
+                m_port->interrupts(last);
+                m_now = 1 - m_now;
+                host_cycle();
+                m_goes_on = ++m_passed != m_cycles && !m_out.idle && !accesses();
             }
-        };
-        std::vector<std::thread> others;
-        for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(part, thread);
-        part(0);
-        for (std::thread& other : others) other.join();
-        return passed;
+            m_barrier.wait();
+            goes_on = m_goes_on;
+        }
+    }
+
+    // A thread beside the first: a part of each stretch.
+    void follow(uint32_t thread) {
+        for (uint32_t stretch = 0;; ++stretch) {
+            m_stretch.wait(stretch, std::memory_order_acquire);
+            if (m_ends) return;
+            work(thread);
+        }
     }
 };
 

@@ -163,7 +163,7 @@ uint32_t TileControl::state(uint32_t slot) const {
     const auto& engine = m_tile.engines[slot];
     if (!engine) return kEngineIdle;
     if (engine->running()) return kEngineRunning;
-    return engine->result().cause == kNone ? kEngineHalted : kEngineFaulted;
+    return engine->cause() == kNone ? kEngineHalted : kEngineFaulted;
 }
 
 uint32_t TileControl::in_state(uint32_t wanted) const {
@@ -322,8 +322,14 @@ void TileControl::edge(const Message* taken, bool sent, std::vector<Order>& orde
 }
 
 Summary TileControl::summarize(const Summary& before) {
-    const uint32_t faulted = in_state(kEngineFaulted);
-    const Summary found_summary = {before.running || in_state(kEngineRunning),
+    uint32_t faulted = 0;
+    bool running = false;
+    for (uint32_t slot = 0; slot < slots(); ++slot) {
+        const uint32_t now = state(slot);
+        running = running || now == kEngineRunning;
+        faulted |= uint32_t{now == kEngineFaulted} << slot;
+    }
+    const Summary found_summary = {before.running || running,
                                    before.faulted || faulted,
                                    before.fault || (faulted & ~m_was_faulted)};
     m_was_faulted = faulted;

@@ -191,9 +191,7 @@ Node::Node(const NetworkSizes& sizes, uint32_t vault)
 }
 
 bool Node::idle() const {
-    for (uint64_t number = 0; number < m_sizes.requesters; ++number)
-        if (crossbar.response(number)) return false;
-    return !crossbar.request() && !server.request() && !server.offers() && !m_out.valid &&
+    return !crossbar.answered() && !crossbar.request() && !server.request() && !server.offers() && !m_out.valid &&
            !m_out.credit && !m_arrived[kRequests].level && !m_arrived[kResponses].level &&
            !m_client.offers(nullptr);
 }

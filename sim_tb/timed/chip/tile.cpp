@@ -37,7 +37,7 @@ void ChipTile::network(ChipTile* const* tiles, uint32_t now) {
     if (arrivals || !m_router.idle()) {
         m_router.cycle(in, ends[1 - now]);
     } else {
-        for (LinkEnd& end : ends[1 - now]) end.valid = end.credit = 0;
+        for (LinkEnd& end : ends[1 - now]) end.valid = false, end.credit = 0;
     }
 }
 

@@ -19,6 +19,8 @@ class Arc {
     explicit Arc(uint64_t entries) : m_all(~uint64_t{0} >> (64 - entries)), m_entries(entries) {}
 
     bool conflict(const Range (&ranges)[3]) const;
+    // Whether no transfer leaves it at the next edge.
+    bool settled() const { return m_arrived == kNobody && m_released == kNobody; }
     bool full() const { return m_taken == m_all; }
     // The first one; not one of them if there is none.
     uint32_t free_entry() const { return static_cast<uint32_t>(std::countr_one(m_taken)); }

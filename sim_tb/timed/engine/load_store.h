@@ -55,6 +55,11 @@ class LoadStore {
         return !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
                !m_result_valid && !m_outstanding;
     }
+    // Whether cycles change nothing until a transfer or a response comes.
+    bool steady() const {
+        return !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
+               !m_result_valid && (m_tag_ready || !m_free);
+    }
 
     // Of this cycle, after `look`.
     bool arrived = false, released = false, loaded = false, error = false;

@@ -336,7 +336,43 @@ void PeModel::stage_edge(const Cycle& c, const Dispatched& offer) {
     }
 }
 
+// Registers that decide what happens in a cycle in which no transfer is on its way.
+PeModel::Waits PeModel::waits() const {
+    uint32_t bits = 0;
+    for (const bool bit :
+         {m_late_conflict, m_late_full, m_quiet, m_again, m_vector_busy, m_vector_running,
+          m_vector_waits, m_late_stop, m_redirect, m_held, m_operands_held, m_fetch_valid,
+          m_dispatch_held, m_leaves, m_run, m_outside_now})
+        bits = bits << 1 | bit;
+    return {m_now, m_pc, m_fetch_pc, bits, m_entry, m_unwritten, m_late_event, m_settling};
+}
+
+// After a cycle in which `waits` stayed and no transfer was on its way: the cycles that do the same,
+// unless a response comes.
+uint64_t PeModel::frozen(const Cycle& c) const {
+    const bool moves = (c.present && c.fire) || c.vector_goes || c.transfer_done || c.leaves ||
+                       c.take || c.advance || c.redirect || c.cause != kNone;
+    if (moves || m_state != State::kRun || !m_run || m_stop || m_failed ||
+        !m_load_store.steady())
+        return 0;
+    return m_vector_running ? m_beats - 1 : ~uint64_t{0};
+}
+
 void PeModel::cycle(MemoryPort& port) {
+    if (m_frozen && !port.response_valid) {
+        --m_frozen;
+        ++cycles;
+        m_beats -= m_vector_running;
+        port.response_ready = true;
+        if (m_sizes.counters) {
+            ++m_counters[m_late_event];
+            ++m_counters[kCycles];
+            m_counters[kVectorBusy] += m_vector_running;
+        }
+        return;
+    }
+    const Waits before = waits();
+    const bool steady = m_load_store.steady() && m_arc.settled();
     Cycle c = {};
     c.run = m_run;
     c.redirect = m_redirect;
@@ -361,6 +397,7 @@ void PeModel::cycle(MemoryPort& port) {
     transfer_edge(port, c.transfer_goes);
     m_quiet = quiet;
     stage_edge(c, offer);
+    m_frozen = steady && waits() == before ? frozen(c) : 0;
 }
 
 }  // namespace vip::timed

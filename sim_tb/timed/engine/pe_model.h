@@ -68,7 +68,8 @@ class PeModel {
 
     void launch();
     bool running() const { return m_state != State::kRest; }
-    void stop() { m_stop = true; }
+    uint32_t cause() const { return m_cause; }
+    void stop() { m_stop = true, m_frozen = 0; }
     // Whether it offers a request in this cycle.
     bool requests() const { return m_load_store.request_valid(); }
     const RequestBeat& request() const { return m_load_store.request(); }
@@ -130,6 +131,10 @@ class PeModel {
     // Of the cycle before, for the counters.
     uint32_t m_late_event = kCounters;
 
+    // Cycles that, without a response, do what the last one did: they change counters and the
+    // vector unit's beats alone.
+    uint64_t m_frozen = 0;
+
     // What happens in a cycle, as the signals of the Verilog have it.
     struct Cycle {
         bool run, redirect, failed;
@@ -162,6 +167,14 @@ class PeModel {
     void vector_edge(bool handed_on);
     void transfer_edge(const MemoryPort& port, bool handed_on);
     void stage_edge(const Cycle& c, const Dispatched& offer);
+    struct Waits {
+        const Word* now;
+        int64_t pc, fetch_pc;
+        uint32_t bits, entry, unwritten, event, settling;
+        bool operator==(const Waits&) const = default;
+    };
+    Waits waits() const;
+    uint64_t frozen(const Cycle& c) const;
 };
 
 }  // namespace vip::timed

@@ -61,4 +61,13 @@ void Bank::edge(bool grant, bool refresh_due, const Request* input) {
     m_read_timer.edge();
 }
 
+bool Bank::rests() {
+    if (m_queue.holds() || m_debt || m_refreshing || !m_row_timer.done() ||
+        !m_column_timer.done() || !m_read_timer.done() ||
+        (m_open && m_sizes.page_policy != kOpen))
+        return false;
+    column = row = urgent = waiting = hit = false;
+    return true;
+}
+
 }  // namespace vip::timed

@@ -1,5 +1,6 @@
 #include "controller.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace vip::timed {
@@ -16,17 +17,27 @@ Controller::Controller(const VaultSizes& sizes)
       m_free_slots(sizes.write_slots, true),
       m_queue(sizes),
       m_banks(sizes.banks, Bank(m_sizes)),
+      m_active((uint64_t{2} << (sizes.banks - 1)) - 1),
       m_pending_reads(sizes.read_columns),
       m_beats(sizes.read_columns * kColumnWords),
       m_pending_writes(sizes.write_depth),
       m_store(sizes.write_slots * kColumnWords),
-      m_acknowledgements(kAcknowledgements) {}
+      m_acknowledgements(kAcknowledgements) {
+    for (uint64_t number = 0; number < sizes.banks; ++number)
+        m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
+}
 
 // The entry that goes to its bank's queue, or 0.
 uint64_t Controller::pick() {
-    uint64_t bank_ready = 0;
-    for (uint64_t number = 0; number < m_sizes.banks; ++number)
-        bank_ready |= uint64_t{m_banks[number].ready()} << number;
+    if (!m_queue.occupied()) {
+        m_patience = 0;
+        return 0;
+    }
+    uint64_t bank_ready = ~uint64_t{0};
+    for (uint64_t left = m_active; left; left &= left - 1) {
+        const int number = std::countr_zero(left);
+        if (!m_banks[number].ready()) bank_ready &= ~(uint64_t{1} << number);
+    }
     const uint64_t eligible = m_queue.eligible(bank_ready);
     const uint64_t oldest = m_queue.oldest_of(m_queue.occupied());
     if (m_sizes.scheduler == kInOrder) return oldest & eligible;
@@ -67,7 +78,8 @@ int Controller::first_stamp(uint64_t candidates) const {
 // The bank whose command is issued, or -1.
 int Controller::issue() {
     uint64_t column = 0, row = 0, urgent = 0, hit = 0, write = 0, waiting = 0;
-    for (uint64_t number = 0; number < m_sizes.banks; ++number) {
+    for (uint64_t left = m_active; left; left &= left - 1) {
+        const int number = std::countr_zero(left);
         const Bank& bank = m_banks[number];
         column |= uint64_t{bank.column} << number;
         row |= uint64_t{bank.row} << number;
@@ -140,7 +152,8 @@ void Controller::count(int issued, const Request& head) {
         counters[kVaultRowMisses] += m_banks[issued].event_miss(true);
         counters[kVaultRowConflicts] += m_banks[issued].event_conflict(true);
     }
-    for (const Bank& bank : m_banks) counters[kVaultRefreshBlocked] += bank.refresh_blocked();
+    for (uint64_t left = m_active; left; left &= left - 1)
+        counters[kVaultRefreshBlocked] += m_banks[std::countr_zero(left)].refresh_blocked();
     counters[kVaultOccupancy] += m_occupancy;
     m_occupancy = std::popcount(m_queue.occupied());
     if (read || write) {
@@ -148,6 +161,22 @@ void Controller::count(int issued, const Request& head) {
         uint32_t place = 0;
         while (place < kLatencyLimits && age >= kLimits[place] >> kUnitBits) ++place;
         ++counters[kVaultLatency0 + place];
+    }
+}
+
+void Controller::banks_edge(int issued, uint64_t picked) {
+    const Request* const moved = picked ? &m_queue.entry(picked) : nullptr;
+    uint64_t due = 0;
+    for (; m_next_due < m_due.size() && m_due[m_next_due] == m_refresh_cycle; ++m_next_due)
+        due |= uint64_t{1} << m_next_due;
+    m_active |= due;
+    if (moved) m_active |= uint64_t{1} << moved->bank;
+    for (uint64_t left = m_active; left; left &= left - 1) {
+        const int number = std::countr_zero(left);
+        Bank& bank = m_banks[number];
+        bank.edge(number == issued, due >> number & 1,
+                  moved && static_cast<int>(moved->bank) == number ? moved : nullptr);
+        if (bank.rests()) m_active &= ~(uint64_t{1} << number);
     }
 }
 
@@ -163,7 +192,8 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool acknowledges = m_acknowledgements.ready();
     const bool write_allowed = m_writes.done() && acknowledges;
     const bool activates = activate_allowed();
-    for (Bank& bank : m_banks) bank.look(read_allowed, write_allowed, activates);
+    for (uint64_t left = m_active; left; left &= left - 1)
+        m_banks[std::countr_zero(left)].look(read_allowed, write_allowed, activates);
     const int issued = issue();
     const uint64_t picked = pick();
     const Request head = issued < 0 ? Request{} : m_banks[issued].head();
@@ -212,10 +242,10 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
             m_stamp = static_cast<uint32_t>((m_stamp + 1) & ((uint64_t{1} << m_sizes.stamp_bits) - 1));
     }
     // Slots: the next one is reserved a cycle ahead.
-    size_t lowest = 0;
-    while (lowest < m_free_slots.size() && !m_free_slots[lowest]) ++lowest;
-    const bool reserve = (!m_slot_valid || slot_used) && lowest < m_free_slots.size();
-    if (reserve) {
+    size_t lowest = m_free_slots.size();
+    if (!m_slot_valid || slot_used)
+        lowest = std::find(m_free_slots.begin(), m_free_slots.end(), true) - m_free_slots.begin();
+    if (lowest < m_free_slots.size()) {
         m_slot = static_cast<uint32_t>(lowest);
         m_slot_valid = true;
         m_free_slots[lowest] = false;
@@ -274,14 +304,9 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         m_dram.column = head.column;
     }
     rules(issued);
-    const Request moved = picked ? m_queue.entry(picked) : Request{};
-    for (uint64_t number = 0; number < m_sizes.banks; ++number) {
-        const bool due = m_refresh_cycle == m_sizes.trefi * number / m_sizes.banks;
-        m_banks[number].edge(static_cast<int>(number) == issued, due,
-                             picked && moved.bank == number ? &moved : nullptr);
-    }
+    banks_edge(issued, picked);
     m_queue.edge(picked, valid ? &request : nullptr);
-    m_refresh_cycle = m_refresh_cycle + 1 == m_sizes.trefi ? 0 : m_refresh_cycle + 1;
+    if (++m_refresh_cycle == m_sizes.trefi) m_refresh_cycle = 0, m_next_due = 0;
     ++m_now;
 }
 

@@ -61,6 +61,9 @@ class Bank {
     bool refresh_blocked() const {
         return waiting && (urgent || (m_refreshing && !m_row_timer.done()));
     }
+    // After `edge`: whether, without a request or a due refresh, cycles change nothing and no
+    // command is wanted. `look` and `edge` may be left out then.
+    bool rests();
 
   private:
     const VaultSizes& m_sizes;
@@ -137,6 +140,7 @@ class Controller {
 
     TransactionQueue m_queue;
     std::vector<Bank> m_banks;
+    uint64_t m_active;  // banks that do not rest
 
     // Scheduler.
     uint32_t m_patience = 0, m_count = 0;
@@ -146,6 +150,8 @@ class Controller {
     CountDown m_reads, m_writes, m_burst, m_distance, m_windows[4];
     bool m_bus_writes = false;
     uint32_t m_oldest_act = 0, m_refresh_cycle = 0;
+    std::vector<uint32_t> m_due;  // of each bank: cycle of its refresh in an interval
+    size_t m_next_due = 0;
 
     // Read path: bit n, a READ was issued n + 1 cycles ago.
     Fifo<Words> m_pending_reads;
@@ -173,11 +179,12 @@ class Controller {
     DramSignals m_dram = {};
     uint32_t m_occupancy = 0;
 
-    uint64_t pick() ;
+    uint64_t pick();
     int first_stamp(uint64_t candidates) const;
     int issue();
     bool activate_allowed() const;
     void rules(int issued);
+    void banks_edge(int issued, uint64_t picked);
     void count(int issued, const Request& head);
 };
 

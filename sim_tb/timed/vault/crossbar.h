@@ -43,18 +43,25 @@ class Crossbar {
             m_locked = !beat->beat.last;
             m_owner = static_cast<int>(beat->source);
         }
-        m_requests.edge(beat, taken);
-        for (uint64_t number = 0; number < m_responses.size(); ++number)
-            m_responses[number].edge(response && response->source == number ? response : nullptr,
-                                     took >> number & 1);
+        if (beat || taken) m_requests.edge(beat, taken);
+        uint64_t changed = took & m_held;
+        if (response) changed |= uint64_t{1} << response->source;
+        for (; changed; changed &= changed - 1) {
+            const uint64_t number = std::countr_zero(changed), bit = uint64_t{1} << number;
+            auto& buffer = m_responses[number];
+            buffer.edge(response && response->source == number ? response : nullptr, took & bit);
+            m_held = buffer.valid() ? m_held | bit : m_held & ~bit;
+        }
     }
+    // Requesters for which there is a response.
+    uint64_t answered() const { return m_held; }
 
   private:
     StreamBuffer<Beat, 2> m_requests;
     std::vector<StreamBuffer<ResponseBeat, 4>> m_responses;
     bool m_locked = false;
     int m_owner = 0;
-    uint64_t m_above = 0;
+    uint64_t m_above = 0, m_held = 0;
 };
 
 }  // namespace vip::timed

@@ -14,6 +14,7 @@ class Fifo {
 
     bool ready() const { return m_level != m_words.size(); }
     bool valid() const { return m_valid; }
+    bool holds() const { return m_level; }
     // Also when it is not valid: the last one.
     const T& front() const { return m_front; }
 
