@@ -1,0 +1,223 @@
+"""The timing model of a chip takes the cycles of the Verilog, in every counter."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from isa.assembly.assembler import assemble
+from isa.image import DramImage
+from isa.program import Program
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.chip import ChipResult, run_program
+from sim_tb.cosim.chip_session import ChipSession, ChipSimulation
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
+from sim_tb.cosim.machine import open_chip
+from sim_tb.timed.chip.chip_model import ChipModel
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset
+from soc.host.driver import Host
+from soc.host.transport import Blocking, BusError, run
+
+from .test_chip_cosim import EXCHANGE, FAULT, PARAMETERS
+
+TINY = chip_preset("tiny")
+#: Counters that the host reads in the Verilog up to 34 cycles after the events.
+_BY_TIME = {"CYCLES", "REFRESHES", "REFRESH_BLOCKED"}
+
+
+def grid(columns: int, rows: int, base: ChipConfig = TINY, **network: Any) -> ChipConfig:
+    return replace(base, network=replace(base.network, columns=columns, rows=rows, **network))
+
+
+def traffic(config: ChipConfig, *, vaults: int, transfers: int) -> Program:
+    """Loads and stores of random lengths between random addresses of all vaults and of the
+    scratchpad, up to the vault ``vaults - 1``, existing or not."""
+    bits = config.network.address_bits
+    return assemble(f"""
+        add r8, r1, r5
+        mov r9, #{transfers}
+        mov r21, #{vaults}
+        mov r22, #{bits}
+    again:
+        sll r20, r8, #13
+        add r8, r8, r20
+        add r8, r8, #4321
+        srl r10, r8, #4
+        and r10, r10, #{(1 << (vaults - 1).bit_length()) - 1}
+        blt r10, r21, there
+        mov r10, #0
+    there:
+        sll r10, r10, r22
+        srl r11, r8, #9
+        and r11, r11, #8190
+        add r10, r10, r11
+        srl r12, r8, #7
+        and r12, r12, #126
+        add r12, r12, #1
+        srl r13, r8, #17
+        and r13, r13, #1023
+        srl r14, r8, #29
+        and r14, r14, #1
+        beq r14, r0, store
+        ld.sram [8-bit] r13, r10, r12
+        jmp next
+    store:
+        st.sram [8-bit] r10, r13, r12
+    next:
+        sub r9, r9, #1
+        bne r9, r0, again
+        memfence
+        halt
+    """)
+
+
+def without_time(counters: Mapping[str, int]) -> dict[str, int]:
+    return {name: value for name, value in counters.items() if name not in _BY_TIME}
+
+
+def same(model: ChipResult, verilog: ChipResult) -> None:
+    assert model.faults == verilog.faults
+    assert model.counters == verilog.counters
+    assert (model.cycles, model.simulated_cycles) == (verilog.cycles, verilog.simulated_cycles)
+    for name in ("vaults", "network"):
+        ours, theirs = (map(without_time, getattr(each, name)) for each in (model, verilog))
+        assert list(ours) == list(theirs)
+
+
+def both(config: ChipConfig, *runs: tuple[Program, int]) -> list[ChipResult]:
+    """Runs of programs with their parameters on both machines, after each other; the model's."""
+    found: list[list[ChipResult]] = []
+    contents = []
+    for machine in (ChipModel, ChipSimulation):
+        with DramImage(config.memory_bytes) as image, machine(config, image) as chip:
+            found.append(
+                [
+                    run_program(chip, program, max_cycles=1_000_000, parameters=parameters)
+                    for program, parameters in runs
+                ]
+            )
+            chip.settle()
+            contents.append(image.read(0, config.memory_bytes))
+    for model, verilog in zip(*found, strict=True):
+        same(model, verilog)
+    assert contents[0] == contents[1]
+    return found[0]
+
+
+def test_programs_and_faults_on_a_small_chip() -> None:
+    results = both(
+        TINY,
+        (EXCHANGE, PARAMETERS),
+        (FAULT, 2),
+        (FAULT, 99),
+        (traffic(TINY, vaults=4, transfers=150), 7),
+    )
+    assert [len(result.faults) for result in results] == [0, 1, 0, 0]
+    assert results[3].remote_share > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "vaults"),
+    [
+        (chip_preset("small"), 8),
+        (grid(3, 2), 6),
+        # Two of the vaults don't exist.
+        (grid(3, 2), 8),
+        # Rings of five have two virtual channels of each class.
+        (grid(5, 1), 5),
+        (grid(2, 6, packet_bytes=32, buffer_flits=16), 12),
+    ],
+)
+def test_random_traffic(config: ChipConfig, vaults: int) -> None:
+    program = traffic(config, vaults=vaults, transfers=300)
+    results = both(config, (program, 3), (program, 1 << 12), (program, 77_777))
+    assert all(bool(result.faults) == (vaults > config.vaults) for result in results)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "width", "height"),
+    [(chip_preset("small"), 40, 24), (grid(3, 2), 20, 14), (grid(6, 1), 24, 8)],
+)
+def test_belief_propagation_takes_the_cycles_of_the_verilog(
+    config: ChipConfig, width: int, height: int
+) -> None:
+    job = chip_bp_job(motorcycle(width, height, 8).problem, 1, config)
+    model, verilog = (cosim_chip(job, config, on=on, preload=True) for on in ("model", "rtl"))
+    assert model.match
+    assert verilog.match
+    same(model.result, verilog.result)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    program = traffic(TINY, vaults=4, transfers=300)
+    found = []
+    for threads in (1, 2, 3):
+        with (
+            DramImage(TINY.memory_bytes) as image,
+            ChipModel(TINY, image, threads=threads) as chip,
+        ):
+            result = run_program(chip, program, max_cycles=1_000_000, parameters=5)
+            found.append((replace(result, seconds=0.0), image.read(0, TINY.memory_bytes)))
+    assert found[0] == found[1] == found[2]
+
+
+ENDLESS = assemble("loop: jmp loop\n")
+
+
+@pytest.fixture
+def chip() -> Iterator[ChipModel]:
+    with DramImage(TINY.memory_bytes) as image, ChipModel(TINY, image) as opened:
+        yield opened
+
+
+def test_host_stops_engines_that_do_not_end(chip: ChipSession) -> None:
+    with pytest.raises(CosimError, match=r"PEs 0, 1, 2, 3 still run"):
+        run_program(chip, ENDLESS, max_cycles=20_000)
+    host = Host(Blocking(chip))
+    run(host.stop([1, 2]))
+    chip.run(200)
+    assert run(host.running()) == (0, 3)
+    assert run(host.halted()) == (1, 2)
+    run(host.stop())
+    chip.run(200)
+    assert run(host.running()) == ()
+    # Only some of them are launched again.
+    result = run_program(chip, EXCHANGE, max_cycles=50_000, pes=[0, 2], parameters=PARAMETERS)
+    assert result.faults == ()
+
+
+def test_registers_that_do_not_exist(chip: ChipSession) -> None:
+    with pytest.raises(BusError, match="register 0xffffc was answered with DECERR"):
+        chip.read32(0xFFFFC)
+    with pytest.raises(BusError, match="SLVERR"):
+        chip.write32(0x0, 1)
+    with pytest.raises(BusError, match="SLVERR"):
+        chip.write32(0x38, 0)
+    assert run(Host(Blocking(chip)).identify()).pe_count == TINY.pes
+
+
+def test_what_the_model_does_not_cover(chip: ChipModel) -> None:
+    with pytest.raises(CosimError, match="no AXI data port: use the image"):
+        chip.read_memory(0, 8)
+    make = partial(open_chip, image=chip.image, on="model")
+    with pytest.raises(CosimError, match="no AXI buses for an outer host"):
+        make(TINY, outer=True)
+    with pytest.raises(CosimError, match="one chip at a time"), make(TINY):
+        pass
+    fpga = chip_preset("fpga")
+    with DramImage(fpga.memory_bytes) as image, pytest.raises(CosimError, match="no AXI back end"):
+        open_chip(fpga, image, "model")
+    alone = replace(
+        TINY,
+        remote=False,
+        tile=replace(TINY.tile, extra_ports=1),
+        network=replace(TINY.network, tag_bits=5),
+    )
+    with pytest.raises(CosimError, match="vaults are joined by a network"):
+        make(alone)
