@@ -1,4 +1,4 @@
-"""The verb ``cosim``: a program on the Verilog of an engine or of a chip."""
+"""The verb ``cosim``: a program on Verilog, or on the timing model, of an engine or a chip."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +9,10 @@ from isa.support.errors import VipError
 from isa.support.files import check_regular, open_without_waiting, write_atomically
 from pe.config import PeConfig
 from sim_tb.cosim.chip import ChipResult, run_program
-from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.compare import Comparison, compare_run
 from sim_tb.cosim.engine import CosimResult, Job, MemoryBehaviour
-from sim_tb.cosim.machine import Machine, open_engine
+from sim_tb.cosim.machine import Machine, open_chip, open_engine
 from soc.chip.config import ChipConfig
-from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from soc.host.driver import Host
 from soc.host.transport import Blocking
@@ -23,7 +21,7 @@ from vip.configurations import Design, design, engine
 from vip.programs import Dump, fill, load_program
 from vip.progress import Progress, counting, silent
 
-__all__ = ["ChipRun", "EngineRun", "check_machine", "chip_json", "cosim"]
+__all__ = ["ChipRun", "EngineRun", "chip_json", "cosim"]
 
 #: Bytes that the host writes to a chip at a time.
 _BLOCK_BYTES = 1 << 20
@@ -72,13 +70,14 @@ class ChipRun:
     """A run on all engines of a chip; attributes as of :class:`EngineRun`."""
 
     config: ChipConfig
+    on: Machine
     program: Program
     result: ChipResult
     dumped: bytes
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data."""
-        return chip_json(self.result, self.config)
+        return {"machine": self.on, **chip_json(self.result, self.config)}
 
 
 def chip_json(result: ChipResult, config: ChipConfig) -> dict[str, object]:
@@ -107,16 +106,6 @@ def chip_json(result: ChipResult, config: ChipConfig) -> dict[str, object]:
     }
 
 
-def check_machine(on: Machine, config: Configuration) -> None:
-    """Refuse what the timing model does not cover.
-
-    Raises:
-        VipError: the model is asked for a chip.
-    """
-    if on == "model" and isinstance(config, ChipConfig):
-        raise VipError("the timing model covers an engine or a vault; a chip runs on its Verilog")
-
-
 def cosim(
     program: Program | Path,
     config: Design = "pe",
@@ -142,7 +131,8 @@ def cosim(
     Parameters:
         program: a program, or a file of one or of assembly.
         config: of an engine or a chip.
-        on: the Verilog, or the timing model, which covers no chip.
+        on: the Verilog, or the timing model, which has no AXI data port: ``memory`` is put into
+            a chip's DRAM, and ``dump`` is taken from there, without it.
         memory: contents from address 0 on, bytes or a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         max_cycles: a longer run is an error.
@@ -159,11 +149,11 @@ def cosim(
         OSError: a file that can't be read or written.
     """
     chosen = design(config)
-    check_machine(on, chosen)
     if isinstance(chosen, ChipConfig):
         return _on_chip(
             load_program(program, chosen.tile.pe.instruction_words),
             chosen,
+            on=on,
             memory=memory,
             parameters=parameters,
             max_cycles=max_cycles,
@@ -232,6 +222,7 @@ def _on_chip(
     program: Program,
     config: ChipConfig,
     *,
+    on: Machine,
     memory: bytes | Path | None,
     parameters: int,
     max_cycles: int,
@@ -240,8 +231,8 @@ def _on_chip(
     trace: Path | None,
     progress: Progress,
 ) -> ChipRun:
-    """Run ``program`` on all engines. The host writes ``memory`` to the DRAM before, and reads what
-    ``dump`` names after, through the chip's AXI ports."""
+    """Run ``program`` on all engines. On Verilog the host writes ``memory`` to the DRAM before, and
+    reads what ``dump`` names after, through the chip's AXI ports."""
     if dump is not None:
         dump.check(config.memory_bytes)
     held = check_regular(memory) if isinstance(memory, Path) else len(memory or b"")
@@ -251,19 +242,27 @@ def _on_chip(
     cycles = counting(progress, _STAGE)
     with (
         DramImage(config.memory_bytes) as image,
-        ChipSimulation(config, image, outer=outer, trace=trace, progress=cycles) as chip,
+        open_chip(config, image, on, outer=outer, trace=trace, progress=cycles) as chip,
     ):
         host = Host(Blocking(chip))
-        if isinstance(memory, Path):
+        if on == "model":
+            fill(image, memory)
+        elif isinstance(memory, Path):
             _load(host, memory)
         elif memory is not None:
             wait_for(host.write(0, memory))
         result = run_program(chip, program, max_cycles=max_cycles, parameters=parameters)
-        dumped = b"" if dump is None else wait_for(host.read(dump.address, dump.size))
+        if dump is None:
+            dumped = b""
+        elif on == "model":
+            chip.settle()
+            dumped = image.read(dump.address, dump.size)
+        else:
+            dumped = wait_for(host.read(dump.address, dump.size))
     if dump is not None and dump.path is not None:
         write_atomically(dump.path, dumped)
         dumped = b""
-    return ChipRun(config=config, program=program, result=result, dumped=dumped)
+    return ChipRun(config=config, on=on, program=program, result=result, dumped=dumped)
 
 
 def _load(host: Host, path: Path) -> None:

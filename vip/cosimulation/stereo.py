@@ -38,7 +38,7 @@ from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
-from .program import check_machine, chip_json
+from .program import chip_json
 
 __all__ = ["BpRun", "Outcome", "cosim_bp", "stereo_pair"]
 
@@ -225,7 +225,8 @@ def cosim_bp(
         config: of an engine, a vault or a chip.
         scene: what to solve (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
-        on: the Verilog, or the timing model, which covers no chip.
+        on: the Verilog, or the timing model, which has no AXI data port: the problem of a
+            chip is put into its DRAM without it.
         behaviour: of the memory beside one engine; None: the default one.
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM without the AXI port.
@@ -244,7 +245,6 @@ def cosim_bp(
     expected = _CYCLES_PER_UPDATE * problem.updates * iterations
     stage = "cosimulation (cycles)"
     outcome: Outcome
-    check_machine(on, chosen)
     if isinstance(chosen, VaultTileConfig):
         job = bp_job(
             problem,
@@ -258,10 +258,11 @@ def cosim_bp(
         outcome = cosim_chip(
             chip_bp_job(problem, iterations, chosen),
             chosen,
-            preload=preload,
+            on=on,
+            preload=preload or on == "model",
             outer=outer,
             trace=trace,
-            progress=counting(progress, stage),
+            progress=counting(progress, stage, expected / chosen.pes),
         )
     else:
         job = bp_job(problem, iterations, scratchpad_bytes=chosen.scratchpad_bytes)

@@ -6,7 +6,7 @@ namespace vip::timed {
 namespace {
 
 // The register of `block` at the byte `offset` of a page, or null.
-const RegisterRow* found(const RegisterMap& map, uint32_t block, uint32_t offset) {
+const RegisterRow* row_at(const RegisterMap& map, uint32_t block, uint32_t offset) {
     for (uint64_t number = 0; number < map.count; ++number) {
         const RegisterRow& row = map.registers[number];
         if (row.block == block && (offset & ~row.index_mask) == row.offset) return &row;
@@ -44,9 +44,9 @@ bool HostPort::idle() const {
 
 // soc/host/decode.py
 Message HostPort::message(const Summary& last) {
-    Message found_message = {};
-    found_message.write = m_write;
-    found_message.response = kResponseDecerr;
+    Message made = {};
+    made.write = m_write;
+    made.response = kResponseDecerr;
     const RegisterRow* row = nullptr;
     uint32_t page = 0, offset = 0;
     for (uint32_t block = 0; block < kBlocks && !row; ++block) {
@@ -54,51 +54,51 @@ Message HostPort::message(const Summary& last) {
         if (m_address / rows.block_bytes != rows.base / rows.block_bytes) continue;
         page = m_address % rows.block_bytes / rows.page_bytes;
         offset = m_address % rows.page_bytes & ~3U;
-        if (page < rows.pages) row = found(m_map, block, offset);
+        if (page < rows.pages) row = row_at(m_map, block, offset);
     }
     const uint32_t index = row ? index_of(*row, offset) : 0;
     if (row && index < row->count) {
         const uint32_t most = index == row->count - 1 ? row->last_most : row->most;
         const bool legal = index < row->room && m_data >= row->least && m_data <= most;
         const bool allowed = m_write ? row->writable && m_all_bytes && legal : row->readable;
-        found_message.response = allowed ? kResponseOkay : kResponseSlverr;
+        made.response = allowed ? kResponseOkay : kResponseSlverr;
     }
-    found_message.space = kSpaceChip;
-    if (found_message.response == kResponseOkay) {
-        found_message.data = m_write ? m_data : 0;
-        found_message.index = index;
-        found_message.reg = row->value;
+    made.space = kSpaceChip;
+    if (made.response == kResponseOkay) {
+        made.data = m_write ? m_data : 0;
+        made.index = index;
+        made.reg = row->value;
         switch (row->action) {
             case kActionPe:
             case kActionVault:
-                found_message.space = row->action == kActionPe ? kSpacePe : kSpaceVault;
-                found_message.index = page;
-                found_message.reg = offset / kRegisterBytes;
+                made.space = row->action == kActionPe ? kSpacePe : kSpaceVault;
+                made.index = page;
+                made.reg = offset / kRegisterBytes;
                 break;
             case kActionCommand:
-                found_message.space = kSpaceCommand;
+                made.space = kSpaceCommand;
                 break;
             case kActionBitmap:
-                found_message.space = kSpaceGroup;
+                made.space = kSpaceGroup;
                 break;
             case kActionState:
-                found_message.data = uint32_t{last.running} << kStateRunning |
+                made.data = uint32_t{last.running} << kStateRunning |
                                      uint32_t{last.faulted} << kStateFaulted;
                 break;
             case kActionStatus:
-                found_message.data = m_pending;
+                made.data = m_pending;
                 if (m_write) m_clear = m_data;
                 break;
             case kActionEnable:
-                found_message.data = m_enabled;
+                made.data = m_enabled;
                 if (m_write) m_enabled = m_data & ((1U << kInterrupts) - 1);
                 break;
             default:
-                found_message.data = row->value;
+                made.data = row->value;
         }
     }
-    found_message.addressed = found_message.space == kSpaceChip;
-    return found_message;
+    made.addressed = made.space == kSpaceChip;
+    return made;
 }
 
 void HostPort::edge(const VipChipOut& out, bool taken, const Message* arrived,
@@ -201,7 +201,7 @@ bool TileControl::perform(const Message& message, std::vector<Order>& orders) {
     if (message.space == kSpaceCommand && message.reg == kCommandSelectAll)
         m_selected = message.data & 1 ? ~uint32_t{0} : 0;
     const RegisterRow* row =
-        message.space == kSpacePe ? found(m_map, kBlockPe, message.reg * kRegisterBytes) : nullptr;
+        message.space == kSpacePe ? row_at(m_map, kBlockPe, message.reg * kRegisterBytes) : nullptr;
     for (uint32_t slot = 0; slot < slots(); ++slot) {
         if (!(chosen >> slot & 1)) continue;
         const uint32_t number = m_first_pe + slot;
@@ -245,10 +245,10 @@ uint32_t TileControl::bitmap() const {
         case kBitmapFaulted: bits = in_state(kEngineFaulted); break;
     }
     bits &= addressed(m_captured);
-    uint32_t found_bits = 0;
+    uint32_t shown = 0;
     for (uint32_t slot = 0; slot < slots(); ++slot)
-        found_bits |= (bits >> slot & 1) << (m_first_pe + slot) % kGroupPes;
-    return found_bits;
+        shown |= (bits >> slot & 1) << (m_first_pe + slot) % kGroupPes;
+    return shown;
 }
 
 uint32_t TileControl::low(uint64_t value) {
@@ -261,7 +261,7 @@ uint32_t TileControl::read() {
     if (m_captured.space == kSpaceGroup) return bitmap();
     const bool vault = m_captured.space == kSpaceVault;
     const uint32_t offset = m_captured.reg * kRegisterBytes;
-    const RegisterRow* row = found(m_map, vault ? kBlockVault : kBlockPe, offset);
+    const RegisterRow* row = row_at(m_map, vault ? kBlockVault : kBlockPe, offset);
     const uint32_t index = index_of(*row, offset);
     if (vault) {
         if (row->value == kPageCounterLow)
@@ -329,11 +329,11 @@ Summary TileControl::summarize(const Summary& before) {
         running = running || now == kEngineRunning;
         faulted |= uint32_t{now == kEngineFaulted} << slot;
     }
-    const Summary found_summary = {before.running || running,
+    const Summary summary = {before.running || running,
                                    before.faulted || faulted,
                                    before.fault || (faulted & ~m_was_faulted)};
     m_was_faulted = faulted;
-    return found_summary;
+    return summary;
 }
 
 }  // namespace vip::timed

@@ -191,9 +191,9 @@ Node::Node(const NetworkSizes& sizes, uint32_t vault)
 }
 
 bool Node::idle() const {
-    return !crossbar.answered() && !crossbar.request() && !server.request() && !server.offers() && !m_out.valid &&
-           !m_out.credit && !m_arrived[kRequests].level && !m_arrived[kResponses].level &&
-           !m_client.offers(nullptr);
+    return !crossbar.answered() && !crossbar.request() && !server.request() && !server.offers() &&
+           !m_out.valid && !m_out.credit && !m_arrived[kRequests].level &&
+           !m_arrived[kResponses].level && !m_client.offers(nullptr);
 }
 
 void Node::look(const LinkEnd& from_router, const ResponseBeat* response) {

@@ -62,9 +62,11 @@ void ChipTile::cycle(ChipTile* const* tiles, uint32_t now) {
     Crossbar::Beat own_beat = {}, remote_beat = {};
     bool passes = false, leaves = false;
     uint64_t own_took = 0, remote_took = 0;
+    const uint64_t answered = m_crossbar.answered() | node.crossbar.answered();
     for (uint32_t slot = 0; slot < count; ++slot) {
         if (!engines[slot] || !engines[slot]->running()) continue;
         Demux& demux = m_demuxes[slot];
+        if (!(answered >> slot & 1) && !demux.refuses() && engines[slot]->pass()) continue;
         const RequestBeat* beat = offered(engines[slot]);
         MemoryPort port = {};
         const bool lost = beat && targets[slot] == Demux::kNone;

@@ -358,17 +358,22 @@ uint64_t PeModel::frozen(const Cycle& c) const {
     return m_vector_running ? m_beats - 1 : ~uint64_t{0};
 }
 
+bool PeModel::pass() {
+    if (!m_frozen) return false;
+    --m_frozen;
+    ++cycles;
+    m_beats -= m_vector_running;
+    if (m_sizes.counters) {
+        ++m_counters[m_late_event];
+        ++m_counters[kCycles];
+        m_counters[kVectorBusy] += m_vector_running;
+    }
+    return true;
+}
+
 void PeModel::cycle(MemoryPort& port) {
-    if (m_frozen && !port.response_valid) {
-        --m_frozen;
-        ++cycles;
-        m_beats -= m_vector_running;
+    if (!port.response_valid && pass()) {
         port.response_ready = true;
-        if (m_sizes.counters) {
-            ++m_counters[m_late_event];
-            ++m_counters[kCycles];
-            m_counters[kVectorBusy] += m_vector_running;
-        }
         return;
     }
     const Waits before = waits();

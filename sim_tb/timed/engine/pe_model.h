@@ -76,6 +76,9 @@ class PeModel {
 
     // A cycle: `port` has what the memory offers in it; after the call what the engine offered.
     void cycle(MemoryPort& port);
+    // A cycle without a response, if it does what the last one did: nothing but count. Returns
+    // whether it was one.
+    bool pass();
 
     uint64_t cycles = 0;
     EngineResult result() const;

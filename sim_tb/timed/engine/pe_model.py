@@ -10,6 +10,7 @@ from isa.compiled.library import Engine
 from isa.faults import FaultCause
 from pe.config import PeConfig
 from pe.interface import PeCounter
+from pe.scratchpad import read_roles
 from sim_tb.cosim.engine import CosimError, CosimResult, Job, check_job
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY
@@ -146,7 +147,8 @@ class PeModel:
             cycles=result.cycles,
             counters={item.name: result.counters[item] for item in PeCounter},
             registers=list(engine.registers[: config.registers]),
-            scratchpad=self._scratchpad,
+            # A scratchpad that nothing reads is not there.
+            scratchpad=self._scratchpad if read_roles(config) else b"",
             wall_seconds=time.perf_counter() - started,
             memory_error=result.memory_error,
         )

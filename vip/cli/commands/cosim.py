@@ -43,7 +43,7 @@ OnOption = Annotated[
     Machine,
     typer.Option(
         "--on",
-        help="The Verilog, or the timing model: as many cycles, in less time; not for chips.",
+        help="The Verilog, or the timing model: as many cycles, in less time.",
     ),
 ]
 OuterOption = Annotated[
@@ -144,7 +144,7 @@ def bp(
     """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
 
     On a vault its engines divide the grid and use real DRAM timing. On a chip all engines do, and
-    the host writes and reads through the AXI ports.
+    on its Verilog the host writes and reads through the AXI ports.
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
 
@@ -153,6 +153,8 @@ def bp(
     Example: vip cosim bp --preset vault --iterations 1 --plot bandwidth.png
 
     Example: vip cosim bp --preset tiny --iterations 2
+
+    Example: vip cosim bp --preset thesis --on model --width 320 --height 180 --iterations 1
     """
     config = any_preset(preset_name)
     _check_options(context, preset_name, config)

@@ -7,6 +7,7 @@ from rich.table import Table
 from pe.interface import PeCounter
 from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimResult
+from sim_tb.cosim.machine import Machine
 from sim_tb.cosim.vault import VaultResult
 from vip.cli.console import console
 from vip.cosimulation.program import ChipRun, EngineRun
@@ -104,7 +105,7 @@ def _chip(result: ChipResult) -> dict[str, str]:
 def show_program(name: str, run: EngineRun | ChipRun) -> None:
     """Print what the program ``name`` did."""
     if isinstance(run, ChipRun):
-        _show_chip(name, run.result)
+        _show_chip(name, run.on, run.result)
     else:
         _show_engine(name, run)
 
@@ -125,8 +126,8 @@ def _show_engine(name: str, run: EngineRun) -> None:
         show_saturated(run.program, compared.saturated)
 
 
-def _show_chip(name: str, result: ChipResult) -> None:
-    rows = {}
+def _show_chip(name: str, on: Machine, result: ChipResult) -> None:
+    rows = {"ran on": _MACHINES[on]}
     for counter in PeCounter:
         values = [pe[counter.name] for pe in result.counters]
         if values:

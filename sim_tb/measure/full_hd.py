@@ -1,0 +1,150 @@
+"""Belief propagation on full HD, whole, on every engine of a chip: the timing model's cycles.
+
+The problem is that of the Motorcycle pair at 640 x 360 pixels, each pixel standing for 3 x 3 of full
+HD, with 16 labels of 16 bits. Every message of every run is compared with the golden model's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+
+from microkernels.bp.jobs import bp_job, bp_levels_job
+from microkernels.bp.problem import BpProblem
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import VaultRing
+from pe.interface import PeCounter
+from sim_tb.cosim.chip import ChipResult
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.timed.library import sources
+from soc.chip.config import ChipConfig
+
+__all__ = ["FULL_HD", "RUNS", "Phase", "full_hd_job", "measure_full_hd"]
+
+#: Pixels across and down.
+FULL_HD = (1920, 1080)
+_ENLARGED = 3
+_LABELS = 16
+#: Run -> iterations on the coarse level, None: on the fine level alone, and on the fine level.
+RUNS: Mapping[str, tuple[int | None, int]] = {
+    "flat_1": (None, 1),
+    "levels": (5, 5),
+    "flat_8": (None, 8),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """A launch on all engines of a chip.
+
+    Attributes:
+        name: of the launch. iterations: of BP-M in it; 1 of other kernels.
+        cycles: of the engine that ran longest. tck_ns: clock period.
+        shares: part of all engines' cycles that each counter of
+            :class:`pe.interface.PeCounter` has, but for those that count no cycles.
+        gbs: bandwidth of all DRAM, in GB/s. flits: that crossed a link.
+        seconds: that the whole run, with the host's work, took on this machine;
+            simulated: cycles in that time.
+    """
+
+    name: str
+    iterations: int
+    cycles: int
+    tck_ns: float
+    shares: Mapping[str, float]
+    gbs: float
+    flits: int
+    seconds: float
+    simulated: int
+
+    @property
+    def ms(self) -> float:
+        """Time of an iteration, or of the kernel."""
+        return self.cycles / self.iterations * self.tck_ns / 1e6
+
+
+def _problem(width: int, height: int) -> BpProblem:
+    small = motorcycle(width // _ENLARGED, height // _ENLARGED, _LABELS).problem
+    costs = small.data_costs.repeat(_ENLARGED, axis=0).repeat(_ENLARGED, axis=1)
+    return BpProblem(costs, small.smoothness, small.bits)
+
+
+def full_hd_job(
+    name: str, config: ChipConfig, *, width: int = FULL_HD[0], height: int = FULL_HD[1]
+) -> KernelJob:
+    """The job of a run of :data:`RUNS`.
+
+    Parameters:
+        config: of the chip.
+        width, height: of the image in pixels, multiples of 3.
+    """
+    coarse, fine = RUNS[name]
+    network = config.network
+    make = bp_job if coarse is None else partial(bp_levels_job, coarse_iterations=coarse)
+    return make(
+        _problem(width, height),
+        iterations=fine,
+        ring=VaultRing(
+            columns=network.columns, rows=network.rows, address_bits=network.address_bits
+        ),
+        pes=config.tile.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
+
+
+def measure_full_hd(
+    name: str,
+    config: ChipConfig,
+    *,
+    width: int = FULL_HD[0],
+    height: int = FULL_HD[1],
+    progress: Callable[[int], None] | None = None,
+) -> list[Phase]:
+    """Run one of :data:`RUNS` on the timing model of a chip. Results are kept in the build folder.
+
+    Raises:
+        CosimError: an engine faulted, or a message differs from the golden model's.
+        isa.support.native.CompilerError: the timing model can't be built.
+    """
+    job = full_hd_job(name, config, width=width, height=height)
+    programs = [repr((phase.name, phase.parameters, phase.program.words)) for phase in job.launches]
+    texts = [path.read_bytes() for path in sources()]
+    key = fingerprint(name, repr((config, width, height)), *programs, *texts)
+    found = Kept("full_hd").get(key, lambda: _measured(name, job, config, progress))
+    return [Phase(**phase) for phase in found]
+
+
+def _measured(
+    name: str, job: KernelJob, config: ChipConfig, progress: Callable[[int], None] | None
+) -> list[dict[str, object]]:
+    outcome = cosim_chip(job, config, on="model", preload=True, progress=progress)
+    if not outcome.match:
+        raise CosimError(f"{job.name}: {outcome.differing} message elements differ")
+    coarse, fine = RUNS[name]
+    iterations = {"coarse": coarse or 1, "fine": fine, "": fine}
+    return [
+        asdict(_phase(launch or "fine", iterations.get(launch, 1), result))
+        for launch, result in outcome.results.items()
+    ]
+
+
+def _phase(name: str, iterations: int, result: ChipResult) -> Phase:
+    cycles = sum(pe["CYCLES"] for pe in result.counters)
+    counted = [
+        counter.name
+        for counter in PeCounter
+        if counter not in (PeCounter.CYCLES, PeCounter.BYTES_LOADED, PeCounter.BYTES_STORED)
+    ]
+    return Phase(
+        name=name,
+        iterations=iterations,
+        cycles=result.program_cycles,
+        tck_ns=result.tck_ns,
+        shares={item: sum(pe[item] for pe in result.counters) / cycles for item in counted},
+        gbs=result.gbs,
+        flits=result.flits,
+        seconds=result.seconds,
+        simulated=result.simulated_cycles,
+    )
