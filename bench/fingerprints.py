@@ -39,6 +39,7 @@ __all__ = [
     "parts",
     "programs",
     "simulator",
+    "texts",
 ]
 
 #: Comments of Verilog, SystemVerilog and C++, attributes of Verilog that are for people, and where
@@ -63,6 +64,11 @@ def data(*parts: bytes | str) -> str:
 def _bare(text: str) -> str:
     """Source in Verilog or C++ without comments and includes, and with single spaces."""
     return " ".join(_COMMENT.sub(" ", text).split())
+
+
+def texts(*files: Path) -> str:
+    """What files of Verilog or C++ say, in any order and without comments and includes."""
+    return data(*sorted(_bare(file.read_text(encoding="utf-8")) for file in files))
 
 
 def hardware(config: Configuration) -> str:

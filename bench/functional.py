@@ -110,8 +110,7 @@ def compiled_parts() -> dict[str, str]:
 
 def model_parts() -> dict[str, str]:
     """What the timing model is made of."""
-    files = sim_tb.timed.library.sources()
-    return {"timing model": fingerprints.data(*(file.read_bytes() for file in files))}
+    return {"timing model": fingerprints.texts(*sim_tb.timed.library.sources())}
 
 
 def made_of_functional() -> dict[str, str]:

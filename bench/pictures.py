@@ -28,6 +28,7 @@ FILE = "{file}"
 #: Picture -> arguments of Python.
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "bp_energies": ("bench.energies", "--path", FILE),
+    "scaling": ("bench.chips", "--path", FILE),
     "motorcycle": (
         *("vip", "cosim", "bp", "--width", "96", "--height", "64", "--labels", "16"),
         *("--iterations", "5", "--latency", "60", "--picture", FILE),

@@ -1,7 +1,7 @@
 """Belief propagation on full HD, whole, on every engine of a chip: the timing model's cycles.
 
-The problem is that of the Motorcycle pair at 640 x 360 pixels, each pixel standing for 3 x 3 of full
-HD, with 16 labels of 16 bits. Every message of every run is compared with the golden model's.
+The problem is that of the Motorcycle pair at 640 x 360 pixels, each pixel standing for 3 x 3 of
+full HD, with 16 labels of 16 bits. Every message of every run is compared with the golden model's.
 """
 
 from collections.abc import Callable, Mapping

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
-from bench import applications, engine, functional, memories, proofs, timing_model
+from bench import applications, chips, engine, functional, memories, proofs, timing_model
 from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
 from microkernels.suite import suite
+from pe.interface import PeCounter
 from sim_tb.harness.network import Destinations
+from sim_tb.measure.full_hd import Phase
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import BATCHES, LSTM
 from sim_tb.measure.network_cases import SIZES, stress_cases
+from sim_tb.measure.scaling import Point
 from sim_tb.measure.vault import TRAFFICS, VARIANTS
 from sim_tb.measure.vgg import LAYERS
 from soc.generate.generate import verilog
@@ -158,7 +161,7 @@ def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
         cycles = 100 if on == "model" else 200
         return SimpleNamespace(match=True, results=results, result=result, cycles=cycles)
 
-    for name in ("cosim_engine", "cosim_vault"):
+    for name in ("cosim_chip", "cosim_engine", "cosim_vault"):
         monkeypatch.setattr(timing_model, name, run)
     monkeypatch.setattr(timing_model, "values", lambda _: defaultdict(lambda: 100.0))
     check("timing_model")
@@ -166,8 +169,48 @@ def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
     # Six layers have a launch more, for their pooling.
     assert (found["vault_runs"], found["vault_equal_runs"]) == (22, 16)
     assert found["vault_largest_difference"] == 100
+    assert (found["chip_runs"], found["chip_equal_runs"]) == (4, 0)
     assert (found["engine_runs"], found["engine_equal_runs"]) == (len(suite()), 0)
     assert found["engine_largest_difference"] == 50
+
+
+def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
+    phases = [
+        Phase(
+            name=name,
+            iterations=iterations,
+            cycles=1000,
+            tck_ns=0.8,
+            shares=dict.fromkeys(PeCounter.__members__, 0.1),
+            gbs=1.0,
+            flits=0,
+            seconds=2.0,
+            simulated=500,
+        )
+        for name, iterations in (("construct", 1), ("fine", 5))
+    ]
+    monkeypatch.setattr(chips, "measure_full_hd", lambda *_: phases)
+    found = {item.name: item.value for item in chips.full_hd()}
+    assert found["levels_fine_ms"] == pytest.approx(1000 / 5 * 0.8 / 1e6)
+    assert found["levels_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
+    assert found["levels_simulated"] == 250
+    point = Point(
+        vaults=2,
+        engines=4,
+        width=8,
+        height=6,
+        updates=100,
+        cycles=2000,
+        tck_ns=0.8,
+        vector_busy=0.5,
+        waits=0.25,
+        bus_busy=0.1,
+    )
+    series = [("vaults", point), ("engines", point), ("image", point)]
+    monkeypatch.setattr(chips, "measure_scaling", lambda *_: series)
+    found = {item.name: item.value for item in chips.scaling()}
+    assert found["vaults_2_ms"] == pytest.approx(0.0016)
+    assert found["image_8x6_waits"] == 25
 
 
 def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,104 @@
+"""Belief propagation on whole chips: the timing model's cycles."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import microkernels.bp.jobs
+import sim_tb.measure.full_hd
+import sim_tb.measure.scaling
+from sim_tb.measure.full_hd import RUNS, full_hd_job, measure_full_hd
+from sim_tb.measure.scaling import measure_scaling
+from sim_tb.measure.scaling_plot import draw_scaling
+from soc.generate.presets import chip_preset
+
+from . import fingerprints
+from .functional import model_parts
+from .measurement import Measurement
+
+__all__ = ["full_hd", "made_of_full_hd", "made_of_scaling", "scaling"]
+
+_CHIP = "thesis"
+#: Counters of :class:`pe.interface.PeCounter` -> what the share of cycles is called.
+_SHARES = {
+    "vector_busy": ("VECTOR_BUSY",),
+    "issued": ("ISSUED_SCALAR", "ISSUED_VECTOR", "ISSUED_LOAD_STORE", "ISSUED_CONTROL"),
+    "waits_for_vector_unit": ("STALL_VECTOR", "STALL_DRAIN", "STALL_ARC_CONFLICT"),
+    "waits_for_memory": ("STALL_REGISTER", "STALL_FENCE", "STALL_LOAD_STORE", "STALL_ARC_FULL"),
+    "fetch": ("STALL_FETCH",),
+}
+
+
+def full_hd() -> Iterator[Measurement]:
+    """Belief propagation on full HD, whole, on the 128 engines of the thesis's chip: one iteration
+    of BP-M, eight in one launch, and the hierarchical run of five coarse and five fine ones. Every
+    message is compared with the golden model's. Times at 1.25 GHz."""
+    config = chip_preset(_CHIP)
+    for name in RUNS:
+        phases = measure_full_hd(name, config)
+        for phase in phases:
+            prefix = f"{name}_{phase.name}"
+            yield Measurement(f"{prefix}_cycles", phase.cycles, "cycles")
+            yield Measurement(f"{prefix}_ms", phase.ms, "ms an iteration")
+            yield Measurement(f"{prefix}_launch_ms", phase.ms * phase.iterations, "ms")
+            yield Measurement(f"{prefix}_gb_s", phase.gbs, "GB/s", more_is_better=True)
+            for share, counters in _SHARES.items():
+                value = 100 * sum(phase.shares[counter] for counter in counters)
+                yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
+        yield Measurement(f"{name}_total_ms", sum(p.ms * p.iterations for p in phases), "ms")
+        speed = sum(p.simulated for p in phases) / sum(p.seconds for p in phases)
+        yield Measurement(f"{name}_simulated", speed, "cycles/s", None, more_is_better=True)
+
+
+def made_of_full_hd() -> dict[str, str]:
+    """The chip, the model of it, and the programs."""
+    config = chip_preset(_CHIP)
+    return {
+        f"Verilog of {_CHIP}": fingerprints.hardware(config),
+        "programs": fingerprints.programs(
+            launch.program for name in RUNS for launch in full_hd_job(name, config).launches
+        ),
+        "what is measured": fingerprints.code(sim_tb.measure.full_hd),
+        **model_parts(),
+    }
+
+
+def scaling() -> Iterator[Measurement]:
+    """An iteration of BP-M against the number of vaults, of engines a vault, and of pixels, on the
+    timing model. Every message is compared with the golden model's. Times at 1.25 GHz."""
+    for series, point in measure_scaling(chip_preset(_CHIP)):
+        at = {
+            "vaults": f"{point.vaults}",
+            "engines": f"{point.engines}",
+            "image": f"{point.width}x{point.height}",
+        }[series]
+        yield Measurement(f"{series}_{at}_cycles", point.cycles, "cycles")
+        yield Measurement(f"{series}_{at}_ms", point.ms, "ms")
+        busy = 100 * point.vector_busy
+        yield Measurement(f"{series}_{at}_vector_busy", busy, "%", more_is_better=True)
+        yield Measurement(f"{series}_{at}_waits", 100 * point.waits, "%")
+        yield Measurement(f"{series}_{at}_bus_busy", 100 * point.bus_busy, "%", tolerance=None)
+
+
+def made_of_scaling() -> dict[str, str]:
+    """The chip whose parts are varied, the model of it, and how programs are made."""
+    return {
+        f"Verilog of {_CHIP}": fingerprints.hardware(chip_preset(_CHIP)),
+        "kernels": fingerprints.code(*fingerprints.parts(microkernels.bp)),
+        "what is measured": fingerprints.code(sim_tb.measure.scaling),
+        **model_parts(),
+    }
+
+
+def main(path: Annotated[Path, typer.Option(help="PNG or SVG to write.")]) -> None:
+    """Draw how BP-M scales. What was measured before is kept.
+
+    Example: python -m bench.chips --path scaling.png
+    """
+    draw_scaling(list(measure_scaling(chip_preset(_CHIP), progress=typer.echo)), path)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,138 @@
+"""How BP-M scales: with vaults, with engines a vault, with the image. The timing model's cycles."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+from microkernels.bp.jobs import bp_job
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_vault
+from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.timed.library import sources
+from soc.chip.config import ChipConfig
+
+__all__ = ["ENGINES", "IMAGES", "VAULTS", "Point", "measure_scaling"]
+
+_LABELS = 16
+#: Pixels of the image that all machines solve, but for :data:`IMAGES`.
+_IMAGE = (480, 270)
+#: Columns and rows of vaults. Of one vault there is no network.
+VAULTS = ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8))
+#: Engines of each vault.
+ENGINES = (1, 2, 4, 8)
+#: Pixels across and down.
+IMAGES = ((64, 36), (120, 68), (240, 135), (480, 270), (720, 405))
+_TAG_BITS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """An iteration of BP-M on one machine.
+
+    Attributes:
+        vaults, engines: of the machine; engines of one vault.
+        width, height: of the image in pixels. updates: messages updated.
+        cycles: of the engine that ran longest. tck_ns: clock period.
+        vector_busy: share of all engines' cycles in which the vector unit works.
+        waits: share in which an instruction waits for a register or a fence, so for memory or for
+            another engine's flag.
+        bus_busy: share of cycles in which a vault's data bus moves data.
+    """
+
+    vaults: int
+    engines: int
+    width: int
+    height: int
+    updates: int
+    cycles: int
+    tck_ns: float
+    vector_busy: float
+    waits: float
+    bus_busy: float
+
+    @property
+    def ms(self) -> float:
+        """Time of the iteration."""
+        return self.cycles * self.tck_ns / 1e6
+
+
+def _machine(base: ChipConfig, columns: int, rows: int, engines: int) -> ChipConfig:
+    """``base`` with another grid, and tags for up to eight engines a vault."""
+    vault = replace(base.tile.dram, tag_bits=_TAG_BITS)
+    tile = replace(base.tile, vault=vault, pes=engines)
+    network = replace(base.network, columns=columns, rows=rows, tag_bits=tile.port_tag_bits)
+    return replace(base, tile=tile, network=network)
+
+
+def measure_scaling(
+    base: ChipConfig, progress: Callable[[str], None] | None = None
+) -> Iterator[tuple[str, Point]]:
+    """The points of the three series, ``vaults``, ``engines`` and ``image``, with their series.
+    Results are kept in the build folder.
+
+    Parameters:
+        base: the chip whose vaults and engines are varied.
+        progress: called with each point's name before it runs.
+
+    Raises:
+        CosimError: an engine faulted, or a message differs from the golden model's.
+        isa.support.native.CompilerError: the timing model can't be built.
+    """
+    grid = (base.network.columns, base.network.rows)
+    pes = base.tile.pes
+    runs = [
+        *(("vaults", each, pes, _IMAGE) for each in VAULTS),
+        *(("engines", grid, each, _IMAGE) for each in ENGINES),
+        *(("image", grid, pes, each) for each in IMAGES),
+    ]
+    texts = [path.read_bytes() for path in sources()]
+    for series, (columns, rows), engines, image in runs:
+        if progress is not None:
+            pixels = f"{image[0]} x {image[1]} pixels"
+            progress(f"{columns} x {rows} vaults, {engines} engines each, {pixels}")
+        config = _machine(base, columns, rows, engines)
+        key = fingerprint(repr((config, image)), *texts)
+        found = Kept("scaling").get(key, partial(_kept_point, config, *image))
+        yield series, Point(**found)
+
+
+def _kept_point(config: ChipConfig, width: int, height: int) -> dict[str, float]:
+    return asdict(_point(config, width, height))
+
+
+def _point(config: ChipConfig, width: int, height: int) -> Point:
+    problem = motorcycle(width, height, _LABELS).problem
+    if config.vaults == 1:
+        job = bp_job(problem, pes=config.tile.pes)
+        tile = replace(config.tile, extra_ports=0)
+        on_vault = cosim_vault(job, tile, on="model")
+        match = on_vault.match
+        engines: tuple[Mapping[str, int], ...] = tuple(pe.counters for pe in on_vault.result.pes)
+        vaults: tuple[Mapping[str, int], ...] = (on_vault.result.counters,)
+        tck_ns = on_vault.result.tck_ns
+    else:
+        on_chip = cosim_chip(chip_bp_job(problem, 1, config), config, on="model", preload=True)
+        match = on_chip.match
+        engines, vaults = on_chip.result.counters, on_chip.result.vaults
+        tck_ns = on_chip.result.tck_ns
+    if not match:
+        raise CosimError(f"{config.vaults} vaults: messages differ from the golden model's")
+    total = sum(engine["CYCLES"] for engine in engines)
+
+    def share(*names: str) -> float:
+        return sum(engine[name] for engine in engines for name in names) / total
+
+    return Point(
+        vaults=config.vaults,
+        engines=config.tile.pes,
+        width=width,
+        height=height,
+        updates=problem.updates,
+        cycles=max(engine["CYCLES"] for engine in engines),
+        tck_ns=tck_ns,
+        vector_busy=share("VECTOR_BUSY"),
+        waits=share("STALL_REGISTER", "STALL_FENCE"),
+        bus_busy=sum(vault["BUS_BUSY"] for vault in vaults)
+        / sum(vault["CYCLES"] for vault in vaults),
+    )
