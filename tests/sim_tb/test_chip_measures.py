@@ -1,0 +1,60 @@
+"""Measurements of belief propagation on whole chips, on small ones."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sim_tb.measure import scaling
+from sim_tb.measure.full_hd import measure_full_hd
+from sim_tb.measure.scaling import measure_scaling
+from sim_tb.measure.scaling_plot import draw_scaling
+from soc.generate.presets import chip_preset
+
+SMALL = chip_preset("small")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that was kept before."""
+    monkeypatch.setattr("sim_tb.runner.cache.build_folder", lambda: tmp_path)
+
+
+def test_phases_of_full_hd_are_those_of_the_runs() -> None:
+    (flat,) = measure_full_hd("flat_1", SMALL, width=48, height=27)
+    assert (flat.name, flat.iterations) == ("fine", 1)
+    assert flat.ms == flat.cycles * 0.8 / 1e6
+    assert 0 < flat.shares["VECTOR_BUSY"] < 1
+    calls: list[int] = []
+    levels = measure_full_hd("levels", SMALL, width=48, height=27, progress=calls.append)
+    assert [phase.name for phase in levels] == ["construct", "coarse", "copy", "fine"]
+    assert [phase.iterations for phase in levels] == [1, 5, 1, 5]
+    assert levels[3].cycles < 5 * flat.cycles
+    assert calls
+    # What was measured is kept.
+    seconds = [phase.seconds for phase in levels]
+    again = measure_full_hd("levels", SMALL, width=48, height=27)
+    assert [phase.seconds for phase in again] == seconds
+
+
+def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "VAULTS", ((1, 1), (2, 1)))
+    monkeypatch.setattr(scaling, "ENGINES", (1, 2))
+    monkeypatch.setattr(scaling, "IMAGES", ((24, 16), (32, 18)))
+    monkeypatch.setattr(scaling, "_IMAGE", (24, 16))
+    base = replace(SMALL, network=replace(SMALL.network, columns=2, rows=2))
+    named: list[str] = []
+    points = list(measure_scaling(base, progress=named.append))
+    assert [(name, point.vaults, point.engines) for name, point in points] == [
+        ("vaults", 1, 2),
+        ("vaults", 2, 2),
+        ("engines", 4, 1),
+        ("engines", 4, 2),
+        ("image", 4, 2),
+        ("image", 4, 2),
+    ]
+    assert points[0][1].cycles > points[1][1].cycles
+    assert named[0] == "1 x 1 vaults, 2 engines each, 24 x 16 pixels"
+    for suffix in ("png", "svg"):
+        draw_scaling(points, tmp_path / f"scaling.{suffix}")
+        assert (tmp_path / f"scaling.{suffix}").stat().st_size > 1000
