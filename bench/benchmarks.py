@@ -208,7 +208,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         made_of=chips.made_of_full_hd,
         presets=("thesis",),
         tools=("amaranth",),
-        minutes=80,
+        minutes=50,
     ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,

@@ -33,7 +33,7 @@ _SHARES = {
 
 def full_hd() -> Iterator[Measurement]:
     """Belief propagation on full HD, whole, on the 128 engines of the thesis's chip: one iteration
-    of BP-M, eight in one launch, and the hierarchical run of five coarse and five fine ones. Every
+    of BP-M, and the hierarchical run of five coarse and five fine ones. Every
     message is compared with the golden model's. Times at 1.25 GHz."""
     config = chip_preset(_CHIP)
     for name in RUNS:

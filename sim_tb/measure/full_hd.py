@@ -29,9 +29,8 @@ _ENLARGED = 3
 _LABELS = 16
 #: Run -> iterations on the coarse level, None: on the fine level alone, and on the fine level.
 RUNS: Mapping[str, tuple[int | None, int]] = {
-    "flat_1": (None, 1),
+    "flat": (None, 1),
     "levels": (5, 5),
-    "flat_8": (None, 8),
 }
 
 

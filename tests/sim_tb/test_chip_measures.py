@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_phases_of_full_hd_are_those_of_the_runs() -> None:
-    (flat,) = measure_full_hd("flat_1", SMALL, width=48, height=27)
+    (flat,) = measure_full_hd("flat", SMALL, width=48, height=27)
     assert (flat.name, flat.iterations) == ("fine", 1)
     assert flat.ms == flat.cycles * 0.8 / 1e6
     assert 0 < flat.shares["VECTOR_BUSY"] < 1

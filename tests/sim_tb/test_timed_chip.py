@@ -27,6 +27,7 @@ from .test_chip_cosim import EXCHANGE, FAULT, PARAMETERS
 TINY = chip_preset("tiny")
 #: Counters that the host reads in the Verilog up to 34 cycles after the events.
 _BY_TIME = {"CYCLES", "REFRESHES", "REFRESH_BLOCKED"}
+ENDLESS = assemble("loop: jmp loop\n")
 
 
 def grid(columns: int, rows: int, base: ChipConfig = TINY, **network: Any) -> ChipConfig:
@@ -154,6 +155,39 @@ def test_belief_propagation_takes_the_cycles_of_the_verilog(
     same(model.result, verilog.result)
 
 
+def test_scratchpads_stay_over_a_reset() -> None:
+    into = assemble("""
+        mov r8, #16
+        st.reg [64-bit] r5, r1
+        memfence
+        ld.sram [8-bit] r8, r5, r8
+        memfence
+        halt
+    """)
+    back = assemble("""
+        mov r8, #16
+        add r9, r5, #256
+        st.sram [8-bit] r9, r8, r8
+        memfence
+        halt
+    """)
+    found = []
+    for machine in (ChipModel, ChipSimulation):
+        with DramImage(TINY.memory_bytes) as image, machine(TINY, image) as chip:
+            image.write(64, bytes(range(1, 17)))
+            run_program(chip, into, max_cycles=10_000, pes=[0], parameters=64)
+            # One that runs is lost.
+            host = Host(Blocking(chip))
+            run(host.load(ENDLESS))
+            run(host.launch([1, 2]))
+            chip.reset()
+            result = run_program(chip, back, max_cycles=10_000, pes=[0], parameters=64)
+            chip.settle()
+            found.append((result.counters, result.cycles, image.read(64, 512)))
+    assert found[0] == found[1]
+    assert found[0][2][256 + 8 : 256 + 16] == bytes(range(9, 17))
+
+
 def test_results_do_not_depend_on_threads() -> None:
     program = traffic(TINY, vaults=4, transfers=300)
     found = []
@@ -165,9 +199,6 @@ def test_results_do_not_depend_on_threads() -> None:
             result = run_program(chip, program, max_cycles=1_000_000, parameters=5)
             found.append((replace(result, seconds=0.0), image.read(0, TINY.memory_bytes)))
     assert found[0] == found[1] == found[2]
-
-
-ENDLESS = assemble("loop: jmp loop\n")
 
 
 @pytest.fixture

@@ -152,8 +152,6 @@ class ChipModel(ChipSession):
     def _perform(self, operation: Operation) -> Result:
         if operation.kind in (Kind.READ_MEMORY, Kind.WRITE_MEMORY):
             raise CosimError("the timing model has no AXI data port: use the image")
-        if operation.kind is Kind.RESET:
-            self._states.clear()
         started = time.perf_counter()
         library = self._library
         operation.start(library)
