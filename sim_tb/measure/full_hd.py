@@ -4,6 +4,7 @@ The problem is that of the Motorcycle pair at 640 x 360 pixels, each pixel stand
 full HD, with 16 labels of 16 bits. Every message of every run is compared with the golden model's.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from sim_tb.cosim.kernels import cosim_chip
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
+from soc.generate.generate import configuration_json
 
 __all__ = ["FULL_HD", "RUNS", "Phase", "full_hd_job", "measure_full_hd"]
 
@@ -44,8 +46,8 @@ class Phase:
         shares: part of all engines' cycles that each counter of
             :class:`pe.interface.PeCounter` has, but for those that count no cycles.
         gbs: bandwidth of all DRAM, in GB/s. flits: that crossed a link.
-        seconds: that the whole run, with the host's work, took on this machine;
-            simulated: cycles in that time.
+        simulated: cycles so far, with the host's work. seconds: that they took on this machine,
+        processors: on so many at once.
     """
 
     name: str
@@ -55,8 +57,9 @@ class Phase:
     shares: Mapping[str, float]
     gbs: float
     flits: int
-    seconds: float
     simulated: int
+    seconds: float
+    processors: int
 
     @property
     def ms(self) -> float:
@@ -110,7 +113,8 @@ def measure_full_hd(
     job = full_hd_job(name, config, width=width, height=height)
     programs = [repr((phase.name, phase.parameters, phase.program.words)) for phase in job.launches]
     texts = [path.read_bytes() for path in sources()]
-    key = fingerprint(name, repr((config, width, height)), *programs, *texts)
+    machine = repr(sorted(configuration_json(config).items()))
+    key = fingerprint(name, machine, repr((width, height)), *programs, *texts)
     found = Kept("full_hd").get(key, lambda: _measured(name, job, config, progress))
     return [Phase(**phase) for phase in found]
 
@@ -144,6 +148,7 @@ def _phase(name: str, iterations: int, result: ChipResult) -> Phase:
         shares={item: sum(pe[item] for pe in result.counters) / cycles for item in counted},
         gbs=result.gbs,
         flits=result.flits,
-        seconds=result.seconds,
         simulated=result.simulated_cycles,
+        seconds=result.seconds,
+        processors=len(os.sched_getaffinity(0)),
     )

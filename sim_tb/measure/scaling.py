@@ -11,6 +11,7 @@ from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_vault
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
+from soc.generate.generate import configuration_json
 
 __all__ = ["ENGINES", "IMAGES", "VAULTS", "Point", "measure_scaling"]
 
@@ -92,7 +93,8 @@ def measure_scaling(
             pixels = f"{image[0]} x {image[1]} pixels"
             progress(f"{columns} x {rows} vaults, {engines} engines each, {pixels}")
         config = _machine(base, columns, rows, engines)
-        key = fingerprint(repr((config, image)), *texts)
+        machine = repr(sorted(configuration_json(config).items()))
+        key = fingerprint(machine, repr(image), *texts)
         found = Kept("scaling").get(key, partial(_kept_point, config, *image))
         yield series, Point(**found)
 

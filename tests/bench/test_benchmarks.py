@@ -184,8 +184,9 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
             shares=dict.fromkeys(PeCounter.__members__, 0.1),
             gbs=1.0,
             flits=0,
-            seconds=2.0,
             simulated=500,
+            seconds=2.0,
+            processors=2,
         )
         for name, iterations in (("construct", 1), ("fine", 5))
     ]
@@ -193,7 +194,7 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {item.name: item.value for item in chips.full_hd()}
     assert found["levels_fine_ms"] == pytest.approx(1000 / 5 * 0.8 / 1e6)
     assert found["levels_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
-    assert found["levels_simulated"] == 250
+    assert found["levels_kcycles_per_second"] == 0.125
     point = Point(
         vaults=2,
         engines=4,
