@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sim_tb.cosim.engine import MemoryBehaviour
 
+    from .cosimulation.certificate import ModelCertificate, certify
     from .cosimulation.program import ChipRun, EngineRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .designs import Generated, generate
@@ -33,6 +34,7 @@ __all__ = [
     "Generated",
     "Launches",
     "MemoryBehaviour",
+    "ModelCertificate",
     "PowerResult",
     "ProofReport",
     "RunResult",
@@ -43,6 +45,7 @@ __all__ = [
     "TrimResult",
     "WrittenReport",
     "assemble",
+    "certify",
     "cosim",
     "cosim_bp",
     "generate",
@@ -59,6 +62,7 @@ __all__ = [
 #: Module -> the names above that it holds.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
+    "vip.cosimulation.certificate": ("ModelCertificate", "certify"),
     "vip.cosimulation.program": ("ChipRun", "EngineRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.designs": ("Generated", "generate"),

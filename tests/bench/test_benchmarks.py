@@ -15,6 +15,7 @@ from bench.measurement import Measurement
 from microkernels.suite import suite
 from pe.interface import PeCounter
 from sim_tb.harness.network import Destinations
+from sim_tb.measure.certificate import CertifiedRun
 from sim_tb.measure.full_hd import Phase
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import BATCHES, LSTM
@@ -153,16 +154,10 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    counters = {"CYCLES": 100}
+    def run(run: CertifiedRun, on: str) -> tuple[int, dict[str, int]]:
+        return 100 * len(run.jobs) if on == "model" else 200 * len(run.jobs), {}
 
-    def run(*_: object, on: str = "rtl", **__: object) -> Any:
-        result = SimpleNamespace(pes=[SimpleNamespace(counters=counters)])
-        results = dict.fromkeys(("fine", "coarse"), result)
-        cycles = 100 if on == "model" else 200
-        return SimpleNamespace(match=True, results=results, result=result, cycles=cycles)
-
-    for name in ("cosim_chip", "cosim_engine", "cosim_vault"):
-        monkeypatch.setattr(timing_model, name, run)
+    monkeypatch.setattr(timing_model, "run_certified", run)
     monkeypatch.setattr(timing_model, "values", lambda _: defaultdict(lambda: 100.0))
     check("timing_model")
     found = {item.name: item.value for item in timing_model.timing_model()}

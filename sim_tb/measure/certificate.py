@@ -1,0 +1,243 @@
+"""The timing model's certificate: programs on the model and on the Verilog, counter by counter."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, get_args
+
+from microkernels.bp.jobs import bp_levels_job
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import VaultRing
+from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
+from pe.interface import PeCounter
+from sim_tb.cosim.applications import applications
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour
+from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_engine, cosim_vault
+from sim_tb.cosim.machine import Machine
+from sim_tb.runner.cache import fingerprint
+from sim_tb.timed.library import sources
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset, preset, tile_preset
+from soc.tile.config import VaultTileConfig
+
+from .belief import BELIEF, belief_job
+from .kernels import LSTM, ROUNDS, layer_jobs
+from .lstm_ese import ESE, ese_job
+from .vgg import LAYERS
+
+__all__ = [
+    "KINDS",
+    "Certificate",
+    "Certified",
+    "CertifiedRun",
+    "Kind",
+    "certified_runs",
+    "certify",
+    "run_certified",
+]
+
+Kind = Literal["engine", "vault", "chip"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_TILE = "vault"
+#: Of the memory beside one engine, in cycles.
+_LATENCY = 40
+#: Presets of chips, and pixels of the images on them.
+_CHIPS = {"tiny": (24, 18), "small": (40, 24)}
+_CHIP_LABELS = 8
+_COMMENT = re.compile(r"//[^\n]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifiedRun:
+    """What runs on both machines.
+
+    Attributes:
+        kind: of the machine. name: of the run. config: of the machine.
+        jobs: that run after each other. phase: the launch that counts, "" if all do.
+        minutes: whether the Verilog needs more than one.
+    """
+
+    kind: Kind
+    name: str
+    config: PeConfig | VaultTileConfig | ChipConfig
+    jobs: tuple[KernelJob, ...]
+    phase: str = ""
+    minutes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certified:
+    """A run on both machines.
+
+    Attributes:
+        kind, name: as of the run.
+        model, verilog: cycles.
+        differing: counter of :class:`pe.interface.PeCounter` -> by how much the model's sum over
+            all engines is larger, where it differs.
+    """
+
+    kind: Kind
+    name: str
+    model: int
+    verilog: int
+    differing: Mapping[str, int]
+
+    @property
+    def percent(self) -> float:
+        """By how much the model's cycles are more, in percent; negative if they are fewer."""
+        return 100 * (self.model - self.verilog) / self.verilog
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """Attributes:
+    number: tells certificates apart: of the model's sources and of all rows.
+    rows: in the order in which they ran.
+    """
+
+    number: str
+    rows: tuple[Certified, ...]
+
+    @property
+    def equal(self) -> int:
+        """Runs that are equal in every counter."""
+        return sum(row.model == row.verilog and not row.differing for row in self.rows)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Median and greatest difference of cycles, both as amounts in percent."""
+        found = sorted(abs(row.percent) for row in self.rows)
+        middle = len(found) // 2
+        return (found[middle] + found[~middle]) / 2, found[-1]
+
+
+def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:
+    """The stated set: the suite on one engine, kernels on a vault, belief propagation on chips.
+
+    Parameters:
+        kinds: of the machines. layers: whether with the layers of VGG-16.
+    """
+    if "engine" in kinds:
+        for application in applications():
+            yield CertifiedRun(
+                kind="engine",
+                name=application.name,
+                config=preset(application.preset),
+                jobs=application.jobs,
+            )
+    if "vault" in kinds:
+        yield from (run for run in _vault_runs() if layers or not run.minutes)
+    if "chip" in kinds:
+        yield from _chip_runs()
+
+
+def _vault_runs() -> Iterator[CertifiedRun]:
+    """Kernels that four engines of a vault run, by the names of :data:`sim_tb.measure.kernels`."""
+    config = tile_preset(_TILE)
+    for name, kernel in BELIEF.items():
+        # Construct and copy run on one vault of a ring, which the row's own module sets up.
+        if kernel.phase in ("fine", "coarse"):
+            jobs = (belief_job(name, config),)
+            yield CertifiedRun(
+                kind="vault", name=f"{name}_batch_1", config=config, jobs=jobs, phase=kernel.phase
+            )
+    for layer in LAYERS:
+        pairs = layer_jobs(layer, rounds=ROUNDS, pes=config.pes)
+        yield CertifiedRun(
+            kind="vault",
+            name=f"{layer.name}_batch_1",
+            config=config,
+            jobs=tuple(job for job, _ in pairs),
+            minutes=True,
+        )
+    special = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
+    yield CertifiedRun(
+        kind="vault",
+        name=f"{LSTM}_batch_{ESE.batch}",
+        config=special,
+        jobs=(ese_job(config.pes),),
+    )
+
+
+def _chip_runs() -> Iterator[CertifiedRun]:
+    """Belief propagation, flat and hierarchical, on chips whose Verilog runs it in a minute."""
+    for name, (width, height) in _CHIPS.items():
+        config = chip_preset(name)
+        problem = motorcycle(width, height, _CHIP_LABELS).problem
+        network = config.network
+        ring = VaultRing(
+            columns=network.columns, rows=network.rows, address_bits=network.address_bits
+        )
+        levels = bp_levels_job(
+            problem,
+            1,
+            1,
+            ring=ring,
+            pes=config.tile.pes,
+            scratchpad_bytes=config.pe.scratchpad_bytes,
+        )
+        for kernel, job in (("bp_m", chip_bp_job(problem, 2, config)), ("levels", levels)):
+            yield CertifiedRun(kind="chip", name=f"{name}_{kernel}", config=config, jobs=(job,))
+
+
+def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
+    """Cycles of a run, and the engines' counters by name, summed.
+
+    Raises:
+        CosimError: an engine faulted, or outputs differ from the golden model's.
+        isa.support.native.CompilerError: the timing model can't be built.
+        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
+    """
+    cycles, counters = 0, {item.name: 0 for item in PeCounter}
+    for job in run.jobs:
+        found: list[Mapping[str, int]]
+        if isinstance(run.config, PeConfig):
+            alone = cosim_engine(job, run.config, on=on, memory=MemoryBehaviour(latency=_LATENCY))
+            match, added = alone.match, alone.cycles
+            found = [result.counters for result in alone.results.values()]
+        elif isinstance(run.config, VaultTileConfig):
+            shared = cosim_vault(job, run.config, on=on)
+            results = [
+                result
+                for name, result in shared.results.items()
+                if not run.phase or name == run.phase
+            ]
+            match = shared.match
+            added = sum(max(pe.counters["CYCLES"] for pe in result.pes) for result in results)
+            found = [pe.counters for result in results for pe in result.pes]
+        else:
+            whole = cosim_chip(job, run.config, on=on, preload=True)
+            match, added = whole.match, whole.cycles
+            found = [pe for result in whole.results.values() for pe in result.counters]
+        if not match:
+            raise CosimError(f"{job.name}: outputs differ from the golden model's")
+        cycles += added
+        for each in found:
+            for name, value in each.items():
+                counters[name] += value
+    return cycles, counters
+
+
+def certify(
+    runs: Sequence[CertifiedRun], progress: Callable[[str], None] | None = None
+) -> Certificate:
+    """Run each of ``runs`` on the model and on the Verilog; raises as :func:`run_certified`.
+
+    Parameters:
+        progress: called with a run's name before it begins.
+    """
+    rows = []
+    for run in runs:
+        if progress is not None:
+            progress(f"{run.kind} {run.name}")
+        (model, ours), (verilog, theirs) = (run_certified(run, on) for on in ("model", "rtl"))
+        differing = {name: ours[name] - theirs[name] for name in ours if ours[name] != theirs[name]}
+        rows.append(
+            Certified(
+                kind=run.kind, name=run.name, model=model, verilog=verilog, differing=differing
+            )
+        )
+    texts = (_COMMENT.sub("", path.read_text(encoding="utf-8")) for path in sources())
+    number = fingerprint(*(" ".join(text.split()) for text in texts), repr([*map(asdict, rows)]))
+    return Certificate(number=number[:12], rows=tuple(rows))

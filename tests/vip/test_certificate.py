@@ -1,0 +1,73 @@
+"""``vip model certify``: the timing model beside the Verilog."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import vip
+from isa.support.errors import VipError
+from sim_tb.measure import certificate
+from sim_tb.measure.certificate import KINDS, certified_runs, run_certified
+from vip.cli.app import main
+from vip.cosimulation import certificate as verb
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr("sys.argv", ["vip", "model", "certify", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_equal_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    first = next(certified_runs(["chip"]))
+    monkeypatch.setattr(verb, "certified_runs", lambda *_, **__: [first])
+    report = tmp_path / "c.json"
+    assert call(monkeypatch, "--kind", "chip", "--json", str(report)) == 0
+    assert "1 of 1 runs are equal" in capsys.readouterr().out
+    found = json.loads(report.read_text())
+    (row,) = found["rows"]
+    assert row["model_cycles"] == row["verilog_cycles"] > 10_000
+    assert row["differing_counters"] == {}
+
+
+def test_runs_that_differ(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def run(_: object, on: str) -> tuple[int, dict[str, int]]:
+        more = 5 if on == "model" else 0
+        return 100 + more, {"CYCLES": 100 + more, "STALL_VECTOR": 7 + more, "ISSUED_SCALAR": 3}
+
+    numbers = []
+    for _ in range(2):
+        monkeypatch.setattr(certificate, "run_certified", run)
+        report = tmp_path / "c.json"
+        assert call(monkeypatch, "--kind", "chip", "--json", str(report)) == 1
+        found = json.loads(report.read_text())
+        numbers.append(found["number"])
+        assert (found["runs"], found["equal_runs"]) == (4, 0)
+        assert found["median_error_percent"] == found["worst_error_percent"] == pytest.approx(5)
+        assert found["rows"][0]["differing_counters"] == {"CYCLES": 5, "STALL_VECTOR": 5}
+    assert numbers[0] == numbers[1]
+    output = capsys.readouterr().out
+    assert "+5.00 %" in output
+    assert "0 of 4 runs are equal" in output
+
+
+def test_kinds() -> None:
+    names = [run.name for run in certified_runs(layers=False)]
+    assert len(names) == len(set(names))
+    assert len(list(certified_runs())) > len(names)
+    assert {run.kind for run in certified_runs()} == set(KINDS)
+    with pytest.raises(VipError, match="unknown machine 'board'; there are: engine, vault, chip"):
+        vip.certify(["board"])
+
+
+def test_an_engine_and_a_vault_run() -> None:
+    runs = {run.name: run for run in certified_runs(["engine", "vault"], layers=False)}
+    for name in ("matrix-addition", "bp_coarse_batch_1"):
+        cycles, counters = run_certified(runs[name], "model")
+        assert counters["CYCLES"] >= cycles > 0

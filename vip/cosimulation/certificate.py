@@ -1,0 +1,77 @@
+"""The verb ``certify``: the timing model beside the Verilog."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isa.support.errors import VipError
+from sim_tb.measure import certificate
+from sim_tb.measure.certificate import KINDS, Certificate, certified_runs
+from vip.progress import Progress, silent
+
+__all__ = ["ModelCertificate", "certify"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCertificate:
+    """What the timing model and the Verilog did with the same programs.
+
+    Attributes:
+        certificate: number, and cycles of both for each run.
+    """
+
+    certificate: Certificate
+
+    @property
+    def holds(self) -> bool:
+        """Whether every run is equal in every counter."""
+        return self.certificate.equal == len(self.certificate.rows)
+
+    def to_json(self) -> dict[str, object]:
+        """The certificate as plain JSON data."""
+        median, worst = self.certificate.errors
+        return {
+            "number": self.certificate.number,
+            "runs": len(self.certificate.rows),
+            "equal_runs": self.certificate.equal,
+            "median_error_percent": median,
+            "worst_error_percent": worst,
+            "rows": [
+                {
+                    "kind": row.kind,
+                    "name": row.name,
+                    "model_cycles": row.model,
+                    "verilog_cycles": row.verilog,
+                    "error_percent": row.percent,
+                    "differing_counters": dict(row.differing),
+                }
+                for row in self.certificate.rows
+            ],
+        }
+
+
+def certify(
+    kinds: Sequence[str] = KINDS, *, layers: bool = False, progress: Progress = silent
+) -> ModelCertificate:
+    """Run the stated set of programs on the timing model and on the Verilog, and compare cycles and
+    counters. ``certify(["engine"]).holds`` does so for the suite's applications.
+
+    Parameters:
+        kinds: of machines: "engine", "vault", "chip".
+        layers: with the layers of VGG-16 on a vault, some 30 minutes.
+        progress: called with the name of each run.
+
+    Raises:
+        VipError: a kind that there is not, a run that differs from its golden model, a model or a
+            simulator that can't be built.
+    """
+    for kind in kinds:
+        if kind not in KINDS:
+            raise VipError(f"unknown machine {kind!r}; there are: {', '.join(KINDS)}")
+    runs = list(certified_runs([kind for kind in KINDS if kind in kinds], layers=layers))
+    stage = "timing model and Verilog"
+    done = iter(range(len(runs)))
+    return ModelCertificate(
+        certificate=certificate.certify(
+            runs, lambda name: progress(stage, next(done), len(runs), name)
+        )
+    )
