@@ -2,6 +2,7 @@
 // Host and DRAM are those of the cosimulation.
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "../../../memory/model/device_model.cpp"
@@ -51,18 +52,16 @@ class Barrier {
         if (m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == m_threads) {
             m_arrived.store(0, std::memory_order_relaxed);
             m_phase.store(phase + 1, std::memory_order_release);
-            m_phase.notify_all();
             return;
         }
-        // A thread that sleeps takes long to wake, so it does only where the other one has no
-        // processor.
-        for (uint32_t tries = 0; tries < kTries; ++tries)
-            if (m_phase.load(std::memory_order_acquire) != phase) return;
-        m_phase.wait(phase, std::memory_order_acquire);
+        // A thread sleeps only where another one has no processor.
+        for (uint32_t tries = 0; m_phase.load(std::memory_order_acquire) == phase; ++tries)
+            if (tries > kTries) std::this_thread::sleep_for(kSleep);
     }
 
   private:
     static constexpr uint32_t kTries = 20000;
+    static constexpr std::chrono::microseconds kSleep{50};
     const uint32_t m_threads;
     std::atomic<uint32_t> m_arrived{0}, m_phase{0};
 };
@@ -80,7 +79,7 @@ class Chip {
 
     ~Chip() {
         m_ends = true;
-        m_stretch.fetch_add(1, std::memory_order_release);
+        m_stretch.fetch_add(1, std::memory_order_seq_cst);
         m_stretch.notify_all();
         for (std::thread& thread : m_threads) thread.join();
     }
@@ -235,7 +234,7 @@ class Chip {
     uint64_t run_quiet(uint64_t cycles) {
         m_passed = 0;
         m_cycles = cycles;
-        m_stretch.fetch_add(1, std::memory_order_release);
+        m_stretch.fetch_add(1, std::memory_order_seq_cst);
         m_stretch.notify_all();
         work(0);
         return m_passed;
