@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pe.config import PeConfig
 from sim_tb.cosim.applications import applications
-from sim_tb.cosim.kernels import job_key
+from sim_tb.cosim.kernels import job_key, launches_key
 from sim_tb.measure.certificate import KINDS, certified_runs, run_certified
 from soc.chip.config import ChipConfig
 from soc.generate.presets import preset
@@ -43,11 +43,12 @@ def made_of_timing_model() -> dict[str, str]:
     """The kernels and applications with their hardware, the chips, and the model."""
     found = made_of_layers()
     for run in certified_runs(["engine", "chip"]):
+        key = launches_key if run.kind == "chip" else job_key
         if isinstance(run.config, ChipConfig):
             grid = run.config.network
             name = f"Verilog of {grid.columns} x {grid.rows} vaults"
             found |= {} if name in found else {name: fingerprints.hardware(run.config)}
-        found[f"program and data of {run.name}"] = fingerprints.data(*map(job_key, run.jobs))
+        found[f"program and data of {run.name}"] = fingerprints.data(*map(key, run.jobs))
     for name, config in _presets().items():
         found |= fingerprints.engine(name, config)
     return found | model_parts()

@@ -34,6 +34,7 @@ __all__ = [
     "cosim_job",
     "cosim_vault",
     "job_key",
+    "launches_key",
 ]
 
 ResultT = TypeVar("ResultT", CosimResult, VaultResult, ChipResult)
@@ -91,6 +92,13 @@ def job_key(job: KernelJob) -> str:
     with DramImage(job.end) as image:
         job.prepare(image)
         return fingerprint(start, image.read(0, job.end), job.expected.tobytes())
+
+
+def launches_key(job: KernelJob) -> str:
+    """Tells jobs apart by their launches and by what is in memory before, in any vault."""
+    launches = [repr((each.name, each.parameters, each.program.words)) for each in job.launches]
+    held = [part for address, data in job.segments() for part in (str(address), data)]
+    return fingerprint(repr((job.name, job.pes)), *launches, *held)
 
 
 def _check(job: KernelJob, *, vaults: int, pes: int, room: int) -> None:

@@ -17,22 +17,27 @@ from microkernels.runtime.ring import VaultRing
 from pe.interface import PeCounter
 from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.cosim.kernels import cosim_chip, launches_key
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
 from soc.generate.generate import configuration_json
 
-__all__ = ["FULL_HD", "RUNS", "Phase", "full_hd_job", "measure_full_hd"]
+__all__ = ["FULL_HD", "MEMORY_WAITS", "RUNS", "Phase", "full_hd_job", "measure_full_hd"]
 
 #: Pixels across and down.
 FULL_HD = (1920, 1080)
 _ENLARGED = 3
 _LABELS = 16
+#: Counters of cycles in which an instruction waits for memory, or for another engine's flag there.
+MEMORY_WAITS = (
+    *("STALL_REGISTER", "STALL_FENCE", "STALL_ARC_CONFLICT", "STALL_ARC_FULL"),
+    "STALL_LOAD_STORE",
+)
 #: Run -> iterations on the coarse level, None: on the fine level alone, and on the fine level.
 RUNS: Mapping[str, tuple[int | None, int]] = {
     "flat": (None, 1),
-    "levels": (5, 5),
+    "levels": (1, 1),
 }
 
 
@@ -111,10 +116,9 @@ def measure_full_hd(
         isa.support.native.CompilerError: the timing model can't be built.
     """
     job = full_hd_job(name, config, width=width, height=height)
-    programs = [repr((phase.name, phase.parameters, phase.program.words)) for phase in job.launches]
     texts = [path.read_bytes() for path in sources()]
     machine = repr(sorted(configuration_json(config).items()))
-    key = fingerprint(name, machine, repr((width, height)), *programs, *texts)
+    key = fingerprint(name, machine, launches_key(job), *texts)
     found = Kept("full_hd").get(key, lambda: _measured(name, job, config, progress))
     return [Phase(**phase) for phase in found]
 

@@ -5,25 +5,29 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.problem import message_updates
 from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_vault
+from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_vault, launches_key
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
 from soc.generate.generate import configuration_json
 
+from .full_hd import MEMORY_WAITS
+
 __all__ = ["ENGINES", "IMAGES", "VAULTS", "Point", "measure_scaling"]
 
 _LABELS = 16
 #: Pixels of the image that all machines solve, but for :data:`IMAGES`.
-_IMAGE = (480, 270)
+_IMAGE = (240, 136)
 #: Columns and rows of vaults. Of one vault there is no network.
-VAULTS = ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8))
+VAULTS = ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4))
 #: Engines of each vault.
 ENGINES = (1, 2, 4, 8)
 #: Pixels across and down.
-IMAGES = ((64, 36), (120, 68), (240, 135), (480, 270), (720, 405))
+IMAGES = ((64, 36), (120, 68), (240, 136), (480, 270))
 _TAG_BITS = 10
 
 
@@ -36,8 +40,7 @@ class Point:
         width, height: of the image in pixels. updates: messages updated.
         cycles: of the engine that ran longest. tck_ns: clock period.
         vector_busy: share of all engines' cycles in which the vector unit works.
-        waits: share in which an instruction waits for a register or a fence, so for memory or for
-            another engine's flag.
+        waits: share in which an instruction waits for memory or for another engine's flag.
         bus_busy: share of cycles in which a vault's data bus moves data.
     """
 
@@ -94,19 +97,25 @@ def measure_scaling(
             progress(f"{columns} x {rows} vaults, {engines} engines each, {pixels}")
         config = _machine(base, columns, rows, engines)
         machine = repr(sorted(configuration_json(config).items()))
-        key = fingerprint(machine, repr(image), *texts)
-        found = Kept("scaling").get(key, partial(_kept_point, config, *image))
+        job = _job(config, *image)
+        key = fingerprint(machine, launches_key(job), *texts)
+        found = Kept("scaling").get(key, partial(_kept_point, config, job, *image))
         yield series, Point(**found)
 
 
-def _kept_point(config: ChipConfig, width: int, height: int) -> dict[str, float]:
-    return asdict(_point(config, width, height))
-
-
-def _point(config: ChipConfig, width: int, height: int) -> Point:
+def _job(config: ChipConfig, width: int, height: int) -> KernelJob:
     problem = motorcycle(width, height, _LABELS).problem
     if config.vaults == 1:
-        job = bp_job(problem, pes=config.tile.pes)
+        return bp_job(problem, pes=config.tile.pes)
+    return chip_bp_job(problem, 1, config)
+
+
+def _kept_point(config: ChipConfig, job: KernelJob, width: int, height: int) -> dict[str, float]:
+    return asdict(_point(config, job, width, height))
+
+
+def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> Point:
+    if config.vaults == 1:
         tile = replace(config.tile, extra_ports=0)
         on_vault = cosim_vault(job, tile, on="model")
         match = on_vault.match
@@ -114,7 +123,7 @@ def _point(config: ChipConfig, width: int, height: int) -> Point:
         vaults: tuple[Mapping[str, int], ...] = (on_vault.result.counters,)
         tck_ns = on_vault.result.tck_ns
     else:
-        on_chip = cosim_chip(chip_bp_job(problem, 1, config), config, on="model", preload=True)
+        on_chip = cosim_chip(job, config, on="model", preload=True)
         match = on_chip.match
         engines, vaults = on_chip.result.counters, on_chip.result.vaults
         tck_ns = on_chip.result.tck_ns
@@ -130,11 +139,11 @@ def _point(config: ChipConfig, width: int, height: int) -> Point:
         engines=config.tile.pes,
         width=width,
         height=height,
-        updates=problem.updates,
+        updates=message_updates(width, height),
         cycles=max(engine["CYCLES"] for engine in engines),
         tck_ns=tck_ns,
         vector_busy=share("VECTOR_BUSY"),
-        waits=share("STALL_REGISTER", "STALL_FENCE"),
+        waits=share(*MEMORY_WAITS),
         bus_busy=sum(vault["BUS_BUSY"] for vault in vaults)
         / sum(vault["CYCLES"] for vault in vaults),
     )

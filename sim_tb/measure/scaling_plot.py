@@ -23,8 +23,8 @@ def draw_scaling(points: Sequence[tuple[str, Point]], path: Path) -> None:
         for name in ("vaults", "engines", "image")
     }
     titles = {
-        "vaults": "480 x 270 pixels, 4 engines a vault",
-        "engines": "480 x 270 pixels, 32 vaults",
+        "vaults": "240 x 136 pixels, 4 engines a vault",
+        "engines": "240 x 136 pixels, 32 vaults",
         "image": "32 vaults, 4 engines a vault",
     }
     with picture(*_INCHES, path) as figure:

@@ -64,6 +64,8 @@ def certify(
         VipError: a kind that there is not, a run that differs from its golden model, a model or a
             simulator that can't be built.
     """
+    if not kinds:
+        raise VipError(f"no machine is named; there are: {', '.join(KINDS)}")
     for kind in kinds:
         if kind not in KINDS:
             raise VipError(f"unknown machine {kind!r}; there are: {', '.join(KINDS)}")

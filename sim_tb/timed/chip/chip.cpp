@@ -60,7 +60,7 @@ class Barrier {
     }
 
   private:
-    static constexpr uint32_t kTries = 20000;
+    static constexpr uint32_t kTries = 1000000;
     static constexpr std::chrono::microseconds kSleep{50};
     const uint32_t m_threads;
     std::atomic<uint32_t> m_arrived{0}, m_phase{0};
@@ -86,6 +86,7 @@ class Chip {
 
     // Goes on until the host's operation ends, or for `cycles`. Returns whether it ended.
     bool run(uint64_t cycles) {
+        m_broken = false;
         do {
             if (m_sizes.threads > 1 && quiet()) {
                 cycles -= run_quiet(cycles);
@@ -112,6 +113,7 @@ class Chip {
     std::vector<Summary> m_summaries[2];
     std::vector<Order> m_orders;
     uint32_t m_now = 0;
+    std::atomic<bool> m_failed{false};  // a rule of the DRAM is broken
     VipChipIn m_in = {};
     VipChipOut m_out = {};
 
@@ -123,6 +125,7 @@ class Chip {
 
     void reset() {
         m_now = 0;
+        m_failed = false;
         m_port = std::make_unique<HostPort>(m_map);
         m_controls.clear();
         m_tiles.clear();
@@ -153,8 +156,7 @@ class Chip {
     }
 
     void host_cycle() {
-        m_in.failed = false;
-        for (const ChipTile* tile : m_tile_pointers) m_in.failed |= tile->failed;
+        m_in.failed = m_failed.load(std::memory_order_relaxed);
         vip_chip_cycle(kTheHost, &m_in, &m_out);
     }
 
@@ -181,8 +183,11 @@ class Chip {
     void tiles(uint32_t first, uint32_t end) {
         for (uint32_t vault = first; vault < end; ++vault) {
             const Summary before = vault ? m_summaries[m_now][vault - 1] : Summary{};
-            m_summaries[1 - m_now][vault] = m_controls[vault]->summarize(before);
+            const Summary summary = m_controls[vault]->summarize(before);
+            Summary& kept = m_summaries[1 - m_now][vault];
+            if (kept != summary) kept = summary;
             m_tiles[vault]->cycle(m_tile_pointers.data(), m_now);
+            if (m_tiles[vault]->failed) m_failed.store(true, std::memory_order_relaxed);
         }
     }
 
@@ -204,7 +209,8 @@ class Chip {
         m_port->interrupts(last);
         tiles(0, count);
         // What a message does to an engine is seen in the next cycle.
-        for (const Order& order : m_orders) obey(order);
+        for (const Order& order : m_orders)
+            if (!m_broken) obey(order);
         m_orders.clear();
         m_now = 1 - m_now;
         host_cycle();

@@ -112,7 +112,7 @@ class ChipModel(ChipSession):
         processors = len(os.sched_getaffinity(0)) if threads is None else threads
         self.threads = max(1, min(processors, config.vaults))
         self._progress = progress
-        self._chip = c_void_p()
+        self._chip: c_void_p | None = None
         self._states: dict[int, tuple[EngineState, Any, Sizes, Any]] = {}
         self._failure: BaseException | None = None
         self._launcher = _Launcher(self._launch)
@@ -147,11 +147,14 @@ class ChipModel(ChipSession):
         traceback: TracebackType | None,
     ) -> None:
         self._library.library.vip_timed_chip_end(self._chip)
+        self._chip = None
         ChipModel._opened = False
 
     def _perform(self, operation: Operation) -> Result:
         if operation.kind in (Kind.READ_MEMORY, Kind.WRITE_MEMORY):
             raise CosimError("the timing model has no AXI data port: use the image")
+        if self._chip is None:
+            raise CosimError("the chip's session is not open, or has failed")
         started = time.perf_counter()
         library = self._library
         operation.start(library)
@@ -159,41 +162,41 @@ class ChipModel(ChipSession):
             if self._progress is not None:
                 self._progress(operation.progress(library))
         if self._failure is not None:
-            raise self._failure
+            failure, self._failure = self._failure, None
+            raise failure
         return operation.result(library, time.perf_counter() - started)
 
     def _launch(self, pe: int, program: Any, words: int, parameters: int, launched: Any) -> int:
         """What C++ calls for an engine that starts."""
         try:
-            state, buffer, sizes = self._launched(pe, program[:words], parameters)
+            config, before = self.config.pe, self._states.get(pe)
+            state = self._state_of(pe, program[:words], parameters)
+            buffer = before[1] if before else (TimedWord * config.instruction_words)()
+            # What comes after the program is what those before it left.
+            buffer[:words] = timed_words(program[:words], state.rows, config)
+            sizes, engine = sizes_of(config, words), state.engine
+            self._states[pe] = (state, buffer, sizes, engine)
+            launched[0].sizes = ctypes.pointer(sizes)
+            launched[0].engine = ctypes.pointer(engine)
+            launched[0].buffer = buffer
         except BaseException as error:
             # It can't pass through C++.
             self._failure = error
             return 1
-        engine = state.engine
-        self._states[pe] = (state, buffer, sizes, engine)
-        launched[0].sizes = ctypes.pointer(sizes)
-        launched[0].engine = ctypes.pointer(engine)
-        launched[0].buffer = buffer
         return 0
 
-    def _launched(
-        self, pe: int, words: list[int], parameters: int
-    ) -> tuple[EngineState, Any, Sizes]:
-        config = self.config
+    def _state_of(self, pe: int, words: list[int], parameters: int) -> EngineState:
+        """An engine that begins, with the scratchpad that the one before left."""
+        pes = self.config.tile.pes
         before = self._states.get(pe)
-        state = EngineState(
+        return EngineState(
             words,
             self.image,
             pe_index=pe,
-            vault=pe // config.tile.pes,
-            slot=pe % config.tile.pes,
-            pe_count=config.pes,
+            vault=pe // pes,
+            slot=pe % pes,
+            pe_count=self.config.pes,
             parameters=parameters,
             scratchpad=bytes(before[0].scratchpad) if before else None,
-            **config.pe.limits,
+            **self.config.pe.limits,
         )
-        buffer = before[1] if before else (TimedWord * config.pe.instruction_words)()
-        # What comes after the program is what those before it left.
-        buffer[: len(words)] = timed_words(words, state.rows, config.pe)
-        return state, buffer, sizes_of(config.pe, len(words))

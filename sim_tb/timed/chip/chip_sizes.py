@@ -17,7 +17,7 @@ from soc.chip.control_bus import ControlBitmap, ControlCommand, ControlSpace
 from soc.host.config import HostConfig
 from soc.host.control import READS, WRITES
 from soc.host.decode import fixed_values, register_count
-from soc.host.register_map import BLOCKS, CHIP, GROUP_PES, PE
+from soc.host.register_map import BLOCKS, CHIP, GROUP_PES, MAP_ADDRESS_BITS, PE
 from soc.host.register_types import WORD_BYTES, Block, Register
 from soc.tile.control import READ_CYCLES
 
@@ -125,6 +125,7 @@ class RegisterMap(ctypes.Structure):
     _fields_ = (
         ("registers", POINTER(_RegisterRow)),
         ("count", c_uint64),
+        ("vault_counters", c_uint64),
         ("blocks", _BlockRow * len(BLOCKS)),
     )
 
@@ -134,6 +135,7 @@ class RegisterMap(ctypes.Structure):
         super().__init__(
             (_RegisterRow * len(rows))(*rows),
             len(rows),
+            config.host.vault_counters,
             tuple(
                 (
                     block.base,
@@ -214,6 +216,7 @@ def control_constants() -> str:
 
     values = {
         "RegisterBytes": WORD_BYTES,
+        "MapMask": (1 << MAP_ADDRESS_BITS) - 1,
         "ReadsInFlight": READS,
         "WritesInFlight": WRITES,
         "ReadCycles": READ_CYCLES,

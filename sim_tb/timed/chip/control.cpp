@@ -49,6 +49,7 @@ Message HostPort::message(const Summary& last) {
     made.response = kResponseDecerr;
     const RegisterRow* row = nullptr;
     uint32_t page = 0, offset = 0;
+    m_address &= kMapMask;
     for (uint32_t block = 0; block < kBlocks && !row; ++block) {
         const BlockRow& rows = m_map.blocks[block];
         if (m_address / rows.block_bytes != rows.base / rows.block_bytes) continue;
@@ -265,7 +266,9 @@ uint32_t TileControl::read() {
     const uint32_t index = index_of(*row, offset);
     if (vault) {
         if (row->value == kPageCounterLow)
-            return low(index < kVaultCounters ? m_tile.controller.counters[index] : 0);
+            return low(m_map.vault_counters && index < kVaultCounters
+                           ? m_tile.controller.counters[index]
+                           : 0);
         if (row->value == kPageNetworkLow)
             return low(index < kNetworkCounters ? m_tile.node.counters[index] : 0);
         return m_high;

@@ -27,7 +27,7 @@ struct BlockRow {
 
 struct RegisterMap {
     const RegisterRow* registers;
-    uint64_t count;
+    uint64_t count, vault_counters;
     BlockRow blocks[kBlocks];
 };
 
@@ -40,6 +40,7 @@ struct Message {
 // The state of the engines of the tiles up to one.
 struct Summary {
     bool running, faulted, fault;
+    bool operator==(const Summary&) const = default;
 };
 
 // The host's control port: AXI4-Lite to messages.

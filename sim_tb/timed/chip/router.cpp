@@ -65,8 +65,8 @@ void Router::cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]) {
     m_left = false;
     for (uint32_t port = 0; port < ports; ++port) {
         LinkEnd& end = out[port];
-        end.valid = requests[port] != 0;
-        if (!end.valid) continue;
+        if (end.valid != (requests[port] != 0)) end.valid = requests[port] != 0;
+        if (!requests[port]) continue;
         m_left = true;
         const uint32_t grant = granted(requests[port], m_output_above[port]);
         const uint32_t source = std::countr_zero(grant), number = chosen[source];
@@ -95,7 +95,7 @@ void Router::cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]) {
         const LinkEnd& link = *in[port];
         for (uint32_t left = link.credit; left; left &= left - 1)
             ++m_outputs[port * kChannels + std::countr_zero(left)].credits;
-        out[port].credit = static_cast<uint8_t>(popped[port]);
+        if (out[port].credit != popped[port]) out[port].credit = static_cast<uint8_t>(popped[port]);
         m_left = m_left || popped[port];
         if (link.valid) arrive(port, link);
     }

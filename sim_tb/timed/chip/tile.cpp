@@ -37,7 +37,9 @@ void ChipTile::network(ChipTile* const* tiles, uint32_t now) {
     if (arrivals || !m_router.idle()) {
         m_router.cycle(in, ends[1 - now]);
     } else {
-        for (LinkEnd& end : ends[1 - now]) end.valid = false, end.credit = 0;
+        // Neighbours on other threads read it: what stays is not written.
+        for (LinkEnd& end : ends[1 - now])
+            if (end.valid || end.credit) end.valid = false, end.credit = 0;
     }
 }
 

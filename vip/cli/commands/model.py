@@ -36,7 +36,7 @@ def certify(
     """Run programs on the timing model and on the Verilog, and compare cycles and counters.
 
     The suite runs on one engine, belief propagation and the LSTM on a vault, belief propagation on
-    two chips. Exit code 1 if one counter differs.
+    two chips. Exit code 1 if the sum of one counter over all engines differs.
 
     Example: vip model certify --kind engine --kind vault --json certificate.json
     """
