@@ -67,7 +67,7 @@ def _bare(text: str) -> str:
 
 
 def texts(*files: Path) -> str:
-    """What files of Verilog or C++ say, in any order and without comments and includes."""
+    """What ``files`` of Verilog or C++ say, in any order and without comments and includes."""
     return data(*sorted(_bare(file.read_text(encoding="utf-8")) for file in files))
 
 

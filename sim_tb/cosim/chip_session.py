@@ -1,4 +1,4 @@
-"""A simulated chip, driven through its AXI ports alone: its Verilog, or any other machine."""
+"""A simulated chip, driven through its host ports: its Verilog, or another machine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ _AXI_PERIOD_NS = 10.0
 
 
 class ChipSession(ABC):
-    """A chip in simulation, driven through its AXI ports, to be used in a ``with`` statement; a
+    """A chip in simulation, driven through its host ports, to be used in a ``with`` statement; a
     :class:`soc.host.transport.BlockingTransport` for :class:`soc.host.driver.Host`.
 
     The chip's time passes only while one of the methods is at work.

@@ -59,6 +59,7 @@ def open_chip(
     """The machine of a chip, to be used in a ``with`` statement.
 
     Parameters:
+        config: of the chip. on: the Verilog, or the timing model.
         image: its DRAM, of ``config.memory_bytes``.
         outer, trace: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`, for Verilog.
         progress: called now and then with the cycles so far.

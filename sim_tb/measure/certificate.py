@@ -91,9 +91,11 @@ class Certified:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Attributes:
-    number: tells certificates apart: of the model's sources and of all rows.
-    rows: in the order in which they ran.
+    """Runs of the timing model beside those of the Verilog.
+
+    Attributes:
+        number: tells certificates apart: of the files in :mod:`sim_tb.timed` and of all rows.
+        rows: in the order in which they ran.
     """
 
     number: str
@@ -101,7 +103,7 @@ class Certificate:
 
     @property
     def equal(self) -> int:
-        """Runs that are equal in every counter."""
+        """Runs that are equal in cycles and in the sum of each counter."""
         return sum(row.model == row.verilog and not row.differing for row in self.rows)
 
     @property
@@ -184,6 +186,9 @@ def _chip_runs() -> Iterator[CertifiedRun]:
 def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
     """Cycles of a run, and the engines' counters by name, summed.
 
+    Parameters:
+        run: of :func:`certified_runs`. on: the Verilog, or the timing model.
+
     Raises:
         CosimError: an engine faulted, or outputs differ from the golden model's.
         isa.support.native.CompilerError: the timing model can't be built.
@@ -225,6 +230,7 @@ def certify(
     """Run each of ``runs`` on the model and on the Verilog; raises as :func:`run_certified`.
 
     Parameters:
+        runs: at least one, of :func:`certified_runs`.
         progress: called with a run's name before it begins.
     """
     rows = []

@@ -84,8 +84,12 @@ def full_hd_job(
     """The job of a run of :data:`RUNS`.
 
     Parameters:
+        name: of the run.
         config: of the chip.
         width, height: of the image in pixels, multiples of 3.
+
+    Raises:
+        KernelError: tiles that don't fit their vault.
     """
     coarse, fine = RUNS[name]
     network = config.network
@@ -110,6 +114,10 @@ def measure_full_hd(
     progress: Callable[[int], None] | None = None,
 ) -> list[Phase]:
     """Run one of :data:`RUNS` on the timing model of a chip. Results are kept in the build folder.
+
+    Parameters:
+        name, config, width, height: as of :func:`full_hd_job`.
+        progress: called now and then with the cycles so far.
 
     Raises:
         CosimError: an engine faulted, or a message differs from the golden model's.

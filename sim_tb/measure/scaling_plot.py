@@ -13,7 +13,11 @@ _INCHES = (13.0, 4.6)
 
 
 def draw_scaling(points: Sequence[tuple[str, Point]], path: Path) -> None:
-    """Write a picture of the points of :func:`sim_tb.measure.scaling.measure_scaling`.
+    """Write a picture of time over vaults, engines a vault and messages.
+
+    Parameters:
+        points: of :func:`sim_tb.measure.scaling.measure_scaling`, of all three series.
+        path: PNG or SVG; replaced only when the picture is complete.
 
     Raises:
         OSError: the file can't be written.

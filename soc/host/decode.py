@@ -213,7 +213,11 @@ class HostDecode(Component):
 
 
 def register_count(config: HostConfig, block: Block, register: Register) -> int:
-    """Registers of an array that a chip has."""
+    """Registers of an array that a chip has.
+
+    Parameters:
+        config: of the host port. block, register: of the register map.
+    """
     if block is CHIP and register.name in _BITMAPS:
         return config.groups
     if block is VAULT and register.name.startswith("NETWORK"):
@@ -222,7 +226,11 @@ def register_count(config: HostConfig, block: Block, register: Register) -> int:
 
 
 def fixed_values(config: HostConfig) -> dict[str, int]:
-    """The chip's own registers that never change, by name."""
+    """The chip's own registers that never change: name -> word of 32 bits.
+
+    Parameters:
+        config: of the host port.
+    """
     return {
         "IDENTITY": IDENTITY,
         "INSTRUCTION_WORDS": config.pe.instruction_words,

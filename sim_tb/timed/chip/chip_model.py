@@ -88,6 +88,9 @@ class ChipModel(ChipSession):
         threads: that share the vaults' work; None: one a processor. Results do not depend on it.
         progress: called now and then with the cycles so far.
 
+    Attributes:
+        threads: at most one a vault.
+
     Raises:
         CosimError: as there, the model does not cover ``config``, or another one is open.
         isa.support.native.CompilerError: there is no C++ compiler, or it fails.
