@@ -229,7 +229,11 @@ class Operand:
 
 
 class Format(Enum):
-    """Operands in the order in which assembly names them, by their fields."""
+    """Operands in the order in which assembly names them, by their fields.
+
+    Attributes:
+        fields: of the operands, in this order. Python 3.11.2 has no value for :attr:`NONE`.
+    """
 
     NONE = ()
     A = (FIELD_A,)
@@ -238,6 +242,9 @@ class Format(Enum):
     AB_IMM = (FIELD_A, FIELD_B, IMM14)
     A_IMM = (FIELD_A, IMM20)
     IMM = (IMM14,)
+
+    def __init__(self, *fields: BitField) -> None:
+        self.fields = fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,7 +302,7 @@ class Instruction:
     def mask(self) -> int:
         """Bits of the word that must equal :attr:`match` (operands are the other bits)."""
         free = 0
-        for field in self.format.value:
+        for field in self.format.fields:
             free |= field.mask
         return 0xFFFF_FFFF & ~free
 

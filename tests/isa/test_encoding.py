@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.encoding import EncodingError, decode, encode, operand_range
+from isa.instruction import FIELD_A, FIELD_B, IMM14, Format
 from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Role, find
 
 _ROWS = pytest.mark.parametrize("row", INSTRUCTIONS, ids=lambda row: row.key)
@@ -86,3 +87,9 @@ def test_assembly_takes_shift_amounts_that_mean_themselves() -> None:
     assert shift.role is Role.SHIFT
     assert operand_range(shift) == range(64)
     assert operand_range(BY_KEY["add.imm"].operands[-1]) == range(-8192, 8192)
+
+
+def test_formats_have_their_fields_on_every_python() -> None:
+    # Python 3.11.2 gives another value to a member of an Enum that is defined as ().
+    assert Format.NONE.fields == ()
+    assert Format.AB_IMM.fields == (FIELD_A, FIELD_B, IMM14)
