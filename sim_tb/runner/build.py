@@ -157,6 +157,8 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
             "CFG_CXXFLAGS_PCH_I": "-include",
             "CXX": command,
             "LINK": command,
+            # It calls scripts by "python", which not every system has.
+            "PYTHON3": sys.executable,
             # What calls Verilator again for each block.
             "VM_HIER_VERILATOR": str(driver),
             "VM_PARALLEL_BUILDS": str(int(parallel)),

@@ -40,6 +40,22 @@ def test_the_compiler_overrides_a_makefile(
     assert done.stdout.splitlines() == [expected, expected], done.stderr
 
 
+def test_scripts_of_a_makefile_run_where_no_python_is_on_the_path(tmp_path: Path) -> None:
+    # Verilator's own file names it so; Debian has python3 alone.
+    makefile = "PYTHON3 = python\nall:\n\t@$(PYTHON3) -c 'print(6 * 7)'\n"
+    (tmp_path / "Makefile").write_text(makefile)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("make", "sh"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    with simulator_environment():
+        environment = {**os.environ, "PATH": str(tools)}
+        done = subprocess.run(
+            ["make", "-s", "-C", tmp_path], capture_output=True, text=True, env=environment
+        )
+    assert done.stdout == "42\n", done.stderr
+
+
 @pytest.mark.parametrize(
     ("given", "words"), [("nosuchcc -O1", "'nosuchcc'"), ("g++ '", "CXX can't be understood")]
 )
