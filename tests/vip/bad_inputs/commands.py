@@ -51,6 +51,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "define": ("SIZE=4",),
     "form": ("hex",),
     "on": ("rtl", "model"),
+    "kind": ("chip",),
 }
 
 

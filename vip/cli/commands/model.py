@@ -14,12 +14,12 @@ from .options import JsonOption
 
 __all__ = ["app"]
 
-app = typer.Typer(help="The timing model of engines, vaults and chips.", no_args_is_help=True)
+app = typer.Typer(help="Compare the timing model with the Verilog.", no_args_is_help=True)
 
 
 @app.callback()
 def _model() -> None:
-    """The timing model of engines, vaults and chips."""
+    """Compare the timing model with the Verilog."""
 
 
 @app.command()
