@@ -41,7 +41,7 @@ def test_they_are_in_processes_with_little_memory(harness: Harness, number: int)
 
 def test_every_command_and_parameter_is_called_with_something_wrong() -> None:
     names = {command.name for command in commands()}
-    groups = {"cosim": "cosim bp", "bench": "bench vault"}
+    groups = {"cosim": "cosim bp", "bench": "bench vault", "model": "model certify"}
     assert {groups.get(name, name) for name in Commands.entries} <= names
     assert {f"bench {name}" for name in Benches.entries} <= names
     spoiled = {
