@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from hdl.axi import AxiResponse
 from hdl.ports import WORD_BITS
@@ -78,12 +77,8 @@ class ChipSession(ABC):
         return self
 
     @abstractmethod
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *error: Any) -> None:
+        """End the simulation."""
 
     @abstractmethod
     def _start(self) -> None:
@@ -203,13 +198,8 @@ class ChipSimulation(ChipSession):
     def _start(self) -> None:
         self._session.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.__exit__(kind, error, traceback)
+    def __exit__(self, *error: Any) -> None:
+        self._session.__exit__(*error)
 
     def _perform(self, operation: Operation) -> Result:
         outer = self.outer and operation.kind not in (Kind.RESET, Kind.RUN)

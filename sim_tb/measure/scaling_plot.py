@@ -1,6 +1,6 @@
 """The picture of how BP-M scales."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from isa.support.picture import COLOURS, MARKERS, picture
@@ -10,6 +10,26 @@ from .scaling import Point
 __all__ = ["draw_scaling"]
 
 _INCHES = (13.0, 4.6)
+#: Cycles of the vector unit for a message of 16 labels (microkernels/bp/schedule.py).
+_VECTOR_CYCLES = 80
+#: Series -> what is varied, its value, and what stays.
+_SERIES: Mapping[str, tuple[str, Callable[[Point], float], Callable[[Point], str]]] = {
+    "vaults": (
+        "vaults",
+        lambda point: point.vaults,
+        lambda point: f"{point.width} x {point.height} pixels, {point.engines} engines a vault",
+    ),
+    "engines": (
+        "engines a vault",
+        lambda point: point.engines,
+        lambda point: f"{point.width} x {point.height} pixels, {point.vaults} vaults",
+    ),
+    "image": (
+        "messages, thousands",
+        lambda point: point.updates / 1000,
+        lambda point: f"{point.vaults} vaults, {point.engines} engines a vault",
+    ),
+}
 
 
 def draw_scaling(points: Sequence[tuple[str, Point]], path: Path) -> None:
@@ -22,57 +42,23 @@ def draw_scaling(points: Sequence[tuple[str, Point]], path: Path) -> None:
     Raises:
         OSError: the file can't be written.
     """
-    series = {
-        name: [point for kind, point in points if kind == name]
-        for name in ("vaults", "engines", "image")
-    }
-    titles = {
-        "vaults": "240 x 136 pixels, 4 engines a vault",
-        "engines": "240 x 136 pixels, 32 vaults",
-        "image": "32 vaults, 4 engines a vault",
-    }
     with picture(*_INCHES, path) as figure:
-        for axis, (name, found) in zip(figure.subplots(1, 3), series.items(), strict=True):
-            across = [
-                point.vaults
-                if name == "vaults"
-                else point.engines
-                if name == "engines"
-                else point.updates / 1000
+        axes = figure.subplots(1, len(_SERIES))
+        for axis, (name, (label, place, title)) in zip(axes, _SERIES.items(), strict=True):
+            found = [point for series, point in points if series == name]
+            across = [place(point) for point in found]
+            limit = [
+                point.updates * _VECTOR_CYCLES * point.tck_ns / (point.vaults * point.engines) / 1e6
                 for point in found
             ]
-            engines = [point.vaults * point.engines for point in found]
-            axis.loglog(
-                across,
-                [point.ms for point in found],
-                f"{MARKERS[0]}-",
-                color=COLOURS[0],
-                label="measured",
-            )
-            axis.loglog(
-                across,
-                [
-                    point.updates * _VECTOR_CYCLES * point.tck_ns / count / 1e6
-                    for point, count in zip(found, engines, strict=True)
-                ],
-                "--",
-                color=COLOURS[1],
-                label="vector units always busy",
-            )
+            marker = f"{MARKERS[0]}-"
+            times = [point.ms for point in found]
+            axis.loglog(across, times, marker, color=COLOURS[0], label="measured")
+            axis.loglog(across, limit, "--", color=COLOURS[1], label="vector units always busy")
             axis.set_xticks(across, [f"{value:,.0f}" for value in across])
             axis.minorticks_off()
-            axis.set_title(titles[name], fontsize=10)
-            axis.set_xlabel(
-                {
-                    "vaults": "vaults",
-                    "engines": "engines a vault",
-                    "image": "messages, thousands",
-                }[name]
-            )
+            axis.set_title(title(found[0]), fontsize=10)
+            axis.set_xlabel(label)
             axis.set_ylabel("ms an iteration of BP-M at 1.25 GHz")
             axis.legend(fontsize=8)
             axis.grid(alpha=0.3)
-
-
-#: Cycles of the vector unit for a message of 16 labels (microkernels/bp/schedule.py).
-_VECTOR_CYCLES = 80

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_int32, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import memory.model.device_model
@@ -112,7 +111,7 @@ class ChipModel(ChipSession):
             raise CosimError("the timing model has no AXI back end")
         if not config.remote or config.vaults < 2:
             raise CosimError("the timing model covers chips whose vaults are joined by a network")
-        processors = len(os.sched_getaffinity(0)) if threads is None else threads
+        processors = (os.cpu_count() or 1) if threads is None else threads
         self.threads = max(1, min(processors, config.vaults))
         self._progress = progress
         self._chip: c_void_p | None = None
@@ -143,12 +142,7 @@ class ChipModel(ChipSession):
         self._held = (network, registers)
         ChipModel._opened = True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._library.library.vip_timed_chip_end(self._chip)
         self._chip = None
         ChipModel._opened = False
