@@ -229,11 +229,7 @@ class Operand:
 
 
 class Format(Enum):
-    """Operands in the order in which assembly names them, by their fields.
-
-    Attributes:
-        fields: of the operands, in this order. Python 3.11.2 has no value for :attr:`NONE`.
-    """
+    """Operands in the order in which assembly names them, by their fields."""
 
     NONE = ()
     A = (FIELD_A,)
@@ -243,8 +239,11 @@ class Format(Enum):
     A_IMM = (FIELD_A, IMM20)
     IMM = (IMM14,)
 
-    def __init__(self, *fields: BitField) -> None:
-        self.fields = fields
+    def __new__(cls, *fields: BitField) -> "Format":
+        # Python 3.11.2 would give a member that is defined as () another value.
+        member = object.__new__(cls)
+        member._value_ = fields
+        return member
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,7 +301,7 @@ class Instruction:
     def mask(self) -> int:
         """Bits of the word that must equal :attr:`match` (operands are the other bits)."""
         free = 0
-        for field in self.format.fields:
+        for field in self.format.value:
             free |= field.mask
         return 0xFFFF_FFFF & ~free
 

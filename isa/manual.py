@@ -109,14 +109,14 @@ def _pattern(family: Sequence[Instruction]) -> str:
     bits = []
     for bit in range(_WORD_BITS - 1, -1, -1):
         letter = ""
-        for field in family[0].format.fields:
+        for field in family[0].format.value:
             if field.mask >> bit & 1:
                 letter = field.name[0]
         values = {row.match >> bit & 1 for row in family}
         bits.append(letter or ("w" if len(values) > 1 else str(values.pop())))
     text = "".join(bits)
     cuts: list[int] = []
-    for field in (OPCODE, *family[0].format.fields):
+    for field in (OPCODE, *family[0].format.value):
         cuts += [_WORD_BITS - 1 - field.high, _WORD_BITS - field.low]
     return " ".join(text[start:end] for start, end in pairwise(sorted({*cuts, _WORD_BITS})))
 

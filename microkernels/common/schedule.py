@@ -176,9 +176,7 @@ class Watched:
         self._rows: list[tuple[Instruction | None, tuple[int, ...]]] = []
         for word in program.words:
             row = find(word)
-            fields = (
-                () if row is None else tuple(field.extract(word) for field in row.format.fields)
-            )
+            fields = () if row is None else tuple(field.extract(word) for field in row.format.value)
             self._rows.append((row, fields))
 
     def _next(self) -> tuple[Instruction | None, tuple[int, ...]]:

@@ -118,7 +118,7 @@ class Decode(Component):
         caps = Capabilities.of(config)
         opcode = word[OPCODE.low : OPCODE.high + 1]
         a, b, c = register_operands(config, word)
-        wide = Cat(opcode == row.opcode for row in config.rows if IMM20 in row.format.fields).any()
+        wide = Cat(opcode == row.opcode for row in config.rows if IMM20 in row.format.value).any()
         m.d.comb += [
             out.a.eq(a),
             out.b.eq(b),
@@ -176,7 +176,7 @@ class Decode(Component):
             else:
                 m.d.comb += reads_c.eq(1)
         if first.unit is Unit.SCALAR and first.branch is None:
-            m.d.comb += out.immediate.eq(FIELD_C not in first.format.fields)
+            m.d.comb += out.immediate.eq(FIELD_C not in first.format.value)
         if first.opcode in (Opcode.MOV, Opcode.MOV_IMM):
             m.d.comb += out.scalar.eq(caps.scalar.code(ScalarOp.OR))
         if first.opcode == Opcode.MOV:

@@ -89,7 +89,7 @@ def test_assembly_takes_shift_amounts_that_mean_themselves() -> None:
     assert operand_range(BY_KEY["add.imm"].operands[-1]) == range(-8192, 8192)
 
 
-def test_formats_have_their_fields_on_every_python() -> None:
+def test_formats_have_their_values_on_every_python() -> None:
     # Python 3.11.2 gives another value to a member of an Enum that is defined as ().
-    assert Format.NONE.fields == ()
-    assert Format.AB_IMM.fields == (FIELD_A, FIELD_B, IMM14)
+    assert Format.NONE.value == ()
+    assert Format.AB_IMM.value == (FIELD_A, FIELD_B, IMM14)

@@ -62,7 +62,7 @@ def _check(ctx, dut, word, row):
         assert ctx.get(out.kind) == row.opcode & 3
     if row.scalar is not None:
         assert ctx.get(out.scalar) == row.scalar
-        assert ctx.get(out.immediate) == (IMM14 in row.format.fields)
+        assert ctx.get(out.immediate) == (IMM14 in row.format.value)
     if row.branch is not None:
         assert ctx.get(out.condition) == row.branch
     if row.unit is Unit.ISSUE:
@@ -74,7 +74,7 @@ def _check(ctx, dut, word, row):
         assert ctx.get(out.scalar) == ScalarOp.OR
         assert ctx.get(out.immediate) == 1
         assert ctx.get(out.zero) == (row.opcode == Opcode.MOV_IMM)
-    if IMM14 in row.format.fields:
+    if IMM14 in row.format.value:
         assert ctx.get(out.value) == IMM14.extract(word)
     if row.opcode == Opcode.MOV_IMM:
         assert ctx.get(out.value) == IMM20.extract(word)
