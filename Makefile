@@ -23,7 +23,7 @@ demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, ar
 test: $(INSTALLED) ## all tests that fit in twenty minutes
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 2 s each
+test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 0.12 s each
 	$(BIN)/python -m pytest -n 2 -m "not slow" --fast
 
 test-slow: $(INSTALLED) ## the tests that take longer

@@ -62,6 +62,24 @@ def test_long():
     while True:
         pass
 
+class Destroyed:
+    def __del__(self):
+        while True:
+            pass
+
+def test_destructor():
+    Destroyed()
+    while True:
+        pass
+
+def test_import():
+    import module
+    while True:
+        pass
+
+def test_module_is_whole():
+    from module import last
+
 def test_emits():
     emit(Component({}), "top")
 
@@ -73,6 +91,15 @@ def test_nothing_is_kept():
     assert Path(os.environ["VIP_BUILD_DIR"]) != Path("kept")
 """
 
+MODULE = """
+import time
+
+end = time.process_time() + 0.5
+while time.process_time() < end:
+    pass
+last = 1
+"""
+
 RUN = {
     "test_plain": "PASSED",
     "test_wrong": "FAILED",
@@ -82,6 +109,9 @@ RUN = {
     "test_fixture": "SKIPPED",
     "test_fixture_again": "SKIPPED",
     "test_long": "SKIPPED",
+    "test_destructor": "SKIPPED",
+    "test_import": "SKIPPED",
+    "test_module_is_whole": "PASSED",
     "test_emits": "SKIPPED",
     "test_commit": "PASSED",
     "test_nothing_is_kept": "PASSED",
@@ -91,6 +121,7 @@ RUN = {
 def test_what_is_not_fast_is_left_out(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_all.py").write_text(TESTS)
+    (tmp_path / "module.py").write_text(MODULE)
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "simulator").touch()
     done = subprocess.run(
