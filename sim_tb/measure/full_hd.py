@@ -38,6 +38,8 @@ MEMORY_WAITS = (
 RUNS: Mapping[str, tuple[int | None, int]] = {
     "flat": (None, 1),
     "levels": (1, 1),
+    "flat_eight": (None, 8),
+    "levels_five": (5, 5),
 }
 
 

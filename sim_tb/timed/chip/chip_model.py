@@ -84,7 +84,8 @@ class ChipModel(ChipSession):
 
     Parameters:
         config, image: see :class:`sim_tb.cosim.chip_session.ChipSession`.
-        threads: that share the vaults' work; None: one a processor. Results do not depend on it.
+        threads: that share the vaults' work; None: one for each processor that this process may
+            use. Results do not depend on it.
         progress: called now and then with the cycles so far.
 
     Attributes:
@@ -111,7 +112,7 @@ class ChipModel(ChipSession):
             raise CosimError("the timing model has no AXI back end")
         if not config.remote or config.vaults < 2:
             raise CosimError("the timing model covers chips whose vaults are joined by a network")
-        processors = (os.cpu_count() or 1) if threads is None else threads
+        processors = len(os.sched_getaffinity(0)) if threads is None else threads
         self.threads = max(1, min(processors, config.vaults))
         self._progress = progress
         self._chip: c_void_p | None = None
