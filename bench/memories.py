@@ -14,6 +14,7 @@ from microkernels.bp.kernel import bp_program
 from noc.config import NetworkConfig
 from noc.node.node import Node
 from noc.router.router import Router
+from sim_tb.cosim.machine import Machine
 from sim_tb.dut.memory import vault_design
 from sim_tb.dut.network import network_design
 from sim_tb.dut.tile import tile_design
@@ -40,6 +41,7 @@ __all__ = [
     "network_area",
     "vault",
     "vault_bp",
+    "vault_figures",
     "vault_stress",
 ]
 
@@ -60,7 +62,12 @@ def _key(name: str) -> str:
 
 def vault() -> Iterator[Measurement]:
     """32-byte accesses straight into the controller, for each variant of a vault's memory."""
-    report = measure(VARIANTS, accesses=_ACCESSES, seed=_SEED)
+    return vault_figures("rtl")
+
+
+def vault_figures(on: Machine) -> Iterator[Measurement]:
+    """The figures of :func:`vault` on the Verilog, or on the timing model."""
+    report = measure(VARIANTS, accesses=_ACCESSES, seed=_SEED, on=on)
     for name, row in report.rows.items():
         for traffic, found in row.items():
             key = f"{_key(name)}_{traffic}"

@@ -1,6 +1,7 @@
 """The certificate of the timing model: its cycles beside those of the Verilog."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pe.config import PeConfig
 from sim_tb.cosim.applications import applications
@@ -13,20 +14,27 @@ from . import fingerprints
 from .applications import made_of_layers
 from .functional import model_parts
 from .measurement import Measurement
+from .memories import made_of_vault, vault_figures
 from .record import values
 
 __all__ = ["made_of_timing_model", "timing_model"]
 
 
 def timing_model() -> Iterator[Measurement]:
-    """The timing model beside the Verilog. Cycles of the rows of the record of kernels that four
-    engines of a vault have run, against that record; cycles of belief propagation on chips and of
-    every application of the suite on one engine, against the Verilog now. Of each set: how many are
-    equal, and the largest difference as a share."""
+    """The timing model beside the Verilog. Bandwidths of a vault's memory in its variants, and
+    cycles of the rows of the record of kernels that four engines of a vault have run, against their
+    records; cycles of belief propagation on chips and of every application of the suite on one
+    engine, against the Verilog now. Of each set: how many are equal, and the largest difference as
+    a share."""
     recorded = values("kernels")
     for kind in KINDS:
         found = []
-        for run in certified_runs([kind]):
+        if kind == "memory":
+            bandwidths = values("vault")
+            for each in vault_figures("model"):
+                found.append((each.value, bandwidths[each.name]))
+                yield replace(each, name=f"memory_{each.name}")
+        for run in certified_runs([kind] if kind != "memory" else []):
             mine, _ = run_certified(run, "model")
             name = f"{run.name.replace('-', '_')}_cycles"
             yield Measurement(name, mine, "cycles")
@@ -41,7 +49,7 @@ def timing_model() -> Iterator[Measurement]:
 
 def made_of_timing_model() -> dict[str, str]:
     """The kernels and applications with their hardware, the chips, and the model."""
-    found = made_of_layers()
+    found = made_of_layers() | made_of_vault()
     for run in certified_runs(["engine", "chip"]):
         key = launches_key if run.kind == "chip" else job_key
         if isinstance(run.config, ChipConfig):

@@ -1,6 +1,6 @@
 """Runs of traffic in simulation: against a vault's memory, through a network, between nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,7 +24,18 @@ from .memory import MemoryBehaviour
 from .network import NetworkError, NetworkJob, NetworkOutcome, NetworkResult, NetworkRun
 from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult, TrafficRun
 
-__all__ = ["NodesJob", "TrafficError", "run_network", "run_nodes", "run_traffic"]
+__all__ = [
+    "NodesJob",
+    "Perform",
+    "TrafficError",
+    "run_network",
+    "run_nodes",
+    "run_traffic",
+    "traffic_through",
+]
+
+#: What makes runs, one after the other, each from reset.
+Perform = Callable[[Sequence[TrafficRun]], Iterable[TrafficResult]]
 
 #: Counters that the host reads.
 _COUNTERS = max(VaultCounter) + 8
@@ -61,6 +72,26 @@ def run_traffic(
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
+
+    def perform(runs: Sequence[TrafficRun]) -> Iterable[TrafficResult]:
+        return _simulated(vault_design(config, requesters), runs)
+
+    return traffic_through(perform, config, requesters, jobs, dram=dram)
+
+
+def traffic_through(
+    perform: Perform,
+    config: VaultConfig,
+    requesters: int,
+    jobs: Sequence[TrafficJob],
+    *,
+    dram: DramTiming | None = None,
+) -> list[TrafficResult]:
+    """:func:`run_traffic` by ``perform``, whose results are checked as there.
+
+    Raises:
+        TrafficError: as there.
+    """
     for job in jobs:
         if len(job.patterns) != ports_of(requesters):
             raise TrafficError(
@@ -72,7 +103,7 @@ def run_traffic(
                 f"accesses up to byte {job.begin + job.span} of a vault of {config.size_bytes}"
             )
     results: list[TrafficResult] = _traffic(
-        vault_design(config, requesters),
+        perform,
         jobs,
         TrafficError,
         size=config.size_bytes,
@@ -149,7 +180,7 @@ def run_nodes(
         for job in jobs
     ]
     return _traffic(
-        nodes_design(config, requesters),
+        lambda runs: _simulated(nodes_design(config, requesters), runs),
         traffic,
         NetworkError,
         memories,
@@ -161,15 +192,20 @@ def run_nodes(
     )
 
 
+def _simulated(design: Design, runs: Sequence[TrafficRun]) -> list[TrafficResult]:
+    """Results of ``runs`` in a simulation of ``design``."""
+    with Session(build(design), design.top) as session:
+        return list(session.run_many(runs))
+
+
 def _traffic(
-    design: Design,
+    perform: Perform,
     jobs: Sequence[TrafficJob],
     error: type[VipError],
     memories: Sequence[tuple[MemoryBehaviour, ...]] = (),
     **settings: Any,
 ) -> list[TrafficResult]:
     """Results of ``jobs`` against a memory of their own; ``settings`` are those of all runs."""
-    folder = build(design)
     beyond = settings["limit"] > settings["size"]
     with scratch_folder("traffic") as work, DramImage(settings["size"], work / "image"):
         runs = [
@@ -187,8 +223,7 @@ def _traffic(
             )
             for number, job in enumerate(jobs)
         ]
-        with Session(folder, design.top) as session:
-            results = list(session.run_many(runs))
+        results = list(perform(runs))
     for number, result in enumerate(results):
         if result.outcome is not TrafficOutcome.DONE:
             reason = result.violation or f"not done after {result.total_cycles} cycles"

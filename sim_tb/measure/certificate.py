@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
+from memory.controller.counters import VaultCounter
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
@@ -24,6 +25,7 @@ from soc.tile.config import VaultTileConfig
 from .belief import BELIEF, belief_job
 from .kernels import LSTM, ROUNDS, layer_jobs
 from .lstm_ese import ESE, ese_job
+from .vault import TRAFFICS, VARIANTS, Variant, run_variant
 from .vgg import LAYERS
 
 __all__ = [
@@ -37,8 +39,12 @@ __all__ = [
     "run_certified",
 ]
 
-Kind = Literal["engine", "vault", "chip"]
+Kind = Literal["memory", "engine", "vault", "chip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+#: 32-byte accesses of each traffic, and the start of what is random.
+_ACCESSES, _SEED = 20_000, 1
+#: Counters that the host reads after the run, so that they cover a few cycles more or less.
+_LATE = (VaultCounter.CYCLES, VaultCounter.REFRESHES, VaultCounter.REFRESH_BLOCKED)
 _TILE = "vault"
 #: Of the memory beside one engine, in cycles.
 _LATENCY = 40
@@ -53,15 +59,19 @@ class CertifiedRun:
     """What runs on both machines.
 
     Attributes:
-        kind: of the machine. name: of the run. config: of the machine.
-        jobs: that run after each other. phase: the launch that counts, "" if all do.
+        kind: of the machine. name: of the run.
+        config: of the machine; of a vault's memory alone, its variant.
+        jobs: that run after each other; on a memory alone none. phase: the launch that counts, ""
+            if all do.
+        traffic: on a memory alone, of :data:`sim_tb.measure.vault.TRAFFICS`.
         minutes: whether the Verilog needs more than one.
     """
 
     kind: Kind
     name: str
-    config: PeConfig | VaultTileConfig | ChipConfig
-    jobs: tuple[KernelJob, ...]
+    config: PeConfig | VaultTileConfig | ChipConfig | Variant
+    jobs: tuple[KernelJob, ...] = ()
+    traffic: str = ""
     phase: str = ""
     minutes: bool = False
 
@@ -73,8 +83,9 @@ class Certified:
     Attributes:
         kind, name: as of the run.
         model, verilog: cycles.
-        differing: counter of :class:`pe.interface.PeCounter` -> by how much the model's sum over
-            all engines is larger, where it differs.
+        differing: counter of :class:`pe.interface.PeCounter`, of a memory alone of
+            :class:`memory.controller.counters.VaultCounter` -> by how much the model's sum over all
+            engines is larger, where it differs.
     """
 
     kind: Kind
@@ -115,11 +126,17 @@ class Certificate:
 
 
 def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:
-    """The stated set: the suite on one engine, kernels on a vault, belief propagation on chips.
+    """The stated set: traffic on a vault's memory in its variants, the suite on one engine, kernels
+    on a vault, belief propagation on chips.
 
     Parameters:
         kinds: of the machines. layers: whether with the layers of VGG-16.
     """
+    if "memory" in kinds:
+        for variant in VARIANTS:
+            for traffic in TRAFFICS:
+                name = f"{variant.name} {traffic}"
+                yield CertifiedRun(kind="memory", name=name, config=variant, traffic=traffic)
     if "engine" in kinds:
         for application in applications():
             yield CertifiedRun(
@@ -184,7 +201,7 @@ def _chip_runs() -> Iterator[CertifiedRun]:
 
 
 def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
-    """Cycles of a run, and the engines' counters by name, summed.
+    """Cycles of a run, and the engines' counters by name, summed; of a memory alone its own.
 
     Parameters:
         run: of :func:`certified_runs`. on: the Verilog, or the timing model.
@@ -192,15 +209,24 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
     Raises:
         CosimError: an engine faulted, or outputs differ from the golden model's.
         isa.support.native.CompilerError: the timing model can't be built.
+        sim_tb.harness.traffic_runs.TrafficError: a memory did something wrong.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
+    if isinstance(run.config, Variant):
+        found = run_variant(
+            run.config, accesses=_ACCESSES, seed=_SEED, traffics=(run.traffic,), on=on
+        )
+        result = found[run.traffic]
+        return result.cycles, {
+            item.name: result.counters[item] for item in VaultCounter if item not in _LATE
+        }
     cycles, counters = 0, {item.name: 0 for item in PeCounter}
     for job in run.jobs:
-        found: list[Mapping[str, int]]
+        added_counters: list[Mapping[str, int]]
         if isinstance(run.config, PeConfig):
             alone = cosim_engine(job, run.config, on=on, memory=MemoryBehaviour(latency=_LATENCY))
             match, added = alone.match, alone.cycles
-            found = [result.counters for result in alone.results.values()]
+            added_counters = [result.counters for result in alone.results.values()]
         elif isinstance(run.config, VaultTileConfig):
             shared = cosim_vault(job, run.config, on=on)
             results = [
@@ -210,15 +236,15 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
             ]
             match = shared.match
             added = sum(max(pe.counters["CYCLES"] for pe in result.pes) for result in results)
-            found = [pe.counters for result in results for pe in result.pes]
+            added_counters = [pe.counters for result in results for pe in result.pes]
         else:
             whole = cosim_chip(job, run.config, on=on, preload=True)
             match, added = whole.match, whole.cycles
-            found = [pe for result in whole.results.values() for pe in result.counters]
+            added_counters = [pe for result in whole.results.values() for pe in result.counters]
         if not match:
             raise CosimError(f"{job.name}: outputs differ from the golden model's")
         cycles += added
-        for each in found:
+        for each in added_counters:
             for name, value in each.items():
                 counters[name] += value
     return cycles, counters

@@ -9,9 +9,11 @@ from memory.config import VaultConfig
 from memory.controller.counters import VaultCounter
 from memory.controller.starvation import starvation_bound
 from memory.timing import BURST_CLOCKS
+from sim_tb.cosim.machine import Machine
 from sim_tb.dut.memory import ports_of
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import run_traffic
+from sim_tb.timed.vault.traffic_model import run_traffic_model
 
 __all__ = [
     "TRAFFICS",
@@ -21,6 +23,7 @@ __all__ = [
     "VaultReport",
     "measure",
     "measure_variant",
+    "run_variant",
 ]
 
 #: Bytes that the accesses go to: many rows of every bank, so that random ones rarely meet.
@@ -193,19 +196,26 @@ def _figures(config: VaultConfig, result: TrafficResult) -> VaultFigures:
     )
 
 
-def measure_variant(
-    variant: Variant, *, accesses: int, seed: int, traffics: Sequence[str] = tuple(TRAFFICS)
-) -> dict[str, VaultFigures]:
-    """Figures of one variant for each of ``traffics`` (keys of :data:`TRAFFICS`).
+def run_variant(
+    variant: Variant,
+    *,
+    accesses: int,
+    seed: int,
+    traffics: Sequence[str] = tuple(TRAFFICS),
+    on: Machine = "rtl",
+) -> dict[str, TrafficResult]:
+    """Run each of ``traffics`` (keys of :data:`TRAFFICS`) on one variant.
 
     Parameters:
         accesses: 32-byte accesses of each traffic, 1000 or more.
         seed: of everything random.
+        on: the Verilog, or the timing model.
 
     Raises:
         TrafficError: the memory did something wrong, or left a request waiting for longer than
             :func:`memory.controller.starvation.starvation_bound` promises.
         sim_tb.runner.build.BuildError: the simulator can't be built.
+        isa.support.native.CompilerError: the timing model can't be built.
     """
     config = variant.config
     ports = ports_of(variant.requesters)
@@ -221,8 +231,17 @@ def measure_variant(
         )
         for name in traffics
     ]
-    results = run_traffic(config, variant.requesters, jobs)
-    return {name: _figures(config, result) for name, result in zip(traffics, results, strict=True)}
+    run = run_traffic if on == "rtl" else run_traffic_model
+    return dict(zip(traffics, run(config, variant.requesters, jobs), strict=True))
+
+
+def measure_variant(
+    variant: Variant, *, accesses: int, seed: int, on: Machine = "rtl"
+) -> dict[str, VaultFigures]:
+    """Figures of one variant for each of :data:`TRAFFICS`; parameters and errors are those of
+    :func:`run_variant`."""
+    results = run_variant(variant, accesses=accesses, seed=seed, on=on)
+    return {name: _figures(variant.config, result) for name, result in results.items()}
 
 
 def measure(
@@ -230,9 +249,10 @@ def measure(
     *,
     accesses: int,
     seed: int,
+    on: Machine = "rtl",
     progress: Callable[[Variant], None] | None = None,
 ) -> VaultReport:
-    """Figures of ``variants``; raises as :func:`measure_variant`.
+    """Figures of ``variants``; other parameters and errors are those of :func:`run_variant`.
 
     Parameters:
         progress: called before each variant.
@@ -241,5 +261,5 @@ def measure(
     for variant in variants:
         if progress is not None:
             progress(variant)
-        rows[variant.name] = measure_variant(variant, accesses=accesses, seed=seed)
+        rows[variant.name] = measure_variant(variant, accesses=accesses, seed=seed, on=on)
     return VaultReport(rows=rows, accesses=accesses, seed=seed)

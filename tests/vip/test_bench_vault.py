@@ -35,12 +35,22 @@ def test_report_has_the_thesis_vault_on_top_and_a_row_a_variant(
     assert "open-page" in capsys.readouterr().out
 
 
+def test_on_the_timing_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "vault.json"
+    options = ["--on", "model", "--accesses", "2000", "--variant", "crossbar"]
+    assert run(monkeypatch, *options, "--json", str(target)) == 0
+    (row,) = json.loads(target.read_text())["variants"]
+    assert row["name"] == "crossbar"
+    assert 9 < row["sequential_read"]["gbs"] <= 10
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--variant", "none"], "--variant none: there are open-page, closed-page, "),
         (["--accesses", "10"], "greater than or equal to 1000"),
         (["--seed", "-1"], "greater than or equal to 0"),
+        (["--bp", "--on", "model"], "--bp runs on the Verilog alone"),
         (["--json", "nowhere/report.json"], "nowhere/report.json: can't be written: there is no"),
     ],
 )

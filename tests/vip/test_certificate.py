@@ -62,7 +62,8 @@ def test_kinds() -> None:
     assert len(names) == len(set(names))
     assert len(list(certified_runs())) > len(names)
     assert {run.kind for run in certified_runs()} == set(KINDS)
-    with pytest.raises(VipError, match="unknown machine 'board'; there are: engine, vault, chip"):
+    known = "memory, engine, vault, chip"
+    with pytest.raises(VipError, match=f"unknown machine 'board'; there are: {known}"):
         vip.certify(["board"])
 
 
@@ -71,3 +72,10 @@ def test_an_engine_and_a_vault_run() -> None:
     for name in ("matrix-addition", "bp_coarse_batch_1"):
         cycles, counters = run_certified(runs[name], "model")
         assert counters["CYCLES"] >= cycles > 0
+
+
+def test_a_memory_runs() -> None:
+    runs = {run.name: run for run in certified_runs(["memory"])}
+    cycles, counters = run_certified(runs["open-page sequential_read"], "model")
+    assert cycles > 2 * counters["READS"] == 40_000
+    assert "CYCLES" not in counters

@@ -56,7 +56,7 @@ def certify(
     counters. ``certify(["engine"]).holds`` does so for the suite's applications.
 
     Parameters:
-        kinds: of machines: "engine", "vault", "chip".
+        kinds: of machines: "memory", "engine", "vault", "chip".
         layers: with the layers of VGG-16 on a vault, some 30 minutes.
         progress: called with the name of each run.
 

@@ -15,6 +15,7 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.progress import by_part
 
+from .machine_option import OnOption
 from .options import JsonOption
 
 __all__ = ["vault"]
@@ -93,8 +94,10 @@ def vault(
         list[str] | None,
         typer.Option(help="Measure this variant alone; may be repeated.", metavar="NAME"),
     ] = None,
+    on: OnOption = "rtl",
     bp: Annotated[
-        bool, typer.Option("--bp", help="Run belief propagation on each too (minutes each).")
+        bool,
+        typer.Option("--bp", help="Run belief propagation on each Verilog too (minutes each)."),
     ] = False,
     json: JsonOption = None,
 ) -> None:
@@ -106,9 +109,13 @@ def vault(
     Example: vip bench vault --variant open-page --variant closed-page --json vault.json
     """
     chosen = _chosen(variant or [])
+    if bp and on == "model":
+        raise UserError("--bp runs on the Verilog alone: leave --on model away")
     with shown() as progress:
         done = by_part(progress, "traffic")
-        report = measure(chosen, accesses=accesses, seed=seed, progress=_counting(done, chosen))
+        report = measure(
+            chosen, accesses=accesses, seed=seed, on=on, progress=_counting(done, chosen)
+        )
     kernels: Mapping[str, BpFigures] = {}
     if bp:
         with shown() as progress:

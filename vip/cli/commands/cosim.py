@@ -9,7 +9,6 @@ import typer
 import vip
 from pe.config import PeConfig
 from pe.interface import PeState
-from sim_tb.cosim.machine import Machine
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
@@ -21,6 +20,7 @@ from vip.cli.tables.cosim import show_bp, show_program
 from vip.cosimulation.program import ChipRun
 from vip.output import write_json
 
+from .machine_option import OnOption
 from .memory_options import BehaviourOptions, DumpOption, MemoryOption, dump_of, naming_dump
 from .options import JsonOption, ParametersOption, PresetOption, drawing, reading, writing
 
@@ -37,13 +37,6 @@ TraceOption = Annotated[
         help="Write waveforms, .fst or .vcd; about ten times slower.",
         metavar="FILE",
         callback=writing(".fst", ".vcd"),
-    ),
-]
-OnOption = Annotated[
-    Machine,
-    typer.Option(
-        "--on",
-        help="The Verilog, or the timing model: as many cycles, in less time.",
     ),
 ]
 OuterOption = Annotated[

@@ -35,8 +35,9 @@ def certify(
 ) -> None:
     """Run programs on the timing model and on the Verilog, and compare cycles and counters.
 
-    The suite runs on one engine, belief propagation and the LSTM on a vault, belief propagation on
-    two chips. Exit code 1 if the sum of one counter over all engines differs.
+    Traffic runs on a vault's memory in its variants, the suite on one engine, belief propagation
+    and the LSTM on a vault, belief propagation on two chips. Exit code 1 if the sum of one counter
+    over all engines, or a counter of a memory alone, differs.
 
     Example: vip model certify --kind engine --kind vault --json certificate.json
     """

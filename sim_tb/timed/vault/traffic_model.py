@@ -1,0 +1,81 @@
+"""Traffic against the timing model of a vault's memory, without engines."""
+
+import ctypes
+import time
+from collections.abc import Iterator, Sequence
+from ctypes import POINTER, byref, c_bool, c_uint32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+
+import memory.model.device_model
+from memory.config import VaultConfig
+from memory.model.device_model import DEVICE_SOURCES
+from memory.timing import DramTiming
+from sim_tb.harness.models import Library
+from sim_tb.harness.traffic import REQUESTER, TRAFFIC, TrafficJob, TrafficResult, TrafficRun
+from sim_tb.harness.traffic_runs import traffic_through
+from sim_tb.timed.library import compile_model
+
+from .vault_model import VaultSizes, vault_constants
+
+__all__ = ["run_traffic_model"]
+
+#: Cycles between two looks at signals.
+_AT_ONCE = 1 << 18
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    room = Path(memory.model.device_model.__file__).parent
+    found = compile_model(
+        "../models/modelled_vault.cpp",
+        (TRAFFIC, REQUESTER),
+        beside=[name for name in TRAFFIC.sources + REQUESTER.behaviour if name.endswith(".cpp")],
+        others=[room / name for name in DEVICE_SOURCES],
+        generated={"vault.inc": vault_constants()},
+    )
+    found.vip_modelled_vault_new.argtypes = (POINTER(VaultSizes), c_uint32, c_uint32)
+    found.vip_modelled_vault_new.restype = c_void_p
+    found.vip_modelled_vault_run.argtypes = (c_void_p, c_uint64)
+    found.vip_modelled_vault_run.restype = c_bool
+    found.vip_modelled_vault_end.argtypes = (c_void_p,)
+    found.vip_modelled_vault_end.restype = None
+    return found
+
+
+def run_traffic_model(
+    config: VaultConfig,
+    requesters: int,
+    jobs: Sequence[TrafficJob],
+    *,
+    dram: DramTiming | None = None,
+) -> list[TrafficResult]:
+    """:func:`sim_tb.harness.traffic_runs.run_traffic` on the timing model: the same requesters, the
+    same DRAM and the same checks, with the cycles of the Verilog.
+
+    The counters ``CYCLES``, ``REFRESHES`` and ``REFRESH_BLOCKED`` cover the same interval to within
+    :data:`memory.controller.counters.LAG_CYCLES`.
+
+    Raises:
+        TrafficError: as there.
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+
+    def perform(runs: Sequence[TrafficRun]) -> Iterator[TrafficResult]:
+        tags = config.tag_bits - max(requesters - 1, 0).bit_length()
+        library = _library()
+        for run in runs:
+            started = time.perf_counter()
+            models = Library(library)
+            run.start(models)
+            vault = library.vip_modelled_vault_new(
+                byref(VaultSizes.of(config)), requesters, 1 << tags
+            )
+            try:
+                while not library.vip_modelled_vault_run(vault, _AT_ONCE):
+                    pass
+                yield run.result(models, time.perf_counter() - started)
+            finally:
+                library.vip_modelled_vault_end(vault)
+
+    return traffic_through(perform, config, requesters, jobs, dram=dram)

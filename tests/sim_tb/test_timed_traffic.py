@@ -1,0 +1,69 @@
+"""Traffic against the timing model of a vault's memory: what the Verilog does, in its cycles."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from memory.controller.counters import LAG_CYCLES, VaultCounter
+from sim_tb.harness.traffic_runs import TrafficError, run_traffic
+from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
+from sim_tb.measure.vault_stress import random_case
+from sim_tb.timed.vault.traffic_model import run_traffic_model
+
+#: A random vault that other tests build, too.
+SEED = 13
+#: Counters that the host reads after the run.
+LATE = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
+
+
+def check_equal(seed, accesses):
+    case = random_case(seed, accesses)
+    runs = [
+        run(case.config, case.requesters, case.jobs) for run in (run_traffic, run_traffic_model)
+    ]
+    assert len(runs[0]) == len(runs[1]) == len(case.jobs)
+    for verilog, model in zip(*runs, strict=True):
+        for field in fields(verilog):
+            if field.name not in ("counters", "wall_seconds"):
+                assert getattr(model, field.name) == getattr(verilog, field.name), field.name
+        for item in VaultCounter:
+            late = item.name in LATE
+            difference = model.counters[item] - verilog.counters[item]
+            assert abs(difference) <= (LAG_CYCLES if late else 0), item.name
+        assert sum(verilog.latencies) == verilog.reads + verilog.writes > 0
+
+
+def test_equals_the_verilog_of_a_random_vault():
+    check_equal(SEED, 6000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 22))
+def test_equals_the_verilog_of_many_random_vaults(seed):
+    check_equal(seed, 40_000)
+
+
+@pytest.mark.slow
+def test_equals_the_verilog_in_all_variants():
+    reports = [measure(VARIANTS, accesses=20_000, seed=7, on=on) for on in ("rtl", "model")]
+    for variant in VARIANTS:
+        for traffic in TRAFFICS:
+            verilog, model = (report.rows[variant.name][traffic].to_dict() for report in reports)
+            for found in (verilog, model):
+                found["counters"] = {k: v for k, v in found["counters"].items() if k not in LATE}
+                del found["cycles_per_second"]
+            assert model == verilog, (variant.name, traffic)
+
+
+@pytest.mark.parametrize("parameter", ["trcd_ns", "tcl_ns"])
+def test_a_dram_that_is_too_slow_is_found_out_at_the_same_place(parameter):
+    case = random_case(SEED, 4000)
+    timing = case.config.timing
+    dram = replace(timing, **{parameter: getattr(timing, parameter) + timing.tck_ns})
+    dram = replace(dram, tras_ns=dram.tras_ns + timing.tck_ns, turnaround_clocks=0)
+    messages = []
+    for run in (run_traffic, run_traffic_model):
+        with pytest.raises(TrafficError) as caught:
+            run(case.config, case.requesters, case.jobs, dram=dram)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
