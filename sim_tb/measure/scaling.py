@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
+from isa.image import MAX_IMAGE_BYTES
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import message_updates
 from microkernels.data.stereo import motorcycle
@@ -17,17 +18,18 @@ from soc.generate.generate import configuration_json
 
 from .full_hd import MEMORY_WAITS
 
-__all__ = ["ENGINES", "IMAGES", "VAULTS", "Point", "measure_scaling"]
+__all__ = ["ENGINES", "IMAGES", "SMALL", "VAULTS", "Point", "measure_scaling"]
 
 _LABELS = 16
-#: Pixels of the image that all machines solve, but for :data:`IMAGES`.
+#: Pixels of the image that all machines solve, but for :data:`IMAGES`, and of a small image.
 _IMAGE = (240, 136)
+SMALL = (64, 36)
 #: Columns and rows of vaults. Of one vault there is no network.
-VAULTS = ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4))
+VAULTS = ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8))
 #: Engines of each vault.
 ENGINES = (1, 2, 4, 8)
 #: Pixels across and down.
-IMAGES = ((64, 36), (120, 68), (240, 136), (480, 270))
+IMAGES = ((64, 36), (120, 68), (240, 136), (480, 270), (960, 540))
 _TAG_BITS = 10
 
 
@@ -62,18 +64,29 @@ class Point:
 
 
 def _machine(base: ChipConfig, columns: int, rows: int, engines: int) -> ChipConfig:
-    """``base`` with another grid, and tags for up to eight engines a vault."""
-    vault = replace(base.tile.dram, tag_bits=_TAG_BITS)
-    tile = replace(base.tile, vault=vault, pes=engines)
-    network = replace(base.network, columns=columns, rows=rows, tag_bits=tile.port_tag_bits)
+    """``base`` with another grid, and tags for up to eight engines a vault. The vaults of more than
+    32 are smaller: together they have 8 GiB at most, the size of a :class:`isa.image.DramImage`."""
+    dram = base.tile.dram
+    share = max(1, columns * rows * dram.size_bytes // MAX_IMAGE_BYTES)
+    vault = replace(dram, tag_bits=_TAG_BITS, rows=dram.rows // share)
+    less = dram.address_bits - vault.address_bits
+    pe = replace(base.tile.pe, address_bits=base.tile.pe.address_bits - less)
+    tile = replace(base.tile, vault=vault, pes=engines, pe=pe)
+    network = replace(
+        base.network,
+        columns=columns,
+        rows=rows,
+        tag_bits=tile.port_tag_bits,
+        address_bits=vault.address_bits,
+    )
     return replace(base, tile=tile, network=network)
 
 
 def measure_scaling(
     base: ChipConfig, progress: Callable[[str], None] | None = None
 ) -> Iterator[tuple[str, Point]]:
-    """The points of the three series, ``vaults``, ``engines`` and ``image``, with their series.
-    Results are kept in the build folder.
+    """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines`` and
+    ``image``, each with its series. Results are kept in the build folder.
 
     Parameters:
         base: the chip whose vaults and engines are varied.
@@ -87,6 +100,7 @@ def measure_scaling(
     pes = base.tile.pes
     runs = [
         *(("vaults", each, pes, _IMAGE) for each in VAULTS),
+        *(("small", each, pes, SMALL) for each in VAULTS),
         *(("engines", grid, each, _IMAGE) for each in ENGINES),
         *(("image", grid, pes, each) for each in IMAGES),
     ]

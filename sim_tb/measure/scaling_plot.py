@@ -9,16 +9,20 @@ from .scaling import Point
 
 __all__ = ["draw_scaling"]
 
-_INCHES = (13.0, 4.6)
+_INCHES = (10.0, 9.0)
+_COLUMNS = 2
 #: Cycles of the vector unit for a message of 16 labels (microkernels/bp/schedule.py).
 _VECTOR_CYCLES = 80
-#: Series -> what is varied, its value, and what stays.
-_SERIES: Mapping[str, tuple[str, Callable[[Point], float], Callable[[Point], str]]] = {
-    "vaults": (
-        "vaults",
-        lambda point: point.vaults,
-        lambda point: f"{point.width} x {point.height} pixels, {point.engines} engines a vault",
-    ),
+#: What is varied, its value, and what stays.
+_Series = tuple[str, Callable[[Point], float], Callable[[Point], str]]
+_OVER_VAULTS: _Series = (
+    "vaults",
+    lambda point: point.vaults,
+    lambda point: f"{point.width} x {point.height} pixels, {point.engines} engines a vault",
+)
+_SERIES: Mapping[str, _Series] = {
+    "vaults": _OVER_VAULTS,
+    "small": _OVER_VAULTS,
     "engines": (
         "engines a vault",
         lambda point: point.engines,
@@ -36,15 +40,15 @@ def draw_scaling(points: Sequence[tuple[str, Point]], path: Path) -> None:
     """Write a picture of time over vaults, engines a vault and messages.
 
     Parameters:
-        points: of :func:`sim_tb.measure.scaling.measure_scaling`, of all three series.
+        points: of :func:`sim_tb.measure.scaling.measure_scaling`, of all series.
         path: PNG or SVG; replaced only when the picture is complete.
 
     Raises:
         OSError: the file can't be written.
     """
     with picture(*_INCHES, path) as figure:
-        axes = figure.subplots(1, len(_SERIES))
-        for axis, (name, (label, place, title)) in zip(axes, _SERIES.items(), strict=True):
+        axes = figure.subplots(len(_SERIES) // _COLUMNS, _COLUMNS)
+        for axis, (name, (label, place, title)) in zip(axes.flat, _SERIES.items(), strict=True):
             found = [point for series, point in points if series == name]
             across = [place(point) for point in found]
             limit = [

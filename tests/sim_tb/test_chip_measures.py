@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from isa.image import MAX_IMAGE_BYTES
 from sim_tb.measure import scaling
 from sim_tb.measure.full_hd import measure_full_hd
 from sim_tb.measure.scaling import measure_scaling
@@ -42,12 +43,15 @@ def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(scaling, "ENGINES", (1, 2))
     monkeypatch.setattr(scaling, "IMAGES", ((24, 16), (32, 18)))
     monkeypatch.setattr(scaling, "_IMAGE", (24, 16))
+    monkeypatch.setattr(scaling, "SMALL", (16, 12))
     base = replace(SMALL, network=replace(SMALL.network, columns=2, rows=2))
     named: list[str] = []
     points = list(measure_scaling(base, progress=named.append))
     assert [(name, point.vaults, point.engines) for name, point in points] == [
         ("vaults", 1, 2),
         ("vaults", 2, 2),
+        ("small", 1, 2),
+        ("small", 2, 2),
         ("engines", 4, 1),
         ("engines", 4, 2),
         ("image", 4, 2),
@@ -55,6 +59,9 @@ def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ]
     assert points[0][1].cycles > points[1][1].cycles
     assert named[0] == "1 x 1 vaults, 2 engines each, 24 x 16 pixels"
+    # So many vaults of the whole size would be more than an image has.
+    large = scaling._machine(chip_preset("thesis"), 8, 8, 4)
+    assert (large.vaults, large.memory_bytes) == (64, MAX_IMAGE_BYTES)
     for suffix in ("png", "svg"):
         draw_scaling(points, tmp_path / f"scaling.{suffix}")
         assert (tmp_path / f"scaling.{suffix}").stat().st_size > 1000
