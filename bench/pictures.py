@@ -28,6 +28,7 @@ FILE = "{file}"
 #: Picture -> arguments of Python.
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "bp_energies": ("bench.energies", "--path", FILE),
+    "instruction_types": ("bench.instruction_types", "--path", FILE),
     "scaling": ("bench.chips", "--path", FILE),
     "motorcycle": (
         *("vip", "cosim", "bp", "--width", "96", "--height", "64", "--labels", "16"),
@@ -38,7 +39,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     ),
     "stereo": (
         *("vip", "bench", "stereo", "--width", "370", "--height", "250"),
-        *("--verilog", "--image", FILE),
+        *("--iterations", "1", "--verilog", "--image", FILE),
     ),
     "roofline": ("vip", "bench", "kernels", "--roofline", FILE),
     "trimming": ("vip", "bench", "trim", "--image", FILE),

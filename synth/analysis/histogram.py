@@ -1,13 +1,15 @@
 """Instructions of programs by unit and type, as a picture like SCRATCH's Figure 4."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from isa.support.picture import COLOURS, picture, tint
 from isa.table import Unit
 
+from .needs import Needs, union
 from .trim import TrimReport
 
-__all__ = ["draw_types"]
+__all__ = ["draw_needs", "draw_types"]
 
 #: Colour of a unit's types, which run from it to a light tint.
 _UNIT_COLOURS = {
@@ -32,9 +34,13 @@ def draw_types(cut: TrimReport, path: Path, *, name: str) -> None:
     Raises:
         OSError: the file can't be written.
     """
-    programs = {name: cut.needs}
-    if len(cut.parts) > 1:
-        programs = {**cut.parts, "all": cut.needs}
+    draw_needs({name: cut.needs} if len(cut.parts) < 2 else cut.parts, path)
+
+
+def draw_needs(programs: Mapping[str, Needs], path: Path) -> None:
+    """:func:`draw_types` from the needs of programs by their names."""
+    if len(programs) > 1:
+        programs = {**programs, "all": union(programs.values())}
     counts = {shown: needs.types() for shown, needs in programs.items()}
     kinds = [
         (unit, kind)

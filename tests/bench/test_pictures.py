@@ -12,15 +12,13 @@ from vip.cli.app import Commands
 from vip.cli.commands.bench import Benches
 
 ROOT = Path(__file__).parent.parent.parent
-#: Drawn from programs of the suite, by vip trim --figure on each; no single command.
-BY_HAND = {"instruction_types"}
 
 
 def test_every_picture_of_the_documents_can_be_drawn_again():
     shown = set()
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         shown |= set(re.findall(r"images/(\w+)\.(?:png|svg)", path.read_text()))
-    assert shown == {*pictures.COMMANDS, *pictures.REPORTED} | BY_HAND
+    assert shown == {*pictures.COMMANDS, *pictures.REPORTED}
 
 
 @pytest.mark.parametrize("name", pictures.COMMANDS)
