@@ -1,6 +1,7 @@
 """The timing model's certificate: programs on the model and on the Verilog, counter by counter."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
@@ -43,8 +44,8 @@ Kind = Literal["memory", "engine", "vault", "chip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 #: 32-byte accesses of each traffic, and the start of what is random.
 _ACCESSES, _SEED = 20_000, 1
-#: Counters that the host reads after the run, so that they cover a few cycles more or less.
-_LATE = (VaultCounter.CYCLES, VaultCounter.REFRESHES, VaultCounter.REFRESH_BLOCKED)
+#: Counters of vaults and nodes that go on while the host reads them one after the other.
+_LATE = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
 _TILE = "vault"
 #: Of the memory beside one engine, in cycles.
 _LATENCY = 40
@@ -83,9 +84,8 @@ class Certified:
     Attributes:
         kind, name: as of the run.
         model, verilog: cycles.
-        differing: counter of :class:`pe.interface.PeCounter`, of a memory alone of
-            :class:`memory.controller.counters.VaultCounter` -> by how much the model's sum over all
-            engines is larger, where it differs.
+        differing: counter -> by how much the model's sum over all units is larger, where it
+            differs: of engines by name, of vaults and nodes with the unit before it.
     """
 
     kind: Kind
@@ -201,7 +201,7 @@ def _chip_runs() -> Iterator[CertifiedRun]:
 
 
 def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
-    """Cycles of a run, and the engines' counters by name, summed; of a memory alone its own.
+    """Cycles of a run, and the counters of all its engines, vaults and nodes by name, summed.
 
     Parameters:
         run: of :func:`certified_runs`. on: the Verilog, or the timing model.
@@ -217,16 +217,15 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
             run.config, accesses=_ACCESSES, seed=_SEED, traffics=(run.traffic,), on=on
         )
         result = found[run.traffic]
-        return result.cycles, {
-            item.name: result.counters[item] for item in VaultCounter if item not in _LATE
-        }
-    cycles, counters = 0, {item.name: 0 for item in PeCounter}
+        counted = {item.name: result.counters[item] for item in VaultCounter}
+        return result.cycles, _named("vault", counted)
+    cycles, counters = 0, Counter({item.name: 0 for item in PeCounter})
     for job in run.jobs:
-        added_counters: list[Mapping[str, int]]
+        parts: list[Mapping[str, int]]
         if isinstance(run.config, PeConfig):
             alone = cosim_engine(job, run.config, on=on, memory=MemoryBehaviour(latency=_LATENCY))
             match, added = alone.match, alone.cycles
-            added_counters = [result.counters for result in alone.results.values()]
+            parts = [result.counters for result in alone.results.values()]
         elif isinstance(run.config, VaultTileConfig):
             shared = cosim_vault(job, run.config, on=on)
             results = [
@@ -236,18 +235,27 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
             ]
             match = shared.match
             added = sum(max(pe.counters["CYCLES"] for pe in result.pes) for result in results)
-            added_counters = [pe.counters for result in results for pe in result.pes]
+            parts = [pe.counters for result in results for pe in result.pes]
+            parts += (_named("vault", result.counters) for result in results)
         else:
             whole = cosim_chip(job, run.config, on=on, preload=True)
             match, added = whole.match, whole.cycles
-            added_counters = [pe for result in whole.results.values() for pe in result.counters]
+            parts = []
+            for launch in whole.results.values():
+                parts += launch.counters
+                parts += (_named("vault", vault) for vault in launch.vaults)
+                parts += (_named("node", node) for node in launch.network)
         if not match:
             raise CosimError(f"{job.name}: outputs differ from the golden model's")
         cycles += added
-        for each in added_counters:
-            for name, value in each.items():
-                counters[name] += value
-    return cycles, counters
+        for part in parts:
+            counters.update(part)
+    return cycles, dict(counters)
+
+
+def _named(unit: str, counters: Mapping[str, int]) -> dict[str, int]:
+    """Counters of a vault or a node, but for those that cover a few cycles more or less."""
+    return {f"{unit} {name}": value for name, value in counters.items() if name not in _LATE}
 
 
 def certify(

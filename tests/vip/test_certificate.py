@@ -77,5 +77,12 @@ def test_an_engine_and_a_vault_run() -> None:
 def test_a_memory_runs() -> None:
     runs = {run.name: run for run in certified_runs(["memory"])}
     cycles, counters = run_certified(runs["open-page sequential_read"], "model")
-    assert cycles > 2 * counters["READS"] == 40_000
-    assert "CYCLES" not in counters
+    assert cycles > 2 * counters["vault READS"] == 40_000
+    assert "vault CYCLES" not in counters
+
+
+def test_counters_of_vaults_and_nodes_count() -> None:
+    runs = {run.name: run for run in certified_runs(["chip"])}
+    _, counters = run_certified(runs["tiny_bp_m"], "model")
+    assert counters["vault READS"] > counters["node REMOTE_REQUESTS"] > 0
+    assert counters["node RECEIVED_FLITS"] == counters["node SENT_FLITS"] > 0

@@ -37,7 +37,7 @@ def certify(
 
     Traffic runs on a vault's memory in its variants, the suite on one engine, belief propagation
     and the LSTM on a vault, belief propagation on two chips. Exit code 1 if the sum of one counter
-    over all engines, or a counter of a memory alone, differs.
+    over all engines, vaults or nodes differs.
 
     Example: vip model certify --kind engine --kind vault --json certificate.json
     """
