@@ -1,4 +1,4 @@
-"""Decode: from an instruction word to what the issue stage needs, built from the ISA table."""
+"""Decode: from an instruction word to control signals of the issue stage, from the ISA table."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data

@@ -17,7 +17,7 @@ __all__ = ["Copies", "run_copies"]
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:
-    """What came of copies of some launches.
+    """Result of copies of some launches.
 
     Attributes:
         engines: that worked, each on data of its own.
@@ -92,7 +92,7 @@ def run_copies(
 
 
 def _expected(config: ChipConfig, work: Workload) -> bytes:
-    """What a window must hold in the end."""
+    """The contents that a window must have in the end."""
     bits = config.pe.address_bits
     with DramImage(1 << bits) as memory:
         memory.write(0, work.contents)

@@ -89,7 +89,7 @@ class HostJob:
 
 @dataclass(frozen=True, kw_only=True)
 class HostResult:
-    """What the host found at the end of a run, and what the simulated engine then held."""
+    """State that the host found at the end of a run, and contents of the simulated engine then."""
 
     outcome: Outcome
     cycles: int
@@ -98,7 +98,7 @@ class HostResult:
     cause: int
     pc: Signed
     memory_error: bool
-    # What the model of the host does not know.
+    # Fields that the model of the host does not know.
     violation: str = ""
     wall_seconds: float = 0.0
     registers: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""A memory whose answers behave as they are told to, beside one port of a requester."""
+"""A memory with configurable latency, bandwidth and errors, at one port of a requester."""
 
 from ctypes import c_uint64
 from dataclasses import dataclass

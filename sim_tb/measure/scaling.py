@@ -73,7 +73,7 @@ def measure_scaling(
     base: ChipConfig, progress: Callable[[str], None] | None = None
 ) -> Iterator[tuple[str, Point]]:
     """The points of the three series, ``vaults``, ``engines`` and ``image``, with their series.
-    Results are kept in the build folder.
+    Results are cached in the build folder.
 
     Parameters:
         base: the chip whose vaults and engines are varied.

@@ -12,7 +12,7 @@ __all__ = ["draw_scaling"]
 _INCHES = (13.0, 4.6)
 #: Cycles of the vector unit for a message of 16 labels (microkernels/bp/schedule.py).
 _VECTOR_CYCLES = 80
-#: Series -> what is varied, its value, and what stays.
+#: Series -> the quantity that is varied, its value, and the description of the fixed ones.
 _SERIES: Mapping[str, tuple[str, Callable[[Point], float], Callable[[Point], str]]] = {
     "vaults": (
         "vaults",

@@ -111,7 +111,7 @@ class Session:
             SessionError: the simulator ended by itself.
         """
         while self._waiting:
-            # Of an earlier call whose results nobody wanted any more.
+            # Of an earlier call whose results were not taken.
             self._receive(None)
         source = iter(jobs)
         while True:
@@ -179,7 +179,7 @@ class Session:
 
 
 def _failure_reason(log: Path) -> str:
-    """The line of a simulator's output that says what went wrong; "" without output."""
+    """The line of a simulator's output that gives the reason of its failure; "" without output."""
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for line in reversed(lines):
         if "Error" in line or "ERROR" in line:
