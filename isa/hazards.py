@@ -274,7 +274,7 @@ class HazardLog:
         return list(self._found.values())
 
     def _add(self, hazards: Sequence[Hazard]) -> None:
-        # Of several of a kind that one execution meets, the closest counts.
+        # If one execution meets several hazards of a kind, the closest counts.
         for hazard in {each.what: each for each in sorted(hazards, key=_closeness)}.values():
             at = (hazard.pc, hazard.what)
             known = self._found.get(at)

@@ -355,27 +355,27 @@ class Capabilities:
         return self.unit.is_one_of(unit, [wanted.value])
 
     def is_form(self, kind: Value, opcode: Opcode) -> Value:
-        """Of a vector instruction: whether it has the operand form of ``opcode``."""
+        """Whether a vector instruction has the operand form of ``opcode``."""
         forms = {row.opcode & 3 for row in self.vector.rows}
         return one_of(self.kind.unpack(kind), [opcode & 3], forms)
 
     def is_unary(self, kind: Value, vertical: Value) -> Value:
-        """Of a vector instruction: whether it has no second operand."""
+        """Whether a vector instruction has no second operand."""
         unary = one_of(self.vertical.unpack(vertical), self.unary.verticals, self.verticals)
         # Functions of special units share the bits of the vertical operation.
         return unary | self.is_form(kind, Opcode.SPECIAL) if self.special else unary
 
     def multiplies(self, kind: Value, vertical: Value) -> Value:
-        """Of a vector instruction: whether it multiplies elements."""
+        """Whether a vector instruction multiplies elements."""
         product = one_of(self.vertical.unpack(vertical), [VerticalOp.MUL], self.verticals)
         return product & ~self.is_form(kind, Opcode.SPECIAL) if self.special else product
 
     def is_store(self, kind: Value) -> Value:
-        """Of a load or store: whether it is a store."""
+        """Whether a load or store is a store."""
         return self._kind_bit(kind, _STORE)
 
     def is_register(self, kind: Value) -> Value:
-        """Of a load or store: whether it moves a register."""
+        """Whether a load or store moves a register."""
         return self._kind_bit(kind, _REGISTER)
 
     def _kind_bit(self, kind: Value, bit: int) -> Value:

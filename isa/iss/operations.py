@@ -37,7 +37,7 @@ __all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
 Operation = Callable[[], int]
 
 _M64 = (1 << 64) - 1
-#: Of the numbers of elements 1, VL, MR and VL x MR, the one of a matrix.
+#: Index of a matrix's number of elements among 1, VL, MR and VL x MR.
 _MATRIX = 3
 
 

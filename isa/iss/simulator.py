@@ -64,7 +64,7 @@ class SimulatorError(VipError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a program came.
+    """Progress of a program at the end of a run.
 
     Attributes:
         state: ``halted``; ``faulted``; ``limit``: it goes on, but was not allowed to here.

@@ -19,7 +19,7 @@ __all__ = [
     "write_atomically",
 ]
 
-#: Of a temporary file's name, so that it is legal wherever the file's own is.
+#: Characters of a temporary file's name, so that it is legal wherever the file's own is.
 _SHOWN = 40
 
 
@@ -158,7 +158,7 @@ def _take_over(handle: int, before: os.stat_result | None) -> None:
         try:
             os.fchown(handle, before.st_uid, before.st_gid)
         except PermissionError:
-            # Of another user: then neither may its bits for running as that user stay.
+            # A file of another user: it must lose its set-user bits, too.
             os.fchmod(handle, before.st_mode & 0o777)
             return
     os.fchmod(handle, stat.S_IMODE(before.st_mode))

@@ -202,7 +202,7 @@ def _user_folder() -> Path:
     """The folder of the user's processes in the system's folder of temporary files.
 
     Raises:
-        OSError: it can't be made, or belongs to somebody else.
+        OSError: it can't be made, or belongs to another user.
     """
     folder = Path(tempfile.gettempdir()) / f"vip-{os.getuid()}"
     with suppress(FileExistsError):

@@ -90,8 +90,8 @@ class Arc(Component):
 
     A load's entry makes every overlapping access wait until its last column has arrived. A store's
     entry, which the thesis does not have, makes overlapping vector results wait until the store has
-    read its source: it may sit in the load-store unit for as long as the memory pleases, so no
-    schedule could keep clear of it.
+    read its source: the store may wait in the load-store unit for any time, so no schedule of a
+    program could avoid the conflict.
 
     Without ``ld.sram`` and ``st.sram`` nothing is ever in transfer.
 

@@ -82,7 +82,7 @@ def decoded(config: PeConfig) -> data.StructLayout:
 
 
 def issued(config: PeConfig) -> data.StructLayout:
-    """:func:`decoded` without the members that are done with when the operands are there."""
+    """:func:`decoded` without the members that are not needed after operand fetch."""
     members = {name: field.shape for name, field in decoded(config)}
     return data.StructLayout({n: shape for n, shape in members.items() if n not in _OPERANDS})
 

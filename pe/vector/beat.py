@@ -54,7 +54,7 @@ REDUCTION_BITS = max(ReductionOp).bit_length()
 
 
 def _packings(config: PeConfig) -> tuple[Capabilities, Packing, Packing]:
-    """Of the vector instructions: their fields, ``product`` and ``broadcast``."""
+    """Fields of the vector instructions, and encodings of ``product`` and ``broadcast``."""
     caps = Capabilities.of(config).vector
     return caps, caps.flag(caps.products), caps.flag(caps.broadcast)
 

@@ -222,7 +222,7 @@ class VectorControl(Component):
 
 
 class _Work:
-    """The command that the control works on, and how far it has come.
+    """The current command of the control, and its progress.
 
     Attributes:
         now: the command; ``first``, ``result`` and ``mr`` are those of its remaining part.

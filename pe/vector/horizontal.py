@@ -103,7 +103,7 @@ class VectorHorizontal(Component):
         sums = Signal()
         m.d.comb += [
             less.eq(self._less(total, _extended(value, needs.total_bits))),
-            # Of equal numbers it does not matter which one stays.
+            # If the numbers are equal, either may stay.
             replaces.eq(complete & (starts | (~adds & (less ^ least)))),
             sums.eq(complete & adds & ~starts),
         ]

@@ -21,7 +21,7 @@ __all__ = [
     "word_cycles",
 ]
 
-#: Operands are latched and worked on.
+#: Cycles in which operands are latched and operated on.
 _OPERAND_CYCLES = 2
 
 

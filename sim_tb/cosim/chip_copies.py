@@ -47,7 +47,7 @@ def run_copies(
         config: of the chip, whose engines have windows. It must have the program in its ROM, or an
             instruction buffer.
         works: launches in order; each brings the memory that it needs.
-        progress: called now and then with the cycles of the simulation at hand.
+        progress: called now and then with the cycles of the current simulation.
 
     Raises:
         CosimError: the engines have no windows or too small ones; a program faults, or takes too

@@ -70,7 +70,7 @@ class KernelOutcome(Generic[ResultT]):
 
     @property
     def result(self) -> ResultT:
-        """Of the only launch."""
+        """Result of the only launch."""
         (result,) = self.results.values()
         return result
 

@@ -123,7 +123,7 @@ def launched_engines(
     parameters: int,
     max_cycles: int,
 ) -> int:
-    """How many engines a run of :func:`run_vault` launches.
+    """Number of engines that a run of :func:`run_vault` launches.
 
     Raises:
         CosimError: a value outside its range, or a program that does not fit.

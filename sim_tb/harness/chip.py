@@ -33,7 +33,7 @@ class Kind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How an operation ended."""
+    """Outcome of an operation."""
 
     DONE = 0
     LATE = 1

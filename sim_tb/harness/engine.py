@@ -26,7 +26,7 @@ _COUNTERS = 16
 
 
 class Outcome(IntEnum):
-    """How a run went, as the host model says."""
+    """Outcome of a run, as the host model reports it."""
 
     ENDED = 0
     #: The program went on to the limit of cycles; the engine then obeyed ``stop``.

@@ -51,7 +51,7 @@ class Destinations(IntEnum):
 
 
 class NetworkOutcome(IntEnum):
-    """How a run went."""
+    """Outcome of a run."""
 
     DONE = 0
     #: The network broke a rule; :attr:`NetworkResult.violation` says which.

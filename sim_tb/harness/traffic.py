@@ -44,7 +44,7 @@ class Walk(IntEnum):
 
 
 class TrafficOutcome(IntEnum):
-    """How a run went."""
+    """Outcome of a run."""
 
     DONE = 0
     #: The memory broke a rule; :attr:`TrafficResult.violation` says which.

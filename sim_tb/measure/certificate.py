@@ -46,7 +46,7 @@ _ACCESSES, _SEED = 20_000, 1
 #: Counters that the host reads after the run, so that they cover a few cycles more or less.
 _LATE = (VaultCounter.CYCLES, VaultCounter.REFRESHES, VaultCounter.REFRESH_BLOCKED)
 _TILE = "vault"
-#: Of the memory beside one engine, in cycles.
+#: Latency of the memory beside one engine, in cycles.
 _LATENCY = 40
 #: Presets of chips, and pixels of the images on them.
 _CHIPS = {"tiny": (24, 18), "small": (40, 24)}

@@ -105,7 +105,7 @@ class ProgramBuilder:
             )
             self.emit(key, *operands)
 
-    # State that is not to be had otherwise.
+    # State that can't be set or read otherwise.
 
     def fill(self, window: Span) -> None:
         """Load the whole scratchpad from the start of ``window``."""
@@ -157,7 +157,7 @@ class ProgramBuilder:
         self.known[register] = value
 
     def addresses(self, *values: int) -> list[int]:
-        """Pointer registers that now hold ``values``, come by in one of several ways."""
+        """Pointer registers that now hold ``values``, loaded in one of several ways."""
         found: list[int] = []
         for value in values:
             found.append(self._address(value & _M64, found))

@@ -51,7 +51,8 @@ class RandomProgram:
 
     Attributes:
         seed: that made it. words: the program.
-        windows, scratchpad: initial contents of the memory, of which it touches no more, and of it.
+        windows, scratchpad: initial contents of memory and scratchpad; the program touches no other
+            memory.
         parameters, pe_index, vault, slot, pe_count: of the launch.
         memory: behaviour of the memory. stop_after: cycles after the launch after which the host
             stops the engine, or None.

@@ -125,7 +125,7 @@ class Session:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Say why, when the simulator is gone."""
+        """Report the reason when the simulator has ended."""
         try:
             yield
         except (EOFError, OSError):

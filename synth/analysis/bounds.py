@@ -60,7 +60,7 @@ class Bound:
         full: of the full engine.
         basis: how ``value`` is known. why: the word that needs it, or the reason, one line.
         guard: effect on a run that needs more; "" if none can.
-        profiled: names of the programs of which a run might.
+        profiled: names of the programs with runs that might need more.
     """
 
     name: str

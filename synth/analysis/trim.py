@@ -46,7 +46,7 @@ def trim(
     Parameters:
         profiles: of any of the programs. Those without one get the sizes proved for all runs.
         keep_counters: the performance counters stay.
-        rom: the program, of which there must be one, is baked in.
+        rom: build the program, exactly one, into a ROM.
         allow_uncovered: take profiles that do not go wherever the program can go.
         tight: sizes of the profile also where a larger one is proved to be enough for all runs.
         address_bits: of the memory; None: as many as the programs need.
@@ -223,7 +223,7 @@ class TrimReport:
 
     @property
     def removed(self) -> dict[Unit, tuple[str, ...]]:
-        """Instructions that are gone, by functional unit, in the table's order."""
+        """Instructions that were removed, by functional unit, in the table's order."""
         return self._by_unit(self.full.instructions - self.trimmed.instructions)
 
     @property

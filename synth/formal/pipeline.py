@@ -121,7 +121,7 @@ class _Finder:
 
     Attributes:
         state_of: bit -> register. kept: registers that remember. accumulators: those that are no
-            roots. earlier: bit or output -> accumulator of which it is made as that was before.
+            roots. earlier: bit or output -> accumulator whose value before the beat it uses.
     """
 
     def __init__(self, cut: Cut, graph: Graph, roots: str, arrival: Mapping[str, int]) -> None:

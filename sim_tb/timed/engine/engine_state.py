@@ -60,7 +60,7 @@ class EngineResult(ctypes.Structure):
     )
 
     def state(self) -> PeState:
-        """Of one that has ended."""
+        """State of an engine that has ended."""
         return PeState.FAULTED if self.cause else PeState.HALTED
 
 
