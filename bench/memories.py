@@ -56,7 +56,7 @@ _SEED = 1
 
 
 def _key(name: str) -> str:
-    """``name`` as a figure is called."""
+    """``name`` in the form of a figure's name."""
     return name.lower().replace(" x ", "x").replace(",", "").replace(" ", "_").replace("-", "_")
 
 
@@ -125,7 +125,7 @@ def vault_stress() -> Iterator[Measurement]:
 
 
 def made_of_vault_stress() -> dict[str, str]:
-    """The vaults that are drawn first, with the models around them, and how they are drawn."""
+    """The first vaults of the random choice, with the models around them, and the random choice."""
     found = {"traffic": fingerprints.code(sim_tb.measure.vault_stress)}
     for seed in range(_SEED, _SEED + 3):
         case = random_case(seed, _STRESS // _VAULTS)
@@ -154,7 +154,7 @@ def network() -> Iterator[Measurement]:
 
 
 def _areas() -> Iterator[tuple[str, str, Callable[[NetworkConfig], Component], NetworkConfig]]:
-    """Name of the figure, target, and what is measured of which network."""
+    """Name of the figure, target, component and configuration of the network, for each area."""
     thesis = chip_preset("thesis")
     whole = thesis.network
     small = replace(whole, columns=2, rows=2)
@@ -184,7 +184,7 @@ def network_area() -> Iterator[Measurement]:
 
 
 def made_of_network_area() -> dict[str, str]:
-    """Routers and node as synthesis takes them, and the mappings."""
+    """Routers and node as input of synthesis, and the mappings."""
     found = {
         f"mapping for {target}": fingerprints.mapping(find_target(target))
         for target in ("generic", "xc7")
