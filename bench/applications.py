@@ -187,7 +187,7 @@ def digits() -> Iterator[Measurement]:
 
 
 def made_of_digits() -> dict[str, str]:
-    """The engine, the digits, and what runs them."""
+    """The engine, the digits, and the code that trains and runs the networks."""
     data = load_digits()
     return {
         **fingerprints.engine("pe", preset("pe")),

@@ -98,7 +98,7 @@ def vault_bp() -> Iterator[Measurement]:
 
 
 def made_of_vault_bp() -> dict[str, str]:
-    """The vault, its memory in each variant, the program, and what is counted."""
+    """The vault, its memory in each variant, the program, and the code that counts."""
     tile = tile_preset(_TILE)
     program = bp_program(16, 16, scratchpad_bytes=tile.pe.scratchpad_bytes)
     found = {
@@ -196,7 +196,7 @@ def made_of_network_area() -> dict[str, str]:
 
 
 def made_of_network() -> dict[str, str]:
-    """The networks, the traffic, and what is counted."""
+    """The networks, the traffic, and the code that counts."""
     found = {"traffic": fingerprints.code(sim_tb.measure.network, sim_tb.measure.network_cases)}
     for columns, rows in SIZES:
         design = network_design(NetworkConfig(columns=columns, rows=rows))

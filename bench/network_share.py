@@ -114,7 +114,7 @@ def read_rates(network: Mapping[str, float]) -> Rates:
 
 
 def _columns(elements: int) -> int:
-    """Bytes of the columns that hold so many elements."""
+    """Bytes of the columns that hold ``elements`` elements."""
     return round_up(elements * ELEMENT_BYTES, COLUMN_BYTES)
 
 

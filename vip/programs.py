@@ -46,7 +46,7 @@ class Dump(NamedTuple):
             )
 
     def take(self, image: "DramImage") -> bytes:
-        """The bytes in ``image``; with a :attr:`path` they are written there, and none are returned.
+        """The bytes in ``image``; with a :attr:`path` they are written there, and none returned.
 
         Raises:
             OSError: the file can't be written.

@@ -86,7 +86,7 @@ def bp_builder(
     Parameters:
         labels: 1 up to what fits the scratchpad.
         bits: element width, 8, 16 or 32.
-        slots: update inputs held or on their way; even, at least 4. Less when they don't fit.
+        slots: update inputs held or in flight; even, at least 4. Fewer when they don't fit.
         scratchpad_bytes: size of the scratchpad.
         vault_bits: bits of an address within a vault, if each vault has a block of its own; the
             start register ``parameters`` is then its address within the vault, the same for all
@@ -200,7 +200,7 @@ class _BpKernel:
         """Read the next run's words except those about its end: the previous run still needs its
         own.
 
-        The loads are on their way while that run ends.
+        The loads are in flight while that run ends.
         """
         p, w = self.parts, self.parts.writer
         w.note("Description of the next run.")

@@ -89,7 +89,8 @@ def iterate_levels(
     iterations: int,
     smoothness: NDArray[np.integer] | None = None,
 ) -> Messages:
-    """Messages after so many iterations (0 or more) on the coarse problem and then on ``problem``.
+    """Messages after ``coarse_iterations`` on the coarse problem and then ``iterations`` on
+    ``problem`` (each 0 or more).
 
     Parameters:
         smoothness: of the coarse problem; see :func:`coarse_problem`.

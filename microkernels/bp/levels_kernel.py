@@ -48,7 +48,7 @@ _COPY_RING = 16, 2
 _FEWEST_BATCHES = 2
 #: Vector of a record at which its second pair of messages begins.
 _SECOND_PAIR = PLACE[Direction.LEFT]
-#: Streams, and what each reads of a run, in order. The store stream passes over the source.
+#: Streams, and the words of a run that each reads, in order. The store stream skips the source.
 _LOADED, _STORED = "source", "target"
 _READ = {_LOADED: ("place", "size"), _STORED: ("size", "place")}
 

@@ -40,7 +40,7 @@ from .tiles import Tile
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
 
-#: A run's second word is its columns in so many bits, and its rows above.
+#: Width in bits of the columns in a run's second word; the rows are in the bits above.
 COLUMNS_BITS = 13
 MOST_COLUMNS = (1 << COLUMNS_BITS) - 1
 LEVEL_RUN_WORDS = 3

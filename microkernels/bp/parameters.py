@@ -89,7 +89,7 @@ def _table_end(sharers: int) -> int:
 
 
 def most_words(sharers: int, runs: int) -> int:
-    """Words that suffice for any block with so many engines and at most ``runs`` runs each."""
+    """Words that suffice for any block with ``sharers`` engines and at most ``runs`` runs each."""
     return _table_end(sharers) + sharers * (PART_WORDS + runs * RUN_WORDS)
 
 

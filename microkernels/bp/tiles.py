@@ -89,7 +89,7 @@ class TileGrid:
         return self.block * -(-self.blocks(self.height) // self.rows)
 
     def blocks(self, pixels: int) -> int:
-        """Blocks that so many pixels need."""
+        """Number of blocks for ``pixels`` pixels."""
         return -(-pixels // self.block)
 
     def tile(self, column: int, row: int) -> Tile:

@@ -31,7 +31,7 @@ from .dense_layout import DenseLayout
 
 __all__ = ["dense_program"]
 
-#: Pieces of a vector on their way at a time in the first phase.
+#: Pieces of a vector in flight at a time in the first phase.
 _COPIES = 4
 
 
