@@ -61,7 +61,7 @@ __all__ = [
 _TILE = "vault"
 #: Pixels and labels of the pair that a vault's Verilog solves, and iterations on both levels.
 _STEREO, _STEREO_COARSE, _STEREO_FINE = (370, 250, 16), 5, 1
-#: Digits of the test that run on the engine.
+#: Number of test digits that run on the engine.
 _IMAGES = 100
 #: Pixels and labels that simulation speed is measured on, and iterations of the two runs, whose
 #: difference leaves out start and end.
@@ -101,7 +101,7 @@ def layers() -> Iterator[Measurement]:
 
 
 def made_of_layers() -> dict[str, str]:
-    """The vault, each kernel with its data, and how a tile's time becomes a layer's."""
+    """The vault, each kernel with its data, and the scaling from a tile's time to a layer's."""
     config = tile_preset(_TILE)
     found = fingerprints.simulator("vault", tile_design(config))
     found |= fingerprints.simulator("vault-logistic", tile_design(tile_preset("vault-logistic")))
@@ -187,7 +187,7 @@ def digits() -> Iterator[Measurement]:
 
 
 def made_of_digits() -> dict[str, str]:
-    """The engine, the digits, and what runs them."""
+    """The engine, the digits, and the code that trains and runs the networks."""
     data = load_digits()
     return {
         **fingerprints.engine("pe", preset("pe")),

@@ -1,4 +1,4 @@
-"""The benchmarks by name: what each measures, what that is made of, and how long it takes."""
+"""The benchmarks by name: measurement, fingerprints of the measured parts, and duration."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,11 +37,11 @@ class Benchmark:
     """A benchmark.
 
     Attributes:
-        run: measures; its docstring says what.
-        made_of: fingerprints of what is measured, by what it is (:mod:`bench.fingerprints`).
+        run: measures; its docstring describes the figures.
+        made_of: fingerprints of the measured parts, by their names (:mod:`bench.fingerprints`).
         presets: names of the configurations that are measured.
         tools: packages whose versions move the figures.
-        minutes: of one processor, about, without anything kept.
+        minutes: of one processor, about, without cached results.
     """
 
     run: Callable[[], Iterator[Measurement]]
@@ -51,7 +51,7 @@ class Benchmark:
     minutes: int
 
     def measured(self) -> dict[str, str]:
-        """Fingerprints, kept in the build folder as long as no source changes."""
+        """Fingerprints, cached in the build folder as long as no source changes."""
         tools = tool_versions(self.tools)
         name = self.made_of.__name__
         key = fingerprint(name, source_digest(_SOURCES), repr(sorted(tools.items())))
@@ -62,7 +62,7 @@ class Benchmark:
         return {name: configuration_json(any_preset(name)) for name in self.presets}
 
     def stale(self, record: Record) -> list[str]:
-        """Why ``record`` does not speak for what would be measured now; empty if it does."""
+        """The reasons why ``record`` is stale for a measurement now; empty if it is not."""
         if why := record.unusable:
             return [why]
         return list(record.stale(self.measured(), tool_versions(self.tools)))

@@ -9,7 +9,7 @@ __all__ = ["ROOT", "clean_commit", "has_commit"]
 
 #: The checkout's top folder.
 ROOT = Path(__file__).parent.parent
-#: What recording itself changes: the records, and what is rendered from them.
+#: Files that recording itself changes: the records, and files rendered from them.
 _WRITTEN = ("bench/results", "docs", "README.md")
 
 
@@ -46,8 +46,8 @@ def clean_commit(root: Path = ROOT) -> str:
 
 
 def has_commit(commit: str, root: Path = ROOT) -> bool:
-    """Whether ``commit`` is one of those that the checked-out commit comes from; a checkout without
-    its history is given the benefit of the doubt.
+    """Whether ``commit`` is an ancestor of the checked-out commit, or this commit itself; true in a
+    checkout without its history.
 
     Raises:
         BenchError: there is no git or no checkout.

@@ -21,7 +21,7 @@ from .measurement import Measurement
 __all__ = ["full_hd", "made_of_full_hd", "made_of_scaling", "scaling"]
 
 _CHIP = "thesis"
-#: Counters of :class:`pe.interface.PeCounter` -> what the share of cycles is called.
+#: Counters of :class:`pe.interface.PeCounter` -> name of their share of the cycles.
 _SHARES = {
     "vector_busy": ("VECTOR_BUSY",),
     "issued": ("ISSUED_SCALAR", "ISSUED_VECTOR", "ISSUED_LOAD_STORE", "ISSUED_CONTROL"),
@@ -47,7 +47,7 @@ def full_hd() -> Iterator[Measurement]:
                 value = 100 * sum(phase.shares[counter] for counter in counters)
                 yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
         yield Measurement(f"{name}_total_ms", sum(p.ms * p.iterations for p in phases), "ms")
-        # Of the last phase, as each counts from the begin.
+        # Cycles of the last phase, as each phase counts from the beginning.
         speed = phases[-1].simulated / (phases[-1].seconds * phases[-1].processors) / 1000
         yield Measurement(
             f"{name}_kcycles_per_second", speed, "kcycles/s of a processor", None, True
@@ -87,7 +87,7 @@ def scaling() -> Iterator[Measurement]:
 
 
 def made_of_scaling() -> dict[str, str]:
-    """The chip whose parts are varied, the model of it, and how programs are made."""
+    """The chip whose parts are varied, its model, and the generators of programs."""
     return {
         f"Verilog of {_CHIP}": fingerprints.hardware(chip_preset(_CHIP)),
         "kernels": fingerprints.code(*fingerprints.parts(microkernels.bp)),

@@ -62,7 +62,7 @@ _BP_SIZE = (64, 48, 16)
 
 def belief_propagation() -> Iterator[Measurement]:
     """BP-M on the Motorcycle pair, 64 x 48 pixels, 16 labels of 16 bits, one iteration, beside a
-    memory that answers after so many cycles."""
+    memory with a fixed latency in cycles."""
     problem = motorcycle(*_BP_SIZE).problem
     for latency in (20, 60):
         memory = MemoryBehaviour(latency=latency)
@@ -116,7 +116,7 @@ def area() -> Iterator[Measurement]:
 
 
 def made_of_area() -> dict[str, str]:
-    """The engine, both mappings, and what areas at 28 nm rest on."""
+    """The engine, both mappings, and the sources of areas at 28 nm."""
     return {
         **fingerprints.mapped("pe", preset("pe")),
         "mapping for area": fingerprints.mapping(find_target("generic")),
@@ -182,7 +182,7 @@ def placement() -> Iterator[Measurement]:
 
 
 def made_of_placement() -> dict[str, str]:
-    """The engine, its mapping, and how it is placed."""
+    """The engine, its mapping, and the placement."""
     return {
         "Verilog of pe with memories for FPGAs": fingerprints.hardware(
             replace(preset("pe"), sram="fpga")

@@ -6,8 +6,8 @@ record they come from, as a template in the syntax of ``str.format``:
     "{bp[cycles_per_update_latency_20]:.1f} cycles"
 
 A name is that of a record or of a group in :mod:`bench.derived`. In the templates of a column ``@``
-stands for the row's name. Figures in running text have a template of their own sentence. What is
-measured nowhere (limits, figures of the thesis) is named as given, with the reason.
+stands for the row's name. Figures in running text have a template of their own sentence. Figures
+that no benchmark measures (limits, figures of the thesis) are listed as given, with the reason.
 """
 
 import re
@@ -35,7 +35,7 @@ __all__ = ["Figures", "Rendered", "Spec", "Table", "documents", "read_spec", "re
 _SPEC = "docs/figures.toml"
 _RULE = re.compile(r"^\|[-| :]+\|$")
 _NUMBER = re.compile(r"\d")
-#: What a template's field stands for in a text: a number with sign, decimals, commas, percent.
+#: Pattern of a template's field in a text: a number with sign, decimals, commas, percent.
 _FIGURE = r"([-+]?[\d,]*\.?\d+)"
 
 
@@ -53,16 +53,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Spec:
-    """What the figures of one table or sentence are.
+    """The sources of the figures of one table or sentence.
 
     Attributes:
         file: in the checkout.
         heading: header cells of the table; empty for a sentence.
         text: template of a sentence; "" for a table.
         columns: header cell -> template. cells: name of a row -> header cell -> template.
-        names: name of a row, its first cell -> what ``@`` stands for, where it is not the same.
-        given: header cells of columns, and names of rows, whose figures are measured nowhere; ``*``
-            means all. because: why.
+        names: name of a row, its first cell -> value of ``@``, where it is not the same.
+        given: header cells of columns, and names of rows, whose figures no benchmark measures;
+            ``*`` means all. because: the reason.
         rows: number of the column, from 0, that names a row.
     """
 
@@ -82,12 +82,12 @@ class Spec:
         return self.columns.get(column) if row not in self.given else None
 
     def is_given(self, row: str, column: str) -> bool:
-        """Whether what stands in the cell is measured nowhere."""
+        """Whether no benchmark measures the figure in the cell."""
         return bool({"*", row, column} & set(self.given))
 
 
 class Figures:
-    """The recorded figures, by record, and what is derived from them.
+    """The recorded figures, by record, and the figures derived from them.
 
     Parameters:
         folder: of the records.
@@ -104,7 +104,7 @@ class Figures:
         """Figures of a record, or of a group of :data:`bench.derived.DERIVED`.
 
         Raises:
-            KeyError: there is no such record or group, or what it rests on lacks a figure.
+            KeyError: there is no such record or group, or a record that it uses lacks a figure.
         """
         if name in DERIVED:
             return DERIVED[name](self._groups)
@@ -130,9 +130,9 @@ class Rendered:
     """A file with its figures put in.
 
     Attributes:
-        text: of the file. changed: where it differed, and what it should be, a line each.
-        missing: where figures are not recorded, a line each.
-        unknown: where something is wrong with file or specification, a line each.
+        text: of the file. changed: places that differed, with the right text, a line each.
+        missing: places whose figures are not recorded, a line each.
+        unknown: errors in file or specification, a line each.
     """
 
     text: str
@@ -155,7 +155,7 @@ def _spec(raw: dict[str, Any]) -> Spec:
 
 
 def read_spec(root: Path = ROOT) -> list[Spec]:
-    """What ``docs/figures.toml`` says.
+    """Contents of ``docs/figures.toml``.
 
     Raises:
         BenchError: it is missing, or not as :class:`Spec` has it.
@@ -186,8 +186,8 @@ def tables(text: str) -> Iterator[Table]:
 
 
 def _row_names(table: Table) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    """Line, name and cells of each row. One without a first cell belongs to the row above; of rows
-    with one name all but the first have their number behind it."""
+    """Line, name and cells of each row. A row without a first cell belongs to the row above; of
+    rows with the same name all but the first have a number appended to it."""
     name, seen = "", Counter[str]()
     for line, cells in table.rows.items():
         name = cells[0] or name
@@ -196,7 +196,7 @@ def _row_names(table: Table) -> Iterator[tuple[int, str, tuple[str, ...]]]:
 
 
 def render(file: str, text: str, specs: list[Spec], figures: Figures) -> Rendered:
-    """``text``, the content of ``file``, with the figures that ``specs`` tell."""
+    """``text``, the content of ``file``, with the figures that ``specs`` specify."""
     lines = text.splitlines()
     changed: list[str] = []
     missing: list[str] = []

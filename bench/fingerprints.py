@@ -1,9 +1,9 @@
 """Fingerprints of what a benchmark measures: hardware, programs, data, recipes of synthesis, and
 the code that computes a figure.
 
-They go by content, not by where a file lies: comments, imports and names of files do not count. So
-a record stays as good as it was when files move, and is known to be stale when what was measured
-changed. Each fingerprint is 16 hexadecimal digits.
+A fingerprint depends on content, not on the location of a file: comments, imports and names of
+files do not count. So a record stays valid when files move, and is stale when the measured parts
+change. Each fingerprint is 16 hexadecimal digits.
 """
 
 import ast
@@ -42,8 +42,8 @@ __all__ = [
     "texts",
 ]
 
-#: Comments of Verilog, SystemVerilog and C++, attributes of Verilog that are for people, and where
-#: C++ finds its headers.
+#: Comments of Verilog, SystemVerilog and C++, attributes of Verilog that are for people, and
+#: includes of C++.
 _COMMENT = re.compile(
     r"//[^\n]*|/\*.*?\*/|\(\* (?:init|enum_\w+|src) = [^\n]*? \*\)|^#include[^\n]*",
     re.DOTALL | re.MULTILINE,
@@ -67,7 +67,7 @@ def _bare(text: str) -> str:
 
 
 def texts(*files: Path) -> str:
-    """What ``files`` of Verilog or C++ say, in any order and without comments and includes."""
+    """Fingerprint of ``files`` of Verilog or C++, in any order, without comments and includes."""
     return data(*sorted(_bare(file.read_text(encoding="utf-8")) for file in files))
 
 
@@ -91,8 +91,8 @@ def mapped(name: str, config: PeConfig) -> dict[str, str]:
 
 
 def simulator(name: str, design: Design) -> dict[str, str]:
-    """The Verilog in the simulator of ``name``, and the models around it that decide what happens
-    in which cycle: not how they are started, connected and read."""
+    """The Verilog in the simulator of ``name``, and the models around it that determine the
+    behaviour in each cycle, without the code that starts, connects and reads them."""
     models = [(_SUPPORT / file).read_text(encoding="utf-8") for file in design.behaviour]
     return {
         f"Verilog of {name}": data(*map(_bare, design.verilog.values())),
@@ -111,7 +111,7 @@ def programs(found: Iterable[Program]) -> str:
 
 
 def mapping(target: Target) -> str:
-    """How a target maps: commands, libraries, what is counted."""
+    """The mapping of a target: commands, libraries, counted cells."""
     counted = repr(sorted((name, sorted(types.items())) for name, types in target.types.items()))
     files: Mapping[str, str] = target.files
     texts = [text for _, text in sorted(files.items())]
@@ -119,8 +119,8 @@ def mapping(target: Target) -> str:
 
 
 def code(*modules: ModuleType) -> str:
-    """What the Python of ``modules`` computes: their definitions, in any order and without imports,
-    docstrings and comments."""
+    """Fingerprint of the Python of ``modules``: their definitions, in any order and without
+    imports, docstrings and comments."""
     found = []
     for module in modules:
         for node in ast.parse(inspect.getsource(module)).body:

@@ -32,8 +32,8 @@ _CHIP = "thesis"
 _WIDTH, _HEIGHT, _LABELS, _STEP, _BOUND = 1920, 1080, 16, 5, 15
 #: Bound of the random data costs.
 _COST = 3000
-#: Seconds of a processor in which an application is launched again and again, and launches on one
-#: memory, of which the first does not count: it makes the host take space for what it touches.
+#: Seconds of a processor in which an application is launched repeatedly, and launches on one
+#: memory; the first launch does not count, as the host allocates the pages that it touches.
 _SECONDS, _LAUNCHES = 0.2, 50
 
 
@@ -99,7 +99,7 @@ def _repeated(job: KernelJob, name: str) -> tuple[int, float]:
 
 
 def compiled_parts() -> dict[str, str]:
-    """What the compiled simulator is made of."""
+    """Fingerprints of the parts of the compiled simulator."""
     return {
         "compiled simulator": fingerprints.data(
             fingerprints.code(isa.compiled.simulator, isa.compiled.checking, isa.compiled.rows),
@@ -109,12 +109,12 @@ def compiled_parts() -> dict[str, str]:
 
 
 def model_parts() -> dict[str, str]:
-    """What the timing model is made of."""
+    """Fingerprints of the parts of the timing model."""
     return {"timing model": fingerprints.texts(*sim_tb.timed.library.sources())}
 
 
 def made_of_functional() -> dict[str, str]:
-    """The simulator, the programs, and how engines take turns."""
+    """The simulator, the programs, and the order in which engines take turns."""
     return {
         **compiled_parts(),
         "turns of engines": fingerprints.code(microkernels.runtime.compiled),

@@ -18,7 +18,8 @@ class Measurement:
     """A figure.
 
     Attributes:
-        name: what it is of; unique within a benchmark. value: the figure. unit: its unit.
+        name: of the measured quantity; unique within a benchmark. value: the figure. unit: its
+            unit.
         tolerance: a record and a new measurement may differ by this share of the record;
             None: it depends on the machine and is only recorded.
         more_is_better: direction of an improvement.

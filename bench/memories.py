@@ -56,7 +56,7 @@ _SEED = 1
 
 
 def _key(name: str) -> str:
-    """``name`` as a figure is called."""
+    """``name`` in the form of a figure's name."""
     return name.lower().replace(" x ", "x").replace(",", "").replace(" ", "_").replace("-", "_")
 
 
@@ -98,7 +98,7 @@ def vault_bp() -> Iterator[Measurement]:
 
 
 def made_of_vault_bp() -> dict[str, str]:
-    """The vault, its memory in each variant, the program, and what is counted."""
+    """The vault, its memory in each variant, the program, and the code that counts."""
     tile = tile_preset(_TILE)
     program = bp_program(16, 16, scratchpad_bytes=tile.pe.scratchpad_bytes)
     found = {
@@ -125,7 +125,7 @@ def vault_stress() -> Iterator[Measurement]:
 
 
 def made_of_vault_stress() -> dict[str, str]:
-    """The vaults that are drawn first, with the models around them, and how they are drawn."""
+    """The first vaults of the random choice, with the models around them, and the random choice."""
     found = {"traffic": fingerprints.code(sim_tb.measure.vault_stress)}
     for seed in range(_SEED, _SEED + 3):
         case = random_case(seed, _STRESS // _VAULTS)
@@ -154,7 +154,7 @@ def network() -> Iterator[Measurement]:
 
 
 def _areas() -> Iterator[tuple[str, str, Callable[[NetworkConfig], Component], NetworkConfig]]:
-    """Name of the figure, target, and what is measured of which network."""
+    """Name of the figure, target, component and configuration of the network, for each area."""
     thesis = chip_preset("thesis")
     whole = thesis.network
     small = replace(whole, columns=2, rows=2)
@@ -184,7 +184,7 @@ def network_area() -> Iterator[Measurement]:
 
 
 def made_of_network_area() -> dict[str, str]:
-    """Routers and node as synthesis takes them, and the mappings."""
+    """Routers and node as input of synthesis, and the mappings."""
     found = {
         f"mapping for {target}": fingerprints.mapping(find_target(target))
         for target in ("generic", "xc7")
@@ -196,7 +196,7 @@ def made_of_network_area() -> dict[str, str]:
 
 
 def made_of_network() -> dict[str, str]:
-    """The networks, the traffic, and what is counted."""
+    """The networks, the traffic, and the code that counts."""
     found = {"traffic": fingerprints.code(sim_tb.measure.network, sim_tb.measure.network_cases)}
     for columns, rows in SIZES:
         design = network_design(NetworkConfig(columns=columns, rows=rows))

@@ -1,19 +1,19 @@
-"""``python -m bench.network_share``: what the network adds to layers that are measured without it.
+"""``python -m bench.network_share``: time that the network adds to layers measured without it.
 
 A model, not a measurement, and no bound. ``vip bench kernels`` runs one vault's part of a layer
 with all data in its own memory. Here the bytes that a vault takes from other vaults are counted
 from the shapes, and moved at the rates that random traffic with random back-pressure reached on 8 x
-4 vaults (record ``network``), by themselves: as if nothing of it lay in the shadow of the
-computation, where the kernels' loads run ahead. What a vault receives for a layer:
+4 vaults (record ``network``). These transfers are counted on their own, as if none of them ran in
+the shadow of the computation, although the kernels' loads run ahead. A vault receives for a layer:
 
 - *halo*: pixels around its tile, from neighbours, where the map is cut;
-- *inputs* that the layer before left in other vaults, because it was cut otherwise: pixels of
-  other channels or places (:data:`_MOVED`), inputs of the fully connected layers, and the LSTM's
-  inputs and cells, which all vaults use (thesis 6.3, 6.4: there the state is broadcast);
+- *inputs* that the previous layer left in other vaults, because it was partitioned differently:
+  pixels of other channels or places (:data:`_MOVED`), inputs of the fully connected layers, and the
+  LSTM's inputs and cells, which all vaults use (thesis 6.3, 6.4: there the state is broadcast);
 - *sums*: partial sums of other vaults' channels or inputs (thesis 6.2, 6.3).
 
 Every step ends with a barrier: all engines write a flag into one vault and read another one there.
-Not in it: what a host moves, and patterns that load some links more than random traffic does.
+Not included: transfers of a host, and patterns that load some links more than random traffic does.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from .terminal import console, run
 __all__ = ["NetworkShare", "Rates", "network_shares", "read_rates"]
 
 _CHIP = "thesis"
-#: Header and words of a column, and the one flit that asks for it or acknowledges it.
+#: Flits: header and words of a column, and the one flit that requests or acknowledges it.
 _COLUMN_FLITS = 1 + COLUMN_WORDS + 1
 #: Flits of an access to a flag: header and word, and the answer.
 _FLAG_FLITS = 3
@@ -56,7 +56,7 @@ _MOVED = {
     "conv5_2": (14 * 14, 64),
     "conv5_3": (14 * 14, 64),
 }
-#: Layers whose maps are not cut by position: what is around them is zeros.
+#: Layers whose maps are not cut by position: they are surrounded by zeros.
 _WHOLE_MAPS = ("conv5_1", "conv5_2", "conv5_3")
 _LSTM_BARRIERS = 2
 #: Traffic: to neighbours, to any vault, to one.
@@ -74,12 +74,12 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkShare:
-    """What the network costs a layer.
+    """The cost of the network for a layer.
 
     Attributes:
         name: of the layer, batch 1 (the LSTM: 32).
         near_bytes, far_bytes: that a vault receives from neighbours and from any vault.
-        network_us: to move them; barriers_us: to wait for each other.
+        network_us: to move these bytes; barriers_us: of the barriers.
         kernel_us: of the layer without both, as recorded.
     """
 
@@ -92,7 +92,7 @@ class NetworkShare:
 
     @property
     def added(self) -> float:
-        """Share of the layer's time that comes on top if nothing is hidden."""
+        """Additional time as a share of the layer's time, if no transfer is hidden."""
         return (self.network_us + self.barriers_us) / self.kernel_us
 
 
@@ -114,7 +114,7 @@ def read_rates(network: Mapping[str, float]) -> Rates:
 
 
 def _columns(elements: int) -> int:
-    """Bytes of the columns that hold so many elements."""
+    """Bytes of the columns that hold ``elements`` elements."""
     return round_up(elements * ELEMENT_BYTES, COLUMN_BYTES)
 
 
@@ -129,7 +129,7 @@ def _received(layer: Layer) -> tuple[int, int]:
         pixels, channels = _MOVED[layer.name]
         far += pixels * _columns(channels)
     if layer.segments > 1 and layer.pool is not None and layer.conv is not None:
-        # Of all sums of its pixels and channels a vault has made those of its own tile and segment.
+        # A vault has computed the sums of its own tile and segment itself, and receives all others.
         pixels = layer.pool.width * layer.pool.height
         own = min(pixels, layer.conv.out_width * layer.conv.out_height)
         far += (layer.segments * pixels - own) * _columns(layer.pool.channels)
@@ -175,8 +175,8 @@ def network_shares(rates: Rates, kernels: Mapping[str, float]) -> list[NetworkSh
 
 
 def _barriers(layer: Layer) -> int:
-    """A barrier behind each step: the three of a fully connected layer, sums and their completion
-    of a convolution whose channels are cut, or one."""
+    """Number of barriers, one after each step: three steps of a fully connected layer; two of a
+    convolution whose channels are cut (sums and their completion); else one."""
     if layer in FULLY_CONNECTED:
         return 3
     return 2 if layer.segments > 1 else 1

@@ -1,7 +1,7 @@
 """``python -m bench.pictures``: the pictures of README and the guides, each as PNG and SVG.
 
-Each comes from a command that a user can give, run once for each kind of file; what the commands
-keep is not measured twice.
+Each comes from a command that a user can give, run once for each kind of file; results that the
+commands cache are not measured twice.
 """
 
 import subprocess
@@ -23,7 +23,7 @@ from .terminal import console, run
 __all__ = ["COMMANDS", "REPORTED", "draw"]
 
 _IMAGES = ROOT / "docs" / "images"
-#: What stands in a command for the file to write.
+#: Placeholder in a command for the file to write.
 FILE = "{file}"
 #: Picture -> arguments of Python.
 COMMANDS: Mapping[str, tuple[str, ...]] = {

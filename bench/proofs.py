@@ -1,4 +1,4 @@
-"""Benchmark of proofs: that engines trimmed to applications do what the full one does."""
+"""Benchmark of proofs that engines trimmed to applications are equivalent to the full one."""
 
 import os
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ def _programs() -> dict[str, list[Program]]:
 
 
 def proofs() -> Iterator[Measurement]:
-    """Conditions and seconds of a processor of the proofs that ``vip prove`` makes, none of them
-    known from an earlier time."""
+    """Conditions and seconds of a processor of the proofs that ``vip prove`` makes, without cached
+    results."""
     full = preset("pe")
     for name, programs in _programs().items():
         trimmed = trim(programs, full)
@@ -42,7 +42,7 @@ def proofs() -> Iterator[Measurement]:
 
 
 def made_of_proofs() -> dict[str, str]:
-    """The engine, the programs, and how proofs are set up."""
+    """The engine, the programs, and the code that sets up proofs."""
     programs = [program for found in _programs().values() for program in found]
     return {
         "Verilog of pe": fingerprints.hardware(preset("pe")),

@@ -2,7 +2,7 @@
 
 A record is a JSON file: the figures, the commit of a clean checkout that they were measured at, the
 command, the machine, the configurations, the versions of the tools, and fingerprints of what was
-measured (:mod:`bench.fingerprints`), by which it is known later whether that has changed.
+measured (:mod:`bench.fingerprints`), which show later whether the measured parts have changed.
 """
 
 import json
@@ -23,24 +23,24 @@ __all__ = ["FORMAT", "RESULTS", "Record", "read_record", "tool_versions", "value
 
 #: Folder of the records.
 RESULTS = ROOT / "bench" / "results"
-#: Of the records written now; others, and those without, count as stale.
+#: Format of the records written now; records of another format, or without one, count as stale.
 FORMAT = 3
-#: What a record says of how it was made, and :class:`Record` holds.
+#: Fields of a record on its measurement that :class:`Record` holds.
 _PROVENANCE = ("command", "commit", "machine", "tools")
 
 
 @dataclass(frozen=True)
 class Record:
-    """What was recorded.
+    """A record.
 
     Attributes:
         results: figure -> ``value``, ``unit``, and ``before``, the value that it replaced.
         format: of the file; 1 for one that has none, 0 if there is no file.
         commit: 40 hexadecimal digits; "" in older formats.
         command: that made it.
-        measured: what was measured -> fingerprint.
+        measured: measured part -> fingerprint.
         tools: package -> version.
-        machine: what it ran on.
+        machine: of the measurement.
     """
 
     results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -53,16 +53,16 @@ class Record:
 
     @property
     def unusable(self) -> str:
-        """Why it can't be compared with what would be measured now; "" if it can."""
+        """The reason why it can't be compared with a measurement now; "" if it can."""
         if self.format == FORMAT:
             return ""
         return "recorded in an older format" if self.format else "no record"
 
     def stale(self, measured: Mapping[str, str], tools: Mapping[str, str]) -> Iterator[str]:
-        """What has changed since the record, a line each.
+        """The changes since the record, a line each.
 
         Parameters:
-            measured: fingerprints of what would be measured now. tools: versions now.
+            measured: fingerprints of the parts measured now. tools: versions now.
         """
         for what, now in measured.items():
             if what not in self.measured:

@@ -17,7 +17,7 @@ console = Console(highlight=False, markup=False, emoji=False)
 
 
 def say(text: str) -> None:
-    """Show on standard error what is done next."""
+    """Show the next step on standard error."""
     print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 
 

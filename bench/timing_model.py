@@ -24,8 +24,8 @@ def timing_model() -> Iterator[Measurement]:
     """The timing model beside the Verilog. Bandwidths of a vault's memory in its variants, and
     cycles of the rows of the record of kernels that four engines of a vault have run, against their
     records; cycles of belief propagation on chips and of every application of the suite on one
-    engine, against the Verilog now. Of each set: how many are equal, and the largest difference as
-    a share."""
+    engine, against the Verilog now. For each set: the number of equal cycles, and the largest
+    difference as a share."""
     recorded = values("kernels")
     for kind in KINDS:
         found = []

@@ -34,16 +34,16 @@ from .terminal import say
 
 __all__ = ["fitting", "made_of_fitting", "made_of_trimming", "trimming"]
 
-#: Applications that a device is filled for: bound by memory and not, with sizes proved and of the
-#: runs, of few programs and many instructions.
+#: Applications that a device is filled for: some bound by memory and some not, with proved sizes
+#: and sizes of the runs, with few programs and with many instructions.
 _FITTED = ("matrix-addition", "bitonic-sort", "max-pooling", "k-means", "bp", "conv-mid")
 _MEASURES = ("luts", "ffs", "dsps", "brams")
 
 
 def fitting() -> Iterator[Measurement]:
-    """SCRATCH's device filled with full engines and with ones trimmed to an application, by proofs
-    and by runs, which all of them run; what is around the engines is the same. Finished chips are
-    kept."""
+    """SCRATCH's device filled with full engines, and with engines trimmed to an application, by
+    proofs and by runs. All of them run the application; the logic around the engines is the same.
+    Finished chips are cached."""
     for application in choose(_FITTED):
         found = simulate_gain(application, say)
         name = application.name.replace("-", "_")
@@ -88,7 +88,7 @@ def _made_of_trimmed() -> dict[str, str]:
 
 
 def made_of_fitting() -> dict[str, str]:
-    """The engines, their mappings, what trims them, what fills a device, and the applications."""
+    """The engines, their mappings, the code that trims and fills, and the applications."""
     jobs = [job for application in choose(_FITTED) for job in application.jobs]
     return {
         **_made_of_trimmed(),
@@ -107,7 +107,8 @@ def made_of_fitting() -> dict[str, str]:
 def trimming() -> Iterator[Measurement]:
     """Engines trimmed to each application of the suite, and to unions of some, for 7-series:
     fractions saved, and their means over the applications, with sizes that are proved for every
-    input and with those of the runs. No engine has performance counters. Finished rows are kept."""
+    input and with those of the runs. No engine has performance counters; finished rows are
+    cached."""
     rows = measure_trims(progress=lambda name, done, of: say(f"{name}, {done} of {of}"))
     for row in rows:
         if not (row.match and row.exact):
@@ -133,7 +134,7 @@ def trimming() -> Iterator[Measurement]:
 
 
 def made_of_trimming() -> dict[str, str]:
-    """The engines, their mappings, what trims them and measures, and the applications."""
+    """The engines, their mappings, the code that trims and measures, and the applications."""
     jobs = [job for application in applications() for job in application.jobs]
     return {
         **_made_of_trimmed(),

@@ -11,10 +11,10 @@ __all__ = ["Bundle"]
 
 
 class Bundle:
-    """Some signals in one direction; one declaration serves both components and what joins them.
+    """Some signals in one direction; one declaration serves both components and the module around.
 
     Unlike a :class:`amaranth.lib.wiring.Signature`, a bundle makes no level of names: its signals
-    are ports of their own, which each component may put behind a prefix.
+    are ports of their own, whose names each component may begin with a prefix.
 
     Parameters:
         members: shape of each signal, in the order of the ports.

@@ -43,7 +43,7 @@ def copies(m: Module, flag: Value, count: int) -> Value:
 def one_of(code: Value, wanted: Iterable[int], possible: Iterable[int]) -> Value:
     """1 when ``code`` is one of ``wanted``, given that it is always one of ``possible``.
 
-    The result is a constant when ``possible`` allows only one, so that the logic behind it is not
+    The result is a constant when ``possible`` allows only one, so that the logic after it is not
     built.
     """
     every = frozenset(possible)

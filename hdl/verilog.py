@@ -1,4 +1,4 @@
-"""Verilog text: headers, and small repairs of what Yosys writes."""
+"""Verilog text: headers, and small repairs of Yosys's output."""
 
 import inspect
 import re
@@ -41,7 +41,7 @@ _INITIAL = re.compile(r"^  initial begin\n((?:    \S.*\[\d+\] = .*;\n)+)  end\n"
 
 
 def split_modules(text: str) -> dict[str, str]:
-    """The modules in ``text``: name -> text, without what stands between them."""
+    """The modules in ``text``: name -> text, without the text between them."""
     return {match[1].removeprefix("\\"): match[0] for match in _MODULE.finditer(text)}
 
 

@@ -58,7 +58,7 @@ def run_yosys(
         commands: one Yosys command each, on one line.
         what: names the work in error messages, e.g. ``area of arc``.
         folder: working directory; ABC takes no paths with spaces, but names relative to it.
-        log: file that keeps Yosys's messages; by default they are kept only until the end.
+        log: file for Yosys's messages; by default they are deleted at the end.
 
     Returns:
         Yosys's messages.

@@ -25,9 +25,9 @@ class FaultCause(IntEnum):
     MISALIGNED = 5
     #: A byte of a load or store lies outside the memory.
     DRAM_RANGE = 6
-    #: The memory answered a request with an error. Nothing that still waited is done then.
+    #: The memory answered a request with an error. Instructions that wait then are not performed.
     #: Reported with the program counter of the oldest instruction that waited when the answer
-    #: arrived (of the last one issued, if none did), not of the one that asked.
+    #: arrived (of the last one issued, if none did), not of the one that made the request.
     MEMORY_ERROR = 7
     #: A processing engine with registers below 64 bits met a value that needs more of them: the
     #: result of a scalar instruction, the parameter of a launch (reported at word 0, before any

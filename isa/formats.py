@@ -38,7 +38,7 @@ def _comment(text: str) -> str:
     return " ".join(text.split()).encode("ascii", "replace").decode()
 
 
-#: Name -> what writes it.
+#: Name -> function that writes the format.
 FORMATS: Mapping[str, Callable[[Program], bytes]] = MappingProxyType(
     {"hex": hexadecimal, "bin": binary, "mem": memory_file}
 )

@@ -3,15 +3,15 @@
 The vector unit has no interlock (:mod:`isa.timing`), so a program keeps clear of its hazards by
 itself. :class:`HazardModel` follows the vector instructions, loads and stores that a program
 executes and says which of them come too early. Kernels are built and checked with it, random
-programs are generated with it, and commands report what it finds. The compiled simulator has the
+programs are generated with it, and commands report its findings. The compiled simulator has the
 same model in C++ (``isa/compiled/hazards.h``), which must find the same.
 
 Time is counted in *beats*, as if each vector instruction followed the one before without a gap. The
 vector unit can only wait longer than that, so distances between beats are lower bounds. A load or
 store is taken to issue as early as it can: when the vector unit takes the instruction before it, so
 that the instruction :data:`isa.timing.VECTOR_HELD` places before that one has just read its last
-operand. What is closer than the contract allows in this worst case is a :class:`Hazard`, whether or
-not it shows in a run.
+operand. Accesses that are closer than the contract allows in this worst case are a :class:`Hazard`,
+whether or not it shows in a run.
 """
 
 from collections import deque
@@ -32,21 +32,21 @@ __all__ = ["DOES", "Hazard", "HazardKind", "HazardLog", "HazardModel", "own_oper
 
 
 class HazardKind(StrEnum):
-    """What comes too early."""
+    """Access that comes too early."""
 
     #: A vector instruction reads a result of another.
     VECTOR_READ = "vector read"
     #: A store reads a result.
     STORE = "store"
-    #: A load overwrites what a vector instruction still has to read.
+    #: A load overwrites bytes that a vector instruction still has to read.
     LOAD_OVER_OPERANDS = "load over operands"
-    #: A load overwrites what a vector instruction still has to write.
+    #: A load overwrites bytes that a vector instruction still has to write.
     LOAD_OVER_RESULTS = "load over results"
     #: A vector instruction overwrites an operand of its own that it still has to read.
     OWN_OPERAND = "result over own operand"
 
 
-#: What the later and the earlier instruction do with the bytes concerned.
+#: Accesses of the later and of the earlier instruction to the bytes concerned.
 DOES = {
     HazardKind.VECTOR_READ: ("reads", "makes"),
     HazardKind.STORE: ("reads", "makes"),
@@ -115,7 +115,7 @@ class Hazard:
 
 
 class _Issued(NamedTuple):
-    """A vector instruction on its way.
+    """A vector instruction in flight.
 
     Attributes:
         pc: where it stands. start, end: its result. base, last: its first and last beat.
@@ -131,7 +131,7 @@ class _Issued(NamedTuple):
 
 
 class HazardModel:
-    """What is on its way in the vector unit, in the worst case; see the module's text.
+    """Instructions in flight in the vector unit, in the worst case; see the module's text.
 
     The ``before`` methods say which hazards an instruction would meet if it were issued now; they
     change nothing. A hazard names the closest byte.
@@ -274,7 +274,7 @@ class HazardLog:
         return list(self._found.values())
 
     def _add(self, hazards: Sequence[Hazard]) -> None:
-        # Of several of a kind that one execution meets, the closest counts.
+        # If one execution meets several hazards of a kind, the closest counts.
         for hazard in {each.what: each for each in sorted(hazards, key=_closeness)}.values():
             at = (hazard.pc, hazard.what)
             known = self._found.get(at)

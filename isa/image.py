@@ -65,9 +65,9 @@ class Mapping(NamedTuple):
 
 
 class DramImage:
-    """Bytes of the DRAM, zero until written; a sparse file takes only what was written.
+    """Bytes of the DRAM, zero until written; a sparse file takes only the space written.
 
-    The file is mapped shared: what another process that maps :attr:`path` writes is seen here at
+    The file is mapped shared: writes of another process that maps :attr:`path` are seen here at
     once, and the other way round. Use it in a ``with`` statement or call :meth:`close`.
 
     Parameters:
@@ -234,7 +234,7 @@ class DramImage:
         return data.view(element).reshape(dimensions)
 
     def mapping(self) -> "Mapping":
-        """What code in C++ needs to access the bytes as :meth:`read` and :meth:`write` do.
+        """The mapping, for C++ code that accesses the bytes as :meth:`read` and :meth:`write` do.
 
         Raises:
             ImageError: the image is closed.
@@ -290,8 +290,8 @@ class DramImage:
         """Put the contents of a file at byte ``address``; returns its length in bytes.
 
         Raises:
-            ImageError: the file can't be read or does not fit, or the image is closed. What fits
-                of a file that shrinks while it is read is written.
+            ImageError: the file can't be read or does not fit, or the image is closed. Of a file
+                that shrinks while it is read, the bytes that were read are written.
         """
         try:
             length = check_regular(path)

@@ -1,4 +1,4 @@
-"""What an instruction is: encoding fields, operands and their roles, and a row of the table."""
+"""Model of an instruction: encoding fields, operands and their roles, and a row of the table."""
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -42,7 +42,7 @@ class Unit(Enum):
 
 
 class Origin(Enum):
-    """Where an instruction comes from."""
+    """Origin of an instruction."""
 
     THESIS = "thesis Table 4.1"
     OURS = "ours"
@@ -126,7 +126,7 @@ IMM20 = BitField("imm20", 19, 0, signed=True)
 
 
 class Role(Enum):
-    """What an operand is for."""
+    """Role of an operand."""
 
     DESTINATION = "register written"
     SOURCE = "register read"
@@ -177,7 +177,7 @@ class Extent(Enum):
 
 
 class Access(Enum):
-    """What an instruction does with the elements at an address."""
+    """Access of an instruction to the elements at an address."""
 
     READ = "read"
     WRITE = "write"
@@ -185,8 +185,8 @@ class Access(Enum):
 
 @dataclass(frozen=True)
 class Use:
-    """What an instruction uses an operand for; of an address, what lies there and what becomes of
-    it. Without an address, ``extent`` and ``access`` are None."""
+    """Use of an operand by an instruction: its role and, for an address, the elements there and the
+    access to them. Without an address, ``extent`` and ``access`` are None."""
 
     role: Role
     extent: Extent | None = None
@@ -195,14 +195,14 @@ class Use:
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand: where it is encoded and what it is used for."""
+    """One operand: its encoding field and its use."""
 
     field: BitField
     use: Use
 
     @property
     def role(self) -> Role:
-        """What the operand is for."""
+        """Role of the operand."""
         return self.use.role
 
     @property
@@ -213,7 +213,7 @@ class Operand:
 
     @property
     def access(self) -> Access:
-        """What is done with them; likewise."""
+        """Access to these elements; likewise."""
         assert self.use.access is not None
         return self.use.access
 
@@ -321,7 +321,7 @@ class Instruction:
     @cached_property
     def scratchpad(self) -> tuple[Operand, ...]:
         """Operands that hold scratchpad addresses, in order; of a vector instruction the result,
-        then what it reads."""
+        then the operands that it reads."""
         return tuple(each for each in self.operands if each.role in _SCRATCHPAD)
 
     @cached_property

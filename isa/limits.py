@@ -25,7 +25,7 @@ REGISTERS = 64
 #: The fewest that an engine may be built with: those that a launch sets, and a few more.
 MIN_REGISTERS = 8
 #: Bits of a register, and the fewest that an engine may be built with. An engine with fewer than
-#: 64 does what one with 64 does or stops with ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
+#: 64 behaves as one with 64 or stops with ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
 REGISTER_WIDTH = 64
 MIN_REGISTER_WIDTH = 24
 #: Largest vector length (elements), number of matrix rows and fraction bits.
@@ -40,7 +40,7 @@ ADDRESS_BITS = (12, 40)
 
 
 class Limits(TypedDict):
-    """What an engine has, as :class:`isa.iss.simulator.Simulator` takes it and describes it."""
+    """Sizes of an engine: parameters of :class:`isa.iss.simulator.Simulator`, described there."""
 
     scratchpad_bytes: int
     scratchpad_alignment: int

@@ -88,8 +88,8 @@ class ScalarOp(IntEnum):
 
         Returns:
             The same result, or None where the engine faults instead: where ``bits`` bits can't hold
-            it, where ``srl`` has a negative ``b``, and where ``sll`` loses bits even if what is
-            left would fit.
+            it, where ``srl`` has a negative ``b``, and where ``sll`` loses bits even if the
+            remaining bits would fit.
         """
         if self is ScalarOp.SRL and b >> 63:
             return None

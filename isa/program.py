@@ -1,4 +1,4 @@
-"""Programs: what the assembler makes, and the files that hold them.
+"""Programs: the output of the assembler, and the files that hold them.
 
 A program file is text: a header line with the ISA version, the number of bytes that follow and
 their SHA-256, then JSON with the code (one word a line), symbols, constants and source lines.
@@ -20,14 +20,14 @@ from .table import ISA_VERSION
 
 __all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine"]
 
-#: What a label or constant may be called; ``r`` followed by digits is a register and no name.
+#: Names of labels and constants; ``r`` followed by digits is a register and no name.
 NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 
 _MAGIC = "vip-program"
 _HEADER = re.compile(_MAGIC + r" isa=(\d{1,9}) bytes=(\d{1,9}) sha256=([0-9a-f]{64})")
 #: Bytes that a program file may have.
 PROGRAM_BYTES = 1 << 23
-#: What reading JSON that is not as it should be raises.
+#: Exceptions from reading JSON of an unexpected form.
 _MALFORMED = (
     ValueError,
     TypeError,
@@ -44,7 +44,7 @@ class ProgramError(VipError):
 
 
 class SourceLine(NamedTuple):
-    """Where a word comes from: file name, line number from 1, and the line's text."""
+    """Source of a word: file name, line number from 1, and the line's text."""
 
     file: str
     line: int

@@ -1,6 +1,6 @@
 """Special units: optional functional units for functions of single elements.
 
-A special unit declares here what the instruction set must know of it; :mod:`isa.units` lists them.
+A special unit declares here its part of the instruction set; :mod:`isa.units` lists the units.
 Table, simulator and manual take it from there. :mod:`pe.vector.special` has the hardware's side.
 """
 

@@ -2,7 +2,7 @@
 
 The encoder, assembler, disassembler, simulator, manual, trimming analysis and the hardware's
 decoder are all derived from :data:`INSTRUCTIONS`. Source: thesis Table 4.1 and Figures 6.3, 6.5;
-what is ours is marked :attr:`Origin.OURS`.
+our own instructions are marked :attr:`Origin.OURS`.
 
 Encoding: 32 bits; opcode in 31:26, register fields A 25:20, B 19:14 and C 13:8, function bits 7:0
 (width 1:0, vertical operation 4:2, reduction 6:5), a 14-bit signed immediate in 13:0 or a 20-bit

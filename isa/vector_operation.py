@@ -1,4 +1,4 @@
-"""Which bytes of the scratchpad a vector instruction reads and writes, and in which beats.
+"""The bytes of the scratchpad that a vector instruction reads and writes, and their beats.
 
 Extents are those of the instruction table, beats those of :mod:`isa.timing`.
 """
@@ -33,7 +33,7 @@ def overlap(a: Span, b: Span) -> bool:
 
 
 class Extents:
-    """What a vector instruction touches under given settings, without its addresses.
+    """The bytes that a vector instruction touches under given settings, without its addresses.
 
     Parameters:
         row: of the instruction table. vl, mr: settings.
@@ -88,8 +88,8 @@ _EXTENTS: dict[tuple[str, int, int], Extents] = {}
 
 
 def extents(row: Instruction, vl: int, mr: int) -> Extents:
-    """What the vector instruction ``row`` touches with ``vl`` elements and ``mr`` rows."""
-    # Kept by key: hashing a whole row of the table takes longer than all of this.
+    """The bytes that ``row``, a vector instruction, touches with ``vl`` elements, ``mr`` rows."""
+    # Cached by key: hashing a whole row of the table takes longer than all of this.
     at = (row.key, vl, mr)
     if (found := _EXTENTS.get(at)) is None:
         found = _EXTENTS[at] = Extents(row, vl, mr)
@@ -113,7 +113,7 @@ class VectorOperation(NamedTuple):
 
     @property
     def extents(self) -> Extents:
-        """What it touches, without its addresses."""
+        """The bytes that it touches, without its addresses."""
         return extents(self.row, self.vl, self.mr)
 
     @property

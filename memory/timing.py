@@ -12,7 +12,7 @@ __all__ = ["BURST_CLOCKS", "POSTPONED_REFRESHES", "DramTiming"]
 
 #: Clocks in which a 32-byte burst occupies the 64-bit data bus.
 BURST_CLOCKS = 4
-#: Refreshes that a bank may be behind its schedule (JEDEC DDR3 and DDR4 allow eight).
+#: Refreshes by which a bank may lag its schedule (JEDEC DDR3 and DDR4 allow eight).
 POSTPONED_REFRESHES = 8
 
 #: Longest time of a timing parameter in clocks; counters are as wide as the value needs.

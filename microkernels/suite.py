@@ -1,8 +1,8 @@
 """The applications that trimming is measured on: those of SCRATCH's evaluation on integers, and the
 thesis's workloads at small sizes. This is the only list of them.
 
-Each is one or more launches of one engine, with what a golden model demands of each. Data are real
-where they come to hand: a photograph of scikit-image, its stereo pair, scikit-learn's digits;
+Each is one or more launches of one engine, with the expected outputs of a golden model for each.
+Data are real where available: a photograph of scikit-image, its stereo pair, scikit-learn's digits;
 otherwise random numbers from a fixed seed. Sizes are such that an engine ends within some ten
 thousand cycles.
 """
@@ -44,7 +44,7 @@ _SEED = 1
 _FRACTION = 10
 _LSTM_FRACTION = 11
 _LABELS = 16
-#: Of the photograph, and of a digit.
+#: Highest pixel values of the photograph, and of a digit.
 _WHITE = 255
 _HIGHEST_PIXEL = 16
 #: Share of pixels that are black or white by mistake.
@@ -60,7 +60,7 @@ class Application:
     """An application.
 
     Attributes:
-        name: as commands know it. summary: what it computes, on what.
+        name: its name in commands. summary: computation and data.
         preset: name of the full engine that it is written for.
         make: makes its jobs.
     """
@@ -72,8 +72,8 @@ class Application:
 
     @cached_property
     def jobs(self) -> tuple[KernelJob, ...]:
-        """Its launches in order, each with the memory that it finds, as the golden models of those
-        before it left it, and with the outputs that its own demands."""
+        """Its launches in order. The initial memory of each follows from the golden models of the
+        launches before it; the expected outputs follow from its own golden model."""
         return self.make()
 
     @property
@@ -91,7 +91,7 @@ def suite() -> tuple[Application, ...]:
 
 
 def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make], _Make]:
-    """Puts the application that the function makes into the suite."""
+    """Adds the application that the function makes to the suite."""
 
     def listed(make: _Make) -> _Make:
         _SUITE.append(Application(name=name, summary=summary, preset=preset, make=make))
@@ -178,8 +178,8 @@ def kmeans() -> tuple[KernelJob, ...]:
 
 @_application("gaussian-elimination", "four systems of 16 equations, 32-bit fixed point")
 def gaussian_elimination() -> tuple[KernelJob, ...]:
-    """A step of diffusion, implicit, that spares edges, on four blocks of 4 x 4 pixels of the
-    photograph: each four by four a system of 16 equations."""
+    """An implicit step of edge-preserving diffusion on four blocks of 4 x 4 pixels of the
+    photograph; each block is a system of 16 equations."""
     image = photograph(8, 8) / _WHITE
     systems = [diffusion_system(image[y : y + 4, x : x + 4]) for y in (0, 4) for x in (0, 4)]
     return (gauss_job(np.stack(systems)),)
@@ -206,7 +206,7 @@ def network_in_network() -> tuple[KernelJob, ...]:
 
 
 def _collect(jobs: list[KernelJob]) -> Callable[[KernelJob], Elements]:
-    """Gives what each job demands, and puts it into the list."""
+    """A function that returns the expected outputs of a job, and appends the job to ``jobs``."""
 
     def run(job: KernelJob) -> Elements:
         jobs.append(job)
@@ -229,7 +229,7 @@ def bp_construct() -> tuple[KernelJob, ...]:
 
 @_application("bp-copy", "hierarchical belief propagation: messages for the fine level")
 def bp_copy() -> tuple[KernelJob, ...]:
-    """The messages that such a pair's coarse problem gives its fine one."""
+    """Messages of the Motorcycle pair's coarse problem, copied to its fine problem."""
     return (bp_copy_job(motorcycle(16, 12, _LABELS).problem),)
 
 

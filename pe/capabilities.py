@@ -1,4 +1,4 @@
-"""The instructions of an engine: which there are, and how a unit keeps what it must know of them.
+"""The instructions of an engine: subsets of them, and compact encodings of their fields.
 
 Every unit asks a :class:`Capabilities` what to build: subsets of the instructions (empty ones are
 false), the widths that follow, and the encodings of fields, in no more bits than are needed.
@@ -104,7 +104,7 @@ def _width(row: Instruction) -> Width:
 
 
 def _element_bits(row: Instruction) -> int:
-    """Bits of what the vertical stage makes of an element: products have full width."""
+    """Bits of an element's value after the vertical stage: products have full width."""
     return _width(row).bits * (2 if _is_product(row) else 1)
 
 
@@ -139,34 +139,34 @@ class Capabilities:
 
     @cached_property
     def memory(self) -> "Capabilities":
-        """What the load-store unit executes."""
+        """Instructions of the load-store unit."""
         return self._those(lambda row: row.unit is Unit.LOAD_STORE)
 
     @cached_property
     def transfers(self) -> "Capabilities":
-        """What moves data between memory and scratchpad."""
+        """Loads and stores between memory and scratchpad."""
         return self.memory._those(lambda row: bool(row.scratchpad))
 
     @cached_property
     def registers(self) -> "Capabilities":
-        """What moves data between memory and registers."""
+        """Loads and stores between memory and registers."""
         return self.memory._those(lambda row: not row.scratchpad)
 
     @cached_property
     def loads(self) -> "Capabilities":
-        """What reads memory."""
+        """Loads."""
         return self._those(lambda row: row.loads)
 
     @cached_property
     def stores(self) -> "Capabilities":
-        """What writes memory."""
+        """Stores."""
         return self.memory._those(lambda row: not row.loads)
 
     # Subsets: vectors.
 
     @cached_property
     def vector(self) -> "Capabilities":
-        """What the vector unit executes."""
+        """Instructions of the vector unit."""
         return self._those(lambda row: row.unit is Unit.VECTOR)
 
     @cached_property
@@ -176,59 +176,59 @@ class Capabilities:
 
     @cached_property
     def unary(self) -> "Capabilities":
-        """Vector instructions without one."""
+        """Vector instructions without a second operand."""
         return self.vector._those(lambda row: FIELD_C not in row.reads)
 
     @cached_property
     def fractions(self) -> "Capabilities":
-        """What shifts by FX."""
+        """Instructions that shift by FX."""
         return self._those(lambda row: row.fractions)
 
     @cached_property
     def products(self) -> "Capabilities":
-        """What multiplies elements."""
+        """Instructions that multiply elements."""
         return self._those(_is_product)
 
     @cached_property
     def special(self) -> "Capabilities":
-        """What special units execute (:mod:`pe.vector.special`)."""
+        """Instructions of special units (:mod:`pe.vector.special`)."""
         return self._those(lambda row: bool(row.special))
 
     def of_special(self, name: str) -> "Capabilities":
-        """What the special unit called ``name`` executes."""
+        """Instructions of the special unit called ``name``."""
         return self._those(lambda row: row.special == name)
 
     @cached_property
     def plain(self) -> "Capabilities":
-        """What adds, subtracts, compares or passes on elements."""
+        """Instructions that add, subtract, compare or pass on elements."""
         return self._those(lambda row: row.vertical is not None and not _is_product(row))
 
     @cached_property
     def reduced(self) -> "Capabilities":
-        """What reduces rows of a matrix."""
+        """Instructions that reduce rows of a matrix."""
         return self._those(lambda row: row.reduction is not None)
 
     @cached_property
     def elementwise(self) -> "Capabilities":
-        """What does not reduce."""
+        """Instructions without a reduction."""
         return self._those(lambda row: row.reduction is None)
 
     @cached_property
     def summed(self) -> "Capabilities":
-        """What reduces by add."""
+        """Instructions that reduce by add."""
         return self._those(lambda row: row.reduction is ReductionOp.ADD)
 
     @cached_property
     def broadcast(self) -> "Capabilities":
-        """What has one element as second operand."""
+        """Instructions whose second operand is one element."""
         return self._those(lambda row: row.opcode == Opcode.VECTOR_SCALAR)
 
     def of_widths(self, widths: Iterable[Width]) -> "Capabilities":
-        """What works on elements of the given widths."""
+        """Instructions on elements of the given widths."""
         wanted = frozenset(widths)
         return self._those(lambda row: row.width in wanted)
 
-    # What occurs.
+    # Values of their fields.
 
     @cached_property
     def widths(self) -> frozenset[Width]:
@@ -355,30 +355,30 @@ class Capabilities:
         return self.unit.is_one_of(unit, [wanted.value])
 
     def is_form(self, kind: Value, opcode: Opcode) -> Value:
-        """Of a vector instruction: whether it has the operand form of ``opcode``."""
+        """Whether a vector instruction has the operand form of ``opcode``."""
         forms = {row.opcode & 3 for row in self.vector.rows}
         return one_of(self.kind.unpack(kind), [opcode & 3], forms)
 
     def is_unary(self, kind: Value, vertical: Value) -> Value:
-        """Of a vector instruction: whether it has no second operand."""
+        """Whether a vector instruction has no second operand."""
         unary = one_of(self.vertical.unpack(vertical), self.unary.verticals, self.verticals)
         # Functions of special units share the bits of the vertical operation.
         return unary | self.is_form(kind, Opcode.SPECIAL) if self.special else unary
 
     def multiplies(self, kind: Value, vertical: Value) -> Value:
-        """Of a vector instruction: whether it multiplies elements."""
+        """Whether a vector instruction multiplies elements."""
         product = one_of(self.vertical.unpack(vertical), [VerticalOp.MUL], self.verticals)
         return product & ~self.is_form(kind, Opcode.SPECIAL) if self.special else product
 
     def is_store(self, kind: Value) -> Value:
-        """Of a load or store: whether it is a store."""
+        """Whether a load or store is a store."""
         return self._kind_bit(kind, _STORE)
 
     def is_register(self, kind: Value) -> Value:
-        """Of a load or store: whether it moves a register."""
+        """Whether a load or store moves a register."""
         return self._kind_bit(kind, _REGISTER)
 
     def _kind_bit(self, kind: Value, bit: int) -> Value:
         found = {row.opcode >> bit & 1 for row in self.memory.rows}
-        # What differs only between vector instructions is no choice here.
+        # Only loads and stores count: a difference between vector instructions is no choice here.
         return one_of(self.kind.unpack(kind)[bit], [1], found)

@@ -1,4 +1,4 @@
-"""Configuration of a processing engine (PE): what the user sets, checked, and what follows from it.
+"""Configuration of a processing engine (PE): the user's settings, checked, and sizes that follow.
 
 Configurations are frozen and keyword-only; change one with :func:`dataclasses.replace`. Every value
 that is accepted is built and tested; all else is refused with the allowed range.
@@ -57,13 +57,13 @@ class PeConfig:
         instruction_words: words of the instruction buffer; power of two, 16..8192.
         registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
             register faults as illegal.
-        register_width: bits of a scalar register and of all that works on its value; 24..64, more
+        register_width: bits of a scalar register and of the logic for its value; 24..64, more
             than ``address_bits``. Below 64 the engine behaves as with 64 or stops with
             ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
         max_vl, max_mr: largest VL and MR; 1..256. ``set.vl`` and ``set.mr`` fault beyond them.
         program: words of the one program that the engine can run, 1..``instruction_words`` of them,
-            kept in a ROM: what the host loads is dropped, and the length that a launch names
-            ignored. None: an instruction buffer that the host loads.
+            stored in a ROM: words that the host loads are dropped, and the length that a launch
+            names is ignored. None: an instruction buffer that the host loads.
         scratchpad_bytes: power of two, 64..65536.
         scratchpad_alignment: 1, 2, 4 or 8. Operands and results in the scratchpad, and both ends of
             transfers to and from it, begin at multiples of so many bytes, or fault (in the
@@ -160,7 +160,7 @@ class PeConfig:
 
     @property
     def limits(self) -> Limits:
-        """What makes :class:`isa.iss.simulator.Simulator` this engine."""
+        """Parameters that make :class:`isa.iss.simulator.Simulator` behave as this engine."""
         return Limits(
             scratchpad_bytes=self.scratchpad_bytes,
             scratchpad_alignment=self.scratchpad_alignment,

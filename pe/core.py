@@ -37,7 +37,7 @@ class Pe(Component):
     instructions go on to dispatch, for two cycles at least, and complete on their own.
 
     Parameters:
-        config: what to build.
+        config: of the engine.
 
     Members:
         memory: :class:`hdl.ports.MemoryPort`, out.
@@ -197,7 +197,7 @@ class Pe(Component):
             connect(m, writers[role], port)
 
     def _counters(self, m: Module, units: "_Units") -> None:
-        """What is counted."""
+        """Connect the counters to the units whose events they count."""
         counters, sequencer, dispatch = units.counters, units.sequencer, units.dispatch
         m.d.comb += [
             counters.clear.eq(sequencer.clear),

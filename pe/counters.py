@@ -22,10 +22,10 @@ class Counters(Component):
 
     Members:
         clear: in; start again from 0 (while nothing is counted).
-        count: in; count this cycle. event: in; as which. waits: in; ``STALL_FETCH`` is a
-            ``STALL_REGISTER``. stays: in, a cycle later; a vector or load-store instruction that
-            was issued goes no further, which is a ``STALL_FENCE``.
-        busy: in; as ``VECTOR_BUSY`` too.
+        count: in; count this cycle. event: in; counter of this cycle. waits: in; ``STALL_FETCH``
+            counts as ``STALL_REGISTER``. stays: in, a cycle later; a vector or load-store
+            instruction that was issued goes no further, which counts as ``STALL_FENCE``.
+        busy: in; count this cycle as ``VECTOR_BUSY``, too.
         loaded, stored: :func:`pe.frontend.dispatch.moved_bytes`, in.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
     """
@@ -58,7 +58,7 @@ class Counters(Component):
             self.value.eq(bank.value),
         ]
 
-        # What happened in the cycle before: counting lengthens no path of the issue stage.
+        # Events of the previous cycle, so that counting lengthens no path of the issue stage.
         late = {
             name: Signal.like(signal, name=f"late_{name}")
             for name, signal in (

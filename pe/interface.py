@@ -68,7 +68,7 @@ class PeCounter(IntEnum):
 
 
 class PeState(enum.Enum, shape=2):
-    """What a processing engine is doing."""
+    """State of a processing engine."""
 
     #: Never launched since reset.
     IDLE = 0

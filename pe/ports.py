@@ -51,8 +51,8 @@ def vector_command(config: PeConfig) -> data.StructLayout:
         result, first, second: scratchpad byte addresses of A, B and C (C unused with ``nop``).
         vl: elements, 1..256. mr: rows, 1..256 (used with a reduction only). fx: 0..63.
 
-    Fields are kept as :class:`pe.capabilities.Capabilities` of the vector instructions says;
-    what none of them uses has no bits.
+    Fields are encoded as :class:`pe.capabilities.Capabilities` of the vector instructions says;
+    those that none of them uses have no bits.
     """
     caps = Capabilities.of(config).vector
     address = config.scratchpad_bits if caps else 0

@@ -24,8 +24,8 @@ _STORE = "store"
 
 
 def read_roles(config: PeConfig) -> tuple[str, ...]:
-    """What each read port is for: the vector operands ``first`` and ``second``, ``store``; only
-    what an instruction uses."""
+    """Users of the read ports: the vector operands ``first`` and ``second``, ``store``; only those
+    that an instruction needs."""
     caps = Capabilities.of(config)
     roles = {
         "first": caps.vector,
@@ -36,7 +36,7 @@ def read_roles(config: PeConfig) -> tuple[str, ...]:
 
 
 def write_roles(config: PeConfig) -> tuple[str, ...]:
-    """What each write port is for: the vector ``result``, ``load``; likewise."""
+    """Users of the write ports: the vector ``result``, ``load``; likewise."""
     caps = Capabilities.of(config)
     roles = {"result": caps.vector, "load": caps.transfers.loads}
     return tuple(role for role, used in roles.items() if used)
@@ -50,7 +50,7 @@ class Scratchpad(Component):
     their way (thesis 5.1 and Figure 5.1).
 
     With ``scratchpad_alignment`` the lower bits of all addresses are taken for 0, and there is less
-    to rotate. Aligned to words, nothing is, and one memory in place of two is enough.
+    to rotate. With alignment to words there is no rotation, and one memory replaces two.
 
     Where no instruction uses it there is no memory.
 
@@ -249,7 +249,7 @@ class Scratchpad(Component):
         return [ram.read[number].data for number in range(len(self.roles))]
 
     def _offset(self, address: Value) -> Value:
-        """Where in its row the first byte of an access lies."""
+        """Place of an access's first byte within its row."""
         return Cat(Const(0, self._unused_bits), address[self._unused_bits : _OFFSET_BITS])
 
     @staticmethod

@@ -21,7 +21,7 @@ __all__ = ["Sequencer", "overhead_cycles"]
 
 
 def _index_bits(config: PeConfig) -> int:
-    """Bits of what counts the cycles of a launch's start."""
+    """Bits of the counter of the cycles of a launch's start."""
     # The counters are cleared meanwhile, and take a cycle each.
     return max(config.register_bits, EVENT_BITS) if config.counters else config.register_bits
 
@@ -43,8 +43,8 @@ class Sequencer(Component):
     Sources: docs/decisions/machine/start_state.md, docs/decisions/machine/faults.md.
 
     A launch first writes every register, one a cycle, then runs the program. After ``halt``, a
-    fault, or ``stop``, it waits until vector and load-store unit are done, then until the counters
-    are, and reports.
+    fault, or ``stop``, it waits until vector and load-store unit are idle, then until the counters
+    are complete, and reports.
 
     Members:
         launch: stream of :func:`pe.interface.launch_command`, in. stop: in.
@@ -54,7 +54,7 @@ class Sequencer(Component):
         start: out, one cycle: the program begins in the next one. run: out; it runs.
         active: out; the program runs, or its last instructions complete.
         clear: out; register ``index`` is to be written with ``value``.
-        drop: out; memory answered with an error: what waits must not be done.
+        drop: out; memory answered with an error: waiting instructions must not be performed.
         halt, cause, pc, waiting_pc: in, from :class:`pe.frontend.issue.Issue`; ``pc`` belongs to
             ``cause``.
         done: in; vector and load-store unit are idle. error, unfit:
@@ -123,11 +123,11 @@ class Sequencer(Component):
         return m
 
     def _failure(self, m: Module, launch: "_Launch") -> Value:
-        """What memory or a loaded value did wrong, for the status; the result is its cause."""
+        """Errors of memory and of loaded values, for the status; the result is their cause."""
         late_cause: Value = Const(FaultCause.MEMORY_ERROR)
         memory_error = launch.failed
         if self.config.narrow:
-            # What failed may as well be a value that does not fit.
+            # The failure may also be a loaded value that does not fit.
             broken = memory_error = Signal(name="broken")
             with m.If(self.error):
                 m.d.sync += broken.eq(1)
@@ -200,7 +200,7 @@ class Sequencer(Component):
             m.d.sync += launch.report.pc.eq(self.waiting_pc)
             m.next = "DRAIN"
         with m.Elif(self.halt | stop):
-            # In the next cycle it is too late to see what waited.
+            # In the next cycle the instruction that waited is no longer known.
             with m.If(launch.late):
                 m.d.sync += launch.report.pc.eq(self.waiting_pc)
             m.next = "DRAIN"
@@ -213,7 +213,7 @@ class Sequencer(Component):
         flush = Signal(range(flush_cycles))
         m.d.comb += self.active.eq(1)
         m.d.sync += flush.eq(flush_cycles - 1)
-        # Instructions before a halt may still wait for what now fails to come.
+        # Instructions before a halt may still wait for data whose load fails now.
         report = launch.report
         with m.If(launch.late & ~launch.failed & (report.cause == FaultCause.NONE)):
             m.d.sync += report.pc.eq(self.waiting_pc)
@@ -235,13 +235,14 @@ class Sequencer(Component):
 
 
 class _Launch:
-    """What is known of a launch.
+    """State of a launch.
 
     Attributes:
-        parameters: of the host. Narrow registers are sure to hold an address; unfit_parameters:
-            these are none.
-        report: what of the status is decided here; the rest has its register anyway.
-        failed: memory, or a loaded value, did wrong; late: it does in this cycle.
+        parameters: of the host, only the bits of an address with narrow registers, which are sure
+            to hold one. unfit_parameters: the host's value has more bits.
+        report: fields of the status that are decided here; the others have registers elsewhere.
+        failed: memory answered with an error, or a loaded value did not fit; late: this happens in
+            this cycle.
         going: the program runs.
     """
 

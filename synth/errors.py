@@ -14,4 +14,4 @@ class TrimError(SynthesisError):
 
 
 class CoverageError(TrimError):
-    """A profile that leaves out what its program can do; the line names the branches."""
+    """A profile that does not cover its program; the line names the branches."""

@@ -1,10 +1,10 @@
 """``pytest --fast``: the tests that need nothing but this process, and little of it.
 
-Which tests these are is found while they run, so that there is no list to keep. A test is skipped
+The selection happens while the tests run, so that there is no list to maintain. A test is skipped
 when it starts another process (Verilator, Yosys, a C++ compiler, a child of its own), when it
 begins to write Verilog, which ends in Yosys, or when it has taken :data:`SECONDS` of processor
-time. Simulators and syntheses of earlier runs are out of sight, so that no test is fast on one
-machine for what is kept there.
+time. Cached simulators and syntheses of earlier runs are hidden, so that no test is fast on one
+machine because of its cache.
 """
 
 import os
@@ -51,7 +51,7 @@ class FastRun:
         self._patch.setattr(_Emitter, "add", lambda *_: self._end("writes Verilog"))
 
     def pytest_unconfigure(self) -> None:
-        """Remove what the tests kept."""
+        """Remove the results that the tests cached."""
         self._patch.undo()
         self._folder.cleanup()
 

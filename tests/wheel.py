@@ -32,7 +32,7 @@ _COMMANDS = (
     "trim kernel.vip --preset pe-small -o build/trimmed --json trim.json",
     "generate --config build/trimmed/vip.json -o build/again",
 )
-#: What a script of a user does, with the package of the other wheel beside VIP's.
+#: A script of a user, with the package of the other wheel beside VIP's.
 _SCRIPT = f"""
 import {_OTHER}, microkernels, vip
 assert "microkernels" in microkernels.__file__ and not hasattr({_OTHER}, "suite")
@@ -42,7 +42,7 @@ _HIDDEN = "memory.py hides VIP's package 'memory': rename it, or start from anot
 
 
 def _call(command: Sequence[object], folder: Path, code: int = 0) -> str:
-    """What a command prints.
+    """Output of a command.
 
     Raises:
         SystemExit: it ends with another exit code than ``code``.

@@ -15,13 +15,13 @@ __all__ = ["Generated", "generate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Generated:
-    """A directory of Verilog. config: that it was made of. report: what is in it."""
+    """A directory of Verilog. config: its configuration. report: its contents."""
 
     config: Configuration
     report: GenerateReport
 
     def to_json(self) -> dict[str, object]:
-        """What was generated as plain JSON data."""
+        """The generated design as plain JSON data."""
         report = self.report
         return {
             "directory": str(report.directory),

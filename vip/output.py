@@ -1,4 +1,4 @@
-"""What commands write: JSON for machines, with where its numbers come from beside them."""
+"""Output of commands: JSON for machines, with the provenance of its numbers."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def provenance() -> dict[str, object]:
 def _commit() -> str | None:
     """The commit of VIP's own checkout, marked ``+`` when files differ from it; None outside one.
 
-    An installed VIP can lie in the checkout of another project, whose commit says nothing.
+    An installed VIP can lie in the checkout of another project, whose commit is not VIP's.
     """
     own = Path(__file__).resolve()
     root = own.parent.parent
@@ -41,7 +41,7 @@ def _commit() -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git prints for ``arguments`` in ``folder``; None when it fails or is not there."""
+    """Output of git for ``arguments`` in ``folder``; None if git fails or is not installed."""
     # Hooks of another project run with variables that name its repository.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     command = ["git", "-C", str(folder), *arguments]

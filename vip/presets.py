@@ -1,4 +1,4 @@
-"""What the presets are: engines, ports, memory, area, and the devices that they fit.
+"""The presets: their engines, ports, memory, area, and the devices that they fit.
 
 Areas are measured: ``python -m bench presets --record`` keeps those of all presets in
 ``bench/results/presets.json``, which :func:`recorded_areas` reads, and :func:`measure_areas`
@@ -37,9 +37,9 @@ __all__ = [
     "recorded_areas",
 ]
 
-#: Devices that presets are held against.
+#: Devices for which the fit of presets is computed.
 FPGAS = ("xc7vx690t", *DEVICES)
-#: Target -> what of it is kept of each preset.
+#: Target -> measures that are recorded for each preset.
 MEASURED: Mapping[str, Sequence[str]] = {
     "generic": ("logic_ge", "sram_bits"),
     "xc7": ("luts", "ffs", "dsps", "brams"),
@@ -68,11 +68,11 @@ class PresetRow:
 
     Attributes:
         name: of it. kind: engine, vault or chip.
-        engines, vaults: how many. ports: what connects it, in words.
+        engines, vaults: numbers of them. ports: its interfaces, in words.
         memory_bytes: of DRAM that it addresses.
         areas: as measured; None: not known.
-        fits: devices of :data:`FPGAS` of which it takes no more than may be filled
-            (:data:`synth.physical.budget.FILL`); None: not known.
+        fits: devices of :data:`FPGAS` that it fits, with a share of at most
+            :data:`synth.physical.budget.FILL`; None: not known.
     """
 
     name: str
@@ -104,7 +104,7 @@ def list_presets(*, measure: bool = False, progress: Progress = silent) -> Prese
     """All presets, with the areas of the record.
 
     Parameters:
-        measure: synthesise them now instead, which takes minutes for each that is not kept.
+        measure: synthesise them now instead, which takes minutes for each that is not cached.
         progress: called with each synthesis.
 
     Raises:
@@ -146,10 +146,10 @@ def recorded_areas(path: Path = _RECORD) -> Recorded | None:
 
 
 def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str, Areas]:
-    """Synthesise presets for every target; minutes for each that is not kept.
+    """Synthesise presets for every target; minutes for each that is not cached.
 
     Parameters:
-        names: of presets. step: called with what is done next.
+        names: of presets. step: called with the name of the next step.
 
     Raises:
         SynthesisError: Yosys refuses a design.

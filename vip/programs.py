@@ -1,4 +1,4 @@
-"""Programs from assembly or a file, and the memory that they find and leave."""
+"""Programs from assembly or a file, and the memory before and after their runs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,10 +34,10 @@ class Dump(NamedTuple):
     path: Path | None = None
 
     def check(self, memory_bytes: int) -> None:
-        """Refuse bytes outside a memory of ``memory_bytes``.
+        """Reject bytes outside a memory of ``memory_bytes``.
 
         Raises:
-            DumpError: some are.
+            DumpError: a byte is outside.
         """
         if self.address < 0 or self.size < 0 or self.address + self.size > memory_bytes:
             raise DumpError(
@@ -46,7 +46,7 @@ class Dump(NamedTuple):
             )
 
     def take(self, image: "DramImage") -> bytes:
-        """The bytes in ``image``, or none after they were written to :attr:`path`.
+        """The bytes in ``image``; with a :attr:`path` they are written there, and none returned.
 
         Raises:
             OSError: the file can't be written.

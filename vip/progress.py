@@ -7,7 +7,7 @@ __all__ = ["Progress", "by_part", "counting", "naming", "silent"]
 
 
 class Progress(Protocol):
-    """A callback that shows how far the work is; it is called often and must return soon."""
+    """A callback that shows the progress of the work; it is called often and must return soon."""
 
     def __call__(
         self, stage: str, done: float = 0, total: float | None = None, part: str = ""
@@ -15,9 +15,9 @@ class Progress(Protocol):
         """Show the progress of a stage.
 
         Parameters:
-            stage: the work at hand. done: how much of it is done.
-            total: when it is complete; None: that is not known.
-            part: the part of the stage at hand; "" if it has none.
+            stage: the current work. done: completed amount of it.
+            total: amount at which the stage is complete; None: not known.
+            part: the current part of the stage; "" if it has none.
         """
 
 
@@ -32,7 +32,7 @@ def counting(progress: Progress, stage: str, total: float | None = None) -> Call
 
 
 def by_part(progress: Progress, stage: str) -> Callable[[str, int, int], None]:
-    """A callback with the name of a part, the number of parts done, and of how many."""
+    """A callback with the name of a part, the number of completed parts, and the number of all."""
     progress(stage)
     return lambda part, done, total: progress(stage, done, total, part)
 

@@ -1,4 +1,4 @@
-"""The verb ``prove``: proof that trimmed engines do what the full one does."""
+"""The verb ``prove``: proof that trimmed engines are equivalent to the full one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,8 +44,8 @@ def prove(
 ) -> ProofReport:
     """Prove that engines trimmed to programs do what the full one does, for every input.
 
-    ``prove(["bp"]).holds``. See docs/proofs.md for what is shown and what is assumed. A proof takes
-    minutes; one that was made before is kept.
+    ``prove(["bp"]).holds``. docs/proofs.md lists the conditions and the assumptions. A proof takes
+    minutes; earlier proofs are cached.
 
     Parameters:
         what: applications of the suite, or program files; an engine is proved for each.

@@ -30,11 +30,11 @@ class RunResult:
     """A run on the instruction set simulator.
 
     Attributes:
-        program: that ran. outcome: how far it came.
-        executed: instruction -> how often.
+        program: that ran. outcome: its end, or the limit.
+        executed: instruction -> number of executions.
         registers: 64-bit patterns.
-        hazards: uses of the scratchpad before the vector unit is done, of which hardware may
-            compute something else; None: not checked.
+        hazards: uses of the scratchpad before the vector unit is done, for which hardware may
+            compute other values; None: not checked.
         saturated: for each word of the program the values limited to the width of their element;
             None: not counted.
         profile: for :func:`vip.trim`; None: not made.

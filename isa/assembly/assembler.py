@@ -42,7 +42,7 @@ __all__ = ["AssemblyError", "assemble", "assemble_file", "listing"]
 #: Bytes that a source file may have: over a hundred for each word of the longest program.
 SOURCE_BYTES = 1 << 20
 
-#: Of a line that a message shows, and of the message.
+#: Characters of a line that a message shows, and of the message.
 _EXCERPT_CHARACTERS = 160
 _MESSAGE_CHARACTERS = 400
 
@@ -56,7 +56,7 @@ class AssemblyError(VipError):
     """A mistake in a program: ``file:line:column: message``, the line, and a caret below it.
 
     Attributes:
-        message: what is wrong.
+        message: the mistake.
         file: name of the source.
         line, column: from 1; 0 when the mistake is in no line (a file that can't be read).
         text: of the line.
@@ -86,7 +86,7 @@ class AssemblyError(VipError):
         return f"{where}: {message}\n{text}\n{indent}^"
 
     def _excerpt(self) -> tuple[str, int]:
-        """What is shown of the line, and how much of that is before the caret."""
+        """The excerpt of the line that is shown, and how much of it is before the caret."""
         start = max(0, self.column - 1 - _EXCERPT_CHARACTERS // 2)
         end = start + _EXCERPT_CHARACTERS
         # One character for one, so that the caret keeps its place.
@@ -166,7 +166,7 @@ class _Assembler:
     aliases: dict[str, int] = field(default_factory=dict)
     source: dict[int, SourceLine] = field(default_factory=dict)
     branches: list[_Branch] = field(default_factory=list)
-    #: Name -> what it is and where that was said.
+    #: Name -> its kind and the place of its definition.
     defined: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> Program:

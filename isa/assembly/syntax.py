@@ -31,7 +31,7 @@ __all__ = [
 
 _LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 _SHIFTS = range(64)
-#: Results that expressions may have on the way; without an end, products of products would take
+#: Intermediate results that expressions may have; without a limit, products of products would take
 #: all memory.
 RESULTS = range(-(1 << 127), 1 << 127)
 _MAX_NUMBER_TEXT = 80

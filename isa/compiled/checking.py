@@ -15,8 +15,8 @@ __all__ = ["CheckingSimulator"]
 
 
 class CheckingSimulator(CompiledSimulator):
-    """:class:`CompiledSimulator` that also finds what an observer of :class:`isa.hazards.HazardLog`
-    finds. It takes longer.
+    """:class:`CompiledSimulator` that also finds the hazards that an observer of
+    :class:`isa.hazards.HazardLog` finds. It takes longer.
 
     Parameters, attributes and exceptions: as there.
     """

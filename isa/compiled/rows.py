@@ -51,7 +51,7 @@ SPECIAL_ROWS: tuple[Instruction, ...] = tuple(row for row in INSTRUCTIONS if row
 FRACTIONS = MAX_FX + 1
 #: Elements of 16 bits, those that a table has results for.
 ELEMENTS = 1 << Width.W16.bits
-#: What a run returns, other than the cause of a fault: the host failed, the limit is reached, the
+#: Results of a run, other than the cause of a fault: the host failed, the limit is reached, the
 #: program halted, the log of hazards must see the next instruction.
 FAILED, LIMIT, HALTED, _FOLLOWED = (max(FaultCause) + number for number in (1, 2, 3, 4))
 #: Kinds of hazards by the numbers that they have in C++.
@@ -70,12 +70,12 @@ class Decoded(NamedTuple):
     constant: int = 0
 
 
-#: A word that is nothing that the engine has, and one that the log of hazards must see.
+#: A word that is no instruction of the engine, and one that the log of hazards must see.
 _ILLEGAL, _SEEN = Decoded(len(INSTRUCTIONS)), Decoded(len(INSTRUCTIONS) + 1)
 
 
 def constants() -> str:
-    """``constants.inc``: what a run returns, the size of a page of an image, kinds of hazards and
+    """``constants.inc``: results of a run, the size of a page of an image, kinds of hazards and
     the timing of the vector unit."""
     values = {_camel(cause.name): cause.value for cause in FaultCause}
     values |= {"Failed": FAILED, "Limit": LIMIT, "Halted": HALTED, "Page": PAGE_BYTES}
@@ -194,7 +194,7 @@ _PLACES = {
 def _places(key: str) -> tuple[str, ...]:
     """The place in ``Operation`` of each operand of the row ``key``."""
     row, found = BY_KEY[key], []
-    # What is written comes first; a branch and a setting write no register.
+    # The written operand comes first; a branch and a setting write no register.
     names = iter("bc" if row.writes is None and not row.scratchpad else "abc")
     for operand in row.operands:
         if operand.field in (IMM14, IMM20):
@@ -212,7 +212,7 @@ def decode(
     """The words of a program for an engine.
 
     Parameters:
-        rows: the instruction that each word is; None: nothing that the engine has.
+        rows: the instruction that each word encodes; None: none that the engine has.
         registers: how many the engine has; a word that names another is illegal.
     """
     found = []

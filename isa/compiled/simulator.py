@@ -28,7 +28,7 @@ _AT_ONCE = 1 << 24
 
 @cache
 def _results(number: int, fx: int) -> NDArray[np.int16]:
-    """What the special row ``number`` makes of all elements; simulators share them."""
+    """Results of the special row ``number`` for all elements; simulators share them."""
     row = INSTRUCTIONS[number]
     unit = SPECIAL_UNITS[row.special]
     elements = np.arange(ELEMENTS, dtype=np.uint16).view(np.int16)
@@ -37,8 +37,8 @@ def _results(number: int, fx: int) -> NDArray[np.int16]:
 
 
 def _evaluation(simulator: "weakref.ref[CompiledSimulator]") -> Callable[[int, int], int]:
-    """What C++ calls for the results of a special row. ctypes holds it for ever, so it does not
-    hold the simulator."""
+    """The function that C++ calls for the results of a special row. ctypes holds it for ever, so it
+    does not hold the simulator."""
 
     def evaluate(number: int, fx: int) -> int:
         held = simulator()

@@ -1,7 +1,6 @@
 """Instructions bound to the state of a simulated processing engine, ready to be called.
 
-Decoding happens once per word of a program; what is left for each execution is a call without
-arguments.
+Decoding happens once per word of a program; each execution is a call without arguments.
 """
 
 from collections.abc import Callable
@@ -38,7 +37,7 @@ __all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
 Operation = Callable[[], int]
 
 _M64 = (1 << 64) - 1
-#: Of the numbers of elements 1, VL, MR and VL x MR, the one of a matrix.
+#: Index of a matrix's number of elements among 1, VL, MR and VL x MR.
 _MATRIX = 3
 
 
@@ -56,7 +55,7 @@ class ProcessorFault(Exception):
 
 @dataclass
 class ProcessorState:
-    """What instructions read and change.
+    """State that instructions read and change.
 
     Attributes:
         registers: 64-bit patterns.
@@ -91,7 +90,7 @@ def bind(state: ProcessorState, row: Instruction | None, word: int, address: int
     """The operation of ``word`` at word ``address`` of the program.
 
     Parameters:
-        row: what ``word`` encodes; None: nothing that the engine has.
+        row: the instruction that ``word`` encodes; None: none that the engine has.
 
     The operation raises :class:`Halt`, or :class:`ProcessorFault` before it changes anything.
     """
@@ -128,7 +127,7 @@ def _wait(state: ProcessorState, row: Instruction, word: int, address: int) -> O
 
 
 def _evaluation(state: ProcessorState, op: ScalarOp) -> Callable[[int, int], int]:
-    """What ``op`` makes of two registers, or its fault."""
+    """The result of ``op`` on two registers, or its fault."""
     width = state.register_width
     if width == REGISTER_WIDTH:
         return op.evaluate
@@ -218,7 +217,7 @@ def _setting(name: str, low: int, most: Callable[[ProcessorState], int]) -> _Bin
 
 
 def _counter(state: ProcessorState, address: int) -> Count | None:
-    """What counts the values that the instruction at ``address`` limits."""
+    """Counter of the values that the instruction at ``address`` limits."""
     counts = state.saturated
     if counts is None:
         return None
@@ -230,7 +229,7 @@ def _counter(state: ProcessorState, address: int) -> Count | None:
 
 
 def _vector_function(state: ProcessorState, row: Instruction, address: int) -> VectorFunction:
-    """What the vector instruction ``row`` at ``address`` makes of its operands."""
+    """The function that the vector instruction ``row`` at ``address`` computes."""
     assert row.width is not None
     if row.special:
         unit = SPECIAL_UNITS[row.special]

@@ -1,9 +1,9 @@
-"""The instruction set simulator: what a program does, instruction by instruction, without timing.
+"""The instruction set simulator: executes a program instruction by instruction, without timing.
 
 It follows the instruction table and its own reading of the specification; the hardware is checked
-against it. Each instruction reads all its operands before it writes. Where a result overlaps an
-operand of the same instruction at other addresses than the operand's own, and where a program
-breaks the timing rules of :mod:`isa.timing`, hardware may leave other bytes than this simulator.
+against it. Each instruction reads all its operands before it writes. Hardware may leave other bytes
+than this simulator in two cases: a result overlaps an operand of the same instruction at other
+addresses than the operand's own, or a program breaks the timing rules of :mod:`isa.timing`.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ Observer = Callable[[ProcessorState, Instruction, int, int, Operation], Operatio
 
 
 def every(*observers: Observer) -> Observer | None:
-    """An observer that lets each of ``observers`` see what executes, the first one closest to the
+    """An observer that shows each instruction to all of ``observers``, the first one closest to the
     instruction; None if there are none."""
     if not observers:
         return None
@@ -64,7 +64,7 @@ class SimulatorError(VipError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a program came.
+    """Progress of a program at the end of a run.
 
     Attributes:
         state: ``halted``; ``faulted``; ``limit``: it goes on, but was not allowed to here.
@@ -98,7 +98,7 @@ class Simulator:
         address_bits: 12..40; a DRAM byte beyond them, or beyond ``memory``, faults.
         instructions: keys of the instructions that the PE has; None: all that are built.
         instruction_words: 16..8192; the program must fit.
-        register_width: 24..64, above ``address_bits``; what does not fit faults.
+        register_width: 24..64, above ``address_bits``; a value that does not fit faults.
         max_vl, max_mr: 1..256; ``set.vl`` and ``set.mr`` beyond them fault.
         scratchpad: contents at the start, ``scratchpad_bytes`` bytes; None: zeros.
         observer: asked once for each word that is an instruction of the PE.

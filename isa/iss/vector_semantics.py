@@ -1,4 +1,4 @@
-"""What the vector instructions compute, bit-exact, on NumPy arrays.
+"""Results of the vector instructions, bit-exact, on NumPy arrays.
 
 Numbers are signed two's complement. Everything between the operands and the one saturation of a
 result is exact: 64-bit lanes compute with Python integers, narrower lanes with 64-bit integers
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 #: elements, one element, or a matrix of MR x VL.
 VectorFunction = Callable[..., Array]
 
-#: Is told how many values saturated.
+#: Called with the number of values that saturated.
 Count = Callable[[int], None]
 
 _VERTICAL: dict[VerticalOp, Callable[[Array, Array], Array]] = {
@@ -53,8 +53,8 @@ def _exact_type(width: Width) -> np.dtype[Any]:
 
 
 class _Saturation:
-    """Limits values to what an element of ``width`` holds, and tells ``count`` how many were
-    beyond; None: nobody wants to know."""
+    """Limits values to the range of an element of ``width``, and reports to ``count`` how many were
+    beyond; None: not counted."""
 
     def __init__(self, width: Width, count: Count | None) -> None:
         self._highest = (1 << (width.bits - 1)) - 1

@@ -60,7 +60,7 @@ _ELEMENT = Use(Role.ELEMENT_ADDRESS, Extent.ELEMENT, Access.READ)
 
 
 def _of_vertical(vertical: VerticalOp, width: Width) -> dict[str, Any]:
-    """What all instructions with the operation ``vertical`` have alike."""
+    """Fields that are equal in all instructions with the operation ``vertical``."""
     product = vertical is VerticalOp.MUL
     return {
         "width": width,

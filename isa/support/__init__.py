@@ -1,1 +1,1 @@
-"""What all rooms share beside the instruction set: errors, files, processes, pictures."""
+"""Utilities that all rooms share: errors, files, processes, pictures."""

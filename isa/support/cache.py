@@ -1,4 +1,4 @@
-"""The folder of results that are worth keeping: simulators, synthesis runs, proofs."""
+"""The folder of cached results: simulators, synthesis runs, proofs."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ class CacheError(VipError):
 
 
 def build_folder() -> Path:
-    """Folder of everything that is kept between runs, the same from every current folder.
+    """Folder of everything that is cached between runs, the same from every current folder.
 
     It is ``VIP_BUILD_DIR`` if that is set, else ``vip`` in ``XDG_CACHE_HOME`` if that is an
     absolute path, else ``~/.cache/vip``. It need not exist. All that is in it can be made again.

@@ -103,7 +103,7 @@ class Checks:
 
     def fields(self, instance: Any) -> None:
         """Refuse a dataclass with a field of another type than its annotation: ``int``, ``bool``, a
-        class, or one of them or None; what other annotations say is not looked at."""
+        class, or one of them or None; other annotations are not checked."""
         kind: Any = type(instance)
         hints = _hints(kind)
         for field in fields(instance):

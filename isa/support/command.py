@@ -1,5 +1,5 @@
-"""How a command ends: an error that its user can mend is one line on standard error and exit code 2
-without a traceback, and a signal leaves no process and no half-written file."""
+"""End of a command: an error that its user can correct is one line on standard error and exit code
+2 without a traceback, and a signal leaves no process and no half-written file."""
 
 import sys
 import warnings
@@ -47,10 +47,10 @@ def _cache() -> str:
 
 
 def run_command(command: Callable[[], None]) -> None:
-    """Run ``command`` and end the process with the exit code that its outcome deserves.
+    """Run ``command`` and end the process with the exit code of its outcome.
 
     Raises:
-        SystemExit: the command failed with an error that its user can mend, or was interrupted.
+        SystemExit: the command failed with an error that its user can correct, or was interrupted.
     """
     warnings.formatwarning = _one_line_warning
     try:

@@ -1,4 +1,4 @@
-"""The base of every exception by which VIP refuses what a user gave it."""
+"""The base of every exception by which VIP refuses a user's input."""
 
 __all__ = ["VipError", "clipped", "printable"]
 

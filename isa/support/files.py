@@ -19,7 +19,7 @@ __all__ = [
     "write_atomically",
 ]
 
-#: Of a temporary file's name, so that it is legal wherever the file's own is.
+#: Characters of a temporary file's name, so that it is legal wherever the file's own is.
 _SHOWN = 40
 
 
@@ -46,7 +46,7 @@ def read_bytes(path: Path | str, most: int) -> bytes:
 
 
 def open_without_waiting(path: str, flags: int) -> int:
-    """An opener for :func:`open`: what was a regular file may be a pipe by now, and opening a pipe
+    """An opener for :func:`open`: a file that was regular may be a pipe by now, and opening a pipe
     that has no writer must not block."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -82,7 +82,7 @@ def write_atomically(path: Path, content: bytes | memoryview) -> None:
     replaced.
 
     Raises:
-        OSError: it can't be written; what was there before is unchanged, but for a device or pipe.
+        OSError: it can't be written; an earlier file is unchanged, but not a device or pipe.
             The exception names ``path``, not the temporary file.
     """
     _write(path, lambda file: file.write(content))
@@ -119,7 +119,7 @@ def _write_to(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
 
 
 def _write_through(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    # A pipe that nobody reads is refused, where waiting for a reader might be for ever.
+    # A pipe without a reader is refused: waiting for one might take for ever.
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as file:
@@ -158,7 +158,7 @@ def _take_over(handle: int, before: os.stat_result | None) -> None:
         try:
             os.fchown(handle, before.st_uid, before.st_gid)
         except PermissionError:
-            # Of another user: then neither may its bits for running as that user stay.
+            # A file of another user: it must lose its set-user bits, too.
             os.fchmod(handle, before.st_mode & 0o777)
             return
     os.fchmod(handle, stat.S_IMODE(before.st_mode))

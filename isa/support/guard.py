@@ -29,7 +29,7 @@ def main(parent: int, command: list[str]) -> int:
             end()
 
     signal.signal(signal.SIGTERM, end)
-    # What a terminal sends goes to the parent, which decides.
+    # Ctrl-C at a terminal reaches the parent, which decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if ask is not None:
         ask(signal.SIGTERM)

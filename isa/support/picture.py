@@ -1,7 +1,7 @@
 """Pictures: one style for all, as PNG or SVG by the name of the file.
 
-The colours are those of Okabe and Ito, which people with any kind of colour blindness tell apart;
-a test computes that. Lines and bars that only colour would tell apart also differ in marker, dash
+The colours are those of Okabe and Ito, which people with any kind of colour blindness distinguish;
+a test computes that. Lines and bars that would differ only in colour also differ in marker, dash
 or place. Matplotlib comes with the extra ``plot`` and is imported when a picture is drawn.
 """
 
@@ -31,10 +31,10 @@ __all__ = [
     "tint",
 ]
 
-#: Colours of what stands side by side, in the order of use: blue, orange, green, vermilion,
+#: Colours of things side by side, in the order of use: blue, orange, green, vermilion,
 #: purple, sky blue.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
-#: What others are compared with.
+#: Colour of a reference that others are compared with.
 MUTED = "#9aa5b1"
 #: Markers that go with :data:`COLOURS`.
 MARKERS = ("o", "s", "^", "D", "v", "*")

@@ -32,7 +32,7 @@ _running = _Running()
 def end_tools() -> None:
     """Kill every tool that this process runs, in whatever thread, with all that the tool started.
 
-    Whoever waits for one sees it end by SIGKILL.
+    A thread that waits for one sees it end by SIGKILL.
     """
     with _running.lock:
         for group in _running.groups:

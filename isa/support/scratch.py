@@ -1,8 +1,8 @@
 """Temporary files that do not outlive their process for long, even if that is killed.
 
 A folder of ours holds a file that its process has locked, and the system releases the lock when
-the process ends, however that happens. So a later process can tell what nobody uses any more, and
-removes it.
+the process ends, however that happens. So a later process can identify folders that are no longer
+in use, and removes them.
 """
 
 import atexit
@@ -42,7 +42,7 @@ class _Owned:
         self.process = os.getpid()
         self.folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
         try:
-            # It appears locked: there is no moment in which it could be taken for nobody's.
+            # It appears locked: there is no moment in which it could seem to have no owner.
             new = self.folder / f"{_LOCK}.new"
             self._lock = new.open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -147,12 +147,12 @@ class _Run:
 
     def __init__(self) -> None:
         self._owned: _Owned | None = None
-        # An image that nobody refers to any more may be removed at any moment, also in here.
+        # An image without references may be removed at any moment, also in here.
         self._lock = threading.RLock()
         atexit.register(self._end)
 
     def make(self, make: Callable[[Path], str]) -> Path:
-        """What ``make`` makes in the folder."""
+        """The result of ``make`` in the folder."""
         with self._lock:
             return Path(make(self._place()))
 
@@ -202,7 +202,7 @@ def _user_folder() -> Path:
     """The folder of the user's processes in the system's folder of temporary files.
 
     Raises:
-        OSError: it can't be made, or belongs to somebody else.
+        OSError: it can't be made, or belongs to another user.
     """
     folder = Path(tempfile.gettempdir()) / f"vip-{os.getuid()}"
     with suppress(FileExistsError):
@@ -219,7 +219,7 @@ def scratch_folder(what: str) -> Iterator[Path]:
     process if this one is killed.
 
     Parameters:
-        what: begins its name, for whoever looks.
+        what: begins its name, for people who look at the folder.
 
     Raises:
         OSError: it can't be made.

@@ -1,4 +1,4 @@
-"""Jobs of one processing engine (PE) whose data are plain arrays in memory."""
+"""Jobs of one engine whose data are plain arrays in memory."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,9 +14,9 @@ __all__ = ["addresses", "array_job"]
 
 
 def addresses(*sizes: int, align: int = ROW_BYTES) -> tuple[int, ...]:
-    """Where arrays of so many bytes lie one after the other from 0 on, each at a multiple of
-    ``align`` (by default at the beginning of a DRAM row); and the first such address behind
-    them."""
+    """Addresses of arrays of the given numbers of bytes, one after the other from 0 on, each at a
+    multiple of ``align`` (by default at the beginning of a DRAM row); then the first such address
+    after all arrays."""
     places = [0]
     for size in sizes:
         places.append(round_up(places[-1] + size, align))
@@ -31,12 +31,12 @@ def array_job(
     model: Callable[[], Elements],
     operations: int,
 ) -> KernelJob:
-    """A job of one PE, whose program knows all addresses.
+    """A job of one engine, with all addresses built into its program.
 
     Parameters:
         name: for messages.
         inputs: address -> array there at the start.
-        target: address of the result. model: what must be there at the end
+        target: address of the result. model: the expected result
             (:class:`microkernels.runtime.job.Golden`).
         operations: see :class:`microkernels.runtime.job.KernelJob`.
     """

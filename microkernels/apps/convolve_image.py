@@ -4,9 +4,9 @@
 lies wholly inside the image. Elements have 16 bits; the products, and the sum after each of them,
 row by row, saturate.
 
-A vector instruction takes a whole row of a strip (:mod:`microkernels.apps.row_window`), shifted as
-the filter wants it, which costs nothing as vectors begin at any byte. The program is made for the
-filter: zeros take no time, ones no multiplication.
+A vector instruction takes a whole row of a strip (:mod:`microkernels.apps.row_window`), shifted by
+the column of the tap, which costs nothing as vectors begin at any byte. The program is generated
+for the filter: taps of 0 take no time, taps of 1 no multiplication.
 """
 
 from dataclasses import dataclass
@@ -89,8 +89,8 @@ class ImageFilter:
 
     @property
     def factors(self) -> tuple[int, ...]:
-        """Numbers that the program multiplies with: 1, and the taps that it neither adds nor
-        subtracts as they are."""
+        """Numbers that the program multiplies with: 1, and the taps that need a multiplication:
+        all but 1 and -1, and the first one if it is -1."""
         first = self.terms[0][2]
         return (1, *sorted({tap for _, _, tap in self.terms} - {1, -1} | ({first} - {1})))
 

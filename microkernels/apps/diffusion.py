@@ -1,4 +1,4 @@
-"""Diffusion that spares edges, a step of which is a system of linear equations.
+"""Edge-preserving diffusion; a step of it is a system of linear equations.
 
 Brightness flows between neighbouring pixels, the less the more they differ (Perona and Malik). The
 step is implicit: with the flow's strength ``w`` between pixels p and q taken from the image ``b``
@@ -15,12 +15,12 @@ __all__ = ["diffusion_system"]
 
 #: Strength of the flow between equal pixels: diagonals stay below 1.5.
 _STRENGTH = 0.1
-#: Difference that halves it; black to white is 1.
+#: Difference of two pixels that halves the flow; black to white is 1.
 _EDGE = 0.1
 
 
 def diffusion_system(image: Elements) -> Elements:
-    """The equations for a block of pixels, which nothing flows into or out of.
+    """The equations for a block of pixels, without flow across its border.
 
     Parameters:
         image: height x width real numbers, at most 20 in all.

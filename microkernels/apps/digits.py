@@ -35,21 +35,21 @@ __all__ = [
     "windows",
 ]
 
-#: Pixels across and down of a digit, its highest value, and the digits that there are.
+#: Pixels across and down of a digit, its highest value, and the number of digit classes.
 SIDE = 8
 _HIGHEST = 16
 CLASSES = 10
-#: Fraction bits of what goes between layers, and of weights.
+#: Fraction bits of the values between layers, and of weights.
 ACTIVATION_FRACTION = 8
 WEIGHT_FRACTION = 12
-#: Digits kept back from training.
+#: Digits held out from training, for the test.
 _TEST_DIGITS = 500
 _SPLIT_SEED = 7
-#: Vectors that a fully connected layer takes at a time, and inputs in a chunk of them: fixed, so
-#: that the sums of a digit do not depend on how many there are.
+#: Vectors that a fully connected layer takes at a time, and inputs in a chunk: fixed, so that the
+#: sums of a digit do not depend on the number of digits.
 _BATCH = 16
 _CHUNK = 16
-#: Pooling behind each convolution.
+#: Pooling after each convolution.
 _WINDOW = 2
 _KERNEL = 3
 
@@ -162,7 +162,7 @@ class Network:
             images: count x 8 x 8 x 1 real numbers.
             run: gives the outputs of a job: ``lambda job: job.expected`` for the golden model, or
                 those of a simulated machine.
-            sharers: PEs of the machine.
+            sharers: engines of the machine.
 
         Raises:
             KernelError: pictures of another shape, or none.
@@ -210,7 +210,7 @@ class Network:
 
 
 def _checked(images: Elements) -> Elements:
-    """``images``, made sure to be pictures of digits."""
+    """``images``, checked to be pictures of digits."""
     if images.shape != (len(images), SIDE, SIDE, 1) or not len(images):
         raise KernelError(
             f"pictures must have the shape (count, {SIDE}, {SIDE}, 1), not {images.shape}"

@@ -1,8 +1,8 @@
 """A network in network for scikit-learn's digits: a convolution of 3 x 3 pixels, two of 1 x 1, and
 the mean of all pixels as a class's score.
 
-Behind its random first two convolutions the scores are linear in the weights of the third, which
-least squares fit to the digits.
+The first two convolutions are random. After them the scores are linear in the weights of the third
+convolution, which are fitted to the digits by least squares.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _RIDGE = 1e-1
 
 
 def _hidden(images: Elements, layers: tuple[Weights, ...]) -> Elements:
-    """What the first two convolutions make of pictures."""
+    """Outputs of the first two convolutions for pictures."""
     first, second = layers
     values = np.maximum(convolved(images, first), 0)
     hidden: Elements = np.maximum(values @ second.weights[:, 0, 0].T + second.bias, 0)

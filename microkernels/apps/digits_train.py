@@ -1,7 +1,7 @@
 """Training of the digits' networks with NumPy: gradient descent (Adam) on the cross entropy.
 
-``python -m microkernels.apps.digits_train`` trains both and prints how many digits of the test they
-know.
+``python -m microkernels.apps.digits_train`` trains both and prints their accuracy on the test
+digits.
 """
 
 from typing import TypedDict
@@ -69,7 +69,7 @@ def train(
     Parameters:
         convolutions: filters of each convolution, 0 to 3 of them.
         hidden: outputs of each fully connected layer before the last.
-        epochs: how often it sees each digit, at least 0.
+        epochs: passes over the training digits, at least 0.
 
     Raises:
         KernelError: more convolutions than the pictures can be halved.
@@ -134,14 +134,14 @@ def _gradient(network: Network, images: Elements, labels: Elements) -> list[Elem
         flat = slope.reshape(-1, slope.shape[-1])
         window = windows(value).reshape(len(flat), -1)
         slopes = [(flat.T @ window).reshape(layer.weights.shape), flat.sum(axis=0), *slopes]
-        # Backwards a convolution is one with its filters turned by half a turn.
+        # The backward pass of a convolution is a convolution with filters rotated by 180 degrees.
         turned = layer.weights[:, ::-1, ::-1].transpose(3, 1, 2, 0)
         slope = convolved(slope, Weights(turned, np.zeros(len(turned))))
     return slopes
 
 
 def _unpool(slope: Elements, output: Elements) -> Elements:
-    """The slope at what was pooled: that of each block goes to its maximum."""
+    """The slope at the pooled values: that of each block goes to its maximum."""
     cut = blocks(output)
     highest = cut.argmax(axis=3)[:, :, :, np.newaxis]
     spread = np.zeros_like(cut)
@@ -152,7 +152,7 @@ def _unpool(slope: Elements, output: Elements) -> Elements:
 
 
 def main() -> None:
-    """Train both networks; print the share of the test's digits that each knows."""
+    """Train both networks; print the accuracy of each on the test digits."""
     digits = load_digits()
     for name, layers in NETWORKS.items():
         network = train(digits, **layers)

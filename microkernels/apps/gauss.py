@@ -6,12 +6,12 @@ must be such that no exchange of rows is needed and every pivot lies between
 :data:`LEAST_PIVOT` and :data:`MOST_PIVOT`: those of a matrix whose diagonal dominates, scaled to
 about 1.
 
-For each pivot, Newton's iteration finds the reciprocal from a straight line that is within a
-seventh; three steps square that to less than the last place. The pivot's row is multiplied by it,
-and subtracted from each row below as often as the coefficient there says, while the next row's
-product is made. Back substitution is one
-``m.v.mul.add`` for each unknown, of the whole row with the negated unknowns found so far (0 for the
-others) and, at the right side, 1.
+For each pivot, Newton's iteration computes the reciprocal, starting from a straight line whose
+relative error is at most 1/7; each of three steps squares the error, which is then below the last
+place. The pivot's row is multiplied by the reciprocal; its product with the coefficient of each row
+below is subtracted from that row, while the product for the next row is computed. Back substitution
+is one ``m.v.mul.add`` for each unknown, of the whole row with the negated unknowns found so far (0
+for the others) and, at the right side, 1.
 
 The next system is loaded while one is solved.
 """
@@ -84,8 +84,8 @@ class GaussShape:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Addresses of the constants, of what back substitution begins with, of the systems, of
-        the solutions, and behind them."""
+        """Addresses of the constants, of the initial vector of back substitution, of the systems,
+        of the solutions, and the first one after them."""
         elements = (
             len(_CONSTANTS),
             self.row,
@@ -140,7 +140,7 @@ def solve(systems: Elements) -> Elements:
     factors[:, -1] = _ONE
     found = np.zeros((shape.systems, shape.unknowns), np.int64)
     for k in reversed(range(shape.unknowns)):
-        # Sums of products of 64 bits need more.
+        # Sums of 64-bit products need more than 64 bits.
         sums = (rows[:, k].astype(object) * factors).sum(axis=1)
         found[:, k] = _saturated((sums + (_ONE >> 1)) >> FRACTION)
         factors[:, k] = _saturated(-found[:, k])
@@ -252,7 +252,7 @@ class _Gauss:
             self._alone("v.v.mul", self.inverse, self.inverse, self.term)
 
     def _alone(self, mnemonic: str, result: str, *operands: str) -> None:
-        """An instruction whose result the next one needs."""
+        """An instruction whose result the next instruction reads, so a drain follows."""
         self.writer.vector(mnemonic, result, *operands)
         self.writer.op("v.drain")
 
@@ -301,7 +301,7 @@ def gauss_job(systems: Elements) -> KernelJob:
     shape = _shape_of(systems)
     constants, start, source, target, _ = shape.places
     first_values = np.array([0] * shape.unknowns + [_ONE], _NUMBER)
-    # Multiplications and subtractions below the diagonal and right of it, and back.
+    # Multiplications and subtractions below the diagonal and right of it; back substitution.
     elimination = sum(2 * k * (k + 2) for k in range(shape.unknowns))
     return array_job(
         "Gaussian elimination",

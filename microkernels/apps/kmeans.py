@@ -1,17 +1,18 @@
 """Assignment of points to the nearest of some centres (k-means), on one processing engine.
 
 The host moves the centres between launches (:func:`moved_centres`). Half the square of a point's
-distance from centre k is, but for what is the same for all centres,
-``|centre[k]|**2 / 2 - point . centre[k]``. With one coordinate more, one ``m.v.mul.add`` makes all
-of a point's costs, as elements of 16 bits: the matrix has a row ``(-centre, |centre|**2 / 2)``
-for each centre, the vector is ``(point, 1)``.
+distance from centre k is ``|centre[k]|**2 / 2 - point . centre[k]`` plus a term that is the same
+for all centres. With an additional coordinate, one ``m.v.mul.add`` computes all of a point's costs,
+as elements of 16 bits: the matrix has a row ``(-centre, |centre|**2 / 2)`` for each centre, the
+vector is ``(point, 1)``.
 
-For the points of a group at once, ``m.v.nop.min`` finds the least cost, which is then subtracted,
-times the number of centres. What is 0 belongs to a nearest centre, all else is that number or
-more, so that the least sum with (0, 1, 2, ...) is the number of the first nearest centre.
+For all points of a group at once, ``m.v.nop.min`` finds the least cost, which is subtracted from
+the costs; the differences are multiplied by the number of centres. The result is 0 for a nearest
+centre, and at least the number of centres for all others, so that the least sum with (0, 1, 2, ...)
+is the number of the first nearest centre.
 
-A group of points is on its way while another is assigned. The last group ends with the points;
-where there is no whole number of groups, it repeats some of those before.
+A group of points is loaded while another one is assigned. The last group ends with the last point;
+if the points are not a whole number of groups, it repeats points of the previous group.
 """
 
 from dataclasses import dataclass
@@ -73,18 +74,18 @@ class KmeansShape:
 
     @property
     def length(self) -> int:
-        """Elements of a point, with the coordinate that is added."""
+        """Elements of a point, with the additional coordinate."""
         return self.coordinates + 1
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of such a point, or of a centre."""
+        """Bytes of a point or of a centre, with the additional coordinate."""
         return self.length * ELEMENT_BYTES
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Addresses of the centres' matrix, of the numbers 0, 1 ..., and behind them that of
-        centres, of the points, of the assignment, and behind it."""
+        """Addresses of the centres' matrix, of the numbers 0, 1 ... followed by the number of
+        centres, of the points, of the assignment, and the first one after it."""
         elements = (
             self.centres * self.length,
             self.centres + 1,
@@ -102,9 +103,9 @@ class KmeansShape:
 
 
 def _held(shape: KmeansShape, group: int) -> tuple[int, ...]:
-    """Where things lie in the scratchpad: the matrix, the numbers and behind them how many they
-    are, two groups of points, the costs and behind them the least of each point, the results of
-    two groups, and the end."""
+    """Scratchpad addresses: of the matrix, of the numbers followed by their count, of two groups of
+    points, of the costs followed by the least cost of each point, of the results of two groups, and
+    of the end."""
     points, results = group * shape.row_bytes, group * ELEMENT_BYTES
     numbers, costs = (shape.centres + 1) * ELEMENT_BYTES, (shape.centres + 1) * results
     sizes = (shape.centres * shape.row_bytes, numbers, points, points, costs, results, results)
@@ -112,7 +113,7 @@ def _held(shape: KmeansShape, group: int) -> tuple[int, ...]:
 
 
 def matrix_of(centres: Elements) -> Elements:
-    """The matrix that costs are made with.
+    """The matrix from which costs are computed.
 
     Parameters:
         centres: centres x coordinates elements with :data:`FRACTION` fraction bits.
@@ -147,7 +148,7 @@ def _extended(points: Elements) -> Elements:
 
 
 def moved_centres(points: Elements, assignment: Elements, centres: Elements) -> Elements:
-    """The host's part: each centre at the mean of its points, or where it is if it has none."""
+    """The host's part: each centre moves to the mean of its points; without points it stays."""
     moved = centres.copy()
     for number in np.unique(assignment):
         mean = points[assignment == number].mean(axis=0)

@@ -1,9 +1,9 @@
 """Addition of two matrices of 16-bit elements, saturated, on one processing engine.
 
 The matrices lie in memory row by row, so that they are vectors of rows * columns elements. These
-pass through the scratchpad in blocks: one block of each matrix is on its way while another is
-added. Memory is the limit, with two elements read for each addition. The last block ends with the
-matrices: where they are no whole number of blocks long, it repeats some of the one before.
+pass through the scratchpad in blocks: one block of each matrix is loaded while another is added.
+Memory is the limit, with two elements read for each addition. The last block ends with the end of
+the matrices: if they are not a whole number of blocks, it repeats elements of the previous block.
 """
 
 from functools import lru_cache
@@ -26,7 +26,7 @@ MOST_ELEMENTS = 1 << 24
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_add_program(elements: int) -> Program:
-    """The program of the addition of two matrices at address 0 and behind it.
+    """The program of the addition of two matrices, the first at address 0, the second after it.
 
     Parameters:
         elements: of each matrix, 1..:data:`MOST_ELEMENTS`.

@@ -4,10 +4,11 @@
 The second matrix lies in memory transposed, so that one ``m.v.mul.add`` multiplies a row of the
 first matrix with a block of the second one's columns.
 
-Blocks of columns come one after the other. For each, the rows of the first matrix pass through the
-scratchpad in groups: while one is multiplied the next is on its way, behind the last the first
-again, for the block that follows. The last group ends with the matrix, as does the last block:
-where there is no whole number of them, they repeat some of what is done.
+Blocks of columns are processed one after the other. For each block, the rows of the first matrix
+pass through the scratchpad in groups: while one group is multiplied the next one is loaded; the
+first group follows the last one again, for the next block. The last group and the last block end
+with the end of the matrix: if the matrix is not a whole number of groups or blocks, they repeat
+some elements.
 """
 
 from dataclasses import dataclass
@@ -77,14 +78,14 @@ class MultiplyShape:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Addresses of the first matrix, the second one, the result, and behind it."""
+        """Addresses of the first matrix, the second one, the result, and the first one after it."""
         sizes = (self.rows * self.row_bytes, self.columns * self.row_bytes)
         return addresses(*sizes, self.rows * self.out_bytes)
 
 
 def _held(shape: MultiplyShape, group: int, block: int) -> tuple[int, ...]:
-    """Where things lie in the scratchpad: a block of columns, two groups of rows, the results of
-    each row of two groups, and the end."""
+    """Scratchpad addresses: of a block of columns, of two groups of rows, of the results of each
+    row of two groups, and of the end."""
     rows, results = group * shape.row_bytes, [block * ELEMENT_BYTES] * (2 * group)
     return addresses(block * shape.row_bytes, rows, rows, *results, align=RANGE_BYTES)
 
@@ -93,7 +94,7 @@ def _plan(shape: MultiplyShape) -> tuple[int, int]:
     """Rows of a group and columns of a block: the fastest that fit, by estimate."""
 
     def cycles(plan: tuple[int, int]) -> float:
-        """For an element of the result."""
+        """Estimated cycles for an element of the result."""
         group, block = plan
         products = group * block * row_beats(_PRODUCT, shape.inner)
         return (products + _GROUP_COST + _ROW_COST * group) / (group * block)

@@ -1,14 +1,14 @@
 """Transpose of a matrix of 16-bit elements on one processing engine.
 
-The datapath moves nothing from lane to lane but by reduction: the largest of the minima of a row of
-four elements and a vector with the highest number in one place and the lowest in all others is the
-element in that place. One ``m.v.min.max`` so picks a column from a tile four columns wide, an
-element a cycle, without a multiplier.
+The datapath moves elements between lanes by reduction only. Take the element-wise minima of a row
+of four elements and a mask with the highest number in one place and the lowest in all others: the
+maximum of the minima is the row's element in that place. So one ``m.v.min.max`` picks a column from
+a tile four columns wide, an element a cycle, without a multiplier.
 
 While the columns of a tile are picked the next tile is loaded, row by row. Neighbouring rows share
-a unit of the array range check, so that every fourth is loaded first, then those behind them. The
-last tile down and across ends with the matrix: where there is no whole number of tiles, it repeats
-some of what is done.
+a unit of the array range check, so every fourth row is loaded first, then the rows after these. The
+last tile down and across ends with the end of the matrix: if the matrix is not a whole number of
+tiles, the last tile repeats some elements.
 """
 
 from functools import lru_cache
@@ -44,12 +44,12 @@ _UNROLLED = 4
 
 
 def _masks(across: int) -> Elements:
-    """Row ``n`` picks the element in place ``n``."""
+    """Masks; row ``n`` picks the element in place ``n``."""
     return np.where(np.eye(across, dtype=bool), HIGHEST, LOWEST).astype(ELEMENT)
 
 
 def _places(rows: int, columns: int) -> tuple[int, ...]:
-    """Addresses of the masks, the matrix, the result, and behind it."""
+    """Addresses of the masks, the matrix, the result, and the first one after it."""
     size = rows * columns * ELEMENT_BYTES
     return addresses(_masks(_ACROSS).nbytes, size, size)
 
@@ -57,7 +57,7 @@ def _places(rows: int, columns: int) -> tuple[int, ...]:
 @CHECK.arguments
 @lru_cache(maxsize=64)
 def matrix_transpose_program(rows: int, columns: int) -> Program:
-    """The program of the transpose of a matrix of so many rows and columns, 1..4096 each.
+    """The program of the transpose of a matrix of ``rows`` x ``columns``, 1..4096 each.
 
     Raises:
         KernelError: a size outside its range.
@@ -151,7 +151,7 @@ class _Transpose:
         return w
 
     def _advance(self) -> None:
-        """Find the tile behind the one in use; behind the last, that one again."""
+        """Find the tile after the one in use; the last tile is followed by itself."""
         w = self.writer
         with w.unless("beq", self.ahead, self.strip_end):
             w.offset(self.ahead, self.ahead, self.down * self.row_bytes)
@@ -173,7 +173,7 @@ class _Transpose:
         w.op("mov", self.final, 1)
 
     def _load_rows(self, stem: str, turn: int) -> None:
-        """Load every :data:`_TURNS`-th row of the tile on its way, from row ``turn`` on."""
+        """Load every :data:`_TURNS`-th row of the next tile, from row ``turn`` on."""
         count = len(range(turn, self.down, _TURNS))
         if not count:
             return

@@ -3,9 +3,9 @@
 A network of minima and maxima finds the medians of a row of windows at once. Each column of three
 pixels is sorted first; the median of a window is that of three: the largest of its columns' lowest
 pixels, the median of their middle ones, and the smallest of their highest. Columns shared by
-windows are sorted once. Where windows are more than a pixel apart, medians are made for every pixel
-of the row, and the largest of the minima of each so many of them and a vector with the highest
-number in front, the lowest behind it, picks those that count.
+windows are sorted once. With a stride above 1, medians are computed for every pixel of the row.
+Then the first of every ``stride`` medians is picked: it is the maximum of the element-wise minima
+of these medians and a vector with the highest number in front and the lowest in all other places.
 """
 
 from functools import lru_cache

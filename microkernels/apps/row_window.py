@@ -1,8 +1,8 @@
-"""What kernels share that slide a window over an image, a row of outputs at a time.
+"""Common part of kernels that slide a window over an image, a row of outputs at a time.
 
-The image passes by in strips of columns, row by row. The rows under the window stay in the
-scratchpad, where those that come under it next are on their way. The last strip ends with the
-image: where there is no whole number of strips, it repeats some of what is done.
+The image is processed in strips of columns, row by row. The rows under the window stay in the
+scratchpad, while the rows that come under it next are loaded. The last strip ends with the end of
+the image: if the image is not a whole number of strips, the last strip repeats some columns.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class WindowShape:
 
     @property
     def outputs(self) -> int:
-        """How many there are."""
+        """Number of outputs."""
         return self.out_height * self.out_width
 
     @property
@@ -70,26 +70,27 @@ class WindowShape:
         return min(self.stride, self.down)
 
     def places(self, constants: int, width: Width) -> tuple[int, ...]:
-        """Addresses of so many constants, of the image, of the outputs, and behind them."""
+        """Addresses of ``constants`` constants, of the image, of the outputs, and the first one
+        after them."""
         sizes = (constants, self.height * self.width, self.outputs)
         return addresses(*(size * width.bytes for size in sizes))
 
 
 class RowWindow:
-    """Registers and code around what makes a row of outputs.
+    """Registers and code around the code that computes a row of outputs.
 
     Parameters:
         title: the kernel's name and what it computes, for the head of the program.
         shape: image and windows.
         width: of the elements.
-        constants: how many elements the program needs beside the image, and what they are.
+        constants: number of elements that the program needs beside the image, and their purpose.
         buffers: rows of a strip of the image that the program needs for itself.
 
     Attributes:
         writer: for the program.
         strip: outputs across of a strip. span: pixels across of a strip.
         rows: registers with the addresses of the rows under the window, from above.
-        made: register with the address of the outputs to make.
+        made: register with the address of the outputs to compute.
         buffers: registers with the addresses of the buffers.
         outputs, pixels: registers with :attr:`strip` and :attr:`span`.
         spare: register for anything within a row.
@@ -163,14 +164,15 @@ class RowWindow:
         self.spare = w.register("spare", "for the moment")
 
     def _span(self, strip: int) -> int:
-        """Pixels across under the windows of so many outputs."""
+        """Pixels across under the windows of ``strip`` outputs."""
         return (strip - 1) * self.shape.stride + self.shape.across
 
     def build(self, row: Callable[[], None]) -> KernelBuilder:
         """The whole program.
 
         Parameters:
-            row: writes what makes a row of outputs at :attr:`made` from those at :attr:`rows`.
+            row: writes the code that computes a row of outputs at :attr:`made` from the pixels at
+                :attr:`rows`.
         """
         w, shape = self.writer, self.shape
         w.set_constants()
@@ -228,8 +230,8 @@ class RowWindow:
         w.op("jmp", "strip")
 
     def shifted(self, name: str, base: str, elements: int) -> str:
-        """Let register ``name`` hold the address of element ``elements`` of the row at ``base``;
-        the register that does."""
+        """The register with the address of element ``elements`` of the row at ``base``: ``base``
+        itself for element 0, otherwise ``name``, which is set to it."""
         if elements == 0:
             return base
         self.writer.op("add", name, base, elements * self.unit)

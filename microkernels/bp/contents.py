@@ -1,4 +1,4 @@
-"""What belief propagation has in memory before and after a launch: writing and reading it.
+"""Memory contents of belief propagation before and after a launch: writing and reading them.
 
 Everything lies where :mod:`microkernels.bp.layout` says.
 """
@@ -32,10 +32,11 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RowPiece:
-    """Where one row of a tile lies: ``length`` bytes of records from ``address`` on.
+    """Location of one row of a tile: ``length`` bytes of records from ``address`` on.
 
     Attributes:
-        y, columns: row and columns of the image; what fills up the last block lies beyond it.
+        y, columns: row and columns of the image; pixels that fill up the last block lie beyond
+            the image.
     """
 
     y: int
@@ -64,7 +65,7 @@ def contents(
     iterations: int,
     messages: Messages | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """What has to be in memory before the launch: addresses, ascending in each vault, and bytes.
+    """Memory contents required before the launch: addresses, ascending in each vault, and bytes.
 
     Parameter blocks, flags, smoothness costs, data costs and messages (None: all 0).
 

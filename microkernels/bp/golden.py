@@ -1,6 +1,6 @@
 """Golden model of BP-M: equations 2.10 and 2.11 of the thesis, bit for bit as the machine computes.
 
-One update makes the message that pixel ``v`` sends to its neighbour ``w`` in the direction of the
+One update computes the message from pixel ``v`` to its neighbour ``w`` in the direction of the
 sweep. Every addition and subtraction saturates at the element width
 (docs/decisions/machine/saturating_numbers.md), so its order matters and is part of the contract:
 
@@ -10,15 +10,16 @@ sweep. Every addition and subtraction saturates at the element width
    - moving right or left: ``a``, ``b``, ``c`` = message moving up, message moving down, data cost,
    - moving down or up: ``a``, ``b``, ``c`` = data cost, message moving left, message moving right,
 
-   all of them at ``v``; the order in which they lie in memory (:mod:`microkernels.bp.layout`), so
-   that one body of code serves all directions. Only the last addition waits for a fresh message.
+   all of them at ``v``. The order is that of the vectors in memory (:mod:`microkernels.bp.layout`),
+   so that one body of code serves all directions. Only the last addition depends on the message
+   that the previous update produced.
 2. ``r[o] = min over i of (S[o, i] + t[i])``, with ``S`` the smoothness costs, transposed when the
    sweep moves left or up.
 3. The message is ``r - r[0]`` (thesis 6.1), element by element.
 
 A sweep goes through each line (row or column) from one end to the other; each update uses the
-message that the one before it made. Lines do not depend on each other. Messages that arrive at the
-first pixel of a line are read like any other and never written.
+message that the previous update produced. Lines do not depend on each other. Messages that arrive
+at the first pixel of a line are read like any other and never written.
 """
 
 import numpy as np

@@ -21,7 +21,7 @@ from .traffic import remote_share
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
 
-#: No schedule is so bad: cycles of a launch, and for each message that it updates.
+#: Upper limit of the cycles: of a launch, and for each message that the launch updates.
 _START_CYCLES = 1_000_000
 _UPDATE_CYCLES = 20_000
 
@@ -40,16 +40,17 @@ def bp_job(
     messages: Messages | None = None,
     scratchpad_bytes: int = 4096,
 ) -> KernelJob:
-    """So many BP-M iterations of four directions each, 0 or more; the outputs are all messages.
+    """``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
+    messages.
 
-    To go on with as many iterations more, launch again; nothing has to be written again.
+    A further launch continues with the same number of iterations; nothing has to be rewritten.
 
     Parameters:
         problem: what to solve; any size.
         ring: of the vaults that share it; None: there is one, without a chip around it.
         pes: of each vault that work.
         messages: where to begin; None: all 0.
-        scratchpad_bytes: of a PE.
+        scratchpad_bytes: of an engine.
 
     Raises:
         KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad, or
@@ -87,7 +88,7 @@ def bp_job(
 
 
 class _Levels:
-    """What the jobs on two levels share (:mod:`microkernels.bp.levels`).
+    """Common part of the jobs on two levels (:mod:`microkernels.bp.levels`).
 
     Attributes:
         coarse: the coarse problem. unmade: the same before construct has run, without data costs.
@@ -301,8 +302,8 @@ def bp_construct_job(problem: BpProblem) -> KernelJob:
 
 @CHECK.arguments
 def bp_copy_job(problem: BpProblem, iterations: int = 1) -> KernelJob:
-    """The messages of ``problem`` that the coarse problem's begin it with, after so many iterations
-    there (0 or more).
+    """The initial messages of ``problem``, copied from those of the coarse problem after
+    ``iterations`` (0 or more) iterations there.
 
     Raises:
         KernelError: a problem that the kernel can't solve.

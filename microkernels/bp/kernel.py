@@ -5,35 +5,36 @@ The program reads everything about the tile from the parameter block
 its code. Its arithmetic is that of :mod:`microkernels.bp.golden`, its schedule that of
 :mod:`microkernels.bp.schedule`.
 
-A PE works through *runs* of lines, in pairs or one by one; before a run it may wait for another
-PE's flag, behind it it may write flags, and behind the last run of a tile it may wait until other
-PEs have come so far (:mod:`microkernels.runtime.barrier`, :mod:`microkernels.bp.steps`). The
-description of a run is read while the run before ends. The last message of a line may go into
-another vault, where the line goes on.
+An engine works through *runs* of lines, in pairs or one by one. Before a run the engine may wait
+for the flag of another engine, and after a run it may write flags. After the last run of a tile it
+may wait until other engines have reached the same point (:mod:`microkernels.runtime.barrier`,
+:mod:`microkernels.bp.steps`). The description of a run is read while the previous run ends. The
+last message of a line may go into another vault, in which the line continues.
 
 Two streams go over the lines of a run, without a stop at their ends: the *load stream* fills the
 ring of slots and is ahead of the *update stream* by the ring's length.
 
-Rules that keep the program right whatever the memory's and the front end's timing. The vector unit
-has no interlock; it holds at most :data:`isa.timing.VECTOR_HELD` (2) instructions, so when it takes
-an instruction, the one two places before has read its last operands, and every instruction before
-that one ended at least the beats between them earlier.
+The following rules keep the program correct under any timing of the memory and the front end. The
+vector unit has no interlock. It holds at most :data:`isa.timing.VECTOR_HELD` (2) instructions. So
+when it takes an instruction, the one two places before has read its last operands, and every
+instruction before that one ended at least the beats between them earlier.
 
 - *Vector after vector*: at least :data:`isa.timing.VECTOR_LATENCY` cycles apart even when the unit
   never waits, which is the worst case, as a stall only adds cycles
   (:class:`microkernels.bp.schedule.Spacing`).
 - *Store after vector* (a message): a store may issue at once, while instructions before it wait in
-  the vector unit. ``m`` is stored behind the ``q`` that follows the ``r`` made of it: pair:
-  ``m p r' q t m' p r q``, store; lone: ``m t p r q``, store. The last ``q`` having been taken,
-  ``p`` has read its operands, and ``m`` was made before all that lies between.
-- *Load after vector* (a slot): slot ``h`` is loaded anew behind the same instruction. Its three
+  the vector unit. ``m`` is stored after the ``q`` that follows the ``r`` computed from ``m``. Pair:
+  ``m p r' q t m' p r q``, store; lone: ``m t p r q``, store. When the vector unit has taken the
+  last ``q``, ``p`` has read its operands, and ``m`` was complete before the instructions between
+  them.
+- *Load after vector* (a slot): slot ``h`` is reloaded after the same instruction. Its three
   vectors were last read by ``q`` and ``p`` of earlier updates, its first message by ``t`` of update
-  ``h``; all of them stand before the ``p`` that has read its operands.
-- *Vector after store* (``m`` made anew while it is being stored) and *vector after load*: the
+  ``h``; all of these come before the ``p`` that has read its operands.
+- *Vector after store* (``m`` computed anew while it is being stored) and *vector after load*: the
   array range check of the hardware holds the vector instruction.
-- *Load after store* in memory: sweeps read no message that they write, but for that on which the
-  rest of a cut line is built (:mod:`microkernels.bp.partition`); between sweeps, and between the
-  first part of such a line and its rest, stand ``memfence`` and a flag.
+- *Load after store* in memory: a sweep reads no message that it writes, with one exception: the
+  message from which the rest of a cut line continues (:mod:`microkernels.bp.partition`). A
+  ``memfence`` and a flag separate two sweeps, and the first part of such a line from its rest.
 """
 
 from isa.program import Program
@@ -49,7 +50,7 @@ from .stream import BpStream
 __all__ = ["DEFAULT_SLOTS", "bp_builder", "bp_program"]
 
 #: Slots of the ring. An update is loaded ``slots`` - 2 updates ahead: with 16 labels of 16 bits
-#: more than 480 cycles, enough for a DRAM that four PEs share.
+#: more than 480 cycles, enough for a DRAM that four engines share.
 DEFAULT_SLOTS = 8
 
 _LOG_WORD = 3
@@ -85,11 +86,11 @@ def bp_builder(
     Parameters:
         labels: 1 up to what fits the scratchpad.
         bits: element width, 8, 16 or 32.
-        slots: update inputs held or on their way; even, at least 4. Less when they don't fit.
+        slots: update inputs held or in flight; even, at least 4. Fewer when they don't fit.
         scratchpad_bytes: size of the scratchpad.
         vault_bits: bits of an address within a vault, if each vault has a block of its own; the
             start register ``parameters`` is then its address within the vault, the same for all
-            PEs of the chip. None: it is the address of the only block.
+            engines of the chip. None: it is the address of the only block.
 
     Raises:
         KernelError: a value outside its range; names the most labels that fit.
@@ -196,9 +197,10 @@ class _BpKernel:
         w.op("mov", p.gather, p.zero)
 
     def _describe(self) -> None:
-        """Read the next run's words but those about its end: the run before still needs its own.
+        """Read the next run's words except those about its end: the previous run still needs its
+        own.
 
-        The loads are on their way while that run ends.
+        The loads are in flight while that run ends.
         """
         p, w = self.parts, self.parts.writer
         w.note("Description of the next run.")

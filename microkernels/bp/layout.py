@@ -1,4 +1,4 @@
-"""Where belief propagation lies in DRAM: the tiles of each vault, and what its program needs.
+"""DRAM layout of belief propagation: the tiles of each vault, and the data of its program.
 
 From ``base`` on, in each vault alike: the parameter block (:mod:`microkernels.bp.parameters`),
 the flags (:mod:`microkernels.runtime.barrier`), the smoothness costs and their transpose, and the
@@ -40,19 +40,19 @@ _ALIGNMENT = BANKS * ROW_BYTES
 class BpLayout:
     """Addresses of a problem; see the module's text.
 
-    Those called offsets are within each vault, all others are chip addresses; without other vaults
-    they are the same.
+    Offsets are addresses within a vault, all others are chip addresses; with one vault the two are
+    the same.
 
     Attributes:
         width, height: pixels, at least 1 each.
         labels: at least 1.
         bits: element width (:data:`microkernels.bp.problem.BP_WIDTHS`).
         base: first offset; a multiple of 4096 (all banks' rows).
-        sharers: PEs of a vault that share its tiles; at least 1.
+        sharers: engines of a vault that share its tiles; at least 1.
         ring: of the vaults.
         block: tiles are cut between blocks of so many pixels a side; pixels that fill up the last
             block of a row or column have records too.
-        symmetric: the smoothness costs are their own transpose, so PEs load them once.
+        symmetric: the smoothness costs are their own transpose, so engines load them once.
 
     Raises:
         KernelError: a value outside its range, or tiles that don't fit their vault.
@@ -127,7 +127,7 @@ class BpLayout:
     @property
     def flags(self) -> FlagTable:
         """The flags of a vault, at their offset."""
-        # Behind the parameter block, hence never at address 0, which stands for no flag.
+        # After the parameter block, hence never at address 0, which stands for no flag.
         steps = sum(self.grid.steps(direction) for direction in Direction)
         block = 8 * most_words(self.sharers, MOST_RUNS * steps)
         base = self.base + round_up(block, COLUMN_BYTES)
@@ -161,7 +161,7 @@ class BpLayout:
 
     @property
     def end(self) -> int:
-        """First offset behind everything."""
+        """First offset after everything."""
         return (
             self.tile
             + (self.grid.columns - 1) * self.tile_bytes
@@ -186,7 +186,7 @@ class BpLayout:
         return self.ring.address(tile.vault, offset)
 
     def sweep(self, direction: Direction, tile: Tile) -> SweepPlace:
-        """Where the sweep of ``tile`` begins and how it moves."""
+        """The start of the sweep of ``tile``, and its steps."""
         along, across = self.record_bytes, self.pitch
         pixels, loaded = tile.width, PLACE[Direction.UP]
         if not direction.horizontal:
@@ -218,7 +218,7 @@ class BpLayout:
         return self.record(tile, 0, tile.height - 1 if far else 0)
 
     def runs(self, member: int, vault: int = 0) -> list[Run]:
-        """What the PE in slot ``member`` (0..sharers - 1) of ``vault`` does in an iteration."""
+        """An iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
         flags = self._flags_of(vault)
         neighbours = Neighbours(own=flags)
         if flags.ring:
@@ -233,7 +233,7 @@ class BpLayout:
             if member not in team:
                 continue
             for run in self._sweep_runs(direction, vault, member, team, neighbours):
-                # Those of the run before stay in the scratchpad.
+                # The smoothness costs of the previous run stay in the scratchpad.
                 found.append(replace(run, costs=0) if run.costs == costs else run)
                 costs = run.costs or costs
         return found

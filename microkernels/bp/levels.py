@@ -2,13 +2,13 @@
 
 Two levels. A pixel of the *coarse* problem stands for a block of 2 x 2 pixels of the *fine* one:
 
-1. *construct*: its data costs are the sums of theirs, ``(top left + top right) + (bottom left +
-   bottom right)``, each addition saturating (docs/decisions/machine/saturating_numbers.md); pixels
-   of a block beyond the image's edge cost nothing;
-2. BP-M on the coarse problem, messages 0 at the begin;
-3. *copy*: each message of the fine problem begins as the one of the same direction at the pixel's
-   block;
-4. BP-M on the fine problem from there on.
+1. *construct*: the data costs of a coarse pixel are the sums of the data costs of its block,
+   ``(top left + top right) + (bottom left + bottom right)``, each addition saturating
+   (docs/decisions/machine/saturating_numbers.md); pixels of a block beyond the image's edge cost 0;
+2. BP-M on the coarse problem, with messages initialised to 0;
+3. *copy*: each message of the fine problem is initialised with the message of the same direction
+   at the coarse pixel of its block;
+4. BP-M on the fine problem, starting from these messages.
 """
 
 from typing import Any
@@ -31,14 +31,14 @@ BLOCK = 2
 def coarse_smoothness(smoothness: NDArray[np.integer]) -> NDArray[np.int64]:
     """Smoothness costs of the coarse problem: ``2 V(d / 2)`` for labels ``d`` apart (3.1b).
 
-    Between whole differences ``V`` goes straight: for odd ``d`` it is
+    ``V`` is interpolated linearly between whole differences: for odd ``d`` the result is
     ``V((d - 1) / 2) + V((d + 1) / 2)``.
 
     Parameters:
         smoothness: ``[a, b]``, a function of ``a - b`` alone.
 
     Raises:
-        KernelError: it is not.
+        KernelError: ``smoothness`` is not such a function.
     """
     matrix = np.asarray(smoothness, np.int64)
     labels = len(matrix)
@@ -89,7 +89,8 @@ def iterate_levels(
     iterations: int,
     smoothness: NDArray[np.integer] | None = None,
 ) -> Messages:
-    """Messages after so many iterations (0 or more) on the coarse problem and then on ``problem``.
+    """Messages after ``coarse_iterations`` on the coarse problem and then ``iterations`` on
+    ``problem`` (each 0 or more).
 
     Parameters:
         smoothness: of the coarse problem; see :func:`coarse_problem`.

@@ -1,24 +1,25 @@
 """Programs between the levels of hierarchical BP-M (:mod:`microkernels.bp.levels`): construct and
 copy.
 
-Both go over blocks of 2 x 2 pixels. What a block is made from is loaded into a ring of *batches* of
-a few blocks each: while the loads of some are on their way, one is worked on. Both programs are
-limited by the memory.
+Both process blocks of 2 x 2 pixels. The inputs of a block are loaded into a ring of *batches* of a
+few blocks each: while the loads of some batches are in flight, the program works on one batch. Both
+programs are limited by the memory.
 
-Two streams go along the rows of blocks of *runs*, one after the other, as the parameter block says
-(:mod:`microkernels.bp.levels_layout`): one over what is loaded, one over what is stored. They do
-not stop between runs, the words of the next having been read long before.
+Two streams go along the rows of blocks of *runs*, one run after the other, in the order of the
+parameter block (:mod:`microkernels.bp.levels_layout`): the load stream and the store stream. They
+do not stop between runs, as the words of the next run have been read well in advance.
 
-*construct*: four data costs are added, one vector is stored. The four pixels' costs of a batch lie
-apart, so that each addition is one instruction for all of its blocks; ``v.drain`` stands before the
-stores, behind the next loads, and between the additions of batches that are too short.
+*construct*: four data costs are added, one vector is stored. The costs of each of the four pixels
+are contiguous over a batch, so that each addition is one instruction for all of its blocks. A
+``v.drain`` comes before the stores, after the next loads, and between the additions of batches that
+are too short.
 
-*copy*: two pairs of messages are loaded (``up down`` and ``left right``, between which the data
-costs lie), and stored to each of four pixels. The vector unit has nothing to do.
+*copy*: two pairs of messages are loaded (``up down`` and ``left right``; the data costs lie between
+the pairs), and stored to each of four pixels. The vector unit is idle.
 
-A batch is loaded while stores of it may wait in the load-store unit, which works in order and reads
-a store's source before it asks for what is loaded behind it. Its vector instructions have ended: a
-drain stands before its stores.
+A batch may be reloaded while stores from it still wait in the load-store unit. This is safe: the
+unit works in order and reads the source of a store before it requests the data of a later load. The
+vector instructions of the batch have ended, as a drain comes before its stores.
 """
 
 from collections.abc import Callable
@@ -47,7 +48,7 @@ _COPY_RING = 16, 2
 _FEWEST_BATCHES = 2
 #: Vector of a record at which its second pair of messages begins.
 _SECOND_PAIR = PLACE[Direction.LEFT]
-#: Streams, and what each reads of a run, in order. The store stream passes over the source.
+#: Streams, and the words of a run that each reads, in order. The store stream skips the source.
 _LOADED, _STORED = "source", "target"
 _READ = {_LOADED: ("place", "size"), _STORED: ("size", "place")}
 
@@ -60,7 +61,7 @@ def construct_program(
 
     Parameters:
         labels, bits: of the problem.
-        scratchpad_bytes: of a PE.
+        scratchpad_bytes: of an engine.
         vault_bits: as for :func:`microkernels.bp.kernel.bp_builder`.
 
     Raises:
@@ -89,12 +90,12 @@ def copy_program(
 
 
 class _LevelKernel:
-    """Frame of both programs, and what each does with a batch and with a block of it.
+    """Common frame of both programs, and the code of each for a batch and for a block of it.
 
     Parameters:
         ring: most blocks of a batch, and batches.
         summed: the first vectors of all blocks of a batch lie together, then the second ones and so
-            on, to be added; otherwise the vectors of a block do.
+            on, to be added; otherwise the vectors of a block lie together.
     """
 
     def __init__(
@@ -255,7 +256,7 @@ class _LevelKernel:
             w.op("set.vl", "scratch")
 
     def _describe(self, stream: str) -> None:
-        """Read a stream's words of the next run."""
+        """Read a stream's words of the next run's description."""
         described = f"{stream}_described"
         for word in _READ[stream]:
             self._writer.read(f"{stream}_{word}", described)
@@ -263,7 +264,7 @@ class _LevelKernel:
         self._writer.op("add", described, described, _WORD * rest)
 
     def _enter(self, stream: str) -> None:
-        """Begin the next run, and read about the one after it unless the stream is over."""
+        """Begin the next run, and read the words of the run after it unless the stream is over."""
         w = self._writer
         w.op("srl", f"{stream}_rows", f"{stream}_size", COLUMNS_BITS)
         w.op("and", f"{stream}_columns", f"{stream}_size", MOST_COLUMNS)
@@ -296,7 +297,7 @@ class _LevelKernel:
         w.op("bne", "here", "batch_end", again)
 
     def _emit_detours(self) -> None:
-        """What is needed at the ends of rows: a branch taken costs three cycles."""
+        """Code for the ends of rows, out of line: a branch taken costs three cycles."""
         w = self._writer
         for stream, turn, on in self._detours:
             w.label(turn)

@@ -1,23 +1,25 @@
-"""Where both levels of hierarchical BP-M lie in DRAM, and what each PE does between them.
+"""DRAM layout of both levels of hierarchical BP-M, and the partition of construct and copy over
+engines.
 
 Each vault holds the coarse pixels of the blocks that it holds: the coarse image is cut like the
 fine one, whose tiles are cut between blocks only (:mod:`microkernels.bp.tiles`). So construct and
-copy touch the own vault only, and PEs need not wait for each other. Behind the fine level (from
+copy touch the own vault only, and engines need not wait for each other. After the fine level (from
 offset 0 on) come the coarse one and the parameter blocks of construct and copy, 64-bit
 little-endian words::
 
-    0  PEs that work
+    0  engines that work
     1  bytes from a row of the fine problem to the next
-    2  bytes from a PE's row of blocks to its next, where it loads
+    2  bytes from an engine's row of blocks to its next, where it loads
     3  the same where it stores
-    4  for each slot, the address of its PE's part
+    4  for each slot, the address of its engine's part
 
     part: the words of each run (LevelRun), then 0, which ends the list, as its second word
 
-In construct the PEs of a vault take the rows of blocks of its tiles in turns. So those that are
-worked on at the same time are neighbours, whose pixels lie in different banks
-(:mod:`microkernels.bp.record`). In copy one PE takes all: it keeps the memory busy, and several
-that meet in a bank close each other's rows between the four columns of a pixel.
+In construct the engines of a vault take the rows of blocks of its tiles in turns. So rows that are
+processed at the same time are neighbours, and their pixels lie in different banks
+(:mod:`microkernels.bp.record`). In copy one engine takes all rows: one engine keeps the memory
+busy, and several engines that access the same bank would close each other's DRAM rows between the
+four columns of a pixel.
 """
 
 from collections.abc import Iterator
@@ -38,19 +40,19 @@ from .tiles import Tile
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
 
-#: A run's second word is its columns in so many bits, and its rows above.
+#: Width in bits of the columns in a run's second word; the rows are in the bits above.
 COLUMNS_BITS = 13
 MOST_COLUMNS = (1 << COLUMNS_BITS) - 1
 LEVEL_RUN_WORDS = 3
 _HEADER_WORDS = 4
-#: PEs of a vault that copy.
+#: Engines of a vault that copy.
 _COPY_SHARERS = 1
 _ALIGNMENT = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class LevelRun:
-    """Rows of blocks of a tile that a PE works on.
+    """Rows of blocks of a tile that an engine works on.
 
     Attributes:
         source: address of the first input of the first block.
@@ -75,7 +77,7 @@ class LevelsLayout:
 
     Attributes:
         problem: the fine problem.
-        sharers: PEs of a vault that work; at least 1.
+        sharers: engines of a vault that work; at least 1.
         ring: of the vaults.
         coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
 
@@ -95,7 +97,7 @@ class LevelsLayout:
             raise KernelError(
                 f"tiles of {columns} blocks in a row; construct and copy take up to {MOST_COLUMNS}"
             )
-        # Refuses what does not fit.
+        # Raises KernelError if the levels do not fit.
         _ = self.coarse
 
     @cached_property
@@ -111,7 +113,7 @@ class LevelsLayout:
     @property
     def copy_parameters(self) -> int:
         """Offset of copy's parameter block."""
-        # A PE has one run in a tile at most, and one that ends its list.
+        # An engine has at most one run in a tile, and one run that ends its list.
         runs = (self.fine.grid.columns + 1) * self.sharers
         words = _HEADER_WORDS + self.sharers + runs * LEVEL_RUN_WORDS
         return self.construct_parameters + round_up(8 * words, _ALIGNMENT)

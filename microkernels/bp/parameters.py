@@ -1,20 +1,20 @@
-"""The parameter block of the belief propagation kernel: what each PE of a vault does, in order.
+"""The parameter block of the belief propagation kernel: the runs of each engine of a vault.
 
 64-bit little-endian words, the header first::
 
     0  iterations
-    1  PEs that share the vault's tiles
-    2  for each slot, the address of its PE's part; filled up to a multiple of 4 words in all
+    1  engines that share the vault's tiles
+    2  for each slot, the address of its engine's part; filled up to a multiple of 4 words in all
 
-A PE's part::
+An engine's part::
 
-    0  address of the flag that holds the last event it has seen (microkernels.runtime.barrier)
+    0  address of the flag with the engine's last event (microkernels.runtime.barrier)
     1  runs in an iteration
     2  the runs, RUN_WORDS words each
 
-A *run* is a number of lines that a PE works on without a stop, in pairs or one by one; see
-:class:`Run` for its words. With one PE the slot is ignored. All addresses are those that PEs use;
-on a chip of several vaults, chip addresses.
+A *run* is a number of lines that an engine works on without a stop, in pairs or one by one; see
+:class:`Run` for its words. With one engine the slot is ignored. All addresses are those that
+engines use; on a chip of several vaults, chip addresses.
 """
 
 from dataclasses import dataclass, fields
@@ -28,32 +28,33 @@ __all__ = ["HEADER_WORDS", "RUN_WORDS", "SIGNALS", "Run", "block_bytes", "most_w
 #: 64-bit words before the table of parts, and before the runs of a part.
 HEADER_WORDS = 2
 PART_WORDS = 2
-#: Flags that may be written behind a run: for the own vault and its two neighbours.
+#: Flags that may be written after a run: for the own vault and its two neighbours.
 SIGNALS = 3
 _ALIGNMENT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Lines that a PE works on without a stop. The attributes are the words, in this order.
+    """Lines that an engine works on without a stop. The attributes are the words, in this order.
 
     Attributes:
         lanes: lines worked on at a time, 2 or 1; 0: nothing to do.
-        wait: address of a flag to wait for before; 0: none.
-        costs: address of the smoothness costs to load before; 0: those there stay.
+        wait: address of a flag to wait for before the run; 0: none.
+        costs: address of the smoothness costs to load before the run; 0: the costs in the
+            scratchpad stay valid.
         load: address of the three vectors to load at the first pixel of the first line.
         edge: address of the message that arrives there.
         across: bytes from the first to the second line of a pair.
         step: bytes from a pixel to the next one of its line (negative when moving left or up).
         exit: bytes from the last message but one of a line (``edge``, if there is but one) to the
-            last; other than ``step`` where that goes to another tile.
+            last; different from ``step`` if the last message goes to another tile.
         turn: bytes from the last message written to a line to the first of that lane's next line.
         next: bytes from a line to that lane's next line.
         groups: pairs, or single lines.
         updates: in each line; at least 1 unless ``lanes`` is 0.
-        signal_1, signal_2, signal_3: addresses of flags to write behind; 0: no more.
-        gather: not 0: a step of a sweep is over behind this run; the address of the first of the
-            flags to wait for then.
+        signal_1, signal_2, signal_3: addresses of flags to write after the run; 0: no more.
+        gather: not 0: a step of a sweep is over after this run; the address of the first of the
+            flags to wait for at that point.
         gather_end: end of those flags; equal to ``gather``: none.
     """
 
@@ -88,7 +89,7 @@ def _table_end(sharers: int) -> int:
 
 
 def most_words(sharers: int, runs: int) -> int:
-    """Words that suffice for any block with so many PEs and at most ``runs`` runs each."""
+    """Words that suffice for any block with ``sharers`` engines and at most ``runs`` runs each."""
     return _table_end(sharers) + sharers * (PART_WORDS + runs * RUN_WORDS)
 
 
@@ -98,7 +99,7 @@ def block_bytes(base: int, iterations: int, flags: list[int], plans: list[list[R
     Parameters:
         iterations: 0 or more.
         flags: for each slot, word 0 of its part.
-        plans: for each slot, its PE's runs.
+        plans: for each slot, its engine's runs.
 
     Raises:
         KernelError: a negative number of iterations.

@@ -1,15 +1,16 @@
-"""Which PE updates what of a sweep, so that all end together.
+"""Partition of a sweep over the engines of a vault, so that all engines end at the same time.
 
 Lines do not depend on each other, and two at a time are fastest (:mod:`microkernels.bp.schedule`).
-But 34 lines are 17 pairs, for 2 PEs 9 and 8. Pairs can be cut: a PE makes the first messages of a
-pair, its *head*, before anything else, another the rest, its *tail*, after everything else. The
-tail needs two messages that the head made almost a sweep ago, so it does not wait. This is the
-wrap-around rule for machines that may interrupt jobs (McNaughton 1959): an odd line, then the pairs
-one behind the other, cut into parts that take equal time, one for each PE. With fewer than two
-lines for each PE no pair is cut, as a part would be shorter than a pair.
+But 34 lines are 17 pairs, which gives 2 engines 9 and 8 pairs. So pairs can be cut: one engine
+computes the first messages of a pair, its *head*, before all its other work, and another engine
+computes the rest, its *tail*, after all its other work. The tail needs two messages that the head
+produced almost a sweep earlier, so it does not wait. This is the wrap-around rule for preemptive
+scheduling (McNaughton 1959): an odd line, then the pairs one after the other, cut into parts that
+take equal time, one for each engine. With fewer than two lines for each engine no pair is cut, as a
+part would be shorter than a pair.
 
-Whole pairs go to the PEs in turns, so that lines worked on at the same time are neighbours, which
-lie in different banks (:mod:`microkernels.bp.layout`).
+Whole pairs are assigned to the engines in turns, so that lines processed at the same time are
+neighbours, which lie in different banks (:mod:`microkernels.bp.layout`).
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from microkernels.common.errors import KernelError
 
 __all__ = ["NOTHING", "PAIR", "START_UPDATES", "Piece", "Share", "share_sweep"]
 
-#: Updates in whose time a PE can begin and end a piece of its own; no pair is cut for less.
+#: Overhead of a piece of its own, begin and end, in units of one update; no cut piece is shorter.
 START_UPDATES = 4
 #: Lines of a pair. Pair ``p`` is the lines ``2 p`` and ``2 p + 1``.
 PAIR = 2
@@ -43,14 +44,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Share:
-    """What one PE does of a sweep, in this order. A head never stands alone: the flag behind it is
-    its own, and what ends the sweep comes behind another run.
+    """The part of a sweep that one engine computes, in this order. A head is never the only piece:
+    the flag after the head is its own, and the end of the sweep is signalled after another run.
 
     Attributes:
-        head: first updates of a pair whose rest the next PE makes; None: none.
+        head: first updates of a pair whose rest the next engine computes; None: none.
         pairs: numbers of whole pairs.
-        line: number of a whole line alone; None: none.
-        tail: last updates of a pair whose begin the PE before makes; None: none.
+        line: number of a whole single line; None: none.
+        tail: last updates of a pair whose head the previous engine computes; None: none.
     """
 
     head: Piece | None = None
@@ -59,14 +60,14 @@ class Share:
     tail: Piece | None = None
 
 
-#: The share of a PE that has nothing to do.
+#: The share of an engine that has nothing to do.
 NOTHING = Share()
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What a PE has of the lines one behind the other, in this order: a line alone, updates of the
-    rest of a pair, whole pairs, and updates of the begin of a pair."""
+    """An engine's part of the sequence of lines, in this order: a single line, updates of a tail,
+    whole pairs, and updates of a head."""
 
     alone: bool
     tail: int
@@ -75,12 +76,12 @@ class _Part:
 
 
 def share_sweep(lines: int, updates: int, sharers: int) -> list[Share]:
-    """The share of each PE.
+    """The share of each engine.
 
     Parameters:
         lines: of the tile; at least 1.
         updates: in a line; 0 or more.
-        sharers: PEs; at least 1.
+        sharers: engines; at least 1.
 
     Raises:
         KernelError: a value outside its range.
@@ -98,7 +99,7 @@ def share_sweep(lines: int, updates: int, sharers: int) -> list[Share]:
     turns = [range(turn, pairs, sharers) for turn in range(sharers)]
     if lines >= PAIR * sharers:
         parts = _parts(lines, updates, sharers)
-        # Who has more pairs takes an earlier turn.
+        # An engine with more pairs takes an earlier turn.
         ranks = sorted(range(sharers), key=lambda pe: -parts[pe].pairs)
         own = [turns[ranks.index(pe)][: part.pairs] for pe, part in enumerate(parts)]
         if [len(each) for each in own] == [part.pairs for part in parts]:
@@ -110,7 +111,7 @@ def share_sweep(lines: int, updates: int, sharers: int) -> list[Share]:
 
 
 def _cut(lines: int, updates: int, parts: list[_Part], own: list[range]) -> list[Share]:
-    """Shares of PEs that have these whole pairs, and pieces of what is left."""
+    """Shares of engines that have these whole pairs, and pieces of the remaining pairs."""
     whole = {pair for each in own for pair in each}
     left = (pair for pair in range(lines // PAIR) if pair not in whole)
     shares, pair = [], 0
@@ -125,13 +126,13 @@ def _cut(lines: int, updates: int, parts: list[_Part], own: list[range]) -> list
 
 
 def _parts(lines: int, updates: int, sharers: int) -> list[_Part]:
-    """Parts of equal time, which counts what it takes to begin each piece."""
+    """Parts of equal time; the time includes the overhead to begin each piece."""
     start = START_UPDATES * _TIME
     line, pair = updates * _TIME_ALONE, PAIR * updates * _TIME
     pairs, alone, tail = lines // PAIR, lines % PAIR == 1, 0
     parts = []
     for left in range(sharers, 1, -1):
-        # Whole pairs for each PE, and two pieces at each cut between them.
+        # Whole pairs for each engine, and two pieces at each cut between them.
         begins = left + 2 * (left - 1) + alone + (tail > 0)
         work = pairs * pair + tail * PAIR * _TIME + alone * line
         time = (work + begins * start) // left

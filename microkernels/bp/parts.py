@@ -18,7 +18,7 @@ class BpParts:
     Parameters:
         labels: labels of the problem.
         bits: element width.
-        places: where everything lies in the scratchpad.
+        places: the scratchpad layout.
         writer: takes the text.
 
     Attributes (registers, unless said otherwise): see the purposes below, which the program lists.
@@ -138,6 +138,6 @@ class BpParts:
         self.writer.vector("v.v.add", "p", "q", self.c, note="p = q + c")
 
     def pads(self, count: int) -> None:
-        """``count`` instructions whose result nobody reads."""
+        """``count`` instructions whose result is not used."""
         for _ in range(count):
             self.writer.vector("v.v.add", "pad", "S", "S", note="pad")

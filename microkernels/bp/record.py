@@ -1,18 +1,19 @@
 """How a pixel of belief propagation, and a tile of them, lie in DRAM.
 
-All that belongs to a pixel is one *record* of five vectors of labels, in this order::
+The data of a pixel are one *record* of five vectors of labels, in this order::
 
     up | down | data cost | left | right        (messages named as in bp_problem.Direction)
 
 A sweep along rows reads the first three, a sweep along columns the last three, so one load of three
-vectors fetches what an update needs beside the message that it has just made; it then writes one
-vector of the next record. Vectors of up to 32 bytes are padded to a power of two of at least 8
-bytes and never cross a 32-byte DRAM column; longer ones are padded to a multiple of 8. Records are
-padded to a power of two that divides a 256-byte DRAM row, or to a multiple of rows. For 16 labels
-of 16 bits a record is one row (160 of 256 bytes used), and each update opens one row.
+vectors fetches all inputs of an update except the message that the previous update produced; the
+update then writes one vector of the next record. Vectors of up to 32 bytes are padded to a power of
+two of at least 8 bytes and never cross a 32-byte DRAM column; longer ones are padded to a multiple
+of 8. Records are padded to a power of two that divides a 256-byte DRAM row, or to a multiple of
+rows. For 16 labels of 16 bits a record is one row (160 of 256 bytes used), and each update opens
+one row.
 
 Rows of pixels follow each other at a *pitch* of :data:`BANK_SKEW` DRAM rows more than a multiple of
-all banks. Neighbouring lines, which are worked on at the same time, then lie in different banks in
+all banks. Neighbouring lines, which are processed at the same time, then lie in different banks in
 both directions: eight rows at one column take the banks 0 9 2 11 4 13 6 15, eight columns at one
 row the banks 0 to 7 and, one row on, 9 to 16.
 """

@@ -1,19 +1,19 @@
-"""What fits where and when in the belief propagation kernel: scratchpad plan and spacing.
+"""Scratchpad plan and instruction spacing of the belief propagation kernel.
 
 Spacing. A vector of ``b`` beats (64-bit words) read by one instruction must have been produced
 :data:`isa.timing.VECTOR_LATENCY` cycles before. The kernel works on two lines at a time, X and Y,
-so that between two steps of one line there is always work of the other. In the order in which the
-vector unit runs it, with ``a b c`` the loaded vectors, ``m`` the message just made::
+so that between two steps of one line there is always work of the other. The instructions in the
+order of the vector unit, with ``a b c`` the loaded vectors and ``m`` the latest message::
 
     q = a + b   t = Xp + Xm   Ym = Yr - Yr[0]   Yp = q + c   Xr = min(S + t)
     q = a + b   t = Yp + Ym   Xm = Xr - Xr[0]   Xp = q + c   Yr = min(S + t)
 
-``q`` is read three instructions on, ``t`` three, the last elements of ``r`` three, ``p`` and ``m``
-behind a long one: vectors of 3 beats or more are far enough apart. Shorter ones get *pads* between
-them, instructions that add smoothness costs into a vector that nobody reads; they cost fewer cycles
-than ``v.drain``.
+``q`` is read three instructions later, ``t`` three, the last elements of ``r`` three, ``p`` and
+``m`` after a long instruction: vectors of 3 beats or more are far enough apart. Shorter ones get
+*pads* between them: instructions that add smoothness costs into a vector that is not used. Pads
+cost fewer cycles than ``v.drain``.
 
-A lone line (the last of an odd number) has no partner, and pads do the rest::
+A lone line (the last of an odd number) has no partner; pads take the place of the other line::
 
     q = a + b   pad   m = r - r[0]   pad   pad   t = p + m   pad   p = q + c   r = min(S + t)
 """
@@ -40,9 +40,10 @@ class Spacing:
     """Pads between vector instructions.
 
     Attributes:
-        before_total, behind_total: before and behind ``t`` of a pair's update.
+        before_total, behind_total: before and after ``t`` of a pair's update.
         lone: between a lone line's ``m`` and ``t``.
-        lone_filled: in its two gaps that hold another instruction, before ``m`` and behind ``t``.
+        lone_filled: in a lone line's two gaps that hold another instruction, before ``m`` and after
+            ``t``.
     """
 
     before_total: int
@@ -56,7 +57,7 @@ class Spacing:
         beats = -(-labels * bits // 8 // WORD_BYTES)
         apart = -(-VECTOR_LATENCY // beats)
         return cls(
-            # Between p and the t that reads it lie r, of one row for each label, and q.
+            # Between p and the t that reads it come r, of one row for each label, and q.
             before_total=max(0, apart - 2 - labels),
             behind_total=max(0, apart - 3),
             lone=max(0, apart - 1),
@@ -73,8 +74,8 @@ class ScratchpadPlan:
         presum: ``q``. partial: ``p``. total: ``t``. pad: where pads write.
         raw, message: ``r`` and ``m`` of each of the two lines.
         ring, slot, slots: ring of update inputs: address, bytes of one, and how many. A slot holds
-            the three loaded vectors and, behind them, at the first update of a line the message
-            that begins it.
+            the three loaded vectors and, after them, at the first update of a line, the message
+            that begins the line.
         vector: bytes from a vector to the next.
         used: bytes of all.
     """
@@ -94,7 +95,7 @@ class ScratchpadPlan:
 
     @property
     def ring_end(self) -> int:
-        """First byte behind the ring."""
+        """First byte after the ring."""
         return self.ring + self.slot * self.slots
 
     @property

@@ -1,19 +1,21 @@
-"""What a PE does in one step of a sweep: the runs over its share of a tile, and how the step ends.
+"""An engine's work in one step of a sweep: the runs over its share of a tile, and the step's end.
 
 A vault sweeps its tiles one after the other (:mod:`microkernels.bp.tiles`), each a *step*; all
-vaults go through the same steps. Sweeps to the right and left read messages that move down and up,
-and the other way round, and write none that the other one of the two uses. So half of the PEs of a
-vault sweep to the right while the others sweep to the left, then down and up: *teams*. That gives a
-PE fewer and longer pieces of a sweep. An odd number of PEs is one team: it sweeps to the right,
-then to the left.
+vaults go through the same steps. Sweeps to the right and left read the messages that move down and
+up, and sweeps down and up read the messages that move right and left. Neither sweep of such a pair
+writes a message that the other one uses. So the engines of a vault form two groups, called *teams*:
+one half sweeps to the right while the other half sweeps to the left, then down and up. That gives
+an engine fewer and longer pieces of a sweep. An odd number of engines is one team: it sweeps to the
+right, then to the left.
 
-Between two steps of a sweep a team waits for the messages that arrive at its next tile: each PE
-writes those that leave its tile into the tile behind, then a flag there, and the team of that vault
-gathers these flags. Steps are counted, so a flag serves all of them.
+Between two steps of a sweep a team waits for the messages that arrive at its next tile. Each engine
+writes the messages that leave its tile into the following tile, then a flag in the vault of that
+tile, and the team of that vault gathers these flags. Steps are counted, so a flag serves all steps.
 
-There is one barrier behind each two sweeps, among the PEs of a vault and those of its neighbours in
-the ring: behind it, all messages of both sweeps are in memory, and nobody reads any more those that
-the next two will make anew. Vaults two links apart never touch the same messages.
+One barrier follows each pair of sweeps, among the engines of a vault and those of its neighbours in
+the ring. After the barrier all messages of both sweeps are in memory, and no engine reads the
+messages that the next two sweeps will overwrite. Vaults two links apart never access the same
+messages.
 """
 
 from collections.abc import Sequence
@@ -33,7 +35,7 @@ MOST_RUNS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class SweepPlace:
-    """Where the tile of a step lies in memory.
+    """Location of a step's tile in memory.
 
     Attributes:
         load: address of the three vectors to load at the first pixel of line 0.
@@ -55,7 +57,7 @@ class SweepPlace:
 
 
 def sweep_team(direction: Direction, sharers: int) -> range:
-    """Slots of the PEs, of ``sharers`` in a vault, that sweep in ``direction``."""
+    """Slots of the engines, of ``sharers`` in a vault, that sweep in ``direction``."""
     if sharers % 2:
         return range(sharers)
     half = sharers // 2
@@ -68,7 +70,7 @@ class Neighbours:
 
     Attributes:
         own: of the vault itself.
-        before, behind: of the one before and the one behind it; None: there are no others.
+        before, behind: of the vault before and the vault after it; None: there are no others.
     """
 
     own: FlagTable
@@ -81,13 +83,14 @@ class Neighbours:
         """The words of the step's last run that say how it ends.
 
         Parameters:
-            member: slot of the PE.
+            member: slot of the engine.
             team: slots of its team.
             direction: of the sweep.
             last: it is the sweep's last step.
         """
         own, nothing = self.own, (self.own.base, self.own.base)
-        # Who sweeps one way only is through with it; others come here once more.
+        # An engine whose team sweeps in one direction only has ended its part; the only team of an
+        # odd number of engines sweeps the reverse direction next.
         if last and (direction.reverse or len(team) < own.members):
             flags = [own.arrival(member)]
             if self.before is not None and self.behind is not None:
@@ -109,11 +112,11 @@ def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
 def step_runs(
     place: SweepPlace | None, share: Share, flags: FlagTable, member: int, end: dict[str, int]
 ) -> list[Run]:
-    """The runs of one PE in one step.
+    """The runs of one engine in one step.
 
     Parameters:
         place: of the tile; None: the vault has none in this step.
-        share: what the PE does of it.
+        share: the engine's part of it.
         flags: of its vault.
         member: its slot.
         end: words of the last run, from :meth:`Neighbours.end_of_step`.

@@ -11,7 +11,7 @@ __all__ = ["BpStream"]
 
 @dataclass(frozen=True)
 class _Detour:
-    """Labels of code written elsewhere, and of where it jumps back to."""
+    """Labels of code placed out of line, and of the point to which it jumps back."""
 
     there: str
     back: str
@@ -20,17 +20,17 @@ class _Detour:
 class BpStream:
     """Updates all lines of a run (:class:`microkernels.bp.parameters.Run`), in pairs or one by one.
 
-    At its begin the run's words are in their registers; at its end every vector instruction is
-    complete and the messages' stores are issued. :mod:`microkernels.bp.kernel` explains the
-    schedule.
+    At the beginning of the code the run's words are in their registers; at its end every vector
+    instruction is complete and the messages' stores are issued. :mod:`microkernels.bp.kernel`
+    explains the schedule.
 
     Parameters:
         parts: registers and instructions; the code goes to their writer.
         lanes: lines worked on at a time, 2 or 1.
         name: stem of the labels.
-        at_end: writes code that needs no registers but its own, behind the last update and in the
-            shadow of what follows.
-        behind: label of what follows.
+        at_end: writes code that needs no registers but its own; the code stands after the last
+            update and runs in the shadow of the instructions that follow.
+        behind: label of the code that follows the stream.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BpStream:
         w.label(f"{self.name}_end")
         self.at_end()
         w.op("v.drain")
-        # A pair's X was normalised behind the last update of Y.
+        # A pair's X was normalised after the last update of Y.
         last = self.lanes - 1
         p.normalise(last)
         for lane in range(last):
@@ -141,8 +141,8 @@ class BpStream:
         w.op("v.drain")
 
     def _update(self, lane: int) -> None:
-        """Update h of one line; its message of update h - 1 is normalised and stored. In a run's
-        first update there is none, and what is normalised nobody reads."""
+        """Update h of one line; its message of update h - 1 is normalised and stored. A run's first
+        update has no such message: its normalised vector is not used."""
         p, w = self.parts, self.parts.writer
         w.note(f"Update h of line {LINE_NAMES[lane]}.")
         if self.lanes > 1:
@@ -161,7 +161,7 @@ class BpStream:
         p.add_partial()
         w.vector("m.v.add.min", p.raw[lane], "S", "t", note=f"{LINE_NAMES[lane]}r = min(S + t)")
         p.add_presum()
-        # What is no vector instruction comes while r and q are in the vector unit.
+        # Scalar instructions and transfers issue while r and q are in the vector unit.
         unmade = w.new_label("unmade")
         w.op("beq", p.store[lane], p.zero, unmade)
         p.store_message(lane)
@@ -172,7 +172,7 @@ class BpStream:
         self._turn()
 
     def _turn(self) -> None:
-        """Move the slots one on."""
+        """Advance the pointers by one slot."""
         p, w = self.parts, self.parts.writer
         w.op("mov", p.this_slot, p.next_slot)
         w.op("mov", p.next_slot, p.a)
@@ -184,7 +184,7 @@ class BpStream:
         self._follow(p.next_slot)
 
     def _follow(self, slot: str) -> None:
-        """Place ``b`` behind ``a``, and ``c`` in ``slot``."""
+        """Set ``b`` to the vector after ``a``, and ``c`` to its vector in ``slot``."""
         p, w = self.parts, self.parts.writer
         w.op("add", p.b, p.a, p.places.vector)
         w.op("add", p.c, slot, 2 * p.places.vector)
@@ -224,7 +224,7 @@ class BpStream:
         self._load_line()
 
     def _seldom(self, write: Callable[[], None]) -> "_Detour":
-        """Code that is seldom needed, behind the stream: a branch taken costs three cycles."""
+        """Code for rare cases, placed after the stream: a branch taken costs three cycles."""
         detour = _Detour(self.parts.writer.new_label("seldom"), self.parts.writer.new_label("on"))
         self._detours.append((detour, write))
         return detour

@@ -1,4 +1,4 @@
-"""Which vault holds which part of the image: thesis section 6.1 and Figure 6.2.
+"""Partition of the image over the vaults: thesis section 6.1 and Figure 6.2.
 
 The image is cut into a square of tiles, as many in a row and in a column as there are vaults (fewer
 where it has fewer pixels). Tile (column, row) belongs to the vault at position ``column + row`` of
@@ -6,8 +6,8 @@ the ring (:mod:`microkernels.runtime.ring`). So
 
 - each row and each column of tiles lies on different vaults: a sweep in any direction goes from one
   column (or row) of tiles to the next, and each vault always has one tile of it;
-- tiles that touch each other lie one link apart: what moves right or down goes to the next vault of
-  the ring, what moves left or up to the one before.
+- tiles that touch each other lie one link apart: messages that move right or down go to the next
+  vault of the ring, messages that move left or up to the vault before.
 
 A vault's tiles have a *place* each in its memory: the number of their column.
 
@@ -47,7 +47,7 @@ class Tile:
 
 @dataclass(frozen=True, kw_only=True)
 class TileGrid:
-    """How an image is cut.
+    """Partition of an image into tiles.
 
     Attributes:
         width, height: of the image, in pixels; at least 1 each.
@@ -89,7 +89,7 @@ class TileGrid:
         return self.block * -(-self.blocks(self.height) // self.rows)
 
     def blocks(self, pixels: int) -> int:
-        """Blocks that so many pixels need."""
+        """Number of blocks for ``pixels`` pixels."""
         return -(-pixels // self.block)
 
     def tile(self, column: int, row: int) -> Tile:
@@ -113,7 +113,7 @@ class TileGrid:
         return [self.tile(column, row) for column, row in enumerate(rows) if row < self.rows]
 
     def step(self, direction: Direction, vault: int, step: int) -> Tile | None:
-        """The tile that ``vault`` sweeps in step ``step`` of a sweep; None: it has none then."""
+        """The tile that ``vault`` sweeps in step ``step`` of a sweep; None: it has none in it."""
         along, across = self.columns, self.rows
         if not direction.horizontal:
             along, across = across, along
@@ -128,7 +128,8 @@ class TileGrid:
         return self.columns if direction.horizontal else self.rows
 
     def following(self, direction: Direction, tile: Tile) -> Tile | None:
-        """The tile into which messages that move so go from ``tile``; None: the image ends."""
+        """The tile that receives the messages of ``direction`` from ``tile``; None: the image
+        ends."""
         change = -1 if direction.reverse else 1
         column = tile.column + (change if direction.horizontal else 0)
         row = tile.row + (0 if direction.horizontal else change)

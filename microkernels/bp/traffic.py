@@ -1,4 +1,4 @@
-"""How much of belief propagation's traffic goes to another vault, from the layout alone."""
+"""The share of belief propagation's traffic that goes to another vault, from the layout alone."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ __all__ = ["Traffic", "remote_share", "sweep_traffic"]
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that the PEs read and write.
+    """Bytes that the engines read and write.
 
     Attributes:
         total: all. remote: those in another vault, one link away.
@@ -29,8 +29,8 @@ class Traffic:
 def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
     """Traffic of one sweep: data costs and messages, without flags, parameters, smoothness costs.
 
-    Each update reads three vectors and writes one; a line begins with one more, and ends with one
-    that goes to the tile behind, if there is one (thesis 6.1).
+    Each update reads three vectors and writes one. A line begins with one more read, and its last
+    write goes to the following tile, if there is one (thesis 6.1).
     """
     vector = layout.labels * element_type(layout.bits).itemsize
     total = remote = 0

@@ -1,1 +1,1 @@
-"""What kernels share: the builder of programs, fixed point, schedules, feature maps."""
+"""Common parts of kernels: the builder of programs, fixed point, schedules, feature maps."""

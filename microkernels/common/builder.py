@@ -1,4 +1,4 @@
-"""The builder that all kernels are written with."""
+"""The builder for the programs of all kernels."""
 
 import contextlib
 import sys
@@ -29,7 +29,7 @@ _REGISTER_COLUMN = 28
 
 @dataclass(eq=False)
 class _Entry:
-    """Text, and what it means to the check of hazards: an instruction, a label, an assumption."""
+    """Text, and its meaning for the check of hazards: an instruction, a label, an assumption."""
 
     text: str
     line: Line | None = None
@@ -38,18 +38,18 @@ class _Entry:
 
 
 class KernelBuilder:
-    """Writes the program of a kernel: assembly, whose registers and places have names.
+    """Writes the program of a kernel: assembly with named registers and scratchpad places.
 
-    Registers are handed out by :meth:`register`, :meth:`constant` and :meth:`variable`, places in
-    the scratchpad by :meth:`place`. All return what instructions take as an operand: the name of a
-    register, which :meth:`program` shows in the text, or an address. :meth:`release` takes them
-    back, :meth:`temporary` lends them for a ``with`` statement. When there is none left, the error
-    lists who holds what.
+    :meth:`register`, :meth:`constant` and :meth:`variable` allocate registers, :meth:`place`
+    allocates places in the scratchpad. All return an operand for instructions: the name of a
+    register, which :meth:`program` shows in the text, or an address. :meth:`release` frees them,
+    :meth:`temporary` allocates a register for a ``with`` statement. When none is left, the error
+    lists the names in use.
 
-    Every instruction is checked as it is written (:mod:`microkernels.common.hazard_check`). One
-    that comes too early for the vector unit is an error, which names the calls that wrote it and
-    the earlier instruction. With ``place_drains`` a ``v.drain`` is placed before it instead. A
-    kernel that orders its instructions so that none is needed leaves that off.
+    Every instruction is checked as it is written (:mod:`microkernels.common.hazard_check`). An
+    instruction that comes too early for the vector unit is an error; the message names the calls
+    that wrote it and the earlier instruction. With ``place_drains`` a ``v.drain`` is placed before
+    it instead. A kernel whose order of instructions needs no drains leaves ``place_drains`` off.
 
     The sum of two vectors of 64 elements, which lie one after the other in memory from the
     parameter block's address on; the result follows them::
@@ -73,8 +73,8 @@ class KernelBuilder:
     Parameters:
         title: lines of text for the head of the program.
         width: of the elements.
-        launch: start registers that the program reads (:data:`isa.launch.START_REGISTERS`), which
-            are operands by these names. Without any, a program needs fewer registers.
+        launch: start registers that the program reads (:data:`isa.launch.START_REGISTERS`); these
+            names are operands. If empty, all start registers are free for the program.
         scratchpad_bytes: size of the scratchpad.
         place_drains: see above.
 
@@ -114,13 +114,13 @@ class KernelBuilder:
     # Registers.
 
     def register(self, name: str, purpose: str) -> str:
-        """Name a register of its own for ``purpose``, which the head of the text shows.
+        """Allocate a register for ``purpose``, which is listed in the head of the text.
 
-        Returns ``name``; operands are written so.
+        Returns ``name``, the operand for instructions.
 
         Raises:
-            KernelError: the name is taken, or no register is left; the message lists who holds
-                them.
+            KernelError: the name is taken, or no register is left; the message lists the names of
+                those in use.
         """
         if name in self._names and name not in self._released:
             raise KernelError(f"the name {name!r} is taken: {self._names[name][1]}")
@@ -141,19 +141,19 @@ class KernelBuilder:
         return name
 
     def constant(self, name: str, value: int, purpose: str) -> str:
-        """Name a register that :meth:`set_constants` gives ``value`` and that never changes;
+        """Allocate a register that :meth:`set_constants` sets to ``value`` and that never changes;
         otherwise as :meth:`register`."""
         self._check.constant(name, value)
         return self.variable(name, value, f"constant {value}: {purpose}")
 
     def variable(self, name: str, value: int, purpose: str) -> str:
-        """Name a register that :meth:`set_constants` gives its first ``value``; otherwise as
-        :meth:`register`."""
+        """Allocate a register with the initial ``value``, set by :meth:`set_constants`; otherwise
+        as :meth:`register`."""
         self._constants.append((self.register(name, purpose), value))
         return name
 
     def set_constants(self) -> None:
-        """Give all constants and variables named so far their values."""
+        """Set all constants and variables allocated so far to their values."""
         self.note("Constants.")
         for name, value in self._constants:
             self.op("li", name, value)
@@ -161,15 +161,18 @@ class KernelBuilder:
     # Scratchpad.
 
     def place(self, name: str, size: int, align: int = RANGE_BYTES) -> int:
-        """The address of ``size`` bytes (at least 1) of the scratchpad, the lowest that are free.
+        """Allocate ``size`` bytes (at least 1) of the scratchpad at the lowest free address.
+
+        Returns the address.
 
         Parameters:
             name: for messages, and for the head of the text.
-            align: the address is a multiple of it. What shares a unit of
-                :data:`isa.timing.RANGE_BYTES` with a load on its way would wait for it.
+            align: the address is a multiple of it. An access to the same unit of
+                :data:`isa.timing.RANGE_BYTES` as a load in flight would wait for the load.
 
         Raises:
-            KernelError: the name is taken, or there is no room; the message lists who holds what.
+            KernelError: the name is taken, or there is no room; the message lists the places in
+                use.
         """
         CHECK.at_least(f"bytes for {name}", size, 1)
         if name in self._places:
@@ -193,10 +196,10 @@ class KernelBuilder:
         return at
 
     def release(self, *names: str) -> None:
-        """Take registers or places of the scratchpad back, by name.
+        """Free registers or places of the scratchpad, by name.
 
         Raises:
-            KernelError: nobody holds one of them.
+            KernelError: one of the names is not allocated.
         """
         for name in names:
             if name in self._places:
@@ -216,11 +219,11 @@ class KernelBuilder:
     # Text.
 
     def note(self, *lines: str) -> None:
-        """A comment of its own, after an empty line."""
+        """Write a comment of its own, after an empty line."""
         self._body += [_Entry(""), *(_Entry(f"    ; {line}") for line in lines)]
 
     def new_label(self, stem: str) -> str:
-        """A name for a label that no other label has."""
+        """A unique name for a label."""
         self._labels += 1
         return f"{stem}_{self._labels}"
 
@@ -231,15 +234,15 @@ class KernelBuilder:
 
     @contextlib.contextmanager
     def loop(self, label: str, counter: str | None = None) -> Iterator[str]:
-        """A loop over what a ``with`` statement writes, checked for two turns.
+        """A loop over the code written in a ``with`` statement, checked for two iterations.
 
         Parameters:
-            label: stands at its beginning.
-            counter: register with the turns that are left, at least 1: each turn subtracts 1, and
+            label: stands at the beginning of the loop.
+            counter: register with the remaining iterations, at least 1: each one subtracts 1, and
                 the last one leaves 0. None: the body itself ends with a branch to ``label``.
 
         Raises:
-            KernelError: a hazard between the end of a turn and the next one.
+            KernelError: a hazard between the end of an iteration and the next one.
         """
         self._body.append(_Entry(f"{label}:"))
         start = len(self._body)
@@ -261,7 +264,7 @@ class KernelBuilder:
 
     @contextlib.contextmanager
     def unless(self, branch: str, first: str, second: str) -> Iterator[None]:
-        """What a ``with`` statement writes is left out where the condition holds.
+        """The program skips the code written in a ``with`` statement if the condition holds.
 
         Parameters:
             branch: ``beq``, ``bne``, ``blt`` or ``bge``: how ``first`` and ``second`` compare.
@@ -272,10 +275,10 @@ class KernelBuilder:
         self.label(label)
 
     def op(self, mnemonic: str, *operands: str | int, note: str = "") -> None:
-        """One instruction; numbers become ``#`` immediates.
+        """Write one instruction; numbers become ``#`` immediates.
 
         Raises:
-            KernelError: it comes too early for the vector unit.
+            KernelError: the instruction comes too early for the vector unit.
         """
         line = Line(mnemonic, operands, _site())
         if self._needs_drain(line):
@@ -284,7 +287,7 @@ class KernelBuilder:
         self._body.append(_Entry(_text(line, note), line))
 
     def _needs_drain(self, line: Line) -> bool:
-        """Whether a ``v.drain`` must be placed before ``line``, which is met then."""
+        """Whether a ``v.drain`` must be placed before ``line``; if so, the check includes it."""
         found = self._check.before(line)
         if not found:
             return False
@@ -301,8 +304,8 @@ class KernelBuilder:
         return _Entry(_text(line, ""), line)
 
     def assume(self, name: str, base: str, offset: int = 0) -> None:
-        """For the check of hazards, take register ``name`` to hold what ``base`` does and
-        ``offset`` more: where its value depends on the run, the worst one."""
+        """For the check of hazards, assume that register ``name`` holds ``base + offset``. Where
+        the value depends on the run, give the worst one."""
         self._check.assume(name, base, offset)
         self._body.append(_Entry("", assumed=(name, base, offset)))
 
@@ -336,23 +339,23 @@ class KernelBuilder:
         self.op("mov", second, between)
 
     def advance_ring(self, pointer: str, step: int, start: str, end: str) -> None:
-        """Move ``pointer`` by ``step`` bytes, from ``end`` on to ``start``."""
+        """Advance ``pointer`` by ``step`` bytes; at ``end`` it wraps to ``start``."""
         self.offset(pointer, pointer, step)
         with self.unless("bne", pointer, end):
             self.op("mov", pointer, start)
 
     def read(self, word: str, pointer: str) -> None:
-        """Read a 64-bit word of a parameter block, and move on to the next one."""
+        """Read a 64-bit word of a parameter block, and advance the pointer to the next one."""
         self.op(f"ld.reg {_WIDE}", word, pointer)
         self.op("add", pointer, pointer, WORD_BYTES)
 
     def start(self, words: Sequence[str], pointer: str) -> None:
-        """Set all constants, find this PE's part of the parameter block
+        """Set all constants, find this engine's part of the parameter block
         (:func:`microkernels.common.parameter_block.block_bytes`), and read its first words.
 
         Parameters:
             words: registers to read, in the order of the part.
-            pointer: register that is left with the address of the word behind them.
+            pointer: register that then holds the address of the word after those read.
         """
         self.set_constants()
         self.note("This PE's part of the parameter block.")
@@ -379,7 +382,7 @@ class KernelBuilder:
             name: of its text, for messages.
 
         Raises:
-            isa.assembly.syntax.AssemblyError: an instruction that there is not.
+            isa.assembly.syntax.AssemblyError: an instruction that does not exist.
         """
         return assemble(self.text(), name=name)
 

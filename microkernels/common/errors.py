@@ -1,4 +1,4 @@
-"""What the kernels' functions raise for input that they can't use."""
+"""The exception of the kernels' functions for input that they can't use."""
 
 from isa.support.checks import Checks
 from isa.support.errors import VipError
@@ -7,8 +7,8 @@ __all__ = ["CHECK", "KernelError"]
 
 
 class KernelError(VipError):
-    """Input that a kernel can't use; one line: what, where, and what is allowed."""
+    """Input that a kernel can't use; the message is one line: input, place, allowed values."""
 
 
-#: Checks that raise it.
+#: Checks that raise :class:`KernelError`.
 CHECK = Checks(KernelError)

@@ -1,4 +1,4 @@
-"""Where the feature maps of a convolutional network lie in DRAM.
+"""DRAM layout of the feature maps of a convolutional network.
 
 The channels of a map are cut into *slices* of ``depth`` channels. A slice is a plane of its own,
 column by column of pixels: the rows of a column follow each other, the channels of a pixel too. A
@@ -58,10 +58,10 @@ class FeatureMap:
             raise KernelError(f"padding must be 0 or more, not {self.padding}")
 
     def check_size(self, name: str, width: int, height: int, channels: int) -> None:
-        """Make sure that the map, which the caller knows as ``name``, has this size.
+        """Check that the map, which messages call ``name``, has this size.
 
         Raises:
-            KernelError: it has another.
+            KernelError: the map has another size.
         """
         found, wanted = (self.width, self.height, self.channels), (width, height, channels)
         if found != wanted:
@@ -96,7 +96,7 @@ class FeatureMap:
 
     @property
     def end(self) -> int:
-        """First byte behind the map."""
+        """First byte after the map."""
         return self.base + self.slices * self.slice_step
 
     def address(self, x: int, y: int, channel: int = 0) -> int:

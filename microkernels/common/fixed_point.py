@@ -52,10 +52,10 @@ def _round_shift(values: Elements, fraction: int) -> Elements:
 
 
 def check_fraction(fraction: int) -> None:
-    """Make sure that ``fraction`` is a number of fraction bits.
+    """Check that ``fraction`` is a number of fraction bits.
 
     Raises:
-        KernelError: it is not within 0..:data:`FRACTION_LIMIT`.
+        KernelError: ``fraction`` is not within 0..:data:`FRACTION_LIMIT`.
     """
     CHECK.within("fraction bits", fraction, 0, FRACTION_LIMIT)
 
@@ -120,7 +120,7 @@ def to_fixed(values: Elements, fraction: int) -> Elements:
     scaled = np.asarray(values, np.float64) * (1 << fraction)
     if not np.all(np.isfinite(scaled)):
         raise KernelError("values must be finite numbers")
-    # No arithmetic of an engine, so what is limited here is not counted.
+    # This is not arithmetic of an engine, so values limited here are not counted as saturated.
     return np.clip(np.floor(scaled + 0.5), LOWEST, HIGHEST).astype(ELEMENT)
 
 

@@ -1,10 +1,10 @@
 """Finds hazards of the vector unit while a kernel is written.
 
-:class:`HazardCheck` follows the text of a kernel from its beginning to its end. It knows what
-registers hold as far as that follows from constants, and takes all else for addresses that have
-nothing in common. A hazard of :class:`isa.hazards.HazardModel` on this way through the text is real
-if the way can be taken. A hazard that depends on a register with an unknown value stays unseen:
-:class:`microkernels.common.schedule.ScheduleModel` sees every executed instruction.
+:class:`HazardCheck` follows the text of a kernel from its beginning to its end. It knows the values
+of registers that follow from constants, and treats all others as addresses far apart from each
+other. A hazard of :class:`isa.hazards.HazardModel` on this path through the text is real if the
+program can take the path. A hazard that depends on a register with an unknown value is not found
+here: :class:`microkernels.common.schedule.ScheduleModel` checks every executed instruction.
 """
 
 import re
@@ -27,10 +27,10 @@ _BRANCHES = {
     row.mnemonic for row in INSTRUCTIONS if row.operands and row.operands[-1].role is Role.TARGET
 }
 _ENDS = ("jmp", "halt")
-#: Addresses whose distance is unknown are taken to lie so many bytes apart.
+#: Assumed distance in bytes of addresses whose distance is unknown.
 _APART = 1 << 48
 
-#: What registers hold, by name; nothing is known of one that is not among them.
+#: Values of registers, by name; the value of a register without an entry is unknown.
 _Values = dict[str, int]
 
 
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
     @property
     def row(self) -> Instruction | None:
-        """Of the instruction table, if a width is written."""
+        """Row of the instruction table, if a width is written."""
         found = _MNEMONIC.fullmatch(self.mnemonic)
         return BY_KEY.get(f"{found[1]}[{found[2]}]") if found else None
 
@@ -58,7 +58,7 @@ class Line(NamedTuple):
 
 
 class HazardCheck:
-    """See the module's text. :meth:`before` and then :meth:`done` are shown each line once."""
+    """See the module's text. Call :meth:`before` and then :meth:`done` once for each line."""
 
     def __init__(self) -> None:
         self._model = HazardModel()
@@ -67,7 +67,7 @@ class HazardCheck:
         self._values: _Values = {}
         self._unknown = 0
         self._settings: dict[str, int | None] = {"set.vl": 1, "set.mr": 1}
-        # What registers hold where a label further down is jumped to.
+        # Values of registers at the jumps to a label further down.
         self._arrivals: dict[str, list[_Values]] = {}
         self._reached = True
 
@@ -76,12 +76,12 @@ class HazardCheck:
         self._constants[name] = value
 
     def assume(self, name: str, base: str, offset: int) -> None:
-        """Take register ``name`` to hold what ``base`` does, and ``offset`` more."""
+        """Assume that register ``name`` holds ``base + offset``."""
         self._values[name] = self._value(base) + offset
 
     def label(self, name: str) -> None:
-        """A label: registers are known that hold the same on all ways that lead here from above.
-        None is if there is no jump from above, as there are jumps from below then."""
+        """A label: a register stays known if it holds the same value on all paths that lead here
+        from above. Without a jump from above none is known, as the jumps come from below then."""
         ways = self._arrivals.pop(name, [])
         if not self._reached:
             self._model = HazardModel()

@@ -1,7 +1,7 @@
 """Golden model of ``v.sigmoid`` and ``v.tanh``, on NumPy arrays.
 
-Written from the manual's account of the table, not from the simulator's code: the parabolas come
-from a linear system for each segment, and an element finds its segment by a search.
+Written from the manual's description of the table, not from the simulator's code: the parabolas
+come from a linear system for each segment, and the segment of an element is found by a search.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ __all__ = ["sigmoid", "tanh"]
 _PLACES = 1 << 12
 _VALUE_ONE = 1 << 18
 _U_ONE = 1 << 16
-#: Beginnings of the segments in units of 1/65536, and the table's end.
+#: Starts of the segments in units of 1/65536, and the table's end.
 _EDGES = np.array(
     [edge * _U_ONE // 16 for edge in (*range(32), *range(32, 64, 2), *range(64, 129, 8))], np.int64
 )

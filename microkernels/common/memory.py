@@ -1,4 +1,4 @@
-"""What jobs need of a memory: any host can give it, whatever its transport."""
+"""The memory interface that jobs need: any host can implement it, whatever its transport."""
 
 from typing import Protocol
 

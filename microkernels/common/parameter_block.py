@@ -1,5 +1,5 @@
-"""Parameter blocks: after a header of the kernel's own, one 64-bit word for each PE of the vault,
-the address of that PE's part. What the parts hold is the kernel's business."""
+"""Parameter blocks: after a kernel-specific header, one 64-bit word for each engine of the vault,
+the address of that engine's part. Each kernel defines the contents of the parts."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,18 @@ __all__ = ["block_bytes", "block_size"]
 
 
 def block_size(parts: Sequence[int]) -> int:
-    """Bytes of a parameter block without a header, with parts of so many words."""
+    """Bytes of a parameter block without a header; ``parts`` are the words of each part."""
     return WORD_BYTES * (len(parts) + sum(parts))
 
 
 def block_bytes(
     base: int, parts: Sequence[Sequence[int]], *, header: Sequence[int] = (), align: int = 1
 ) -> bytes:
-    """The parameter block at address ``base`` for PEs with these words, by slot.
+    """The parameter block at address ``base``; ``parts`` are the words of each engine, by slot.
 
     Parameters:
         header: words before the addresses.
-        align: the parts begin at a multiple of so many words.
+        align: the parts begin at a multiple of ``align`` words.
     """
     start = round_up(len(header) + len(parts), align)
     starts = start + np.cumsum([0, *map(len, parts)])[:-1]

@@ -3,8 +3,8 @@
 A value counts once each time that it is limited to the width of an element: a sum or difference
 of elements (also one that is only reduced further), the sum of a row, a scaled product. The
 instruction set simulator counts the same (:attr:`isa.iss.simulator.Simulator.saturated`), and the
-two agree where a program computes nothing but what its golden model does. It may compute more: the
-end of a last vector that nobody reads, or a sum that only takes time.
+two agree if a program computes exactly the operations of its golden model. A program may compute
+more: unused elements at the end of a last vector, or a sum that only takes time.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = ["SaturationCount", "clip", "count_saturation"]
 
 @dataclass(eq=False)
 class SaturationCount:
-    """How many values saturated."""
+    """Number of values that saturated."""
 
     values: int = 0
 

@@ -1,14 +1,14 @@
-"""Follows a kernel as it runs: hazards that no hardware catches, and cycles.
+"""Follows a kernel as it runs: hazards that the hardware does not detect, and cycles.
 
-:class:`ScheduleModel` is shown every instruction that a program executes, in order, and answers two
-questions at once.
+:class:`ScheduleModel` receives every instruction that a program executes, in order, and computes
+two results.
 
-*Is it safe?* That is :mod:`isa.hazards`' business, and its findings are collected here.
+*Hazards*: found by :mod:`isa.hazards` and collected here.
 
-*How long does it take?* In-order issue of one instruction a cycle, three more cycles for a taken
-branch, a vector unit that works on one instruction and holds another, loads that make their
-readers wait, and a memory that answers each 32-byte column after a fixed latency, one word a cycle.
-It is an estimate to schedule by; the cosimulation measures.
+*Cycles*: in-order issue of one instruction a cycle, three more cycles for a taken branch, a vector
+unit that works on one instruction and holds another, loads that make their readers wait, and a
+memory that answers each 32-byte column after a fixed latency, one word a cycle. The result is an
+estimate for scheduling; the cosimulation measures the cycles.
 """
 
 from isa.hazards import Hazard, HazardLog
@@ -32,7 +32,7 @@ class ScheduleModel:
         latency: cycles from the request of a column to its first word.
 
     Attributes:
-        cycles: when the last instruction issued.
+        cycles: cycle in which the last instruction issued.
         vector_busy: beats of the vector unit.
     """
 
@@ -53,7 +53,7 @@ class ScheduleModel:
 
     @property
     def hazards(self) -> list[Hazard]:
-        """Those found, each pair of instruction and kind once."""
+        """Hazards found, each pair of instruction and kind once."""
         return self._log.hazards
 
     def step(
@@ -69,12 +69,12 @@ class ScheduleModel:
         """One executed instruction.
 
         Parameters:
-            pc: its word address.
+            pc: word address of the instruction.
             instruction: its table row.
             numbers: operand fields as encoded (register numbers, immediates), in assembly's order.
-            values: what the registers among them hold before it; immediates as they are.
+            values: values of the register operands before it; immediates as they are.
             vl, mr: vector settings.
-            taken: it branched.
+            taken: the branch was taken.
         """
         time = self._issue
         for operand, number in zip(instruction.operands, numbers, strict=True):
@@ -114,7 +114,7 @@ class ScheduleModel:
     def _clear(
         time: int, ranges: list[tuple[int, int]], transfers: list[tuple[int, int, int]]
     ) -> int:
-        """When no range overlaps a transfer; forgets those that are over."""
+        """First cycle in which no range overlaps a transfer; removes transfers that have ended."""
         for start, end, done in transfers:
             if any(low < end and start < high for low, high in ranges):
                 time = max(time, done)
@@ -153,7 +153,7 @@ class ScheduleModel:
         return time
 
     def _request(self, time: int, address: int, length: int, *, words_out: int) -> tuple[int, int]:
-        """Estimate of a transfer: when its last request is sent, and when it is answered."""
+        """Estimate of a transfer: the cycles in which its last request is sent and answered."""
         columns = (address + length - 1) // _COLUMN_BYTES - address // _COLUMN_BYTES + 1
         words = 0 if words_out else -(-length // WORD_BYTES)
         self._unit_free = max(self._unit_free, time + 1) + max(columns, words_out)
@@ -163,11 +163,11 @@ class ScheduleModel:
 
 
 class Watched:
-    """A simulator, launched with ``program``, that shows ``model`` every instruction it executes.
+    """A simulator, launched with ``program``, that passes every executed instruction to ``model``.
 
     Attributes:
         simulator, model: as given.
-        instruction: the next instruction; None: it is none, and will fault.
+        instruction: the next instruction; None: the next word is no instruction, and will fault.
     """
 
     def __init__(self, program: Program, simulator: Simulator, model: ScheduleModel) -> None:
@@ -207,7 +207,7 @@ class Watched:
 
 
 def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> Outcome:
-    """Run ``simulator``, launched with ``program``, to its end, and show ``model`` every step."""
+    """Run ``simulator``, launched with ``program``, to its end; pass every step to ``model``."""
     watched = Watched(program, simulator, model)
     while (outcome := watched.step()).state == "limit":
         pass

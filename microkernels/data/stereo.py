@@ -1,13 +1,14 @@
 """Depth from stereo: from two photographs to a belief propagation problem, and back to a picture.
 
-The photographs are rectified: what the left one shows at column ``x``, the right one shows at
-column ``x - d`` of the same row; ``d``, the disparity, is larger the nearer the thing. The grid of
-the problem is coarser than the photographs: each of its pixels is a *cell* of ``f x f`` of theirs.
+The photographs are rectified: a point at column ``x`` of the left photograph is at column ``x - d``
+of the same row of the right one; the disparity ``d`` is larger for nearer objects. The grid of the
+problem is coarser than the photographs: each of its pixels is a *cell* of ``f x f`` photograph
+pixels.
 
 Data costs: for every whole disparity of the photographs, the absolute difference of the two in grey
-(0..255), truncated, is averaged over each cell; a label stands for a range of disparities and costs
-the least of theirs. Smoothness costs are truncated linear in the difference of labels. Both are
-integers, in units of 1/16 grey level.
+(0..255), truncated, is averaged over each cell; a label stands for a range of disparities and has
+the least of their costs. Smoothness costs are truncated linear in the difference of labels. Both
+are integers, in units of 1/16 grey level.
 """
 
 import warnings
@@ -40,7 +41,7 @@ MIN_SIDE = 2
 
 #: Shares of red, green and blue in the luminance of ITU-R BT.709.
 _LUMINANCE = (0.2125, 0.7154, 0.0721)
-#: Pillow's names of the formats and kinds of image that are read.
+#: Pillow's names of the formats, and further down of the modes, of images that are read.
 _FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
 #: Bytes and pixels that a photograph may have: work on it takes some 30 bytes a pixel.
 MAX_PHOTOGRAPH_BYTES = 1 << 26
@@ -50,7 +51,7 @@ _MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr")
 #: The Motorcycle pair's disparities (pixels): the least and the greatest true one, rounded outward.
 _MOTORCYCLE_DISPARITIES = (7, 60)
 
-#: What an array on the photographs holds of each pixel.
+#: Element type of an array over the photographs' pixels.
 _Pixel = TypeVar("_Pixel", bound=np.generic)
 
 
@@ -60,7 +61,7 @@ class StereoError(KernelError):
 
 @dataclass(frozen=True, eq=False)
 class StereoScene:
-    """A stereo problem with what is needed to look at its result.
+    """A stereo problem with the data needed to show its result.
 
     Attributes:
         problem: the belief propagation problem; one label a range of disparities, far to near.
@@ -95,7 +96,7 @@ def _read(path: Path) -> NDArray[np.uint8]:
     except OSError as error:
         raise StereoError(f"{path}: can't be read: {error.strerror}") from error
     with warnings.catch_warnings(record=True) as warned:
-        # Of an image that is refused, only the reason is shown.
+        # For a rejected image only the reason is shown, not the decoder's warnings.
         pixels = _decode(path, content)
     for one in warned:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
@@ -123,7 +124,7 @@ def _decode(path: Path, content: bytes) -> NDArray[np.uint8]:
     except StereoError:
         raise
     except Exception as error:
-        # What Pillow's decoders raise on damaged files is not limited to a few kinds.
+        # Pillow's decoders raise many kinds of exceptions on damaged files.
         raise StereoError(f"{path}: not a readable image") from error
 
 
@@ -181,8 +182,8 @@ def stereo_scene(
 
     Parameters:
         left, right: ``[y, x, rgb]``.
-        width, height: grid. Its cells are the largest squares of whole pixels of which that many
-            fit; they cover the middle of the left photograph.
+        width, height: grid. Its cells are the largest squares of whole pixels for which the grid
+            fits; they cover the middle of the left photograph.
         labels: at least 2.
         disparities: least and greatest, in pixels of the photographs; the labels share the range
             evenly.

@@ -1,34 +1,37 @@
 """Generator of the convolution kernel: any sizes, stride and padding, bias and ReLU.
 
-The program is made for one layer (:class:`microkernels.nn.conv_layout.ConvLayout`); what differs
-between the PEs that share it comes from the parameter block. Its arithmetic is that of
-:func:`microkernels.nn.conv_shape.convolve`.
+The program is generated for one layer (:class:`microkernels.nn.conv_layout.ConvLayout`); values
+that differ between the engines of the layer come from the parameter block. Its arithmetic is that
+of :func:`microkernels.nn.conv_shape.convolve`.
 
-For each group of filters and each slice of the channels (a *pass*) the windows of the tile go by,
-row after row, and nothing stops between rows, passes and groups. In a pixel's turn the vector unit
+For each group of filters and each slice of the channels (a *pass*) the program processes the
+windows of the tile, row after row, without a stop between rows, passes and groups. In a pixel's
+turn the vector unit executes, for this pixel (age 0) and for earlier pixels still in the pipeline:
 
-- multiplies each part of its window with the filters at once (``m.v.mul.add``), and behind each
-  product, on pixels that came before,
-- adds the sums of the parts one by one, then what the slices before came to (age 1),
-- raises to the threshold: 0 in the last slice with ReLU, else the lowest element (age 2).
+- age 0: the product of each part of the window with all filters at once (``m.v.mul.add``); after
+  each product one of the following operations on an earlier pixel:
+- age 1: the addition of the sums of the parts one by one, then of the partial sum of the earlier
+  slices;
+- age 2: the maximum with the threshold: 0 in the last slice with ReLU, else the lowest element.
 
-In the shadow of the first product the slots that the window before left are loaded anew, the sums
-of the oldest pixel are stored (age 4), and what the slices before came to is loaded for the
-youngest. Every sum of a pixel lives in its slot of a ring of five (thesis Figure 6.5 adds the parts
-of a pixel behind a ``v.drain`` instead).
+In the shadow of the first product the slots that the previous window no longer needs are reloaded,
+the sums of the oldest pixel are stored (age 4), and the partial sum of the earlier slices is loaded
+for the youngest pixel. Every sum of a pixel stays in its slot of a ring of five (thesis Figure 6.5
+adds the parts of a pixel after a ``v.drain`` instead).
 
-Rules that keep the program right whatever the memory's timing, beside those that
-:mod:`microkernels.bp.kernel` explains:
+The following rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct under any
+timing of the memory:
 
-- *Vector after vector*: between an addition and what it adds, and between additions of one pixel,
-  there is always a product. Where products are shorter than the vector unit's latency, a
-  ``v.drain`` follows each.
-- *Load after vector*: slots that a pixel leaves are loaded behind the first product of the next
-  one, and weights of the next pass behind the second instruction that follows their last product;
-  for the last part a pad is the second.
-- *Store after vector*: between the last sum of a pixel and its store stands a whole turn.
-- *Load after store* in memory: what the slices before came to is loaded after it was stored, which
-  needs passes of more pixels than the pipeline holds; shorter ones end with the pipeline empty.
+- *Vector after vector*: between an addition and the operation that produced its operands, and
+  between additions of one pixel, there is always a product. Where products are shorter than the
+  vector unit's latency, a ``v.drain`` follows each.
+- *Load after vector*: slots that a pixel no longer needs are loaded after the first product of the
+  next pixel, and weights of the next pass after the second instruction that follows their last
+  product; for the last part a pad is the second.
+- *Store after vector*: a whole turn separates the last sum of a pixel from its store.
+- *Load after store* in memory: the partial sums of the earlier slices must be stored before they
+  are loaded. This needs passes of more pixels than the pipeline holds; a shorter pass ends with an
+  empty pipeline.
 """
 
 from functools import lru_cache
@@ -196,8 +199,8 @@ class _ConvKernel:
         for part in range(plan.parts):
             self._product(part)
             if part == 0:
-                # Whatever goes through the load-store unit stands behind a product and before the
-                # short instructions that follow it, which would hold it up.
+                # Loads and stores come after a product and before the short instructions that
+                # follow it, which would delay them.
                 self.stream.load("load")
                 w.store(self.out[-1], self.result[-1], self.filters, note="sums of the oldest")
                 self._load_earlier()
@@ -210,7 +213,7 @@ class _ConvKernel:
         self._turn()
 
     def _load_earlier(self) -> None:
-        """Load what the slices before came to, or the biases, for the youngest pixel."""
+        """Load the partial sum of the earlier slices, or the biases, for the youngest pixel."""
         w, plan = self.writer, self.plan
         w.op("and", self.a, self.out[0], self.earlier)
         w.op("add", self.a, self.a, self.earlier_base)
@@ -242,7 +245,7 @@ class _ConvKernel:
         w.label(inside)
 
     def _add(self, number: int, result: str) -> None:
-        """Addition ``number`` of a pixel: the sums of the parts behind the first one, then the
+        """Addition ``number`` of a pixel: the sums of the parts after the first one, then the
         earlier sums."""
         w, plan = self.writer, self.plan
         what, place = "earlier sums", plan.earlier

@@ -1,8 +1,8 @@
-"""Where the data of a convolution lie in DRAM, how PEs share it, and its parameter block.
+"""DRAM layout of a convolution, its partition over engines, and its parameter block.
 
-The PEs of a vault share a tile by rows of pixels and by groups of filters (:class:`ConvShare`):
-PEs that work on the same rows take the groups in turns, so that what they write at a time lies side
-by side. A PE's part of the parameter block::
+The engines of a vault share a tile by rows of pixels and by groups of filters (:class:`ConvShare`):
+engines that work on the same rows take the groups in turns, so that the outputs that they write at
+the same time are adjacent. An engine's part of the parameter block::
 
     0  groups of filters; 0: nothing to do
     1  rows of pixels
@@ -10,7 +10,7 @@ by side. A PE's part of the parameter block::
     3  address of the input that its first window starts at
     4  address of its weights, one pass after the other
     5  address of the thresholds
-    6  address that is written with no meaning while the pipeline fills
+    6  address of a dummy area that is written while the pipeline fills
     7  for each group: address of its first output, and of its biases; two words more
 """
 
@@ -34,17 +34,17 @@ _GROUP_WORDS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class ConvShare:
-    """What one PE does: rows of output pixels, and every how-manieth group of filters."""
+    """One engine's share: rows of output pixels, and every n-th group of filters."""
 
     rows: range
     groups: range
 
 
 def share_conv(plan: ConvPlan, sharers: int) -> list[ConvShare]:
-    """Shares of so many PEs (at least 1), the largest as small as can be.
+    """Shares of ``sharers`` (at least 1) engines; the largest share is as small as possible.
 
     Raises:
-        KernelError: no PE.
+        KernelError: ``sharers`` is less than 1.
     """
     CHECK.at_least("sharers", sharers, 1)
     rows, groups = plan.shape.out_height, plan.groups
@@ -69,11 +69,11 @@ class ConvLayout:
     """Addresses of a convolution; see the module's text.
 
     Attributes:
-        plan: how the layer is cut.
-        source: the image; its padding is that of the layer at least.
+        plan: partition of the layer.
+        source: the image; its padding is at least that of the layer.
         target: the output.
         base: where weights, biases and the parameter block begin; a multiple of 32.
-        sharers: PEs that share the layer.
+        sharers: engines that share the layer.
 
     Raises:
         KernelError: maps that do not fit the layer, or a value outside its range.
@@ -122,7 +122,7 @@ class ConvLayout:
 
     @property
     def shares(self) -> list[ConvShare]:
-        """What each PE does."""
+        """The share of each engine."""
         return share_conv(self.plan, self.sharers)
 
     @property
@@ -132,7 +132,7 @@ class ConvLayout:
 
     @property
     def _parts(self) -> list[int]:
-        """Words of each PE's part of the block."""
+        """Words of each engine's part of the block."""
         return [_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) for share in self.shares]
 
     @property
@@ -142,7 +142,7 @@ class ConvLayout:
 
     @property
     def spare(self) -> int:
-        """Address of what is written with no meaning, a piece for each PE."""
+        """Address of the dummy area for stores of the filling pipeline, a piece for each engine."""
         return self.thresholds + COLUMN_BYTES
 
     @property
@@ -161,13 +161,13 @@ class ConvLayout:
 
     @property
     def end(self) -> int:
-        """First byte behind all that this layout adds to the maps."""
-        # The last pass prefetches one that is not there.
+        """First byte after all data that this layout adds to the maps."""
+        # The last pass prefetches one pass beyond the end.
         passes = self.plan.groups * self.plan.slices + 1
         return round_up(self.weights + passes * self.plan.pass_bytes, COLUMN_BYTES)
 
     def _weights_of(self, share: ConvShare) -> int:
-        """Address of the first pass of the PEs that take these groups."""
+        """Address of the first pass of the engines that take these groups."""
         before = sum(
             len(range(first, self.plan.groups, share.groups.step))
             for first in range(share.groups.start)

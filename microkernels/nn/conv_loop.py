@@ -1,8 +1,8 @@
-"""The inner loop of a convolution (thesis Figure 6.5), alone: what an engine does most of the time.
+"""The inner loop of a convolution (thesis Figure 6.5) alone: it takes most of an engine's time.
 
 One filter of three columns slides over a row of input columns of 192 elements of 16 bits (64
-features, three rows high). For each position the three columns are multiplied and reduced, the
-column that comes into the window next is loaded meanwhile, and the three sums are added up.
+features, three rows high). For each position the three columns are multiplied and reduced, while
+the column that enters the window next is loaded; then the three sums are added up.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ __all__ = [
 #: Elements of a column, columns of the filter, fraction bits of elements.
 COLUMN, TAPS, FRACTION = 192, 3, 8
 _BYTES = 2 * COLUMN
-#: Columns in the scratchpad: the window's and the one on its way.
+#: Columns in the scratchpad: those of the window and one in flight.
 _RING = TAPS + 1
 _SUMS = (TAPS + _RING) * _BYTES
 _RESULTS = _SUMS + 16
@@ -36,9 +36,9 @@ _DATA = 4096
 
 
 def conv_loop_data(positions: int, seed: int = 1) -> tuple[Elements, Elements]:
-    """Data as in a network: weights around 0, ``TAPS x COLUMN``, and inputs that a rectifier has
-    cut, half of them 0, ``(positions + TAPS) x COLUMN``; the last column is loaded but not used.
-    The seed decides them."""
+    """Data as in a network: weights around 0, ``TAPS x COLUMN``, and inputs after ReLU, half of
+    them 0, ``(positions + TAPS) x COLUMN``; the last column is loaded but not used. They depend on
+    the seed only."""
     random = np.random.default_rng(seed)
     weights = random.normal(0, 12, (TAPS, COLUMN))
     inputs = np.maximum(0, random.normal(0, 200, (positions + TAPS, COLUMN)))
@@ -59,7 +59,7 @@ def conv_loop_job(weights: Elements, inputs: Elements) -> KernelJob:
     """The loop on data as of :func:`conv_loop_data`.
 
     Raises:
-        KernelError: a number of positions that can't be done.
+        KernelError: a number of positions that :func:`conv_loop_program` does not support.
     """
     positions = len(inputs) - TAPS
     data = weights.tobytes() + inputs.tobytes()

@@ -1,16 +1,17 @@
-"""How a convolution is cut to fit the scratchpad of a processing engine (PE).
+"""Partition of a convolution so that it fits the scratchpad of an engine.
 
-A PE holds *filters at once* (``filters``) of one *slice* of the channels, and lets the windows of
-its tile pass by: one *pass*. Filters at once for all slices are a *group*. The scratchpad holds::
+An engine holds ``filters`` filters at once, of one *slice* of the channels, and processes all
+windows of its tile with them: one *pass*. Filters at once for all slices are a *group*. The
+scratchpad holds::
 
     weights      for each part of the window, the filters' weights of that part
-    threshold    the lowest element and 0: what outputs are raised to without and with ReLU
-    results      a ring of RESULTS slots, one for a pixel: the sums of each part, and what the
-                 slices before came to
+    threshold    the lowest element and 0: lower limit of outputs without and with ReLU
+    results      a ring of RESULTS slots, one for a pixel: the sums of each part, and the
+                 partial sum of the earlier slices
     input        a ring of slots: columns of the window, or whole windows
 
-What is loaded begins at multiples of :data:`isa.timing.RANGE_BYTES`: what shares a unit of the
-array range check with a load in flight would wait for it.
+Loaded data begin at multiples of :data:`isa.timing.RANGE_BYTES`: an access to the same unit of the
+array range check as a load in flight would wait for the load.
 
 The window of a slice has one *part* if it fits a vector register's length (256 elements), otherwise
 one a column. Columns are shared by neighbouring windows (``sliding``) when there is more than one
@@ -37,18 +38,18 @@ RESULTS = 5
 #: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
 #: weights, earlier sums and stores.
 _MOST_LOADS = 12
-#: PEs of a vault, and clocks that a DRAM column takes on its bus: for estimates alone.
+#: Engines of a vault, and clocks that a DRAM column takes on its bus: for estimates alone.
 _SHARERS = 4
 _BUS_CLOCKS = 4
 _BUS_EFFICIENCY = 0.8
-#: Clocks by which the vector unit loses when it takes a short instruction; likewise.
+#: Clocks that the vector unit loses when it takes a short instruction; likewise for estimates.
 _SHORT_COST = 1
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvPlan:
-    """How a convolution is cut; see the module's text.
+    """Partition of a convolution; see the module's text.
 
     Attributes:
         shape: of the layer.
@@ -126,7 +127,7 @@ class ConvPlan:
 
     @property
     def load_elements(self) -> int:
-        """Elements of such a load."""
+        """Elements of a load that fills a slot, or a part of it."""
         return self.column * self.slot_columns // self.slot_loads
 
     @property
@@ -166,8 +167,8 @@ class ConvPlan:
 
     @property
     def earlier(self) -> int:
-        """Bytes from a slot of the result ring, where the sums of the parts lie one after the
-        other, to what the slices before came to."""
+        """Offset, in a slot of the result ring, of the partial sum of the earlier slices; the sums
+        of the parts lie before it, one after the other."""
         return round_up(self.parts * self.group_bytes, RANGE_BYTES)
 
     @property
@@ -192,7 +193,7 @@ class ConvPlan:
 
     @property
     def ring_end(self) -> int:
-        """First byte behind the input ring, and behind all."""
+        """First byte after the input ring, which is the last area."""
         return self.ring + self.slots * self.slot_bytes
 
     @property
@@ -202,12 +203,13 @@ class ConvPlan:
 
     @property
     def spaced(self) -> bool:
-        """A product keeps what stands before it and behind it apart as far as hazards demand."""
+        """A product takes long enough to avoid hazards between the instructions before and after
+        it."""
         return self.product_beats >= VECTOR_LATENCY
 
     @property
     def cycles(self) -> float:
-        """Estimate of the cycles of four PEs on a vault for the whole layer, for choosing."""
+        """Estimate of the cycles of four engines on a vault for the whole layer, for choosing."""
         short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
         vector = self.parts * self.product_beats + (self.parts + 1) * short
         size = self.load_elements * ELEMENT_BYTES
@@ -241,7 +243,7 @@ def plan_conv(
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: no plan fits; says what would.
+        KernelError: no plan fits; the message names sizes that would.
     """
     CHECK.at_least("depth", depth, 1)
     CHECK.at_least("out_depth", out_depth, 1)

@@ -1,4 +1,4 @@
-"""What a convolution layer computes: its sizes, and its golden model.
+"""A convolution layer: its sizes and its golden model.
 
 ``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i - p, x*s + j - p, c] *
 weights[o, i, j, c])`` with stride ``s`` and ``p`` pixels of zeros around the image (thesis equation
@@ -70,11 +70,11 @@ class ConvShape:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvOrder:
-    """How the sum of an output is split into sums that are rounded.
+    """Order of the rounded sums that make up the sum of an output.
 
     Slices of the channels come one after the other. The window of a slice is one sum of products
     (``joined``), or one for each of its columns. The sums of a window are added from left to right,
-    then what the slices before came to (the bias before the first), each time with saturation.
+    then the partial sum of the earlier slices (the bias for the first), each time with saturation.
 
     Attributes:
         depth: channels in a slice.

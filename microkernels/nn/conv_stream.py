@@ -9,11 +9,12 @@ __all__ = ["ConvStream"]
 
 
 class ConvStream:
-    """Loads slot after slot of the input ring: all windows of the tile, slice after slice, for
-    every group of filters again. It never ends: what it loads ahead of the last window is not used.
+    """Loads slot after slot of the input ring: all windows of the tile, slice after slice, again
+    for every group of filters. The stream does not end: data loaded beyond the last window are not
+    used.
 
     Parameters:
-        plan: how the layer is cut.
+        plan: partition of the layer.
         source: the image.
         writer: takes the text.
         rows: register with the number of rows of windows.
@@ -59,7 +60,7 @@ class ConvStream:
         self.load("fill")
 
     def load(self, name: str) -> None:
-        """Load :attr:`count` (0 or more) slots; it is 0 then. ``name``: stem of the labels."""
+        """Load :attr:`count` (0 or more) slots, and leave it at 0. ``name``: stem of the labels."""
         w, plan, stride = self.writer, self.plan, self.plan.shape.stride
         again, done, same = name, f"{name}_done", f"{name}_same"
         w.op("beq", self.count, w.zero, done)

@@ -1,18 +1,19 @@
 """Generator of the fully connected kernel: the three phases of thesis Figure 6.6.
 
-The PEs of a vault copy the inputs into their vault; each multiplies its rows of the weight matrix
-with them; then they add the sums of all segments, bias and ReLU. Barriers stand between the phases
+In the first phase the engines of a vault copy the inputs into their vault; in the second each
+engine multiplies its rows of the weight matrix with them; in the third they add the sums of all
+segments and the bias, and apply ReLU. Barriers separate the phases
 (:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.dense_shape`.
 
 The second phase streams the weights once, in the order in which they lie in memory, through a ring
-of blocks. In a block's turn its rows are multiplied with the chunk of each vector, and behind each
-product the sums of the block before are added up. What keeps the program right whatever the
-memory's timing, beside what :mod:`microkernels.bp.kernel` explains:
+of blocks. In a block's turn its rows are multiplied with the chunk of each vector, and after each
+product the sums of the previous block are added up. The following rules, and those in
+:mod:`microkernels.bp.kernel`, keep the program correct under any timing of the memory:
 
-- *Vector after vector*: between an addition and what it adds stands a product; products shorter
-  than the vector unit's latency are followed by a ``v.drain``.
-- *Load after vector*: a block is loaded over the one of the turn before, and a chunk of inputs over
-  the one before, when a product and an addition of this turn have been issued.
+- *Vector after vector*: a product separates an addition from the instruction that produced its
+  operands; products shorter than the vector unit's latency are followed by a ``v.drain``.
+- *Load after vector*: a block is loaded over that of the previous turn, and a chunk of inputs over
+  the previous chunk, after a product and an addition of this turn have been issued.
 - Before the first product of a row group its sums, and the products that are added first, are 0.
 """
 
@@ -30,7 +31,7 @@ from .dense_layout import DenseLayout
 
 __all__ = ["dense_program"]
 
-#: Pieces of a vector on their way at a time in the first phase.
+#: Pieces of a vector in flight at a time in the first phase.
 _COPIES = 4
 
 
@@ -180,7 +181,7 @@ class _DenseKernel:
             self.writer.label(label)
 
     def _end_loop(self, label: str, *steps: tuple[str, int]) -> None:
-        """End it: move these registers on by so many bytes."""
+        """End the loop: advance these registers by the given number of bytes."""
         w = self.writer
         if self.batch > 1:
             for register, distance in steps:
@@ -297,7 +298,7 @@ class _DenseKernel:
         w.advance_ring(self.fill, plan.slot_bytes, self.ring, self.ring_end)
 
     def _load_chunk(self, label: str) -> None:
-        """Load the next chunk of each vector; behind the last one comes the first."""
+        """Load the next chunk of each vector; the first chunk follows the last one."""
         w, plan = self.writer, self.plan
         w.op("mov", self.at[0], self.then)
         w.op("mov", self.at[1], self.copy_from)

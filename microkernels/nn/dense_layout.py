@@ -1,6 +1,6 @@
-"""Where the data of a fully connected layer lie in a vault, and its parameter block.
+"""Memory layout of a fully connected layer in a vault, and its parameter block.
 
-A PE's part of the parameter block::
+An engine's part of the parameter block::
 
     0  address of the input elements that it copies     1  where to     2  elements of each vector
     3  address of its weights                           4  address of the copied inputs
@@ -8,7 +8,7 @@ A PE's part of the parameter block::
     6  outputs that it completes                        7  their sums in the first segment
     8  their biases                                     9  where they go
     10 address of the threshold                         11 address of its flag
-    12 first and 13 end of the flags that it waits for
+    12 first and 13 end of the flags to wait for
 """
 
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ from .dense_plan import DensePlan
 __all__ = ["DenseLayout", "Vectors"]
 
 _WORDS = 14
-#: Banks of a vault (thesis, section 5.2). The weights of PE n begin n quarters of them later, so
-#: that PEs that read in step keep to different banks.
+#: Banks of a vault (thesis, section 5.2). The weights of engine n begin n quarters of the banks
+#: further on, so that engines that read in lockstep use different banks.
 _BANKS = 16
 _SKEW_ROWS = 4
 
@@ -71,7 +71,7 @@ class Vectors:
 
     @property
     def end(self) -> int:
-        """First byte behind them."""
+        """First byte after the vectors."""
         return self.base + self.batch * self.pitch
 
     def store(self, memory: Writable, values: Elements) -> None:
@@ -105,10 +105,10 @@ class DenseLayout:
     """Addresses of a vault's part of a fully connected layer; see the module's text.
 
     Attributes:
-        plan: how it is cut.
+        plan: partition of the layer.
         source: the segment's inputs.
         target: the outputs.
-        base: where all else begins; a multiple of 32.
+        base: first address of all other data; a multiple of 32.
         segment: which of the plan's segments this vault works on.
         completes: this vault adds the segments and writes the outputs.
 
@@ -155,7 +155,7 @@ class DenseLayout:
 
     @property
     def threshold(self) -> int:
-        """Address of the element that outputs are raised to."""
+        """Address of the element that is the lower limit of the outputs."""
         return self.flags.end
 
     @property
@@ -165,7 +165,7 @@ class DenseLayout:
 
     @property
     def copied(self) -> Vectors:
-        """The copied inputs; what fills up their last chunk is 0."""
+        """The copied inputs; their last chunk is filled up with zeros."""
         base = round_up(self.bias + self.plan.shape.outputs * ELEMENT_BYTES, COLUMN_BYTES)
         return Vectors.packed(base, self.plan.chunks * self.plan.chunk, self.plan.shape.batch)
 
@@ -175,7 +175,7 @@ class DenseLayout:
         return round_up(self.plan.sharers * self.plan.pe_outputs * ELEMENT_BYTES, COLUMN_BYTES)
 
     def sums(self, segment: int) -> Vectors:
-        """The sums of a segment, as far as they mean something."""
+        """The sums of a segment, without those that only fill up."""
         shape = self.plan.shape
         return Vectors(
             base=self.copied.end + segment * shape.batch * self.sums_pitch,
@@ -186,19 +186,19 @@ class DenseLayout:
 
     @property
     def _pe_weights(self) -> int:
-        """Bytes of a PE's weights, and of what is prefetched behind them."""
+        """Bytes of an engine's weights, with those that are prefetched beyond their end."""
         plan = self.plan
         blocks = plan.groups * plan.chunks * plan.blocks + plan.slots
         return round_up(blocks * plan.block_bytes, _BANKS * ROW_BYTES)
 
     def weights(self, member: int) -> int:
-        """Address of the weights of the PE in slot ``member``."""
+        """Address of the weights of the engine in slot ``member``."""
         first = round_up(self.sums(self.plan.segments).base, _BANKS * ROW_BYTES)
         return first + member * (self._pe_weights + _SKEW_ROWS * ROW_BYTES)
 
     @property
     def end(self) -> int:
-        """First byte behind all that this layout adds to the vectors."""
+        """First byte after all data that this layout adds to the vectors."""
         return self.weights(self.plan.sharers)
 
     def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
@@ -256,7 +256,7 @@ class DenseLayout:
 
 
 def _share(length: int, sharers: int, member: int) -> range:
-    """Elements of a vector that a PE takes: whole DRAM columns of them."""
+    """Elements of a vector that an engine takes, in whole DRAM columns."""
     columns = -(-length * ELEMENT_BYTES // COLUMN_BYTES)
     per_column = COLUMN_BYTES // ELEMENT_BYTES
     first, last = (

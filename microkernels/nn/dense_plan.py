@@ -1,7 +1,8 @@
-"""How a fully connected layer is cut to fit the scratchpad of a processing engine (PE).
+"""Partition of a fully connected layer so that it fits the scratchpad of an engine.
 
-A PE works on *row groups* of so many outputs; for each it goes through all chunks of its inputs,
-and for each chunk through *blocks* of ``block`` outputs. The scratchpad holds in this phase::
+An engine works on *row groups* of outputs. For each row group it goes through all chunks of its
+inputs, and for each chunk through *blocks* of ``block`` outputs. In this phase the scratchpad
+holds::
 
     sums         of the row group, for each vector of the batch
     products     two sets of the last block's sums of products, for each vector
@@ -9,7 +10,7 @@ and for each chunk through *blocks* of ``block`` outputs. The scratchpad holds i
     weights      a ring of blocks
 
 and in the last phase, from its beginning on, the thresholds, the bias and then the sums of all
-segments for a piece of the outputs. What is loaded begins at multiples of
+segments for a piece of the outputs. Loaded data begin at multiples of
 :data:`isa.timing.RANGE_BYTES`.
 """
 
@@ -43,12 +44,12 @@ _LANES = WORD_BYTES // ELEMENT_BYTES
 
 @dataclass(frozen=True, kw_only=True)
 class DensePlan:
-    """How a fully connected layer is cut; see the module's text.
+    """Partition of a fully connected layer; see the module's text.
 
     Attributes:
         shape: of the vault's part of the layer.
         segments: partial sums that make an output, at least 1.
-        sharers: PEs of the vault, at least 1.
+        sharers: engines of the vault, at least 1.
         chunk: inputs in a chunk, at most 256.
         block: outputs in a block, at most 256.
         blocks: in a row group.
@@ -77,12 +78,12 @@ class DensePlan:
 
     @property
     def groups(self) -> int:
-        """Row groups of each PE."""
+        """Row groups of each engine."""
         return -(-self.shape.outputs // (self.sharers * self.group))
 
     @property
     def pe_outputs(self) -> int:
-        """Outputs of each PE, with those that only fill up its last row group."""
+        """Outputs of each engine, with those that only fill up its last row group."""
         return self.groups * self.group
 
     @property
@@ -127,7 +128,7 @@ class DensePlan:
 
     @property
     def ring_end(self) -> int:
-        """First byte behind the ring."""
+        """First byte after the ring."""
         return self.ring + self.slots * self.slot_bytes
 
     @property
@@ -137,7 +138,8 @@ class DensePlan:
 
     @property
     def spaced(self) -> bool:
-        """A product keeps what stands before it and behind it apart as far as hazards demand."""
+        """A product takes long enough to avoid hazards between the instructions before and after
+        it."""
         return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
 
 
@@ -154,12 +156,13 @@ def plan_dense(
 
     Parameters:
         segments: partial sums that make an output, 1..64.
-        sharers: PEs of the vault, at least 1.
+        sharers: engines of the vault, at least 1.
         chunk: inputs in a chunk, 1..256; None: choose.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: a value outside its range, or a batch that does not fit; says what would.
+        KernelError: a value outside its range, or a batch that does not fit; the message names
+            one that would.
     """
     if not 1 <= segments <= _MOST_SEGMENTS:
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
@@ -207,7 +210,7 @@ def plan_dense(
             f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
             f"bytes with chunks of {chunk} inputs: give fewer vectors, or shorter chunks"
         )
-    # Few outputs that only fill up; enough blocks on their way; and then as long ones as can be.
+    # Criteria: few outputs that only fill up; enough blocks in flight; the longest blocks.
     return min(plans, key=lambda p: (p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block))
 
 

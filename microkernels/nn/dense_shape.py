@@ -1,4 +1,4 @@
-"""What a fully connected layer computes: its sizes, and its golden model.
+"""A fully connected layer: its sizes and its golden model.
 
 ``out[b, o] = act(bias[o] + sum over i of weights[o, i] * inputs[b, i])`` (thesis equation 2.13) for
 each vector ``b`` of a batch. The inputs are cut into *segments*, one for each vault of a row of

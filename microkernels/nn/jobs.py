@@ -64,7 +64,7 @@ def conv_job(
         out_depth: channels in a slice of the output; None: :data:`DEFAULT_OUT_DEPTH` at most.
         out_padding: pixels around the output.
         strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
-        sharers: PEs. base: where its memory begins; a multiple of 32.
+        sharers: engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -290,16 +290,16 @@ def lstm_job(
 ) -> KernelJob:
     """A time step of a layer on one of its vaults.
 
-    What other vaults contribute to the inputs of the projection lies in memory from the beginning.
-    The job's outputs are the vault's part of the new c, and behind it of the new y.
+    The contributions of other vaults to the inputs of the projection are in memory from the start.
+    The job's outputs are the vault's part of the new c, followed by its part of the new y.
 
     Parameters:
         weights: of the layer.
         x: batch x inputs elements.
         state: of the step before; None: the first step.
         fraction: fraction bits of all numbers, 0..15.
-        vaults: that share the layer. vault: which one this is. sharers: PEs of the vault.
-        base: where its memory begins; a multiple of 256.
+        vaults: that share the layer. vault: which one this is. sharers: engines of the vault.
+        base: first address of the job's memory; a multiple of 256.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:

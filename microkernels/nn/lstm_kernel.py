@@ -1,23 +1,24 @@
 """Generator of the LSTM kernel: a time step of a vault's part of a layer (thesis section 6.4).
 
-Each PE takes its own vectors of the batch through all of the vault's cells, then through all of its
-outputs. Gates and projection are sums of products over chunks of inputs (:meth:`_Lstm._multiply`);
-a group's cells are done where its gates' sums lie. Between the two the vaults exchange the
-projection's inputs, so a barrier stands there (:mod:`microkernels.runtime.barrier`). Arithmetic:
-:mod:`microkernels.nn.lstm_shape`.
+Each engine takes its own vectors of the batch through all of the vault's cells, then through all of
+its outputs. Gates and projection are sums of products over chunks of inputs
+(:meth:`_Lstm._multiply`); the cells of a group are computed in place, where its gates' sums lie.
+Between cells and projection the vaults exchange the projection's inputs, so a barrier separates
+them (:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.lstm_shape`.
 
 The weights lie in memory in the order of their use and go through a ring of blocks from the first
-to the last, whatever phase uses them. In a block's turn its rows are multiplied with the chunk of
-each vector, and behind each product the sums of the one before are added up. What keeps the program
-right whatever the memory's timing, beside what :mod:`microkernels.bp.kernel` explains:
+to the last, in one stream for all phases. In a block's turn its rows are multiplied with the chunk
+of each vector, and after each product the sums of the previous product are added up. The following
+rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct under any timing of the
+memory:
 
-- *Vector after vector*: between an addition and what it adds stands a product, between two
-  operations on cells the rest of the first; where these are shorter than the vector unit's latency,
-  a ``v.drain`` stands in their place.
-- *Load after vector*: a block is loaded over the one of the turn before, and a chunk of inputs over
-  the one before, when a product and an addition of this turn have been issued. All other loads and
-  all stores stand behind a ``v.drain``.
-- *Load after store*: a ``memfence`` stands between the stores of a group and the next one's loads.
+- *Vector after vector*: a product separates an addition from the instruction that produced its
+  operands; two operations on cells are separated by the remaining beats of the first. Where these
+  are shorter than the vector unit's latency, a ``v.drain`` is added.
+- *Load after vector*: a block is loaded over that of the previous turn, and a chunk of inputs over
+  the previous chunk, after a product and an addition of this turn have been issued. All other loads
+  and all stores come after a ``v.drain``.
+- *Load after store*: a ``memfence`` separates the stores of a group from the loads of the next one.
 - Before the first product of a group the sums that are added first are 0.
 """
 
@@ -272,8 +273,8 @@ class _Lstm:
             self.writer.op("v.drain")
 
     def _store(self, name: str, source: int, blocks: int) -> None:
-        """Store blocks from scratchpad address ``source`` on, vector by vector, where the list of
-        results says."""
+        """Store blocks from scratchpad address ``source`` on, vector by vector, to the addresses in
+        the list of results."""
         w, plan = self.writer, self.plan
         to, where = self.at[0], self.at[1]
         w.note(f"Store the group's {name}.")

@@ -1,15 +1,15 @@
-"""Where the data of a vault's part of an LSTM layer lie, and its parameter block.
+"""Memory layout of a vault's part of an LSTM layer, and its parameter block.
 
-A PE's part of the parameter block::
+An engine's part of the parameter block::
 
-    0  address of the weights, the same for all         1  of the sums to begin with
-    2  of the peepholes                                 3  of the PE's part of c
+    0  address of the weights, the same for all         1  of the initial sums
+    2  of the peepholes                                 3  of the engine's part of c
     4  address of its flag                              5  first and 6 end of the flags it waits for
-    then addresses, for the PE's first vector: of each chunk of the inputs, of each block of cells
-    in the inputs of the projection, of each chunk of these, and of each block of outputs in y
+    then addresses, for the engine's first vector: of each chunk of the inputs, of each block of
+    cells in the inputs of the projection, of each chunk of these, of each block of outputs in y
 
-Chunks may lie in any vault: here they lie in one, as in a vault that is run alone. Beside a chunk's
-vectors nothing is between them.
+Chunks may lie in any vault: here they lie in one, as for a vault that runs alone. The vectors of a
+chunk are contiguous.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from .lstm_shape import GATES, LstmState, LstmWeights
 
 __all__ = ["FIXED_WORDS", "LstmLayout"]
 
-#: Words of a PE's part in front of the lists of addresses.
+#: Words of an engine's part in front of the lists of addresses.
 FIXED_WORDS = 7
 _PEEPHOLES = 3
 
@@ -38,9 +38,9 @@ class LstmLayout:
     """Addresses of a vault's part of a layer; see the module's text.
 
     Attributes:
-        plan: how it is cut.
-        vault: which of the layer's vaults this is.
-        base: where all begins; a multiple of 256.
+        plan: partition of the layer.
+        vault: index of this vault among the layer's vaults.
+        base: first address of all data; a multiple of 256.
 
     Raises:
         KernelError: a value outside its range.
@@ -61,12 +61,13 @@ class LstmLayout:
 
     @property
     def _vectors(self) -> int:
-        """Vectors of all PEs."""
+        """Number of vectors of all engines."""
         return self.plan.vectors * self.plan.sharers
 
     @property
     def _tables(self) -> int:
-        """Addresses in the lists of a PE, and one that is read behind them and not used."""
+        """Number of addresses in the lists of an engine, with one that is read beyond the lists and
+        not used."""
         cut = self.plan.cut
         blocks = (cut.cells + cut.outputs) // cut.block
         return cut.input_chunks + cut.cell_chunks + blocks + 1
@@ -109,12 +110,12 @@ class LstmLayout:
 
     @property
     def _state_bytes(self) -> int:
-        """Bytes of a PE's part of c."""
+        """Bytes of an engine's part of c."""
         return round_up(self.plan.groups * self.plan.group_bytes, COLUMN_BYTES)
 
     @property
     def starts(self) -> int:
-        """Address of the sums to begin with: of each group of cells, then zeros."""
+        """Address of the initial sums: of each group of cells, then zeros."""
         return round_up(self.states + self.plan.sharers * self._state_bytes, ROW_BYTES)
 
     @property
@@ -131,7 +132,7 @@ class LstmLayout:
 
     @property
     def end(self) -> int:
-        """First byte behind all, also what is prefetched behind the weights."""
+        """First byte after all data, including the data prefetched beyond the weights."""
         plan, cut = self.plan, self.plan.cut
         gates = GATES * cut.cells * cut.input_chunks
         outputs = cut.outputs * cut.cell_chunks
@@ -146,7 +147,7 @@ class LstmLayout:
         Parameters:
             weights: of the layer.
             x: batch x inputs elements. state: of the step before.
-            m: batch x cells elements, of which those of other vaults are used.
+            m: batch x cells elements; only the elements of other vaults are used.
 
         Raises:
             KernelError: arrays of another shape, or values beyond 16 bits.
@@ -176,8 +177,8 @@ class LstmLayout:
         memory.write(self.parameters, block_bytes(self.parameters, words))
 
     def state(self, memory: Readable) -> Elements:
-        """The vault's part of the new c, and behind it of the new y, as far as they mean something:
-        batch x (cells + outputs) elements."""
+        """The vault's part of the new c, followed by its part of the new y, without elements that
+        only fill up: batch x (cells + outputs) elements."""
         plan, cut, shape = self.plan, self.plan.cut, self.plan.cut.shape
         parts = []
         for member in range(plan.sharers):
@@ -200,7 +201,7 @@ class LstmLayout:
         return np.concatenate([cells, own], axis=1)
 
     def own(self, state: LstmState) -> Elements:
-        """What :meth:`state` must find, of a state of the whole layer."""
+        """The expected result of :meth:`state`, taken from a state of the whole layer."""
         cut = self.plan.cut
         c, y = (
             values[:, self.vault * each : (self.vault + 1) * each]
@@ -214,7 +215,7 @@ class LstmLayout:
 
     @property
     def _zeros(self) -> int:
-        """Address of the sums that outputs begin with."""
+        """Address of the initial sums of the outputs."""
         return self.starts + self.plan.groups * GATES * self.plan.group_bytes
 
     @staticmethod
@@ -236,7 +237,7 @@ class LstmLayout:
         return np.pad(own, ((0, self._vectors - len(own)), (0, each - own.shape[1])))
 
     def _grouped(self, cells: Elements) -> Elements:
-        """Vectors x cells elements of a PE in the order of the scratchpad, group after group."""
+        """Vectors x cells elements of an engine in the scratchpad's order, group after group."""
         plan = self.plan
         blocks = cells.reshape(len(cells), plan.groups, plan.group_blocks, plan.cut.block)
         return blocks.transpose(1, 2, 0, 3)

@@ -1,12 +1,12 @@
-"""How a vault's part of an LSTM layer is cut to fit the scratchpads of its engines (PEs).
+"""Partition of a vault's part of an LSTM layer so that it fits the scratchpads of its engines.
 
-Each PE has its own vectors of the batch and takes them through all of the vault's cells and
-outputs, so that nothing passes between PEs of a vault. It works on *groups* of cells: their four
-gates' sums stay in the scratchpad until the cells are done. The scratchpad holds::
+Each engine has its own vectors of the batch and takes them through all of the vault's cells and
+outputs, so that the engines of a vault exchange no data. It works on *groups* of cells: their four
+gates' sums stay in the scratchpad until the cells are computed. The scratchpad holds::
 
     sums         [gate][block of the group][vector][element of the block]
     products     two sets of a block's sums of products
-    work         two chunks of inputs of all vectors; later c, three peepholes and what is between
+    work         two chunks of inputs of all vectors; later c, three peepholes, intermediate results
     weights      a ring of blocks
 """
 
@@ -30,12 +30,12 @@ _INPUT_SHARE = 4
 _MOST_CHUNK = 64
 #: Elements in a block, the best first.
 _BLOCKS = (8, 4, 2, 1)
-#: Elements that a chunk is made of at least.
+#: Fewest elements of a chunk.
 _CHUNK_STEP = 4
 #: Blocks of weights in the ring: at least and at most (each is a load in flight).
 _FEWEST_SLOTS = 3
 _MOST_SLOTS = 8
-#: Vectors of a group's elements in the work area while the cells are done.
+#: Vectors of a group's elements in the work area while the cells are computed.
 _WORK_VECTORS = 5
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 _ADD = BY_KEY["v.v.add[16]"]
@@ -43,11 +43,11 @@ _ADD = BY_KEY["v.v.add[16]"]
 
 @dataclass(frozen=True, kw_only=True)
 class LstmPlan:
-    """How a vault's part of a layer is cut; see the module's text.
+    """Partition of a vault's part of a layer; see the module's text.
 
     Attributes:
-        cut: over vaults and into chunks.
-        sharers: PEs of the vault, at least 1.
+        cut: partition of the layer over vaults and into chunks.
+        sharers: engines of the vault, at least 1.
         group_blocks: blocks of cells in a group.
         output_blocks: blocks of outputs in a group of the projection.
         slots: blocks in the ring of weights.
@@ -61,7 +61,7 @@ class LstmPlan:
 
     @property
     def vectors(self) -> int:
-        """Vectors of each PE, with those that only fill up the batch."""
+        """Vectors of each engine, with those that only fill up the batch."""
         return -(-self.cut.shape.batch // self.sharers)
 
     @property
@@ -76,12 +76,12 @@ class LstmPlan:
 
     @property
     def group_elements(self) -> int:
-        """Elements of a group's cells, of all vectors of a PE."""
+        """Elements of a group's cells, of all vectors of an engine."""
         return self.group_blocks * self.cut.block * self.vectors
 
     @property
     def group_bytes(self) -> int:
-        """Bytes of these."""
+        """Bytes of a group's cells."""
         return self.group_elements * ELEMENT_BYTES
 
     @property
@@ -101,7 +101,7 @@ class LstmPlan:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of these."""
+        """Bytes of the weights of a block."""
         return self.block_elements * ELEMENT_BYTES
 
     @property
@@ -123,17 +123,19 @@ class LstmPlan:
 
     @property
     def ring_end(self) -> int:
-        """First byte behind the ring."""
+        """First byte after the ring."""
         return self.ring + self.slots * self.block_bytes
 
     @property
     def spaced_products(self) -> bool:
-        """A product keeps what stands before and behind it apart as far as hazards demand."""
+        """A product takes long enough to avoid hazards between the instructions before and after
+        it."""
         return beats(_PRODUCT, self.cut.chunk, self.cut.block) >= VECTOR_LATENCY
 
     @property
     def spaced_cells(self) -> bool:
-        """So does an element-wise operation on a group's cells."""
+        """An element-wise operation on a group's cells takes long enough to avoid hazards with the
+        next instruction."""
         return beats(_ADD, self.group_elements, 1) >= VECTOR_LATENCY
 
 
@@ -148,11 +150,12 @@ def plan_lstm(
     """A plan for each vault's part of a layer.
 
     Parameters:
-        vaults: that share the layer. sharers: PEs of each; at least 1 of both.
+        vaults: that share the layer. sharers: engines of each; at least 1 of both.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: a value outside its range, or a batch that does not fit; says what would.
+        KernelError: a value outside its range, or a batch that does not fit; the message names
+            one that would.
     """
     CHECK.at_least("sharers", sharers, 1)
     vectors = -(-shape.batch // sharers)
@@ -171,7 +174,7 @@ def plan_lstm(
             cut=cut,
             sharers=sharers,
             group_blocks=group_blocks,
-            # The sums of the outputs lie where those of the gates do.
+            # The sums of the outputs use the area of the gates' sums.
             output_blocks=_largest(cut.outputs // block, GATES * group_blocks),
             slots=0,
         )

@@ -1,7 +1,7 @@
-"""What a layer of LSTM computes in a time step: its sizes, and its golden model (thesis eq. 6.1).
+"""A time step of an LSTM layer: its sizes and its golden model (thesis eq. 6.1).
 
-``y``, ``c``: output and state of the step before. ``W`` multiplies the inputs, which are ``y`` and
-behind it ``x``; the peepholes ``w`` are diagonal::
+``y``, ``c``: output and state of the previous step. ``W`` multiplies the inputs, which are ``y``
+followed by ``x``; the peepholes ``w`` are diagonal::
 
     f = sigmoid(W_f [y, x] + w_f * c + b_f)        i = sigmoid(W_i [y, x] + w_i * c + b_i)
     g = tanh(W_g [y, x] + b_g)                     c' = i * g + f * c
@@ -71,7 +71,8 @@ class LstmShape:
 
     @property
     def operations(self) -> int:
-        """Of a time step: two for each weight, and those of the cells; a function counts as one."""
+        """Operations of a time step: two for each weight, and those of the cells; a function counts
+        as one."""
         products = GATES * self.cells * (self.outputs + self.inputs) + self.outputs * self.cells
         return self.batch * (2 * products + _CELL_OPERATIONS * self.cells)
 
@@ -93,7 +94,7 @@ class LstmWeights:
     projection: Elements
 
     def checked(self, shape: LstmShape) -> "LstmWeights":
-        """The same, made sure to be elements of a layer of ``shape``.
+        """The same weights, checked to be elements of a layer of ``shape``.
 
         Raises:
             KernelError: an array of another shape, or values beyond 16 bits.
@@ -117,7 +118,7 @@ class Draw(Protocol):
 
 
 def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
-    """Random weights of such a size that the functions of a layer of ``shape`` are neither nearly
+    """Random weights, scaled so that the functions of a layer of ``shape`` are neither nearly
     linear nor flat: a sum of products of inputs around 1 is as large as 1.5."""
     width = shape.outputs + shape.inputs
     return LstmWeights(
@@ -130,8 +131,8 @@ def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class LstmState:
-    """What a step leaves to the next: ``c``, batch x cells, and ``y``, batch x outputs; and ``m``,
-    batch x cells, what ``y`` was made from."""
+    """State after a step: ``c``, batch x cells, and ``y``, batch x outputs, the inputs of the next
+    step; and ``m``, batch x cells, from which ``y`` was computed."""
 
     c: Elements
     y: Elements
@@ -146,16 +147,16 @@ class LstmState:
 
 @dataclass(frozen=True, kw_only=True)
 class LstmCut:
-    """How a layer is cut over vaults and into chunks.
+    """Partition of a layer over vaults and into chunks.
 
-    A vault has so many cells and outputs, whole blocks of each, one vault behind the other; what
-    goes beyond the layer's is 0. Inputs are cut into chunks of equal length, so that x begins with
-    a chunk of its own. A vault begins with a chunk of its own and goes round, so that at no time
-    all vaults read the same chunk.
+    All vaults have the same number of cells and of outputs, in whole blocks, one vault after the
+    other; cells and outputs beyond those of the layer are 0. Inputs are cut into chunks of equal
+    length, and x begins at the start of a chunk. The first chunks of the vaults are spread evenly,
+    and each vault goes round from there, so that not all vaults read the same chunk at a time.
 
     Attributes:
         shape: of the layer.
-        vaults: that share it, at least 1.
+        vaults: vaults that share the layer, at least 1.
         block: cells or outputs in a block, at least 1.
         chunk: inputs in a chunk, a multiple of ``block``.
 
@@ -203,7 +204,7 @@ class LstmCut:
         return -(-self.vaults * self.cells // self.chunk)
 
     def order(self, vault: int, chunks: int) -> list[int]:
-        """The order in which ``vault`` goes through so many chunks."""
+        """The order in which ``vault`` processes ``chunks`` chunks."""
         first = vault * chunks // self.vaults
         return [(first + number) % chunks for number in range(chunks)]
 
@@ -223,14 +224,14 @@ class LstmCut:
 
 
 def _filled(values: Elements, length: int) -> Elements:
-    """``values`` with zeros behind them along the last axis."""
+    """``values``, padded with zeros at the end of the last axis."""
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])])
 
 
 def _sums(
     start: Elements, inputs: Elements, weights: Elements, order: list[int], fraction: int
 ) -> Elements:
-    """``start`` and the products of all chunks in this order."""
+    """``start`` plus the products of all chunks, added in this order."""
     chunk = inputs.shape[-1] // len(order)
     total = np.broadcast_to(start, (len(inputs), len(weights)))
     for number in order:

@@ -1,10 +1,11 @@
 """Generator of the pooling kernel, which also completes partial sums of convolutions.
 
-The program is made for one layer (:class:`microkernels.nn.pool_layout.PoolLayout`). Its arithmetic
-is that of :func:`microkernels.nn.pool_shape.pool`. Memory is the limit, so a ring of windows is
-kept on its way while the vector unit combines one: segments, then columns, then rows, bias and
-threshold. Where one instruction would read too early what another makes, a ``v.drain`` stands
-between; one more makes each output complete before it is stored and its slot is loaded anew.
+The program is generated for one layer (:class:`microkernels.nn.pool_layout.PoolLayout`). Its
+arithmetic is that of :func:`microkernels.nn.pool_shape.pool`. Memory is the limit, so a ring of
+windows is in flight while the vector unit combines one window: segments, then columns, then rows,
+bias and threshold. Where an instruction would read the result of another one too early, a
+``v.drain`` separates the two; one more completes each output before it is stored and its slot is
+reloaded.
 """
 
 from functools import lru_cache
@@ -195,7 +196,7 @@ class _PoolKernel:
         w.op("sub", self.left, self.left, 1)
 
     def _combine(self, mnemonic: str, result: int, other: int) -> None:
-        """Combine two places of the slot in use into the first."""
+        """Combine two places of the slot in use, with the result in the first."""
         w = self.writer
         first = self.slot
         if result:

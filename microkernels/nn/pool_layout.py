@@ -1,11 +1,11 @@
-"""Where pooling keeps its data, in the scratchpad and in DRAM, and its parameter block.
+"""Layout of pooling's data in the scratchpad and in DRAM, and its parameter block.
 
 The scratchpad holds the threshold and the reciprocal, the bias, two outputs, and a ring of *slots*:
 the windows of one output in all segments, column by column. All begin at multiples of
 :data:`isa.timing.RANGE_BYTES`.
 
-The work is cut into *lines*: a row of outputs of one slice of the channels. The PEs take the lines
-in turns. A PE's part of the parameter block::
+The work is cut into *lines*: a row of outputs of one slice of the channels. The engines take the
+lines in turns. An engine's part of the parameter block::
 
     0  lines; 0: nothing to do
     1  address of the threshold and the reciprocal
@@ -44,10 +44,10 @@ class PoolLayout:
         shape: of the layer.
         source: the first segment's map; the others follow each other at ``segment_step`` bytes.
         target: the output, in slices of as many channels as the source.
-        base: where all else begins; a multiple of 32.
+        base: first address of all other data; a multiple of 32.
         segment_step: bytes from segment to segment, a multiple of 2; 0 with one segment.
         biased: there is a bias.
-        sharers: PEs that share the layer, at least 1.
+        sharers: engines that share the layer, at least 1.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -99,7 +99,7 @@ class PoolLayout:
 
     @property
     def _fitting(self) -> str:
-        """What would fit in place of too large a window."""
+        """Suggestion, for the error message, of sizes that fit where the window is too large."""
         for depth in range(self.source.depth - 1, 0, -1):
             column = round_up(self.shape.window * depth * ELEMENT_BYTES, RANGE_BYTES)
             pixel = round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
@@ -130,7 +130,7 @@ class PoolLayout:
 
     @property
     def bias_place(self) -> int:
-        """Scratchpad address of the bias, behind threshold and reciprocal."""
+        """Scratchpad address of the bias, after threshold and reciprocal."""
         return RANGE_BYTES
 
     @property
@@ -152,7 +152,7 @@ class PoolLayout:
 
     @property
     def ring_end(self) -> int:
-        """First byte behind the ring."""
+        """First byte after the ring."""
         return self.ring + self.slots * self.slot_bytes
 
     @property
@@ -186,7 +186,7 @@ class PoolLayout:
 
     @property
     def end(self) -> int:
-        """First byte behind all that this layout adds to the maps."""
+        """First byte after all data that this layout adds to the maps."""
         size = self.source.slices * self.source.depth * ELEMENT_BYTES
         return round_up(self.bias + size, COLUMN_BYTES)
 

@@ -1,8 +1,8 @@
-"""What pooling and the completion of partial sums compute: sizes, and the golden model.
+"""Pooling and the completion of partial sums: sizes, and the golden model.
 
-An output is made of the maps of all *segments* (partial sums of a convolution; one for plain
+An output is computed from the maps of all *segments* (partial sums of a convolution; one for plain
 pooling): they are added element by element, combined over a window by maximum or mean, then the
-bias is added, and negative values become 0 if so wished (thesis section 6.2). Without a bias, with
+bias is added, and with ReLU negative values become 0 (thesis section 6.2). Without a bias, with
 one segment, this is a pooling layer; with a window of one pixel it completes a convolution.
 
 A mean is the saturating sum of the window times :meth:`PoolShape.reciprocal`, which has
@@ -31,8 +31,8 @@ class PoolShape:
         width, height, channels: of a map, at least 1 each.
         window: pixels across and down, at least 1.
         stride: pixels from window to window, at least 1.
-        padding: pixels around the map, less than ``window``: of the lowest element for a maximum,
-            of 0 for a mean, which they count in.
+        padding: pixels around the map, less than ``window``. Their value is the lowest element for
+            a maximum, and 0 for a mean, which includes them.
         mean: combine by mean instead of maximum.
         segments: maps to add, at least 1.
 

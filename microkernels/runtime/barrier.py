@@ -1,33 +1,35 @@
 """Synchronisation in software: full-empty words in DRAM, and a barrier made of them.
 
-A *flag* is a 64-bit word at the start of a 32-byte DRAM column that holds nothing else. One PE
+A *flag* is a 64-bit word at the start of a 32-byte DRAM column that holds nothing else. One engine
 writes it, any number read it. It counts: *full* for event ``n`` means that it holds ``n`` or more,
-so it needs no emptying and serves any number of events. Whoever writes ``n`` has completed a
-``memfence``, so all that it wrote before is in memory when the flag is seen.
+so it needs no emptying and serves any number of events. An engine completes a ``memfence`` before
+it writes ``n``, so all its earlier stores are in memory when another engine reads the flag.
 
-A *barrier* is one such flag for each PE. The ``n``-th time, a PE writes ``n`` to its own flag
-(:meth:`FlagCode.signal`), then reads all until they hold ``n`` (:meth:`FlagCode.gather`). A PE that
-is ahead may write ``n + 1`` while others still look for ``n``; it gets no further before they have
-signalled ``n + 1`` too. Hence no timing of the PEs can make it fail.
+A *barrier* is one such flag for each engine. At the ``n``-th barrier an engine writes ``n`` to its
+own flag (:meth:`FlagCode.signal`), then reads all flags until they hold ``n``
+(:meth:`FlagCode.gather`). An engine that is ahead may write ``n + 1`` while others still wait for
+``n``; it waits at that barrier until the others have signalled ``n + 1`` too. Hence no timing of
+the engines can make the barrier fail.
 
-Between vaults. A PE reads flags of its own vault only. For those who wait in the vault before and
-in the one behind it in the ring (:mod:`microkernels.runtime.ring`), it has flags there, one link
-away. *Point to point* is a write to one of them by each PE of a *team*, which the same team there
-gathers (:attr:`FlagTable.steps_before`, :attr:`FlagTable.steps_behind`). The *distributed barrier*
-of all PEs writes one in each of the three vaults and gathers all three: nobody passes before its
-neighbours have come. That does not hold up the whole chip at once: a vault may be ahead of another
-by as many barriers as they are links apart, so it orders accesses to the own and neighbouring
-vaults, and there are no others.
+Between vaults. An engine reads flags of its own vault only. For the engines that wait in the vault
+before and in the vault after its own in the ring (:mod:`microkernels.runtime.ring`), it has flags
+in those vaults, one link away. *Point to point*: each engine of a *team* (a group of the engines of
+a vault) writes one such flag, and the same team of the other vault gathers them
+(:attr:`FlagTable.steps_before`, :attr:`FlagTable.steps_behind`). *Distributed barrier*: every
+engine writes one flag in each of the three vaults and gathers the flags of all three in its own; no
+engine passes before those of the neighbouring vaults have arrived. That does not hold up the whole
+chip at once: a vault may be ahead of another by as many barriers as the vaults are links apart. So
+the barrier orders accesses to the own and the neighbouring vaults, and there are no other accesses.
 
-Cost. Flags are read four at a time, in the shadow of one another; one that is not full yet is read
-again alone after :data:`PAUSE` turns of an empty loop, so a waiting PE takes one column of the
-memory about every 100 cycles (4 of some 100 bus clocks). A PE that arrives last leaves after one
-``memfence`` and one round trip to memory. One that has the memory for itself reads nothing.
+Cost. Flags are read four at a time, in the shadow of one another; a flag that is not full yet is
+read again alone after :data:`PAUSE` turns of an empty loop, so a waiting engine reads one column of
+the memory about every 100 cycles (4 of some 100 bus clocks). The engine that arrives last leaves
+after one ``memfence`` and one round trip to memory. An engine that is alone reads no flag.
 
-The flags' addresses come from registers, that is from whatever parameter block the program has, so
-they may lie in any vault; :class:`FlagTable` lays them out. The host clears them before the first
-launch (:meth:`FlagTable.words`). Later launches go on counting from the PE's own flag
-(:meth:`FlagCode.resume`) and need no clearing, if the one before came to its end on all PEs.
+The flags' addresses come from registers, that is from the program's parameter block, so they may
+lie in any vault; :class:`FlagTable` lays them out. The host clears them before the first launch
+(:meth:`FlagTable.words`). Later launches continue counting from the engine's own flag
+(:meth:`FlagCode.resume`) and need no clearing, if the previous launch ended on all engines.
 """
 
 from dataclasses import dataclass
@@ -39,7 +41,7 @@ from microkernels.common.errors import CHECK, KernelError
 
 __all__ = ["FLAG_BYTES", "PAUSE", "FlagCode", "FlagTable"]
 
-#: A flag has a DRAM column for itself, so that accesses to it are ordered with nothing else.
+#: A flag has its own DRAM column, so that accesses to it are not ordered with any others.
 FLAG_BYTES = 32
 #: Turns of an empty loop (4 cycles each) before a flag is read again.
 PAUSE = 2
@@ -51,13 +53,13 @@ _WIDE = "[64-bit]"
 
 @dataclass(frozen=True)
 class FlagTable:
-    """Flags that the PEs of a vault read, one after the other in DRAM.
+    """Flags that the engines of a vault read, one after the other in DRAM.
 
     Attributes:
         base: address of the first; a multiple of 32.
-        members: PEs of the vault that take part in the barrier; at least 1.
-        ring: the vault has neighbours in a ring, with as many PEs each, which take part too.
-        team: PEs of a team, 1..members; used in a ring alone.
+        members: engines of the vault that take part in the barrier; at least 1.
+        ring: the vault has neighbours in a ring, with as many engines each, which take part too.
+        team: engines of a team, 1..members; used in a ring alone.
 
     Raises:
         KernelError: a value outside its range.
@@ -78,8 +80,9 @@ class FlagTable:
 
     @property
     def _groups(self) -> list[int]:
-        """Flags in use of each range but the last, from ``base`` on: what the vaults before and
-        behind write at the barrier, what the own vault does, and what teams of the two write."""
+        """Numbers of flags in use of each range but the last, from ``base`` on. In a ring: flags
+        that the vault before, the vault after and the own vault write at the barrier, then flags
+        that teams of the vault before and the vault after write. Else those of the own vault."""
         return [self.members] * 3 + [self.team] * 2 if self.ring else [self.members]
 
     def _range(self, number: int) -> tuple[int, int]:
@@ -95,8 +98,8 @@ class FlagTable:
 
     @property
     def everyone(self) -> tuple[int, int]:
-        """First and end address of the flags that the barrier reads; a PE does not read its own
-        if no other is in its vault."""
+        """First and end address of the flags that the barrier reads; an engine does not read its
+        own flag if it is the only one of its vault."""
         return self.base, self._own[self.members > 1]
 
     @property
@@ -106,20 +109,20 @@ class FlagTable:
 
     @property
     def steps_behind(self) -> tuple[int, int]:
-        """First and end address of the flags that a team of the vault behind writes (``ring``)."""
+        """First and end address of the flags that a team of the next vault writes (``ring``)."""
         return self._range(4)
 
     @property
     def end(self) -> int:
-        """First byte behind all flags."""
+        """First byte after all flags."""
         return self.handover(self.members)
 
     def arrival(self, member: int) -> int:
-        """Address of the flag that ``member`` (0..members - 1) writes when it is at the barrier."""
+        """Address of the flag that ``member`` (0..members - 1) writes at the barrier."""
         return self._own[0] + member * FLAG_BYTES
 
     def handover(self, member: int) -> int:
-        """Address of the flag by which ``member`` hands work to one other PE of the vault."""
+        """Address of the flag by which ``member`` hands work to one other engine of the vault."""
         return self._range(len(self._groups) - 1)[1] + member * FLAG_BYTES
 
     def from_before(self, member: int) -> int:
@@ -128,23 +131,24 @@ class FlagTable:
         return self._range(0)[0] + member * FLAG_BYTES
 
     def from_behind(self, member: int) -> int:
-        """Address of the flag that ``member`` of the vault behind this one writes at the
+        """Address of the flag that ``member`` of the vault after this one writes at the
         barrier."""
         return self._range(1)[0] + member * FLAG_BYTES
 
     def step_from_before(self, number: int) -> int:
-        """Address of the flag that PE ``number`` (0..team - 1) of a team of the vault before this
-        one writes."""
+        """Address of the flag that engine ``number`` (0..team - 1) of a team of the vault before
+        this one writes."""
         return self.steps_before[0] + number * FLAG_BYTES
 
     def step_from_behind(self, number: int) -> int:
-        """The same of the vault behind."""
+        """Address of the flag that engine ``number`` (0..team - 1) of a team of the vault after
+        this one writes."""
         return self.steps_behind[0] + number * FLAG_BYTES
 
     def words(self) -> bytes:
-        """What the host writes at :attr:`base` before the first launch: no event has happened.
+        """Initial flags, written by the host at :attr:`base` before the first launch: no event.
 
-        Flags that only fill up a group are full for ever.
+        Flags that only fill up a group are always full.
         """
         words = np.zeros((self.end - self.base) // 8, "<i8")
         for number, count in enumerate(self._groups):
@@ -158,8 +162,8 @@ class FlagCode:
 
     Parameters:
         writer: takes the text.
-        event: holds the number of the next event; a register of the program's own.
-        scratch: six registers that hold nothing where :meth:`wait_for` and :meth:`gather` stand.
+        event: holds the number of the next event; reserved for this code.
+        scratch: six registers that are free wherever :meth:`wait_for` and :meth:`gather` are used.
         one: holds 1 there.
     """
 
@@ -178,7 +182,7 @@ class FlagCode:
         self._one = one
 
     def resume(self, own: str) -> None:
-        """Set the event's number: one more than the flag at ``own``, this PE's, has seen."""
+        """Set the event's number: one more than the flag at ``own``, this engine's own, holds."""
         w = self._writer
         w.op(f"ld.reg {_WIDE}", self._event, own)
         w.op("add", self._event, self._event, self._one)
@@ -206,7 +210,7 @@ class FlagCode:
         self._until_full(value, flag, 0)
 
     def gather(self, first: str, end: str) -> None:
-        """Wait until all flags from address ``first`` to before ``end`` are; then count the event.
+        """Wait until all flags from ``first`` to before ``end`` are full; then count the event.
 
         The flags come in groups of four; ``first`` = ``end``: none.
         """
@@ -225,7 +229,7 @@ class FlagCode:
         w.op("add", self._event, self._event, self._one)
 
     def _until_full(self, value: str, base: str, offset: int) -> None:
-        """Read ``value`` anew from ``base + offset``, a pause between, until it is full."""
+        """Read ``value`` again from ``base + offset``, with a pause between, until it is full."""
         w = self._writer
         check, full, pause = w.new_label("check"), w.new_label("full"), w.new_label("pause")
         w.label(check)

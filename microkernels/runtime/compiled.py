@@ -1,4 +1,4 @@
-"""Whole jobs on compiled simulators: the values that all engines of all vaults leave, without time.
+"""Whole jobs on compiled simulators: the results of all engines of all vaults, without timing.
 
 The engines take turns on one memory, each with the same number of instructions. A kernel whose
 engines wait for each other correctly leaves the same values in every order;
@@ -18,7 +18,7 @@ from .job import STANDARD, KernelJob, Launch
 
 __all__ = ["CompiledRun", "execute"]
 
-#: Instructions of a turn: few, as an engine that waits spends its turns with waiting.
+#: Instructions of a turn: few, as a waiting engine spends its whole turns in the wait loop.
 _TURN = 4096
 
 
@@ -28,7 +28,7 @@ class CompiledRun:
 
     Attributes:
         job: that ran.
-        outputs: that it left. instructions: of all engines, with those spent waiting.
+        outputs: of the job. instructions: of all engines, with those spent waiting.
     """
 
     job: KernelJob
@@ -48,7 +48,7 @@ def execute(
     turn: int = _TURN,
     progress: Callable[[int], None] | None = None,
 ) -> CompiledRun:
-    """Run ``job`` on as many engines of as many vaults as it is made for.
+    """Run ``job`` on its number of engines and vaults.
 
     Parameters:
         instructions: keys of those that the engines have.
@@ -56,7 +56,7 @@ def execute(
         progress: called after each round of turns with the instructions so far.
 
     Raises:
-        KernelError: an engine faulted, or the engines wait for each other for ever.
+        KernelError: an engine faulted, or the engines wait for each other in a deadlock.
         isa.support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     CHECK.at_least("turn", turn, 1)
@@ -85,7 +85,7 @@ def execute(
 
 
 def _bytes(job: KernelJob) -> int:
-    """Of the memory of all vaults."""
+    """Bytes of the memory of all vaults."""
     if job.ring is None or job.vaults == 1:
         return job.end
     return job.vaults << job.ring.address_bits

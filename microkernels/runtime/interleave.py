@@ -1,10 +1,10 @@
-"""Several PEs on one memory, in any order of events that the machine allows.
+"""Several engines on one memory, in any order of events that the machine allows.
 
-:class:`Together` runs instruction set simulators that share a memory, one instruction of one PE
-after the other, the PE chosen by a *schedule*. Stores reach the shared memory late and in any
-order, as on the machine: only those of one PE to the same 32-byte column stay in order, also with
-its loads, and ``memfence`` and ``halt`` wait for all (docs/decisions/machine/memory_order.md). A
-program that lacks a fence or a barrier so gives wrong results under some schedule and seed.
+:class:`Together` runs instruction set simulators that share a memory, one instruction of one engine
+after the other, the engine chosen by a *schedule*. Stores reach the shared memory late and in any
+order, as on the machine: only those of one engine to the same 32-byte column stay in order, also
+with its loads, and ``memfence`` and ``halt`` wait for all (docs/decisions/machine/memory_order.md).
+So a program that lacks a fence or a barrier gives wrong results under some schedule and seed.
 """
 
 from collections import Counter
@@ -23,16 +23,16 @@ from .ring import VaultRing
 __all__ = ["Schedule", "Together", "in_bursts", "one_behind"]
 
 _COLUMN_BYTES = 32
-#: Probability that a store becomes visible while its PE loads.
+#: Probability that a store becomes visible while its engine loads.
 _LET_GO = 0.1
 _COMPLETING = ("memfence", "halt")
 
-#: Chooses the PE that goes next among those (at least one) that have not ended.
+#: Chooses the engine that goes next among those (at least one) that have not ended.
 Schedule = Callable[[Sequence[int]], int]
 
 
 class _LateStores(DramImage):
-    """One PE's view of a memory: what it stores is kept back for a while."""
+    """One engine's view of a memory: its stores are delayed."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class _LateStores(DramImage):
         capacity: int,
         links: Callable[[int], int],
     ) -> None:
-        # Nothing of the base class is needed but its reading and writing, which go elsewhere.
+        # Only reading and writing of the base class are used, and both are redirected.
         self.size = shared.size
         self._shared = shared
         self._rng = rng
@@ -51,18 +51,18 @@ class _LateStores(DramImage):
         self.traffic: Counter[int] = Counter()
 
     def read(self, address: int, n: int) -> bytes:
-        """As the shared memory's, behind this PE's own stores to the columns concerned."""
+        """Read the shared memory, after this engine's own stores to the columns concerned."""
         self._complete(address, n)
         self.traffic[self._links(address)] += n
-        # None is kept back for ever, also not by a PE that only waits.
+        # No store is delayed for ever, even if its engine only waits.
         if self._waiting and self._rng.random() < _LET_GO:
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
         return self._shared.read(address, n)
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Keep the store back, and let go others while there are too many."""
+        """Delay the store; while there are too many delayed stores, complete others."""
         view = bytes(data)
-        # Outside the memory it is refused at once.
+        # A store outside the memory fails at once.
         self._shared.read(address, len(view))
         self.traffic[self._links(address)] += len(view)
         while view:
@@ -73,12 +73,12 @@ class _LateStores(DramImage):
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
 
     def complete(self) -> None:
-        """Let go all stores, in any order."""
+        """Complete all stores, in any order."""
         while self._waiting:
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
 
     def _complete(self, address: int, n: int) -> None:
-        """Let go the stores to the columns that hold ``n`` bytes from ``address`` on, in order."""
+        """Complete the stores to the columns of ``n`` bytes from ``address`` on, in order."""
         first, last = address // _COLUMN_BYTES, (address + n - 1) // _COLUMN_BYTES
         held = []
         for where, data in self._waiting:
@@ -90,23 +90,24 @@ class _LateStores(DramImage):
 
 
 class Together:
-    """The PEs of a vault or of a chip, launched with one program.
+    """The engines of a vault or of a chip, launched with one program.
 
-    They are numbered vault by vault: PE ``n`` is in vault ``n // members``, slot ``n % members``.
+    Engines are numbered vault by vault: engine ``n`` is in vault ``n // members``, slot
+    ``n % members``.
 
     Parameters:
-        program: what all execute.
-        memory: what they share, at the chip's addresses.
-        members: PEs of each vault; at least 1.
+        program: executed by all engines.
+        memory: shared by all engines, at the chip's addresses.
+        members: engines of each vault; at least 1.
         ring: of the vaults. None: there is one.
         parameters: the start register of that name.
         seed: of the order in which stores become visible.
-        late_stores: most stores that a PE's later instructions overtake; 0: none.
-        instructions: keys of those that the PEs have; None: all.
+        late_stores: most stores that an engine's later instructions overtake; 0: none.
+        instructions: keys of those that the engines have; None: all.
 
     Attributes:
-        models: of each PE, its hazards and an estimate of its cycles, which makes no difference
-            between vaults.
+        models: hazards and an estimate of the cycles of each engine; the estimate does not
+            distinguish local and remote vaults.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class Together:
             self._members.append(Watched(program, simulator, model))
 
     def run(self, schedule: Schedule, *, limit: int = 1 << 22) -> list[Outcome]:
-        """Run all to their ends, or until ``limit`` instructions are done; outcomes by PE."""
+        """Run all to their ends, or until ``limit`` instructions are done; outcomes by engine."""
         outcomes: list[Outcome | None] = [None] * len(self._members)
         alive = list(range(len(self._members)))
         for _ in range(limit):
@@ -165,26 +166,26 @@ class Together:
         ]
 
     def executed(self, member: int) -> Counter[str]:
-        """How often PE ``member`` has executed each instruction, by its key."""
+        """How often engine ``member`` has executed each instruction, by its key."""
         return self._members[member].simulator.executed
 
     @property
     def traffic(self) -> Counter[int]:
-        """Bytes that all PEs have read and written so far, by links to the vault that has them."""
+        """Bytes that all engines have read and written so far, by links to the bytes' vault."""
         return sum((view.traffic for view in self._views), Counter())
 
     def in_time(self, alive: Sequence[int]) -> int:
-        """Schedule: the PE whose estimated time is least, so that estimates hold for all."""
+        """Schedule: the engine with the least estimated time, so that all estimates agree."""
         return min(alive, key=lambda member: self.models[member].cycles)
 
 
 def _links(ring: VaultRing, vault: int, address: int) -> int:
-    """Links from ``vault`` to the one that has ``address``."""
+    """Links from ``vault`` to the vault of ``address``."""
     return ring.links(vault, ring.vault_of(address))
 
 
 def in_bursts(seed: int, longest: int) -> Schedule:
-    """Schedule: a random PE for a random number (1..``longest``) of instructions, and again."""
+    """Schedule: random engines, each for a random number (1..``longest``) of instructions."""
     rng = np.random.default_rng(seed)
     current = [0, 0]
 
@@ -198,7 +199,7 @@ def in_bursts(seed: int, longest: int) -> Schedule:
 
 
 def one_behind(slow: int, handicap: int) -> Schedule:
-    """Schedule: the PEs in turns, but ``slow`` gets only one turn in ``handicap`` instructions."""
+    """Schedule: the engines in turns, but ``slow`` gets only one of ``handicap`` instructions."""
     turn = [0]
 
     def choose(alive: Sequence[int]) -> int:

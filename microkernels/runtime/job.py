@@ -3,17 +3,17 @@
 Layers (:mod:`microkernels.nn.jobs`), belief propagation (:mod:`microkernels.bp.jobs`) and the
 applications (:mod:`microkernels.suite`) make objects of it that differ in their data alone.
 :func:`simulate` runs one on instruction set simulators, :mod:`sim_tb.cosim.kernels` on the Verilog
-of an engine, a vault or a chip. Any other host does this, whatever its transport:
+of an engine, a vault or a chip. Any other host runs it in these steps, whatever its transport:
 
 1. write :meth:`KernelJob.segments` to the DRAM; nothing else needs a defined value;
-2. for each of :attr:`KernelJob.launches`, in order: load the program, the same into all PEs
-   (processing engines), launch them with the start register ``parameters`` as it says, and
-   ``vault`` and ``slot`` as :mod:`isa.launch` says, and wait until all have halted. PEs may start
-   at different times. PEs in slots from :attr:`KernelJob.pes` on end at once;
+2. for each of :attr:`KernelJob.launches`, in order: load the same program into all engines, launch
+   them with the start register ``parameters`` of the launch, and with ``vault`` and ``slot`` as
+   :mod:`isa.launch` defines them, and wait until all have halted. Engines may start at different
+   times. Engines in slots from :attr:`KernelJob.pes` on end at once;
 3. give :attr:`KernelJob.outputs` a way to read the DRAM; they should equal
    :attr:`KernelJob.expected`.
 
-PEs may wait for each other, so one that faults may hold up the rest.
+Engines may wait for each other, so a fault of one engine may block the others.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ __all__ = ["STANDARD", "Golden", "KernelJob", "Launch", "simulate"]
 
 #: Instructions of every engine that is not trimmed: all but the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
-#: A launch that takes longer hangs: hours of simulation.
+#: A launch that takes more cycles counts as hung; as many are hours of simulation.
 _MAX_CYCLES = 1 << 36
 
 
@@ -46,8 +46,8 @@ class Golden:
     """The result of a golden model, computed once.
 
     Parameters:
-        model: computes it, and nothing else that saturates. What it raises shows when the job is
-            made, unless ``lazy``.
+        model: computes it, and nothing else that saturates. Its exceptions are raised when the job
+            is made, unless ``lazy``.
         lazy: compute it when it is first needed.
     """
 
@@ -74,14 +74,14 @@ class Golden:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One launch of all PEs of a job.
+    """One launch of all engines of a job.
 
     Attributes:
-        program: what all of them execute.
+        program: executed by all engines.
         parameters: the start register of that name, the same for all: the address of the parameter
             block, within its vault where there are several.
-        name: tells the launches of a job apart.
-        max_cycles: a launch that takes more cycles hangs.
+        name: distinguishes the launches of a job.
+        max_cycles: a launch that takes more cycles counts as hung.
     """
 
     program: Program
@@ -97,16 +97,16 @@ class KernelJob:
     Attributes:
         name: for messages.
         launches: one after the other on the same memory, at least one.
-        prepare: puts inputs and all else into a memory.
+        prepare: puts inputs and all other data into a memory.
         outputs: reads the outputs from a memory.
-        golden: what they must be.
-        end: first byte behind all that the job uses of each vault's memory.
-        pes: PEs of each vault that work, in the slots from 0 on.
+        golden: the expected outputs.
+        end: first byte after the part of each vault's memory that the job uses.
+        pes: engines of each vault that work, in the slots from 0 on.
         ring: of the vaults, whose addresses are those of the chip; None: there is one.
-        operations: additions, multiplications and comparisons of elements that the job asks for,
-            whatever the program makes of them.
+        operations: additions, multiplications and comparisons of elements that the job requires,
+            independent of the instructions that the program executes.
         updates: messages of belief propagation that it updates; None: it is something else.
-        remote_bytes: part of the bytes that PEs move to another vault, going by the layout.
+        remote_bytes: share of the bytes moved that go to another vault, by the layout.
     """
 
     name: str
@@ -123,13 +123,13 @@ class KernelJob:
 
     @property
     def program(self) -> Program:
-        """Of the only launch."""
+        """Program of the only launch."""
         (launch,) = self.launches
         return launch.program
 
     @property
     def parameters(self) -> int:
-        """Of the only launch."""
+        """Start register ``parameters`` of the only launch."""
         (launch,) = self.launches
         return launch.parameters
 
@@ -140,7 +140,7 @@ class KernelJob:
 
     @property
     def expected(self) -> Elements:
-        """What the outputs must be."""
+        """The expected outputs."""
         return self.golden.values
 
     @property
@@ -153,14 +153,14 @@ class KernelJob:
         return int(np.count_nonzero(outputs != self.expected))
 
     def segments(self) -> list[tuple[int, bytes]]:
-        """Addresses, and bytes for each, that have to be in memory before the first launch."""
+        """Address and bytes of each segment that must be in memory before the first launch."""
         written = _Written()
         self.prepare(written)
         return written.segments
 
 
 class _Written:
-    """Collects what is written."""
+    """Collects the written segments."""
 
     def __init__(self) -> None:
         self.segments: list[tuple[int, bytes]] = []
@@ -175,15 +175,15 @@ def simulate(
     """Run a job of one vault on instruction set simulators, in the order of their estimated times.
 
     Parameters:
-        seed: of the order in which stores become visible to other PEs.
-        instructions: keys of those that the PEs have, such as ``config.instructions`` of a preset.
-            The default is :data:`STANDARD`.
+        seed: of the order in which stores become visible to other engines.
+        instructions: keys of those that the engines have, such as ``config.instructions`` of a
+            preset. The default is :data:`STANDARD`.
 
     Returns:
         The outputs, and the hazards of the schedule.
 
     Raises:
-        KernelError: a program has an instruction that the PEs lack, or a PE faulted.
+        KernelError: a program has an instruction that the engines lack, or an engine faulted.
     """
     hazards: list[Hazard] = []
     with DramImage(job.end) as memory:

@@ -20,7 +20,7 @@ __all__ = ["VaultRing"]
 
 #: Bits of the whole chip's addresses (thesis 5.2).
 _CHIP_ADDRESS_BITS = 33
-#: Most address bits of a PE.
+#: Most address bits of an engine.
 _MOST_ADDRESS_BITS = 40
 
 
@@ -55,7 +55,7 @@ class VaultRing:
 
     @property
     def vaults(self) -> int:
-        """How many there are."""
+        """Number of vaults."""
         return self.columns * self.rows
 
     @cached_property
@@ -75,7 +75,7 @@ class VaultRing:
         return {vault: position for position, vault in enumerate(self.order)}
 
     def position(self, vault: int) -> int:
-        """Where ``vault`` (0..vaults - 1) is in the ring."""
+        """Position of ``vault`` (0..vaults - 1) in the ring."""
         return self._positions[vault]
 
     def vault(self, position: int) -> int:
@@ -83,7 +83,7 @@ class VaultRing:
         return self.order[position % self.vaults]
 
     def next(self, vault: int, steps: int = 1) -> int:
-        """The vault ``steps`` (negative: back) behind ``vault`` in the ring."""
+        """The vault ``steps`` (negative: back) after ``vault`` in the ring."""
         return self.vault(self.position(vault) + steps)
 
     def address(self, vault: int, offset: int) -> int:

@@ -44,20 +44,20 @@ def column_count_bits(config: PeConfig) -> int:
 
 
 def end_unit_bits(config: PeConfig) -> int:
-    """Bits of the number of a unit, up to the one behind the scratchpad's last."""
+    """Bits of the number of a unit, up to the one after the scratchpad's last."""
     return (config.scratchpad_bytes // UNIT_BYTES).bit_length()
 
 
 def scratchpad_range(config: PeConfig) -> data.StructLayout:
     """``used``: the instruction touches the range; ``start``: its first byte; ``end``: the unit
-    behind the one of its last byte; ``writes``: it writes there, as a vector result."""
+    after the one of its last byte; ``writes``: it writes there, as a vector result."""
     return data.StructLayout(
         {"used": 1, "start": config.scratchpad_bits, "end": end_unit_bits(config), "writes": 1}
     )
 
 
 def free_entry(config: PeConfig) -> Bundle:
-    """What the array offers: ``conflict``, a range overlaps an entry that it must wait for;
+    """Answer of the array: ``conflict``, a range overlaps an entry that it must wait for;
     ``full``, no entry is free; ``entry``, index of a free one."""
     return Bundle(conflict=1, full=1, entry=entry_bits(config))
 
@@ -90,8 +90,8 @@ class Arc(Component):
 
     A load's entry makes every overlapping access wait until its last column has arrived. A store's
     entry, which the thesis does not have, makes overlapping vector results wait until the store has
-    read its source: it may sit in the load-store unit for as long as the memory pleases, so no
-    schedule could keep clear of it.
+    read its source: the store may wait in the load-store unit for any time, so no schedule of a
+    program could avoid the conflict.
 
     Without ``ld.sram`` and ``st.sram`` nothing is ever in transfer.
 
@@ -143,7 +143,7 @@ class Arc(Component):
         both = bool(caps.transfers.loads and caps.transfers.stores)
         most = column_count_bits(config) if caps.transfers.loads else 1
         for number in range(config.arc_entries):
-            # Of a free entry these mean nothing.
+            # Undefined in a free entry.
             start = Signal(bits - 1, name=f"start_{number}", reset_less=True)
             end = Signal(bits, name=f"end_{number}", reset_less=True)
             store = Signal(int(both), name=f"store_{number}", reset_less=True)

@@ -1,4 +1,4 @@
-"""Decode: from an instruction word to what the issue stage needs, built from the ISA table."""
+"""Decode: from an instruction word to control signals of the issue stage, from the ISA table."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
@@ -82,7 +82,7 @@ def decoded(config: PeConfig) -> data.StructLayout:
 
 
 def issued(config: PeConfig) -> data.StructLayout:
-    """:func:`decoded` without the members that are done with when the operands are there."""
+    """:func:`decoded` without the members that are not needed after operand fetch."""
     members = {name: field.shape for name, field in decoded(config)}
     return data.StructLayout({n: shape for n, shape in members.items() if n not in _OPERANDS})
 

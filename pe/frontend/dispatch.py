@@ -1,4 +1,4 @@
-"""Dispatch: behind issue, where vector and load-store instructions wait for their turn."""
+"""Dispatch: the stage after issue, where vector and load-store instructions wait for their turn."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ EVENT_BITS = max(PeCounter).bit_length()
 
 
 def dispatched(config: PeConfig) -> data.StructLayout:
-    """A vector or load-store instruction with its operands' values and what it touches.
+    """A vector or load-store instruction with its operands' values and the bytes that it touches.
 
     Members:
         vector: it goes to the vector unit. kind, vertical, reduction, width: as decoded.
@@ -44,7 +44,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
         columns: of a load or store. nothing: it has no bytes. index: register to load.
         faults: :func:`pe.frontend.range_check.value_faults` of its operands. pc: its address.
 
-    What no instruction of ``config`` needs has no bits.
+    Members that no instruction of ``config`` needs have no bits.
     """
     caps = Capabilities.of(config)
     command = vector_command(config)
@@ -78,11 +78,12 @@ def dispatched(config: PeConfig) -> data.StructLayout:
 
 
 def held_instruction(config: PeConfig) -> Bundle:
-    """What the issue stage must know of dispatch.
+    """State of dispatch that the issue stage needs.
 
     Members:
-        empty: nothing is held. cause, pc: fault of what is held, or ``NONE``, and its address.
-        stall: :class:`pe.interface.PeCounter` for which what is held waits; only with counters.
+        empty: no instruction is held. cause, pc: fault of the held instruction, or ``NONE``, and
+            its address.
+        stall: :class:`pe.interface.PeCounter` of the held instruction's wait; only with counters.
     """
     return Bundle(empty=1, cause=CAUSE_BITS, pc=config.pc_bits, stall=EVENT_BITS)
 
@@ -98,12 +99,12 @@ class Dispatch(Component):
 
     Its ranges are compared in its first cycle here; it goes in the second one at the earliest.
 
-    What is held has its fault beside it, so the issue stage may go on behind it whatever it waits
-    for: only a further vector or load-store instruction waits. An instruction with a fault stays
-    until ``run`` falls.
+    The held instruction carries its fault, so the issue stage may go on whatever that instruction
+    waits for: only a further vector or load-store instruction has to wait. An instruction with a
+    fault stays until ``run`` falls.
 
     Members:
-        offer: stream of :func:`dispatched`, in. run: in. drop: in; what is held is not to be done:
+        offer: stream of :func:`dispatched`, in. run: in. drop: in; discard the held instruction:
             it waited for data that could not be loaded.
         empty, cause, pc, stall: :func:`held_instruction`, out.
         ranges: out, and conflict, full, entry: in; allocate, allocated, start, end, columns, store:
@@ -233,8 +234,9 @@ class Dispatch(Component):
     def _count(
         self, m: Module, now: Any, is_vector: Value, done: Value, waits: tuple[Value, Value]
     ) -> None:
-        """The bytes that what is ``done`` moves; what the instruction ``now`` waits for: a range in
-        transfer, or an entry, if that one of ``waits`` is 1, else its unit."""
+        """Count the bytes of a load or store that is ``done``, and select the stall of the
+        instruction ``now``: it waits for a range in transfer, or for an entry, if that flag of
+        ``waits`` is 1, else for its unit."""
         caps = Capabilities.of(self.config)
         conflict, full = waits
         store, register = caps.is_store(now.kind), caps.is_register(now.kind)

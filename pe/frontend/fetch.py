@@ -22,13 +22,14 @@ GATES_DEPTH = 64
 
 
 def run(config: PeConfig) -> Bundle:
-    """``run``: the program runs; 0 discards everything. ``start``, in the cycle before: it begins.
+    """``run``: the program runs; 0 discards everything. ``start``: the program begins in the next
+    cycle.
     ``words``: its length, stable while ``run``."""
     return Bundle(run=1, start=1, words=config.pc_bits + 1)
 
 
 def redirection(config: PeConfig) -> Bundle:
-    """``redirect``: discard what was fetched, and continue at ``target``."""
+    """``redirect``: discard fetched instructions, and continue at ``target``."""
     return Bundle(redirect=1, target=pc_shape(config))
 
 
@@ -44,7 +45,7 @@ class Fetch(Component):
     An instruction is at the output in the cycle after it is read. After ``start`` in cycle t the
     first one is there in t + 2; after ``redirect`` in cycle t the one at ``target`` in t + 1.
 
-    A program that is built in is read from a ROM: what is loaded is dropped, and ``words`` ignored.
+    A built-in program is read from a ROM: loaded words are dropped, and ``words`` is ignored.
 
     Members:
         load: stream of :func:`pe.interface.load_word`, in: writes the buffer; ready unless ``run``.

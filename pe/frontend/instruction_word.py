@@ -30,7 +30,7 @@ def is_legal(config: PeConfig, word: int) -> bool:
 
 @cache
 def word_packing(config: PeConfig) -> Packing | None:
-    """How the words of a built-in program are kept, with one bit more on top that says whether they
+    """Encoding of the words of a built-in program, with one more bit on top that says whether they
     are legal; None without such a program: all 32 bits as they are."""
     if config.program is None:
         return None
@@ -39,7 +39,7 @@ def word_packing(config: PeConfig) -> Packing | None:
 
 
 def word_bits(config: PeConfig) -> int:
-    """Bits of an instruction word as it is kept."""
+    """Bits of an encoded instruction word."""
     packing = word_packing(config)
     return WORD_BITS if packing is None else packing.width
 

@@ -28,13 +28,13 @@ class Issue(Component):
     """The instruction at issue, its faults, and where it goes (thesis 5.1).
 
     Scalar and control instructions execute here; all others go on to
-    :class:`pe.frontend.dispatch.Dispatch` with their operands' values, and wait there for what they
-    touch and for their unit. A branch that is taken leaves no instruction here in the next cycle,
-    and discards what is behind it in that cycle.
+    :class:`pe.frontend.dispatch.Dispatch` with their operands' values, and wait there for their
+    scratchpad ranges and for their unit. In the cycle after a taken branch no instruction is at
+    issue, and the instructions after the branch are discarded.
 
     Members:
-        run: in; 0 discards the instruction at issue and what comes, as ``redirect`` does with what
-            comes.
+        run: in; 0 discards the instruction at issue and the one that comes; ``redirect`` discards
+            only the latter.
         reset: in; vector settings back to those of a launch.
         next: stream of :func:`pe.frontend.operands.with_operands`, in.
         next_waits, next_pc: :func:`pe.frontend.operands.waiting`, in.
@@ -51,10 +51,11 @@ class Issue(Component):
             :func:`pe.frontend.dispatch.held_instruction`, in.
         vector_busy, load_store_idle: in.
         halt: out; ``halt`` executes. cause: out; fault of the instruction at dispatch, or else of
-            that at issue, or ``NONE``. fault_pc: out; its address, without one that at issue.
+            that at issue, or ``NONE``. fault_pc: out; address of the instruction at dispatch if it
+            has a fault, else of that at issue.
             waiting_pc: out; address of the oldest instruction that waits, else of the last one.
-        event: out; :class:`pe.interface.PeCounter` of this cycle, not knowing the fault of what
-            moves on to dispatch; only with counters.
+        event: out; :class:`pe.interface.PeCounter` of this cycle, as if an instruction that moves
+            on to dispatch had no fault there; only with counters.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -91,7 +92,7 @@ class Issue(Component):
         d = self.decoded
         caps = Capabilities.of(config)
         held = Signal()
-        # The instruction here leaves, if it has no fault; with one the engine stops.
+        # The instruction at issue leaves if it has no fault; with a fault the engine stops.
         fire = Signal()
         scalar = Signal()
 
@@ -139,7 +140,8 @@ class Issue(Component):
         m.d.comb += [
             present.eq(self.run & held),
             dispatch_fault.eq(self.dispatch_cause != FaultCause.NONE),
-            # What executes beside a fault at dispatch does so unseen: the engine stops.
+            # An instruction executes during a fault at dispatch, too: as the engine stops, its
+            # effects are never seen.
             sound.eq(present & ~now.outside & d.legal),
             self.cause.eq(Mux(dispatch_fault, self.dispatch_cause, own_cause)),
             self.fault_pc.eq(Mux(dispatch_fault, self.dispatch_pc, now.pc)),
@@ -165,7 +167,7 @@ class Issue(Component):
                 m.d.comb += own_cause.eq(FaultCause.REGISTER_RANGE)
 
         moves = self._offer(m, settings, check, now, sound)
-        # A bad setting is taken too: nothing comes behind its fault that could see it.
+        # A bad setting is stored, too: no instruction after its fault could use it.
         ends = self._control(m, settings, sound)
         m.d.comb += [
             scalar.eq(sound & is_scalar),
@@ -250,7 +252,7 @@ class Issue(Component):
         d = self.decoded
         caps = Capabilities.of(self.config)
         done = Signal()
-        # As it was in the cycle before; what has gone to dispatch since is still there.
+        # State of the previous cycle; an instruction that went to dispatch since is still there.
         quiet = Signal()
         m.d.sync += quiet.eq(self.dispatch_empty & self.load_store_idle)
         ready: dict[ControlOp, tuple[Value | int, list[Any]]] = {
@@ -270,7 +272,8 @@ class Issue(Component):
         return done
 
     def _count(self, m: Module, present: Signal, fire: Signal) -> None:
-        """What this cycle counts as; of what moves on to dispatch, if it does not stop there."""
+        """Select the counter of this cycle, as if an instruction that moves on to dispatch did not
+        stop there."""
         d = self.decoded
         caps = Capabilities.of(self.config)
         event = self.event

@@ -27,7 +27,7 @@ def with_operands(config: PeConfig) -> data.StructLayout:
         decoded: :func:`pe.frontend.decode.issued`. pc: its address. outside: that is not in the
             program.
         target: where it branches to.
-        a: register A. first, second: what a scalar instruction works on, ``second`` inverted where
+        a: register A. first, second: operands of a scalar instruction, ``second`` inverted where
             ``decoded`` says so; registers B and C of an instruction that is not scalar.
     """
     width = config.register_width
@@ -53,8 +53,8 @@ class Operands(Component):
     """Holds one instruction while its registers are read, until all of them hold their values.
 
     The registers are addressed by the fetched word itself; the word is decoded while they are
-    read. The result of the scalar instruction ahead is passed on as it is made; what a load brings
-    is there two cycles after it is written.
+    read. The result of the scalar instruction ahead is bypassed in the cycle in which it is
+    computed; a loaded value is available two cycles after it is written.
 
     Members:
         run: in; 0 discards the instruction. redirect: in; so does 1, and it is not offered.
@@ -137,7 +137,7 @@ class Operands(Component):
         waits = Signal()
         again = Signal()
         m.d.comb += [
-            # A word that is no instruction may wait too, for what it seems to read.
+            # An illegal word may wait, too, for the registers that it seems to read.
             waits.eq(
                 ((d.reads_a | d.writes) & missing[0])
                 | (d.reads_b & missing[1])
@@ -148,8 +148,8 @@ class Operands(Component):
         # Registers are read again in the cycle after one of them lacked its value, and only then:
         # nothing else changes them meanwhile. So the choice of an address depends on a register.
         m.d.sync += again.eq(held & waits & self.run & ~self.redirect)
-        # Also where nothing comes, or what is here has to wait: it reads again, so no harm is done,
-        # and to know better would take longer.
+        # Registers are also read when no instruction comes, or when the one here has to wait. That
+        # is harmless, as it reads again, and an exact condition would take longer.
         m.d.comb += self.read.eq(again | ~held | self.offer.ready)
         for index, number, later in zip(self.index, numbers, following, strict=True):
             m.d.comb += index.eq(Mux(again, number, later))
@@ -188,7 +188,7 @@ class Operands(Component):
         return m
 
     def _kept(self, target: Signal) -> Value:
-        """What :func:`pe.interface.pc_shape` keeps of the place where a branch goes."""
+        """The branch target in the form of :func:`pe.interface.pc_shape`."""
         bits = self.config.pc_bits
         if len(target) == pc_shape(self.config).width:
             return target

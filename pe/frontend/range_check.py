@@ -31,7 +31,7 @@ CAUSE_BITS = FaultCause.DRAM_RANGE.bit_length()
 
 
 def _forms() -> dict[Opcode, tuple[Extent, ...]]:
-    """Operand forms of vector instructions: what lies where A, B and C point."""
+    """Operand forms of vector instructions: the elements at the addresses A, B and C."""
     forms: dict[Opcode, tuple[Extent, ...]] = {}
     for row in INSTRUCTIONS:
         if row.unit is Unit.VECTOR:
@@ -55,13 +55,13 @@ def byte_bits(config: PeConfig) -> int:
 
 
 def value_faults(config: PeConfig) -> data.StructLayout:
-    """What is wrong with the values of a vector or load-store instruction's operands.
+    """Faults in the values of a vector or load-store instruction's operands.
 
     Members:
         outside: a bit for each range: it leaves the scratchpad or is not aligned as it must be.
         misaligned: the DRAM address is not aligned. dram: the DRAM bytes leave the memory.
 
-    What no instruction of ``config`` needs has no bits.
+    Members that no instruction of ``config`` needs have no bits.
     """
     memory = int(bool(Capabilities.of(config).memory))
     return data.StructLayout({"outside": RANGES, "misaligned": memory, "dram": memory})
@@ -81,7 +81,7 @@ def cause_of(faults: Any) -> Value:
 
 
 class RangeCheck(Component):
-    """Combinational: what an instruction touches, from its operands' values.
+    """Combinational: the bytes that an instruction touches, from its operands' values.
 
     Members:
         decoded: :func:`pe.frontend.decode.issued`, in. a, b, c: in, values of the registers.
@@ -90,7 +90,7 @@ class RangeCheck(Component):
         bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
         nothing: out; it is a load or store of no bytes. dram: out; its DRAM address.
         faults: out; :func:`value_faults` of a vector or load-store instruction.
-        bad_setting: out; the instruction sets VL, MR or FX to what they can't be.
+        bad_setting: out; the instruction sets VL, MR or FX to a value out of range.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -152,7 +152,7 @@ class RangeCheck(Component):
                 count = Mux(transfer, length, count) if caps.vector else length
             size = Signal(len(count) + max(Width), name=f"size_{number}")
             end = Signal(max(len(size), byte_bits(config)) + 1, name=f"range_end_{number}")
-            # The scratchpad ends with a unit: what is rounded up leaves it if the range does.
+            # The scratchpad ends with a unit: the rounded end leaves it exactly if the range does.
             end_unit = end[unit_shift:]
             m.d.comb += [
                 size.eq(count << width),
@@ -216,7 +216,7 @@ class RangeCheck(Component):
         return counts
 
     def _bad_setting(self) -> Value:
-        """Whether the instruction sets VL, MR or FX to what they can't be."""
+        """Whether the instruction sets VL, MR or FX to a value out of range."""
         caps = Capabilities.of(self.config)
         control = self.decoded.control
         limits = {

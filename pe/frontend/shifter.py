@@ -15,7 +15,7 @@ def wide_shift(m: Module, value: Value, amount: Value, *, left: Value, fill: Val
 
     Parameters:
         amount: its low bits say by how much; all bits inverted to the left. left: direction.
-        fill: what comes in from the left.
+        fill: bit that is shifted in from the left.
     """
     width = len(value)
     # To the left by n is to the right by width - n, which is 1 and all bits of n inverted.
@@ -51,7 +51,7 @@ def narrow_shift(m: Module, value: Value, amount: Value, *, left: Value) -> tupl
     for step in range(_STEPS):
         distance = min(1 << step, width)
         leaving = shifted[: distance + 1]
-        # All that leaves must be copies of the sign; of nothing that stays there is none but 0.
+        # All bits that leave must be copies of the sign; if no bit stays, all of them must be 0.
         kept = ~leaving.any() if distance == width else ~leaving.any() | leaving.all()
         lost = lost | (left & amount[step] & ~kept)
         moved = Signal(width, name=f"shifted_{1 << step}")

@@ -42,7 +42,7 @@ def load_store_command(config: PeConfig) -> data.StructLayout:
         scratchpad: first byte in the scratchpad. entry: the transfer's entry in the ARC.
         index: register to load. value: value to store from a register.
 
-    What no instruction of ``config`` needs has no bits.
+    Members that no instruction of ``config`` needs have no bits.
     """
     value = config.register_width if Capabilities.of(config).registers.stores else 0
     return data.StructLayout({**_transfer(config), "value": value})
@@ -70,17 +70,17 @@ def _transfer(config: PeConfig) -> dict[str, Any]:
 
 
 def load_table_entry(config: PeConfig) -> data.StructLayout:
-    """What to do with the response to a tag.
+    """Entry of the table for the response to a tag.
 
     Members:
-        store: nothing but to free the tag.
+        store: the response only frees the tag.
         register: load register ``index`` with an element of ``width``.
         scratchpad: where byte 0 of the first word belongs, even if that byte was not asked for.
         first: place of the first byte wanted within the first word.
         last: place of the last byte wanted within the last word.
         entry: the transfer's entry in the ARC.
 
-    What no instruction of ``config`` needs has no bits.
+    Members that no instruction of ``config`` needs have no bits.
     """
     caps = Capabilities.of(config)
     scratchpad = data.StructLayout(

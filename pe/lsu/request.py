@@ -35,16 +35,16 @@ class LoadStoreRequest(Component):
     """Works through commands in order, one beat a cycle: a column of a load, a word of a store.
 
     A beat is formed in one cycle, its word read from the scratchpad in the next, and put in order
-    and offered to the memory in the third. One more command waits behind the one that is worked on.
+    and offered to the memory in the third. One more command waits while the current one is served.
 
     Members:
         command: stream of :func:`pe.lsu.ports.load_store_command`, in.
         tag_ready, tag: in; a free tag is there, and which. tag_taken: out; it is taken.
-        table_write, table_tag, table_entry: out; what to do with the response to ``table_tag``.
+        table_write, table_tag, table_entry: out; the entry for the response to ``table_tag``.
         read: scratchpad read port, out.
         released, released_entry: :func:`pe.frontend.arc.release`, out.
         request: stream of :func:`hdl.ports.memory_request`, out.
-        idle: out; nothing is left to be done here.
+        idle: out; no command and no beat is left here.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -85,7 +85,7 @@ class LoadStoreRequest(Component):
         return m
 
     def _take_commands(self, m: Module, work: "_Work") -> Signal:
-        """The command that is worked on, and the one behind it; the result says that one is taken
+        """The current command and the one that waits; the result says that a command is accepted
         in this cycle."""
         config = self.config
         payload = self.command.payload
@@ -99,7 +99,7 @@ class LoadStoreRequest(Component):
         transfer = transfer_layout(config)
         command: Any = Signal(transfer)
         m.d.comb += [command[name].eq(payload[name]) for name in transfer.members]
-        # From here on, where byte 0 of the first word belongs, even if it is not asked for.
+        # From here on this is the place of byte 0 of the first word, even if not requested.
         first_place = payload.dram[:BYTE_BITS]
         m.d.comb += command.scratchpad.eq(payload.scratchpad - first_place)
         with m.If(~work.working | work.done):
@@ -155,7 +155,7 @@ class LoadStoreRequest(Component):
                 m.d.sync += now.columns.eq(now.columns - 1)
 
     def _note(self, m: Module, work: "_Work") -> None:
-        """What to do with the response; reading from the scratchpad."""
+        """Write the table entry for the response; read the scratchpad."""
         caps = Capabilities.of(self.config)
         now, entry = work.now, self.table_entry
         m.d.comb += [
@@ -223,7 +223,7 @@ class LoadStoreRequest(Component):
             ]
         aligned = config.scratchpad_alignment.bit_length() - 1
         if Capabilities.of(config).transfers.stores and aligned < BYTE_BITS:
-            # Words of a store are turned behind the port's register, as the memory takes its time.
+            # Words of a store are rotated after the port's register, as the memory leaves time.
             place_formed = Signal(BYTE_BITS - aligned, reset_less=True)
             turn = Signal(BYTE_BITS - aligned, reset_less=True)
             with m.If(work.go):
@@ -260,14 +260,14 @@ class LoadStoreRequest(Component):
 
 
 class _Work:
-    """What the request side works on.
+    """State of the request side.
 
     Attributes:
-        now, working: the transfer at hand, of which ``dram``, ``scratchpad`` and ``columns`` are
-            those of what is left, and that there is one. waiting, waits: the one behind it.
+        now, working: the current transfer, whose ``dram``, ``scratchpad`` and ``columns`` are those
+            of its remaining part, and that there is one. waiting, waits: the transfer after it.
         value, value_held: value to store from a register; one is kept, not one for each place in
-            the queue. stores_register: the command that comes has one.
-        store, register: of the transfer at hand. word, place: where its next byte lies, in words of
+            the queue. stores_register: the offered command has one.
+        store, register: of the current transfer. word, place: where its next byte lies, in words of
             the column and bytes of the word. end: last byte of the column that it wants. words:
             words from this one to that.
         go: a beat of it goes. last: the column's last one. done: the transfer's last one. tag: of

@@ -102,7 +102,7 @@ class LoadStoreResponse(Component):
         return m
 
     def _to_scratchpad(self, m: Module, beat: Any, loads: Value, moves: Value) -> None:
-        """Write what ``loads`` for the scratchpad; ``moves`` tells that the beat is done with."""
+        """Write a beat that ``loads`` the scratchpad; ``moves``: a beat leaves the stage."""
         config = self.config
         entry = self.entry
         # Words of one response follow each other in the scratchpad.
@@ -129,7 +129,7 @@ class LoadStoreResponse(Component):
             m.d.sync += [following.eq(~beat.last), behind.eq(address + _WORD_BYTES)]
 
     def _to_register(self, m: Module, beat: Any, loads: Value, go: Value) -> None:
-        """Hold what ``loads`` for a register; ``go`` tells that there is room."""
+        """Hold the value of a beat that ``loads`` a register; ``go``: there is room for it."""
         config = self.config
         bits = config.register_width
         entry = self.entry

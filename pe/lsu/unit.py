@@ -70,7 +70,7 @@ class LoadStore(Component):
         response = LoadStoreResponse(config)
         layout = load_table_entry(config)
         table = Sram(
-            # Without loads there is nothing to know of a response but its tag.
+            # Without loads, a response needs nothing but its tag.
             width=max(1, layout.size),
             depth=config.load_store_queue,
             read_ports=1,

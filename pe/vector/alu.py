@@ -118,7 +118,7 @@ class VectorAlu(Component):
             absolute = Signal()
             m.d.comb += absolute.eq(is_(VerticalOp.ABSDIFF))
             sums = self._absolute(m, platform, adder, spread, absolute)
-            # As a number without a sign it always fits; with one, unless its top bit is 1.
+            # It always fits as an unsigned number; as a signed one, unless its top bit is 1.
             tops = Cat(part[-1] for part in sums)
             overflows = Mux(absolute, tops, overflows)
             negative = negative & ~absolute.replicate(count)

@@ -1,4 +1,4 @@
-"""What travels beside the data of a beat through the stages of the vector unit.
+"""Fields that travel with the data of a beat through the stages of the vector unit.
 
 Two bits travel apart from these layouts, as only they need a reset: ``complete``, the value of the
 beat is whole (not an earlier pass of a product, not an empty cycle), and ``write``, the value of
@@ -54,14 +54,14 @@ REDUCTION_BITS = max(ReductionOp).bit_length()
 
 
 def _packings(config: PeConfig) -> tuple[Capabilities, Packing, Packing]:
-    """Of the vector instructions: their fields, ``product`` and ``broadcast``."""
+    """Fields of the vector instructions, and encodings of ``product`` and ``broadcast``."""
     caps = Capabilities.of(config).vector
     return caps, caps.flag(caps.products), caps.flag(caps.broadcast)
 
 
 def result_beat(config: PeConfig) -> data.StructLayout:
-    """Beside a finished value; to be read by :class:`ResultFields`, as what the instructions do not
-    need has no bits.
+    """Fields beside a finished value; to be read by :class:`ResultFields`, as those that the
+    instructions do not need have no bits.
 
     Members:
         width: code of :class:`isa.table.Width`.
@@ -186,7 +186,7 @@ def is_product(code: Value, needs: Capabilities) -> Value:
 
 
 def value_pair(needs: Capabilities) -> data.StructLayout:
-    """What the vertical stage hands to the horizontal one; members that nothing needs are absent.
+    """Output of the vertical stage to the horizontal one; members that nothing needs are absent.
 
     Members:
         lower, upper: signed. Element-wise: the lanes; products have twice the elements' width and

@@ -177,7 +177,7 @@ class VectorControl(Component):
             m.d.sync += work.pass_index.eq(work.pass_index + 1)
 
     def _hand_on(self, m: Module, work: "_Work") -> None:
-        """What the stages must know of a beat, when the data that it reads are there."""
+        """Pass the fields of a beat to the stages when the data that it reads arrive."""
         now = work.now
         operands: list[Any] = [
             Signal(operand_beat(self.config), name=f"operands_{cycle}", reset_less=True)
@@ -222,14 +222,14 @@ class VectorControl(Component):
 
 
 class _Work:
-    """The command that the control works on, and how far it has come.
+    """The current command of the control, and its progress.
 
     Attributes:
-        now: the command; ``first``, ``result`` and ``mr`` are those of what is left of it.
-        waiting, is_waiting: the one behind it; following: that one, or what comes in.
+        now: the command; ``first``, ``result`` and ``mr`` are those of its remaining part.
+        waiting, is_waiting: the command after it; following: that one, or the one offered.
         running: there is a command.
-        second: where the second operand goes on; a row of a matrix starts it anew.
-        row_end: number of the row's last byte. left: words of the row behind this one.
+        second: address at which the second operand goes on; a row of a matrix starts it anew.
+        row_end: number of the row's last byte. left: words of the row after this one.
         first_word: this is its first. pass_index: pass of the word. tail: last byte of the word.
         last_pass, last_word, last: this is the last pass, word, beat of the command.
         reduces, scalar, special, unary, product: of the operation.

@@ -26,8 +26,9 @@ __all__ = ["VectorHorizontal"]
 
 
 class VectorHorizontal(Component):
-    """Two cycles: combine the two values of a pair; combine with the row's earlier beats. What
-    needs only the first or none (:func:`pe.vector.stages.horizontal_cycles`) has no more.
+    """Two cycles: combine the two values of a pair; combine with the row's earlier beats. A
+    configuration that needs only the first or none of them
+    (:func:`pe.vector.stages.horizontal_cycles`) has no more.
 
     The levels of the tree below the pair are in :mod:`pe.vector.fold`. Element-wise values pass.
     Needs a configuration with at least one vector instruction.
@@ -86,8 +87,8 @@ class VectorHorizontal(Component):
         return m
 
     def _accumulate(self, m: Module, total: Signal, value: Signal, complete: Signal) -> None:
-        """Second cycle: combine with the row's earlier beats. What is known of the beat is decoded
-        a cycle ahead, as the comparison leaves no time for it."""
+        """Second cycle: combine with the row's earlier beats. The fields of the beat are decoded a
+        cycle ahead, as the comparison leaves no time for it."""
         needs = self.needs
         coming = self.pair_beat
         reduction = ResultFields.of(self.config, coming.result).reduction
@@ -102,7 +103,7 @@ class VectorHorizontal(Component):
         sums = Signal()
         m.d.comb += [
             less.eq(self._less(total, _extended(value, needs.total_bits))),
-            # Of equal numbers it does not matter which one stays.
+            # If the numbers are equal, either may stay.
             replaces.eq(complete & (starts | (~adds & (less ^ least)))),
             sums.eq(complete & adds & ~starts),
         ]
@@ -140,7 +141,7 @@ class VectorHorizontal(Component):
         reduces = is_reduced(beat.reduction, needs) & is_width(
             beat.width, FOLDED | {Width.W32}, needs
         )
-        # A pair's upper value starts with the second element, in a word's third byte or behind.
+        # A pair's upper value starts with the second element, in a word's third byte or later.
         both = Mux(is_width(beat.width, [Width.W32], needs), beat.tail[2], beat.tail[1:].any())
         adds = one_of(beat.reduction, [ReductionOp.ADD], pairs.reductions)
         least = self._least(beat.reduction, pairs.reductions)

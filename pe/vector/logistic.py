@@ -35,7 +35,7 @@ _ELEMENT = Width.W16.bits
 _VALUE_BITS = VALUE_FRACTION + 1
 _SLOPE_BITS = max(segment.slope for segment in SEGMENTS).bit_length()
 _CURVE_BITS = max(segment.curve for segment in SEGMENTS).bit_length()
-#: Bits of ``u`` that tell the segment: all above the offset in the shortest one.
+#: Bits of ``u`` that identify the segment: all above the offset in the shortest one.
 _INDEX_BITS = LIMIT_BITS - REGIONS[0].shift
 _SEGMENT = data.StructLayout({"constant": _VALUE_BITS, "slope": _SLOPE_BITS, "curve": _CURVE_BITS})
 
@@ -65,11 +65,11 @@ class VectorLogistic(Component):
 
     The names of signals are those of that module. Six cycles: take the element; make ``u`` of it;
     look up its segment; the two multiplications of the parabola; the last addition, with the sign.
-    Behind them the element is rounded. Needs a configuration with a logistic instruction.
+    Then the element is rounded. Needs a configuration with a logistic instruction.
 
     Members:
         word: in; the word read. beat: :meth:`LogisticPort.beat`, in, with ``word``.
-        result: out; the results of all elements of the word, 6 cycles behind the beat of the last.
+        result: out; the results of all elements of the word, 6 cycles after the beat of the last.
         valid: out; with ``result``; that beat was active.
     """
 

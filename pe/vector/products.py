@@ -2,8 +2,8 @@
 
 The second operand's long elements (32 and 64 bits) are taken one limb a pass, lowest first. A pass
 multiplies all limbs of the first operand with it, adds the products for each half of the word, and
-adds what the earlier passes left, shifted down by a limb. These limbs are taken as signed; what
-that takes away, the next limb makes up for with a carry.
+adds the sum of the earlier passes, shifted down by a limb. These limbs are taken as signed; a carry
+into the next limb makes up for the difference.
 """
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
@@ -194,7 +194,7 @@ class PassSum(Component):
     Members:
         products: in; of :class:`LimbSums`.
         first_pass: in; ignore the state.
-        state_lower, state_upper: in; what the last pass gave for each half of the word: 96 bits, or
+        state_lower, state_upper: in; result of the last pass for each half of the word: 96 bits, or
             64 without 64-bit products.
         lower, upper: out; the state after this pass. After the last one, of 32-bit elements, each
             half's product in its 64 top bits; of 64-bit ones, the signed 96-bit products of each

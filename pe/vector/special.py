@@ -1,9 +1,9 @@
 """Special units: functional units beside the stages of the vector unit, which declare themselves.
 
 The control steps through their instructions as through others, and hands each beat to the unit;
-the result of a word enters the pipeline again where it is scaled, in place of what the stages made
-of the word. :mod:`pe.vector.units` lists the units; control, stages and writeback, the reports by
-units and the proofs take from a declaration what they must know.
+the result of a word enters the pipeline again where it is scaled, in place of the stages' own
+result. :mod:`pe.vector.units` lists the units; control, stages and writeback, the reports by units
+and the proofs read the properties of a unit from its declaration.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ __all__ = ["SpecialPort", "SpecialStep"]
 
 @dataclass(frozen=True)
 class SpecialStep:
-    """What the control knows of a beat.
+    """Properties of a beat that the control provides.
 
     Attributes:
         active: it belongs to the unit. function: code of the function. fx: FX.
@@ -45,7 +45,7 @@ class SpecialPort(Protocol):
     cycles: int
 
     def beat(self) -> data.StructLayout:
-        """What the unit must know of a beat."""
+        """Layout of the fields of a beat that the unit needs."""
 
     def begin(self, beat: Any, step: SpecialStep) -> list[Any]:
         """Assignments that make ``beat``, of :meth:`beat`, from ``step``."""
@@ -54,5 +54,5 @@ class SpecialPort(Protocol):
         """The hardware, for a configuration with one of its instructions.
 
         Members: ``word`` (the first operand's word) and ``beat``, in; ``result`` (a word) and
-        ``valid``, out, :attr:`cycles` behind the beat of the last pass.
+        ``valid``, out, :attr:`cycles` after the beat of the last pass.
         """

@@ -21,7 +21,7 @@ __all__ = [
     "word_cycles",
 ]
 
-#: Operands are latched and worked on.
+#: Cycles in which operands are latched and operated on.
 _OPERAND_CYCLES = 2
 
 
@@ -38,8 +38,8 @@ def read_cycles(config: PeConfig) -> int:
 
 
 def word_cycles(config: PeConfig) -> int:
-    """Cycles in which what was made of the operands becomes words: 1, or 0 where all that is left
-    to be done is to saturate the elements."""
+    """Cycles in which the results of the operation become words: 1, or 0 where only the saturation
+    of the elements is left to be done."""
     needs = Capabilities.of(config).vector
     return int(bool(needs.reductions or needs.products or needs.special))
 

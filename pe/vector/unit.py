@@ -1,4 +1,4 @@
-"""The vector unit: control, vertical stage, horizontal stage, finish."""
+"""The vector unit: control, vertical stage, horizontal stage, writeback."""
 
 from amaranth.hdl import Const, Elaboratable, Module
 from amaranth.lib import stream, wiring
@@ -23,10 +23,10 @@ class VectorUnit(Component):
     """Executes vector instructions on the scratchpad, a 64-bit word a cycle (thesis 5.1).
 
     A beat's operands are read in cycle t and its result can be read in cycle t +
-    :data:`isa.timing.VECTOR_LATENCY`, whatever the instruction and the configuration. In what is
-    made for FPGAs t is the address, t + 1 the block RAMs, t + 2 rotation and operand latch, t + 3
-    to t + 5 vertical, t + 6 and t + 7 horizontal, t + 8 and t + 9 shift, t + 10 round and saturate,
-    t + 11 rotation and write. What lacks some of these stages (:mod:`pe.vector.stages`) writes
+    :data:`isa.timing.VECTOR_LATENCY`, whatever the instruction and the configuration. In a unit for
+    FPGAs t is the address, t + 1 the block RAMs, t + 2 rotation and operand latch, t + 3 to t + 5
+    vertical, t + 6 and t + 7 horizontal, t + 8 and t + 9 shift, t + 10 round and saturate, t + 11
+    rotation and write. A unit without some of these stages (:mod:`pe.vector.stages`) writes
     earlier.
 
     Members:

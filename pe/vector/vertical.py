@@ -75,7 +75,7 @@ class VectorVertical(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         words_kept = word_cycles(self.config)
-        # Cycles behind the latch of the operands.
+        # Cycles after the latch of the operands.
         cycles = 1 + words_kept + self.cycles
         beat_1: Any = Signal(operand_beat(self.config), reset_less=True)
         beats: Any = [
@@ -137,14 +137,14 @@ class VectorVertical(Component):
             m.d.sync += carry.eq(select.carry)
 
         def mask(summed: Capabilities) -> Value:
-            """Zeros in place of the elements behind a row's tail leave its sum as it is."""
+            """Zeros in place of the elements after a row's tail leave its sum as it is."""
             if not summed.widths - {Width.W64}:
                 return Const(-1, WORD_BITS)
             return Cat(copies(m, result.tail >= byte, 8) for byte in range(WORD_BYTES))
 
         taken = second & mask(needs.summed.plain)
         if needs.plain.rows:
-            # What is to be subtracted is inverted here already.
+            # An operand to be subtracted is inverted here already.
             taken ^= copies(m, subtracts(vertical_of(self.config, operands), needs), WORD_BITS)
         m.d.sync += [a.eq(self.first & mask(needs.summed)), b.eq(taken)]
 
@@ -198,7 +198,7 @@ class VectorVertical(Component):
         carry: Signal,
         products: Signal,
     ) -> None:
-        """Second and third cycle: multiply limbs; add what their carries were saved in."""
+        """Second and third cycle: multiply limbs; add the saved carries."""
         multiply = LimbProducts(self.config)
         sums = LimbSums(self.config)
         m.submodules.multiply = once(multiply, platform)
@@ -234,7 +234,7 @@ class VectorVertical(Component):
         width = result.width
         product = is_product(result.product, needs)
         reduced = is_reduced(result.reduction, needs)
-        # At most one of these is 1, so the last choice is an OR of what they let through.
+        # At most one of these is 1, so the last choice is an OR of the values that they enable.
         folded: Value = Const(0, 1)
         long: Value = Const(0, 1)
         lower: list[Value] = []

@@ -31,8 +31,8 @@ class _Scaled(NamedTuple):
     """A shifted result.
 
     Attributes:
-        kept, write: beside it; beat: members of the former. split, whole: its lanes. granule: bits
-            of the narrowest of them.
+        kept, write: travel beside it; beat: the members of ``kept``. split, whole: its lanes.
+            granule: bits of the narrowest of them.
         shifted, dropped, signs: as of :class:`hdl.simd.LaneShifter`.
     """
 
@@ -57,11 +57,11 @@ def _registered(m: Module, signal: Signal) -> Signal:
 class VectorFinish(Component):
     """Shifts products right by FX, rounds half up, saturates sums and products, and writes.
 
-    Two cycles: shift, and see whether the result is out of range; round, saturate and write. What
-    is out of range before rounding is so after it, and rounding alone can only turn the largest
-    number into a negative one. With two of :func:`pe.vector.stages.shift_cycles` the first is in
-    two, and its comparison with the range ends in the last cycle; with none, nothing but the place
-    is left to be found, in no cycle of its own.
+    Two cycles: shift, and compare the result with its range; round, saturate and write. A value
+    that is out of range before rounding stays so, and rounding alone can only turn the largest
+    number into a negative one. With two of :func:`pe.vector.stages.shift_cycles` the first cycle is
+    split in two, and its comparison with the range ends in the last cycle; with none, only the
+    place of the result is determined, in no cycle of its own.
 
     Members:
         total: in, signed, and total_beat, total_write: in; of
@@ -129,7 +129,7 @@ class VectorFinish(Component):
         return m
 
     def _write(self, m: Module, beat: ResultFields, write: Value) -> None:
-        """Where the result goes, and which of its bytes."""
+        """Address and byte strobes of the result."""
         needs = self.needs
         strobe = Signal(WORD_BYTES)
         for width in needs.widths:
@@ -213,7 +213,7 @@ class VectorFinish(Component):
         )
 
     def _insert_special(self, m: Module, register: Signal) -> None:
-        """Results of special units. Such a value is no product and no sum, so nothing behind this
+        """Results of special units. Such a value is no product and no sum, so no later step
         changes it."""
         for port in self.special:
             with m.If(getattr(self, f"{port.name}_valid")):
@@ -298,7 +298,7 @@ class VectorFinish(Component):
         for top in range(count):
             m.d.comb += [
                 out_of_range[top].eq(sums & Cat(bad.get(top, [])).any()),
-                # So marked, a value that is in range as it is can't seem to wrap.
+                # Marked as negative, a value that needs no saturation can't seem to wrap.
                 negative[top].eq(~sums | Cat(sign.get(top, [])).any()),
             ]
         if self.cycles > 1:

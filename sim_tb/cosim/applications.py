@@ -18,7 +18,7 @@ _LATENCY = 40
 
 
 class ApplicationError(VipError):
-    """An application that there is not; the message names those that there are."""
+    """An unknown application; the message names the known ones."""
 
 
 class Application(suite.Application):

@@ -20,7 +20,7 @@ __all__ = ["ChipResult", "run_program"]
 
 @dataclass(frozen=True, kw_only=True)
 class ChipResult:
-    """What a program did on a chip.
+    """Result of a program on a chip.
 
     Attributes:
         faults: of the PEs that did not halt by themselves.
@@ -45,7 +45,7 @@ class ChipResult:
 
     @property
     def program_cycles(self) -> int:
-        """Cycles of the PE that ran longest; without counters, what the host saw."""
+        """Cycles of the PE that ran longest; without counters, those that the host saw."""
         return max((pe["CYCLES"] for pe in self.counters), default=self.cycles)
 
     @property
@@ -87,7 +87,7 @@ def run_program(
     parameters: int = 0,
     counters: bool = True,
 ) -> ChipResult:
-    """Load a program into PEs of a simulated chip, run it to its end, and tell what it did.
+    """Load a program into PEs of a simulated chip, run it to its end, and report the result.
 
     Parameters:
         max_cycles: PEs that run longer are an error. pes: None: all.
@@ -96,7 +96,7 @@ def run_program(
             some 500,000 cycles.
 
     Raises:
-        CosimError: a PE does not end in time; the message tells of those that faulted.
+        CosimError: a PE does not end in time; the message names those that faulted.
         soc.host.transport.HostError: the chip can't take the program or the address.
     """
     host = Host(Blocking(chip))

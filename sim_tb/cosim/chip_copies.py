@@ -17,7 +17,7 @@ __all__ = ["Copies", "run_copies"]
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:
-    """What came of copies of some launches.
+    """Result of copies of some launches.
 
     Attributes:
         engines: that worked, each on data of its own.
@@ -47,7 +47,7 @@ def run_copies(
         config: of the chip, whose engines have windows. It must have the program in its ROM, or an
             instruction buffer.
         works: launches in order; each brings the memory that it needs.
-        progress: called now and then with the cycles of the simulation at hand.
+        progress: called now and then with the cycles of the current simulation.
 
     Raises:
         CosimError: the engines have no windows or too small ones; a program faults, or takes too
@@ -92,7 +92,7 @@ def run_copies(
 
 
 def _expected(config: ChipConfig, work: Workload) -> bytes:
-    """What a window must hold in the end."""
+    """The contents that a window must have in the end."""
     bits = config.pe.address_bits
     with DramImage(1 << bits) as memory:
         memory.write(0, work.contents)

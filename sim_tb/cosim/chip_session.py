@@ -24,7 +24,7 @@ from .engine import CosimError
 __all__ = ["ChipSession", "ChipSimulation"]
 
 _RESET_CYCLES = 8
-#: Cycles after which a write that was acknowledged is in the DRAM and every counter tells of it.
+#: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
 _SETTLE = 256
 #: Cycles after which an access that has not been answered never will be.
 _PATIENCE = 1_000_000
@@ -103,7 +103,7 @@ class ChipSession(ABC):
         return self._do(Operation(kind=Kind.RUN, count=max(1, cycles), stop=until_interrupt))
 
     def settle(self) -> None:
-        """Let time pass until what was acknowledged is in the DRAM and has been counted."""
+        """Let time pass until acknowledged writes are in the DRAM and have been counted."""
         self.run(_SETTLE)
 
     # The transport.

@@ -20,11 +20,11 @@ _SHOWN = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What was found.
+    """Result of a comparison.
 
     Attributes:
         differences: one line each: end, registers, scratchpad, memory; of the last two the first
-            bytes that differ. Empty: the engine did what the simulator does.
+            bytes that differ. Empty: engine and simulator agree.
         hazards: of the program, as the simulator ran it; they explain most differences.
         saturated: see :attr:`isa.iss.simulator.Simulator.saturated`.
     """
@@ -48,7 +48,7 @@ def compare_run(
     config: PeConfig,
     parameters: int = 0,
 ) -> Comparison:
-    """Compare what ``program`` left behind with what the simulator makes of it.
+    """Compare the final state of ``program`` with that on the simulator.
 
     Compared are state, cause and program counter of the end, all registers and the scratchpad where
     they can be read (memories are ``behavioural``), and all of the memory.
@@ -56,7 +56,7 @@ def compare_run(
     Parameters:
         result: of the run on the engine of ``config``, with a scratchpad of zeros at its start and
             the identity of an engine that is alone.
-        memory: as it left the memory. start: what it found there; the simulator changes it.
+        memory: as the run left it. start: as the run found it; the simulator changes it.
         parameters: DRAM address of the parameter block.
     """
     log = HazardLog()
@@ -68,7 +68,7 @@ def compare_run(
         observer=log.observer(),
         count_saturation=True,
     )
-    # An instruction takes a cycle at least, so who needs more of them does something else.
+    # An instruction takes a cycle at least, so a run of more instructions must be a different one.
     outcome = simulator.run(result.cycles)
     expected = expected_end(simulator, outcome, program.words, config)
     lines = differences(expected, result, ())

@@ -19,13 +19,13 @@ __all__ = ["DigitsOutcome", "cosim_digits"]
 
 @dataclass(frozen=True, kw_only=True)
 class DigitsOutcome:
-    """What a network makes of digits.
+    """Results of a network on digits.
 
     Attributes:
         images: digits of the test that ran on the engine, from the first on.
         match: every score on the engine equals the golden model's.
         real, golden, engine: share of these digits that floating point, the golden model and the
-            engine know.
+            engine classify correctly.
         all_real, all_golden: the same of all digits of the test.
         cycles: of the engine for a digit.
     """
@@ -51,7 +51,7 @@ def cosim_digits(
 ) -> DigitsOutcome:
     """Run the first ``images`` digits of the test through ``network`` on one engine.
 
-    What a layer leaves in memory is what the next one gets, and nothing else.
+    The next layer gets only the contents of memory that the layer before left.
 
     Parameters:
         images: at least 1; more than there are mean all.

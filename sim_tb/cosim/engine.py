@@ -1,4 +1,4 @@
-"""Cosimulation of one processing engine: programs run on its Verilog, with what they leave behind.
+"""Cosimulation of one processing engine: programs run on its Verilog, with their final state.
 
 :func:`run_pe` runs one program. :class:`PeSimulation` keeps the simulator for many of them.
 """
@@ -37,7 +37,8 @@ __all__ = [
 
 #: Bytes of a memory request at most.
 _COLUMN_BYTES = 32
-#: A healthy engine completes what it issued in this many times the cycles that it should take.
+#: A healthy engine completes issued instructions in this many times the cycles that they should
+#: take.
 _PATIENCE = 4
 _PATIENCE_FLOOR = 100_000
 
@@ -53,7 +54,7 @@ def _within(name: str, value: int, high: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Which engine of a chip the simulated one takes itself for; each 0..65535.
+    """Place of the simulated engine in a chip, as its program sees it; each 0..65535.
 
     Raises:
         CosimError: a value outside its range.
@@ -81,8 +82,8 @@ class Job:
         parameters: DRAM address of the parameter block, 0..2**64 - 1.
         identity: of the engine.
         reset: reset the engine before; otherwise it goes on in the state that the job before left.
-        scratchpad: what the scratchpad holds at the start, for an engine with ``behavioural``
-            memories; None: what it held before.
+        scratchpad: contents of the scratchpad at the start, for an engine with ``behavioural``
+            memories; None: unchanged.
         stop_after: the host stops the engine so many cycles after the launch, 0 or more, if it
             still runs; None: it does not.
         limits: entries of the array range check, and memory requests in flight, that the engine of
@@ -134,7 +135,7 @@ def check_job(job: Job, config: PeConfig) -> None:
 
 
 def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
-    """Cycles after a stop in which an engine beside ``memory`` surely has completed what it issued:
+    """Cycles after a stop in which an engine beside ``memory`` surely completes its instructions:
     a transfer of the whole scratchpad for each entry of its ARC, with some patience."""
     requests = config.arc_entries * config.scratchpad_bytes // _COLUMN_BYTES
     rounds = requests // config.load_store_queue + 1
@@ -146,7 +147,7 @@ def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class CosimResult:
-    """What a program left behind.
+    """Result and final state of a program.
 
     Attributes:
         state: ``HALTED`` or ``FAULTED``.
@@ -330,10 +331,10 @@ def run_pe(
     trace: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> CosimResult:
-    """Run one program on the Verilog of one engine, fresh from reset, and return what it left.
+    """Run one program on the Verilog of one engine, fresh from reset, and return its final state.
 
     The first run of a configuration builds its simulator (half a minute); see
-    :mod:`sim_tb.runner.build` for where that is kept. Parameters are those of :class:`Job` and
+    :mod:`sim_tb.runner.build` for where that is cached. Parameters are those of :class:`Job` and
     :class:`PeSimulation`; ``progress`` is called now and then with the cycles so far.
 
     Raises:

@@ -42,7 +42,7 @@ ResultT = TypeVar("ResultT", CosimResult, VaultResult, ChipResult)
 
 @dataclass(frozen=True, kw_only=True)
 class KernelOutcome(Generic[ResultT]):
-    """What came of a job.
+    """Result of a job.
 
     Attributes:
         job: as it was given.
@@ -70,7 +70,7 @@ class KernelOutcome(Generic[ResultT]):
 
     @property
     def result(self) -> ResultT:
-        """Of the only launch."""
+        """Result of the only launch."""
         (result,) = self.results.values()
         return result
 
@@ -87,7 +87,7 @@ class KernelOutcome(Generic[ResultT]):
 
 
 def job_key(job: KernelJob) -> str:
-    """Tells jobs of one launch apart, by program, data and expected outputs."""
+    """Identifies a job of one launch by program, data and expected outputs."""
     start = repr((job.name, job.program.words, job.parameters, job.pes))
     with DramImage(job.end) as image:
         job.prepare(image)
@@ -95,7 +95,7 @@ def job_key(job: KernelJob) -> str:
 
 
 def launches_key(job: KernelJob) -> str:
-    """Tells jobs apart by their launches and by what is in memory before, in any vault."""
+    """Identifies a job by its launches and by the contents of memory before, in any vault."""
     launches = [repr((each.name, each.parameters, each.program.words)) for each in job.launches]
     held = [part for address, data in job.segments() for part in (str(address), data)]
     return fingerprint(repr((job.name, job.pes)), *launches, *held)
@@ -125,7 +125,7 @@ def cosim_job(
     """Run a job of one PE in an open simulation and compare with the golden model.
 
     Parameters:
-        memory: how the memory beside the engine answers. memory_bytes: its size; None: what the
+        memory: how the memory beside the engine answers. memory_bytes: its size; None: all that the
             engine can address. That of a trimmed engine may be larger, where the job has data that
             the program does not touch.
         progress: called now and then with the cycles of the launch so far.
@@ -154,7 +154,7 @@ def cosim_job(
             if result.state is not PeState.HALTED:
                 raise CosimError(f"{job.name} faulted at word {result.pc}: {result.cause.name}")
         outputs = job.outputs(image)
-    # Without counters, what the host sees: a few cycles of launch and end more.
+    # Without counters, the cycles that the host sees: a few more, for launch and end.
     cycles = sum(result.counters["CYCLES"] or result.cycles for result in results.values())
     return KernelOutcome(job=job, outputs=outputs, results=results, cycles=cycles)
 

@@ -1,4 +1,4 @@
-"""What programs run on: the Verilog of an engine, a vault or a chip, or the timing model."""
+"""Machines that run programs: the Verilog of an engine, a vault or a chip, or the timing model."""
 
 from collections.abc import Callable
 from functools import partial

@@ -30,7 +30,7 @@ class RecordedRun:
     Attributes:
         signals: name -> values just before each clock edge from the first cycle of the simulation.
         running: first cycle in which the engine ran, and the one after the last.
-        work: what was done -> how often.
+        work: kind of work -> its amount.
     """
 
     signals: Mapping[str, list[int]]

@@ -33,15 +33,15 @@ _LEAST_REQUESTS = 2
 
 
 class ProgramFaultError(CosimError):
-    """A program that faults on the full engine, where it was to show what it does."""
+    """A program that faults on the full engine, where it must run to its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A program with what it works on.
+    """A program with its data.
 
     Attributes:
-        program: what to run. contents: the memory from address 0 on.
+        program: to run. contents: the memory from address 0 on.
         parameters: DRAM address of the parameter block.
         memory: behaviour of the memory. max_cycles: a run that takes longer is an error.
         may_fault: whether a program that faults is compared too, up to its fault.
@@ -77,7 +77,7 @@ class Measured:
 
     @property
     def own_cycles(self) -> int:
-        """Cycles of the program itself, as the counter ``CYCLES`` tells them where there is one."""
+        """Cycles of the program itself, by the counter ``CYCLES`` where there is one."""
         return self.result.cycles - overhead_cycles(self.config)
 
     @property
@@ -96,12 +96,12 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class TrimCheck:
-    """What the comparison found.
+    """Result of the comparison.
 
     Attributes:
         match: end (with cause and place of a fault), memory, scratchpad, registers, cycles and,
             where both engines have them, all counters are the same.
-        different: what is not, by name.
+        different: names of those that differ.
         cycles_full, cycles_trimmed: of the program.
         removed: number of instructions that the trimmed engine does not have.
         unfaulted: keys of those that did not stop it as illegal instructions; must be empty.
@@ -179,7 +179,7 @@ def measure(
 
 
 def _fewest(simulation: PeSimulation, work: Workload, full: Measured) -> tuple[int, int] | None:
-    """See :attr:`Measured.in_flight`; of a long run what it had in use at most."""
+    """See :attr:`Measured.in_flight`; of a long run the most that it had in use."""
     used = full.result.in_flight
     if used is None:
         return None
@@ -238,7 +238,7 @@ def check_trimmed(
 ) -> TrimCheck:
     """Run ``work`` on both engines, and each removed instruction on the trimmed one.
 
-    What the trimmed engine has no place for must be as it was at the start in the full one.
+    State that the trimmed engine lacks must keep its initial value in the full one.
 
     Parameters:
         progress: called now and then with the cycles so far, of the full engine first.

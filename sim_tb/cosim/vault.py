@@ -31,18 +31,18 @@ __all__ = [
     "run_vault",
 ]
 
-#: Cycles of each interval for which the DRAM's traffic is told.
+#: Cycles of each interval for which the DRAM's traffic is reported.
 WINDOW_CYCLES = 256
 
 #: Cycles after which a write that was acknowledged is in the DRAM.
 SETTLE_CYCLES = 256
-#: Cycles in which an engine that was told to stop completes what it issued before, whatever it is.
+#: Cycles in which an engine surely completes, after ``stop``, the instructions that it has issued.
 _STOP = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeResult:
-    """What a program left behind in one engine.
+    """Result of a program on one engine.
 
     Attributes:
         slot: of the engine.
@@ -64,13 +64,13 @@ class PeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class VaultResult:
-    """What a program left behind in a vault.
+    """Result of a program on a vault.
 
     Attributes:
         pes: of the engines launched, by slot.
         counters: of the vault, by name of :class:`memory.controller.counters.VaultCounter`, from
             launch to :data:`memory.controller.counters.LAG_CYCLES` after the last engine's end. Two
-            reads of ``CYCLES`` and ``REFRESHES`` tell a time each to within that.
+            reads of ``CYCLES`` and ``REFRESHES`` give a time each to within that.
         latencies: requests by cycles from arrival to column command: those below each of
             :data:`memory.controller.counters.LATENCY_LIMITS`, and those beyond.
         commands: given to the DRAM since reset, by name, and ``cycles``.
@@ -123,7 +123,7 @@ def launched_engines(
     parameters: int,
     max_cycles: int,
 ) -> int:
-    """How many engines a run of :func:`run_vault` launches.
+    """Number of engines that a run of :func:`run_vault` launches.
 
     Raises:
         CosimError: a value outside its range, or a program that does not fit.
@@ -154,10 +154,10 @@ def run_vault(
     trace: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> VaultResult:
-    """Run one program on engines of a vault, fresh from reset, and return what it left.
+    """Run one program on engines of a vault, fresh from reset, and return its result.
 
-    All engines are loaded with it and launched in the same cycle; they tell themselves apart by
-    their start registers (:mod:`isa.launch`): the vault has index 0 and is alone in its chip. The
+    All engines are loaded with it and launched in the same cycle; the program identifies its engine
+    by the start registers (:mod:`isa.launch`): the vault has index 0 and is alone in its chip. The
     first run of a configuration builds its simulator (about a minute).
 
     Parameters:

@@ -1,1 +1,1 @@
-"""What is simulated: top modules around an engine, a tile, a chip, a memory, a network."""
+"""Designs under test: top modules around an engine, a tile, a chip, a memory, a network."""

@@ -69,8 +69,8 @@ class ChipTop(Top):
                 if flow is In:
                     m.d.comb += value.eq(Mux(self.external, outer, inner))
                     continue
-                # The outer host looks and drives between two edges, and has to see what went with
-                # what it drove at the edge before.
+                # The outer host samples and drives between two edges, and has to see the values
+                # that belonged to its own at the edge before.
                 seen = Signal(len(value), reset_less=True)
                 m.d.sync += seen.eq(value)
                 m.d.comb += [inner.eq(value), outer.eq(seen)]
@@ -111,7 +111,7 @@ def build_chip(config: ChipConfig, trace: str = "") -> Path:
 
 
 def chip_design(config: ChipConfig, trace: str = "") -> Design:
-    """What :func:`build_chip` builds."""
+    """The design that :func:`build_chip` builds."""
     return surrounded(
         ChipTop(config),
         {"chip.v": configuration_verilog(config)},

@@ -25,7 +25,7 @@ __all__ = ["TOP", "build_engine", "configuration_verilog", "engine_design"]
 TOP = "vip_pe_top"
 #: Reports how much of an engine is in use at once.
 _WATCH = "pe_watch.sv"
-#: Rooms whose source decides what the Verilog is.
+#: Rooms whose source decides the Verilog.
 _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc")
 
 
@@ -57,7 +57,7 @@ class EngineTop(Top):
 def engine_design(
     config: PeConfig, pe: str, trace: str = "", *, ports_only: bool = False, watched: bool = False
 ) -> Design:
-    """What the simulator of an engine is built from.
+    """The design of an engine's simulator.
 
     Parameters:
         config: of the engine.
@@ -95,7 +95,7 @@ def build_engine(
 
 
 def configuration_verilog(config: Configuration) -> str:
-    """All Verilog of ``config``, kept as long as the source that makes it stays the same."""
+    """All Verilog of ``config``, cached as long as the source that makes it stays the same."""
 
     def made() -> str:
         # Nothing was simulated with it, so a simulator must be built; better refused before.

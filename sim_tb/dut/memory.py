@@ -20,7 +20,7 @@ __all__ = ["TOP", "build_vault", "ports_of", "vault_design"]
 #: Top module, and so the executable's name.
 TOP = "vip_vault_top"
 
-#: Rooms whose source decides what the memory's Verilog is.
+#: Rooms whose source decides the memory's Verilog.
 _SOURCES = ("hdl", "memory", "noc", "soc")
 _DUT = "vault_memory"
 
@@ -80,7 +80,7 @@ def build_vault(config: VaultConfig, requesters: int) -> Path:
 
 
 def vault_design(config: VaultConfig, requesters: int) -> Design:
-    """What :func:`build_vault` builds."""
+    """The design that :func:`build_vault` builds."""
 
     def made() -> str:
         check_tools()

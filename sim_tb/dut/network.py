@@ -101,7 +101,7 @@ def ports_of(config: NetworkConfig, requesters: int) -> int:
 
 @cache
 def network_design(config: NetworkConfig) -> Design:
-    """What the simulator of a network is built from.
+    """The design of a network's simulator.
 
     Raises:
         hdl.config.ConfigurationError: a single vault.
@@ -111,7 +111,7 @@ def network_design(config: NetworkConfig) -> Design:
 
 
 def nodes_design(config: NetworkConfig, requesters: int) -> Design:
-    """What the simulator is built from: a torus of ``config`` with ``requesters`` at each node.
+    """The design of a simulator: a torus of ``config`` with ``requesters`` at each node.
 
     All memories share one image, in which each vault has its place.
 

@@ -67,6 +67,6 @@ def build_tile(config: VaultTileConfig, trace: str = "") -> Path:
 
 
 def tile_design(config: VaultTileConfig, trace: str = "") -> Design:
-    """What :func:`build_tile` builds."""
+    """The design that :func:`build_tile` builds."""
     verilog = {"vault_tile.v": configuration_verilog(config)}
     return surrounded(TileTop(config), verilog, trace=trace)

@@ -23,7 +23,7 @@ __all__ = ["TRACE_FORMATS", "Top", "check_trace", "join", "surrounded"]
 
 #: Formats of waveform files, by the files' suffix.
 TRACE_FORMATS = ("vcd", "fst")
-#: Rooms whose source decides what a top module is.
+#: Rooms whose source decides a top module.
 _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb")
 _DEVICES = tuple(f"../../memory/model/{name}" for name in DEVICE_SOURCES)
 
@@ -39,7 +39,7 @@ class Top(Component, ABC):
 
     Attributes:
         name: of the module, and so of the simulator.
-        models: what stands around the design. devices: DRAM devices do, too.
+        models: the models around the design. devices: whether there are DRAM devices, too.
     """
 
     name: str
@@ -125,7 +125,7 @@ def surrounded(
     support: tuple[str, ...] = (),
     **settings: Any,
 ) -> Design:
-    """What the simulator with ``top`` is built from.
+    """The design of the simulator with ``top``.
 
     Parameters:
         verilog: of the design within. control, support, settings: in addition; see
@@ -136,7 +136,7 @@ def surrounded(
         text = emit(top, top.name).modules[top.name]
         return text + module(f"{top.name}_models", top.instances)
 
-    # Kept text has no need of it.
+    # Cached text has no need of it.
     interface_only(top)
     parameters = [f"{name}={describe(value)}" for name, value in component_parameters(top).items()]
     around = {f"{top.name}.sv": kept_verilog(" ".join([top.name, *parameters]), _SOURCES, made)}

@@ -22,7 +22,7 @@ __all__ = ["AXI_MEMORY", "CHIP", "AxiMemory", "Kind", "Memories", "Operation", "
 
 
 class Kind(IntEnum):
-    """What an operation does."""
+    """Kind of an operation."""
 
     RESET = 0
     RUN = 1
@@ -33,7 +33,7 @@ class Kind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How an operation ended."""
+    """Outcome of an operation."""
 
     DONE = 0
     LATE = 1
@@ -71,7 +71,7 @@ class Operation:
     """One operation.
 
     Attributes:
-        kind: what to do.
+        kind: of the operation.
         address: of the first byte.
         count: cycles of RESET and RUN; bytes of the others.
         data: bytes to write.
@@ -100,7 +100,7 @@ class Operation:
             for vault, bus in enumerate(self.memories.buses):
                 library.start("axi_memory", bus, vault)
         if not self.outer:
-            # What is read comes into the same bytes.
+            # Bytes that are read come into the same buffer.
             room = 0 if self.kind in (Kind.RESET, Kind.RUN) else self.count
             library.start("chip", replace(self, data=self.data.ljust(room, b"\0")))
 
@@ -148,7 +148,7 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What became of an operation.
+    """Result of an operation.
 
     Attributes:
         cycles: since the last reset.

@@ -26,7 +26,7 @@ _COUNTERS = 16
 
 
 class Outcome(IntEnum):
-    """How a run went, as the host model says."""
+    """Outcome of a run, as the host model reports it."""
 
     ENDED = 0
     #: The program went on to the limit of cycles; the engine then obeyed ``stop``.
@@ -89,7 +89,7 @@ class HostJob:
 
 @dataclass(frozen=True, kw_only=True)
 class HostResult:
-    """What the host found at the end of a run, and what the simulated engine then held."""
+    """State that the host found at the end of a run, and contents of the simulated engine then."""
 
     outcome: Outcome
     cycles: int
@@ -98,7 +98,7 @@ class HostResult:
     cause: int
     pc: Signed
     memory_error: bool
-    # What the model of the host does not know.
+    # Fields that the model of the host does not know.
     violation: str = ""
     wall_seconds: float = 0.0
     registers: tuple[int, ...] = ()

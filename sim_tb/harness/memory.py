@@ -1,4 +1,4 @@
-"""A memory whose answers behave as they are told to, beside one port of a requester."""
+"""A memory with configurable latency, bandwidth and errors, at one port of a requester."""
 
 from ctypes import c_uint64
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _Rare = Annotated[float, C(c_uint64, lambda chance: int(chance * 65536))]
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryBehaviour:
-    """How the simulated memory answers. The default never limits an engine.
+    """Behaviour of the simulated memory. The default never limits an engine.
 
     Attributes:
         latency: cycles from the last beat of a request to the first of its response; 1..1000000.

@@ -1,15 +1,15 @@
 """Models in C++ around a design in a simulation, and their functions as Python calls them.
 
-A model is declared once, as a :class:`Model`: its ports, and what it takes as job and gives as
-result (:mod:`sim_tb.harness.schema`). The C++ header, the SystemVerilog that calls it once a cycle
+A model is declared once, as a :class:`Model`: its ports, and the types of its job and its result
+(:mod:`sim_tb.harness.schema`). The C++ header, the SystemVerilog that calls it once a cycle
 and the structures of :mod:`ctypes` follow from that. A model NAME defines, in C++::
 
     int32_t vip_NAME_start(int32_t index, const JOB* job);     // at the next clock edge; 0, or -1
     void vip_NAME_result(int32_t index, RESULT* result);       // of the run that ended last
     void vip_NAME_cycle(int32_t index, const VipNameIn* in, VipNameOut* out);
 
-where the index tells equal models apart. ``in`` is what the ports had in the cycle that ends,
-``out`` what they have in the next, zero unless it is set.
+where the index distinguishes equal models. ``in`` has the values of the ports in the cycle that
+ends, ``out`` those in the next cycle, zero unless set.
 """
 
 import ctypes
@@ -248,7 +248,7 @@ class Library:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
-        #: What the models were given, which they use until the run has ended.
+        #: Jobs handed to the models, which use them until the run has ended.
         self.given: dict[tuple[str, int], ctypes.Structure] = {}
 
     def open(self, path: str) -> None:
@@ -271,7 +271,7 @@ class Library:
             raise OSError(f"the memory image is too small for the job of {name} {index}")
 
     def result(self, name: str, kind: type[_R], index: int = 0, **others: Any) -> _R:
-        """What became of the run of the model that ended last; while one runs, of it so far.
+        """Result of the run of the model that ended last; while one runs, of it so far.
 
         Parameters:
             others: fields of ``kind`` that the model does not know.

@@ -38,11 +38,11 @@ class NetworkError(VipError):
 
 
 class Destinations(IntEnum):
-    """Where the packets of a vault go."""
+    """Destinations of the packets of a vault."""
 
     #: Any other vault.
     UNIFORM = 0
-    #: The vault in column x and row y sends to number ``x * rows + y``; some send to nobody.
+    #: The vault in column x and row y sends to number ``x * rows + y``; some send nothing.
     TRANSPOSE = 1
     #: The next vault in the east, or in a single column in the south.
     NEIGHBOUR = 2
@@ -51,7 +51,7 @@ class Destinations(IntEnum):
 
 
 class NetworkOutcome(IntEnum):
-    """How a run went."""
+    """Outcome of a run."""
 
     DONE = 0
     #: The network broke a rule; :attr:`NetworkResult.violation` says which.
@@ -68,7 +68,7 @@ class NetworkJob:
         hot: share of the packets that go to vault 0, for :attr:`Destinations.HOT_SPOT`; 0..1.
         flits: no packet is made any more after so many flits; 0: no limit.
         cycles: nor after so many cycles; 0: no limit. One of the two is needed.
-        warmup: cycles after which what happens counts for rates and latencies.
+        warmup: cycles after which traffic counts for rates and latencies.
         rate: flits made per cycle and vault, above 0, up to 1; 1: a new packet of each class
             whenever the last one has left.
         shortest, longest: flits of a packet; any length between is as likely.
@@ -142,7 +142,7 @@ class NetworkRun(NetworkJob):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkResult:
-    """What became of a run.
+    """Result of a run.
 
     Attributes:
         outcome: how it ended. violation: the rule that was broken first, "" if none.
@@ -189,7 +189,7 @@ NETWORK = Model(
     sources=(),
     behaviour=("network_packet.h", "network_traffic.cpp"),
 )
-#: What stands at a vault's end of the network.
+#: Model of a vault's end of the network.
 VAULT = Model(
     name="network_vault",
     signature=wiring.Signature({"in": Out(LinkPort(CLASSES)), "out": In(LinkPort(CLASSES))}),

@@ -1,4 +1,4 @@
-"""One declaration of what Python and the C++ models hand to each other.
+"""One declaration of the data that Python and the C++ models exchange.
 
 A job or a result is a dataclass. Its structure for :mod:`ctypes` and its declaration in C++ follow
 from the types of its fields:
@@ -41,12 +41,12 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class C:
-    """How a field is kept in C++, where its type does not say so.
+    """Representation of a field in C++, where its type does not decide it.
 
     Attributes:
         kind: type of :mod:`ctypes`, or a dataclass: of the field, or of an element where it is a
             pointer.
-        write: makes what C++ gets from the value, or from an element.
+        write: makes the C++ value from the field's value, or from an element.
     """
 
     kind: Any

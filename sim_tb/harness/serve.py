@@ -1,6 +1,6 @@
-"""The cocotb test that runs jobs within a simulator, whichever design it is of.
+"""The cocotb test that runs jobs within a simulator of any design.
 
-The environment says where the session listens, which sends one job after the other. Python wakes
+The environment has the address of the session, which sends one job after the other. Python wakes
 once in a block of cycles; the models in C++ do the work of each cycle.
 """
 
@@ -29,7 +29,7 @@ _R = TypeVar("_R", covariant=True)
 
 
 class Job(Protocol[_R]):
-    """What a session runs: plain data, with functions that are called in the simulator's process.
+    """Work of a session: plain data, with functions that are called in the simulator's process.
 
     A job with a true attribute ``outer`` has a coroutine ``drive(dut, library)`` in the place of
     the models' run; it returns what :meth:`result` would.
@@ -42,7 +42,7 @@ class Job(Protocol[_R]):
         """Cycles of the run so far."""
 
     def result(self, library: Library, seconds: float) -> _R:
-        """What became of the run, which took ``seconds``."""
+        """Result of the run, which took ``seconds``."""
 
 
 @cocotb.test()

@@ -25,9 +25,8 @@ class TileJob:
     """One run; see :func:`sim_tb.cosim.vault.run_vault` for the meaning.
 
     Attributes:
-        host: the run of each engine; the tile itself has the memory, and tells its engines which
-            they are.
-        memory: file of the DRAM. setup: what the DRAM is.
+        host: the run of each engine; memory and identity are those of the tile.
+        memory: file of the DRAM. setup: the DRAM's geometry and timing.
         engines: how many of the engines are launched, from slot 0 on.
         lag: cycles from the end of the last engine until the vault's counters have all.
         settle: cycles from then on until all writes are in the DRAM.
@@ -69,7 +68,7 @@ class TileJob:
 
 @dataclass(frozen=True, kw_only=True)
 class TileResult:
-    """What the simulator found at the end of a run: of each engine launched, and of the vault.
+    """State at the end of a run: of each engine launched, and of the vault.
 
     ``windows`` are the columns read and written in each interval since the launch; the others are
     as in :class:`sim_tb.cosim.vault.VaultResult`.

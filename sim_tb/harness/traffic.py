@@ -34,7 +34,7 @@ _DEVICE = 0
 
 
 class Walk(IntEnum):
-    """In which order a requester goes through its columns."""
+    """Order in which a requester goes through its columns."""
 
     SEQUENTIAL = 0
     RANDOM = 1
@@ -44,7 +44,7 @@ class Walk(IntEnum):
 
 
 class TrafficOutcome(IntEnum):
-    """How a run went."""
+    """Outcome of a run."""
 
     DONE = 0
     #: The memory broke a rule; :attr:`TrafficResult.violation` says which.
@@ -54,7 +54,7 @@ class TrafficOutcome(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """What one requester does.
+    """Traffic of one requester.
 
     Attributes:
         walk: see :class:`Walk`.
@@ -177,7 +177,7 @@ class TrafficRun(TrafficJob):
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficResult:
-    """What became of a run.
+    """Result of a run.
 
     Attributes:
         outcome: how it ended. violation: the rule that was broken first, "" if none.

@@ -34,7 +34,7 @@ __all__ = [
     "traffic_through",
 ]
 
-#: What makes runs, one after the other, each from reset.
+#: Function that makes runs, one after the other, each from reset.
 Perform = Callable[[Sequence[TrafficRun]], Iterable[TrafficResult]]
 
 #: Counters that the host reads.
@@ -149,7 +149,7 @@ def run_nodes(
     contents are compared with what the writes must have made of them.
 
     Returns:
-        What became of each. ``counters`` are those of the first four nodes, 16 each.
+        The result of each. ``counters`` are those of the first four nodes, 16 each.
 
     Raises:
         NetworkError: a rule of a port broken, an access lost, late or performed out of order.

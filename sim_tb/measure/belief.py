@@ -51,7 +51,7 @@ class _Belief:
     thesis_ms: float
 
 
-#: What can be measured.
+#: Kernels that can be measured.
 BELIEF: dict[str, _Belief] = {
     "bp_m": _Belief(phase="fine", limit_ms=4.15, thesis_ms=5.1),
     "bp_construct": _Belief(phase="construct", limit_ms=0.26, thesis_ms=0.35),
@@ -61,7 +61,7 @@ BELIEF: dict[str, _Belief] = {
 
 
 def belief_job(name: str, config: VaultTileConfig) -> KernelJob:
-    """What a vault runs for a kernel of :data:`BELIEF`: tiles of the Motorcycle pair."""
+    """The job of a vault for a kernel of :data:`BELIEF`: tiles of the Motorcycle pair."""
     return bp_levels_job(
         _problem(name),
         _ITERATIONS[name] if name == "bp_coarse" else 0,
@@ -86,11 +86,11 @@ def _machine(name: str, config: VaultTileConfig) -> dict[str, Any]:
 
 
 def belief_key(name: str, config: VaultTileConfig) -> str:
-    """Tells runs of :func:`measure_belief` apart, but for the vault's hardware."""
+    """Identifies a run of :func:`measure_belief`, except for the vault's hardware."""
     job = belief_job(name, config)
     programs = [repr((phase.name, phase.parameters, phase.program.words)) for phase in job.launches]
     data = [part for address, held in job.segments() for part in (str(address), held)]
-    # Rows kept hold times of the whole image.
+    # Cached rows hold times of the whole image.
     scale = repr((_FULL_HD, _VAULTS, "by units"))
     return fingerprint(name, scale, *programs, *data, job.expected.tobytes())
 

@@ -42,12 +42,12 @@ __all__ = [
 
 Kind = Literal["memory", "engine", "vault", "chip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-#: 32-byte accesses of each traffic, and the start of what is random.
+#: 32-byte accesses of each traffic, and the seed.
 _ACCESSES, _SEED = 20_000, 1
 #: Counters of vaults and nodes that go on while the host reads them one after the other.
 _LATE = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
 _TILE = "vault"
-#: Of the memory beside one engine, in cycles.
+#: Latency of the memory beside one engine, in cycles.
 _LATENCY = 40
 #: Presets of chips, and pixels of the images on them.
 _CHIPS = {"tiny": (24, 18), "small": (40, 24)}
@@ -57,7 +57,7 @@ _COMMENT = re.compile(r"//[^\n]*")
 
 @dataclass(frozen=True, kw_only=True)
 class CertifiedRun:
-    """What runs on both machines.
+    """A run for both machines.
 
     Attributes:
         kind: of the machine. name: of the run.
@@ -105,7 +105,8 @@ class Certificate:
     """Runs of the timing model beside those of the Verilog.
 
     Attributes:
-        number: tells certificates apart: of the files in :mod:`sim_tb.timed` and of all rows.
+        number: identifies the certificate: a digest of the files in :mod:`sim_tb.timed` and of all
+            rows.
         rows: in the order in which they ran.
     """
 

@@ -115,7 +115,7 @@ def measure_full_hd(
     height: int = FULL_HD[1],
     progress: Callable[[int], None] | None = None,
 ) -> list[Phase]:
-    """Run one of :data:`RUNS` on the timing model of a chip. Results are kept in the build folder.
+    """Run one of :data:`RUNS` on the timing model of a chip; results are cached on disk.
 
     Parameters:
         name, config, width, height: as of :func:`full_hd_job`.

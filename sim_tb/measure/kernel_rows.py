@@ -1,4 +1,4 @@
-"""A line of what :mod:`sim_tb.measure.kernels` reports, and how runs on a vault become one."""
+"""A line of the report of :mod:`sim_tb.measure.kernels`, made from runs on a vault."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,13 +18,13 @@ class KernelRow:
         batch: images, or sequences.
         limit_ms: of datapath or memory. thesis_ms: None: the thesis has no figure.
         ours_ms: from the tile's cycles.
-        match: every output of what was run equals the golden model's.
+        match: every output of the run equals the golden model's.
         cycles: that were run; 0: a sum of others.
         share: of the tile that was run.
         gbs: bandwidth of the vault's memory meanwhile, GB/s.
         gops: operations that the kernel asks for, 10**9 a second and vault.
         busy: share of the engines' cycles in which the vector unit read a beat.
-        scaled: what ``ours_ms`` is scaled by from what was run; "": nothing but rounds.
+        scaled: quantity by which ``ours_ms`` is scaled from the run; "": nothing but rounds.
         units: message updates or pixels that were run, 0 where ``scaled`` is "".
         whole: of them that a vault does for the kernel.
         engines: that shared the run.

@@ -1,15 +1,15 @@
 """How long kernels take: one independent tile of each layer of VGG-16, one of each kernel of belief
 propagation and one of ESE's LSTM, in RTL with real DRAM timing.
 
-A tile is what one vault does (:mod:`sim_tb.measure.vgg`); it shares nothing with the other 31,
+A tile is the work of one vault (:mod:`sim_tb.measure.vgg`); it shares nothing with the other 31,
 which do the same at the same time, so its time is that of the layer (thesis 7.1.1). Data are
 random, every output is held against the golden model. Partial sums of other vaults lie in the
 tile's own memory: each vault's memory serves as many of them as it would in the whole machine, but
 the network's time is not in the figures.
 
 Convolutions repeat the same for every group of filters that a PE takes. Unless the whole tile is
-asked for, only the first of these rounds are run, and the time is in proportion, so that what
-happens once a tile is counted more than once.
+asked for, only the first of these rounds are run, and the time is in proportion, so that work done
+once a tile is counted more than once.
 """
 
 from collections.abc import Callable
@@ -49,9 +49,9 @@ __all__ = [
 BATCHES = (1, 3)
 #: A time step of :mod:`sim_tb.measure.lstm_ese`, batch 32.
 LSTM = "lstm"
-#: Whatever can be measured.
+#: All kernels that can be measured.
 NAMES = (*BELIEF, *(layer.name for layer in LAYERS), LSTM)
-#: What the quick measurement takes.
+#: Kernels of the quick measurement.
 QUICK = ("bp_m", "conv1_1", "conv5_1", "pool3", "fc7", "fc8")
 #: Rounds of a convolution that are run.
 ROUNDS = 2
@@ -73,7 +73,7 @@ def conv_rounds(layer: Layer, pes: int) -> int:
 def layer_jobs(
     layer: Layer, *, batch: int = 1, rounds: int | None = None, pes: int = 4
 ) -> list[tuple[KernelJob, float]]:
-    """What a vault runs for a layer, with random data, and how often it would have to.
+    """Jobs of a vault for a layer, with random data, and how often it would have to run them.
 
     Parameters:
         batch: vectors of a fully connected layer; other layers are for one image.
@@ -140,7 +140,7 @@ def measure_kernels(
 ) -> list[KernelRow]:
     """Measure belief propagation, layers of VGG-16, their totals when all are there, and the LSTM.
 
-    Rows are kept in the build folder, so that a broken measurement goes on.
+    Rows are cached in the build folder, so that an interrupted measurement goes on.
 
     Parameters:
         config: of the vault; for the LSTM its engines get the optional instructions.
@@ -171,7 +171,7 @@ def measure_kernels(
 
 
 class _Bench:
-    """Rows of kernels on a vault of ``config``, made now or kept."""
+    """Rows of kernels on a vault of ``config``, made now or cached."""
 
     def __init__(self, config: VaultTileConfig, rounds: int | None) -> None:
         self._config = config

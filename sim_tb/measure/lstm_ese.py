@@ -1,4 +1,4 @@
-"""The LSTM of ESE on 32 vaults (thesis 6.4, 7.2.2): a time step of what one vault does of it."""
+"""The LSTM of ESE on 32 vaults (thesis 6.4, 7.2.2): one vault's part of a time step."""
 
 from dataclasses import replace
 

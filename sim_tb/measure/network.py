@@ -1,4 +1,4 @@
-"""Throughput and latency of the network, and its random traffic, kept case by case."""
+"""Throughput and latency of the network, and its random traffic, cached case by case."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ _OVERLOAD = 3
 
 @dataclass(frozen=True, kw_only=True)
 class StressRow:
-    """What a case of random traffic with back-pressure did, without a fault.
+    """Result of a case of random traffic with back-pressure, without a fault.
 
     Attributes:
         case: its name. flits, packets: delivered. cycles: simulated.
@@ -141,7 +141,7 @@ def _stress_row(case: StressCase) -> dict[str, Any]:
 
 
 def _curve_jobs(config: NetworkConfig, destinations: Destinations, seed: int) -> list[NetworkJob]:
-    """A run for each rate, up to a few times what the network can take: more says no more."""
+    """A run for each rate, up to a few times the network's limit: higher rates add nothing."""
     base = NetworkJob(destinations=destinations, cycles=_CYCLES, warmup=_WARMUP, seed=seed)
     most = _OVERLOAD * port_limit(config, destinations, base.hot)
     return [replace(base, rate=rate) for rate in RATES if rate <= most]
@@ -190,7 +190,7 @@ def measure_network(
 ) -> NetworkReport:
     """Run the cases of :func:`sim_tb.measure.network_cases.stress_cases`, and latency over rate.
 
-    Each case that has run is kept in the build folder, so that a broken run goes on.
+    Each case that has run is cached in the build folder, so that an interrupted run goes on.
 
     Parameters:
         flits: of all cases together, 1000 or more.

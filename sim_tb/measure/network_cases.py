@@ -1,4 +1,4 @@
-"""The networks and traffics that are run, and how fast each could be at best."""
+"""The networks and traffics that are run, and the best possible throughput of each."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def stress_cases(
 def _shares(
     config: NetworkConfig, destinations: Destinations, hot: float
 ) -> dict[tuple[int, int], float]:
-    """Of what each vault sends, the share that goes to each other one."""
+    """Share of each vault's traffic that goes to each other vault."""
     vaults = config.vaults
     shares: dict[tuple[int, int], float] = {}
     for source in range(vaults):

@@ -26,7 +26,7 @@ _STAGES = 2
 _INCHES = (12.0, 5.2)
 #: How far beyond the extreme intensities the whole picture reaches, as a factor.
 _MARGIN = 1.6
-#: The second picture shows the knee: what has at least this share of its intensity.
+#: The second picture shows the knee: kernels with at least this share of its intensity.
 _NEAR = 0.5
 #: Points whose coordinates differ by less than this share of a picture share a text.
 _CLOSE = 0.025
@@ -35,7 +35,7 @@ _MARK, _LINE, _CHARACTER = 12.0, 13.0, 5.6
 _NAME_POINTS = 7
 #: Points of the roof that names keep away from.
 _LINE_SAMPLES = 400
-#: How names of kernels begin -> what they are.
+#: Beginning of kernels' names -> their kind.
 _KINDS = {
     "bp": "belief propagation",
     "conv": "convolution",
@@ -176,8 +176,8 @@ def _name(
 def _box(
     x: float, y: float, across: float, down: float, width: float, height: float
 ) -> tuple[float, float, float, float]:
-    """Left, right, bottom and top, as shares of a picture of ``width`` x ``height`` pixels, of
-    what is ``across`` x ``down`` pixels around ``x``, ``y``."""
+    """Left, right, bottom and top, as shares of a picture of ``width`` x ``height`` pixels, of a
+    box of ``across`` x ``down`` pixels around ``x``, ``y``."""
     return (
         x - across / width / 2,
         x + across / width / 2,
@@ -189,7 +189,7 @@ def _box(
 def _clash(
     box: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]
 ) -> float:
-    """How much of ``box`` covers what is taken, or lies outside of the frame."""
+    """Cost of the parts of ``box`` that cover taken places or lie outside of the frame."""
     left, right, low, high = box
     outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -low) + max(0.0, high - 1)
     covered = (

@@ -86,7 +86,7 @@ def measure_scaling(
     base: ChipConfig, progress: Callable[[str], None] | None = None
 ) -> Iterator[tuple[str, Point]]:
     """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines`` and
-    ``image``, each with its series. Results are kept in the build folder.
+    ``image``, each with its series. Results are cached in the build folder.
 
     Parameters:
         base: the chip whose vaults and engines are varied.

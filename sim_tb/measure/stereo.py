@@ -20,7 +20,7 @@ __all__ = ["StereoFigures", "measure_stereo"]
 
 @dataclass(frozen=True, kw_only=True)
 class StereoFigures:
-    """What came of a pair.
+    """Results of a pair.
 
     Attributes:
         width, height, labels: of the grid.

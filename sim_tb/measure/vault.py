@@ -39,9 +39,9 @@ class Variant:
     """One configuration that is measured.
 
     Attributes:
-        name: of the row. what: what differs from the thesis's vault (7.2.3).
+        name: of the row. what: difference from the thesis's vault (7.2.3).
         config: of the vault.
-        requesters: at the crossbar, among whom the accesses are divided; 0: one straight at the
+        requesters: at the crossbar, which divide the accesses among them; 0: one straight at the
             controller.
     """
 
@@ -95,7 +95,7 @@ def _strided(config: VaultConfig, pattern: Pattern) -> Pattern:
     return replace(pattern, walk=Walk.STRIDED, stride=stride, accesses=accesses)
 
 
-#: Traffic: what a requester does, from the configuration and a pattern with number and seed.
+#: Traffic: a requester's pattern, from the configuration and a pattern with number and seed.
 TRAFFICS: Mapping[str, Callable[[VaultConfig, Pattern], Pattern]] = {
     "sequential_read": lambda config, pattern: replace(pattern, walk=Walk.SEQUENTIAL),
     "random_read": lambda config, pattern: pattern,
@@ -112,7 +112,7 @@ TRAFFICS: Mapping[str, Callable[[VaultConfig, Pattern], Pattern]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class VaultFigures:
-    """What one traffic did.
+    """Figures of one traffic.
 
     Attributes:
         gbs: GB/s moved at the configuration's clock.

@@ -23,7 +23,7 @@ _LATE = 128
 
 @dataclass(frozen=True, kw_only=True)
 class BpFigures:
-    """What belief propagation did on a vault.
+    """Figures of belief propagation on a vault.
 
     Attributes:
         cycles_per_update: of a PE, mean of the four directions.

@@ -53,7 +53,7 @@ class StressCase:
 
 @dataclass(frozen=True, kw_only=True)
 class StressReport:
-    """What was run without a fault found.
+    """Summary of runs in which no fault was found.
 
     Attributes:
         vaults: configurations. accesses: answered. cycles: simulated.

@@ -23,13 +23,13 @@ _HALO = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """A layer, or the step of pooling behind one.
+    """A layer, or the step of pooling after one.
 
     Attributes:
         name: as in thesis Table 7.3.
         limit_ms: of the datapath or of the memory, batch 1.
-        thesis_ms: what the thesis's simulator showed for batch 1 and 3; empty without a figure.
-        conv, pool, dense: what a vault does, one after the other; those that it does not: None.
+        thesis_ms: results of the thesis's simulator for batch 1 and 3; empty without a figure.
+        conv, pool, dense: steps of a vault, one after the other; None: it does not do this step.
         first: the image comes from the host, in strips.
         last: without ReLU.
     """

@@ -40,7 +40,7 @@ _ENOUGH = 10
 
 @dataclass(frozen=True)
 class Difference:
-    """A program on which the two disagree: its seed, what differs, and a file with all about it."""
+    """A program on which the two disagree: its seed, the differences, a file with all details."""
 
     seed: int
     what: tuple[str, ...]
@@ -88,11 +88,11 @@ def check_programs(
 
     Compared are state, cause and program counter of a fault, every register, the scratchpad, and
     the memory that the programs may touch; of a program that meets memory errors or a stop what
-    :mod:`sim_tb.random.interrupted` says. Half of all programs start without a reset, on what the
-    one before left.
+    :mod:`sim_tb.random.interrupted` says. Half of all programs start without a reset, in the
+    state that the one before left.
 
     Parameters:
-        config: of the engine. Where registers and scratchpad can't be read (``sram`` is not
+        config: of the engine. If registers and scratchpad can't be read (``sram`` is not
             ``behavioural``), programs that end without a fault store them to memory.
         programs: how many, at least 1.
         seed: of the first program; the others have those that follow.
@@ -192,7 +192,7 @@ def _compare(
     image: DramImage,
     other: DramImage,
 ) -> tuple[list[str], bool]:
-    """What differs, and whether the engine ended early, as it may when it is disturbed."""
+    """The differences, and whether the engine ended early, as it may when it is disturbed."""
     if isinstance(result, CosimError):
         return [f"engine: {result}"], False
     if _is_disturbed(program):

@@ -1,4 +1,4 @@
-"""Random small engines, for comparing what trimming leaves with the simulator."""
+"""Random small engines, like trimmed ones, for comparison with the simulator."""
 
 from random import Random
 

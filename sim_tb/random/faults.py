@@ -155,7 +155,7 @@ def _fall_off(code: ProgramBuilder) -> None:
 
 _OVERFLOWING = (ScalarOp.ADD, ScalarOp.SUB, ScalarOp.SLL, ScalarOp.SRL)
 
-#: What appends each.
+#: Name -> function that appends the fault.
 FAULTS: dict[str, Callable[[ProgramBuilder], None]] = {
     "branch out of the program": _branch_out,
     "element misaligned": lambda code: _element(code, False),

@@ -1,16 +1,16 @@
-"""What a random program may leave behind that meets memory errors or the host's stop.
+"""Final states that are allowed for a random program with memory errors or a stop by the host.
 
-When they come depends on timing, which the instruction set simulator does not know. But an engine
-issues in order and completes what it issued. So there is a place in the simulator's run at which
-registers, scratchpad and memory are what the engine left, except that
+The time of these events is not known to the instruction set simulator. But an engine issues in
+order and completes the instructions that it has issued. So there is a place in the simulator's run
+at which registers, scratchpad and memory are those that the engine left, except that
 
-- columns in which memory fails are never written, and what is loaded from them is unknown;
+- columns in which memory fails are never written, and values loaded from them are unknown;
 - after an error one vector instruction, load or store that waited in dispatch is not done, though
   scalar instructions after it may be.
 
 The end must fit that place. Without a stop and an error it is the program's own end. An error is
 reported exactly if an access up to there met one. A fault of the program's own is reported at its
-own address, a memory error at that of what waited or was issued last.
+own address, a memory error at that of the instruction that waited or was issued last.
 """
 
 from collections.abc import Iterator
@@ -38,10 +38,10 @@ _FENCES = (Opcode.DRAIN, Opcode.MEMFENCE)
 
 @dataclass(frozen=True)
 class Interruption:
-    """How an interrupted run is explained.
+    """Explanation of an interrupted run.
 
     Attributes:
-        lines: what can't be explained, one each; none if all can.
+        lines: differences that can't be explained, one each; none if all can.
         early: the engine ended before the program's own end.
     """
 
@@ -51,8 +51,8 @@ class Interruption:
 
 @dataclass(frozen=True)
 class _Access:
-    """What a load or store touches: bytes of the DRAM, and the place in the scratchpad of those
-    loaded, or the register; None for what is not there."""
+    """Bytes of the DRAM that a load or store touches, and the place in the scratchpad of those
+    loaded, or the register; None: there is none."""
 
     store: bool
     dram: range
@@ -78,7 +78,7 @@ class _Machine:
     def allows(
         self, registers: list[int], scratchpad: NDArray[np.uint8], memory: list[NDArray[np.uint8]]
     ) -> bool:
-        """Whether these are its contents; what could not be read is empty."""
+        """Whether these are its contents; contents that could not be read are empty."""
         pairs = zip(self.registers, registers, strict=False)
         if any(mine is not None and mine != other for mine, other in pairs):
             return False
@@ -114,7 +114,7 @@ def interruption(
     image: DramImage,
     memory: DramImage,
 ) -> Interruption:
-    """Explain what the engine left.
+    """Explain the state that the engine left.
 
     Parameters:
         image: memory that the engine left. memory: as it was at the start; it is changed.
@@ -242,7 +242,7 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
 
 
 def _access(row: Instruction, word: int, registers: list[int]) -> _Access | None:
-    """What ``row`` touches, if it is a load or store that does not fault."""
+    """The bytes that ``row`` touches, if it is a load or store that does not fault."""
     if row.unit is not Unit.LOAD_STORE or row.width is None:
         return None
     fields = [field.extract(word) for field in (FIELD_A, FIELD_B, FIELD_C)]

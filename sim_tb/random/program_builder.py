@@ -1,4 +1,4 @@
-"""Building of random programs word by word, with what is known of registers and hazards."""
+"""Building of random programs word by word, with the known values of registers and the hazards."""
 
 from random import Random
 
@@ -81,7 +81,7 @@ class ProgramBuilder:
             self.words[at] |= operand.field.insert(value)
 
     def join(self) -> None:
-        """Here control comes from more than one place: forget what is known, drain."""
+        """Here control comes from more than one place: forget known values, drain."""
         self.known.clear()
         self.settings = {
             which: None if f"set.{which}" in self.config.instructions else start
@@ -105,7 +105,7 @@ class ProgramBuilder:
             )
             self.emit(key, *operands)
 
-    # State that is not to be had otherwise.
+    # State that can't be set or read otherwise.
 
     def fill(self, window: Span) -> None:
         """Load the whole scratchpad from the start of ``window``."""
@@ -157,7 +157,7 @@ class ProgramBuilder:
         self.known[register] = value
 
     def addresses(self, *values: int) -> list[int]:
-        """Pointer registers that now hold ``values``, come by in one of several ways."""
+        """Pointer registers that now hold ``values``, loaded in one of several ways."""
         found: list[int] = []
         for value in values:
             found.append(self._address(value & _M64, found))
@@ -216,7 +216,7 @@ class ProgramBuilder:
     # Addresses.
 
     def scratchpad_address(self, size: int) -> int:
-        """A scratchpad address with ``size`` bytes behind it, likely near others."""
+        """A scratchpad address with room for ``size`` bytes, likely near others."""
         last = self.config.scratchpad_bytes - size
         held = [value for value in self.known.values() if value <= last]
         if held and self.random.random() < 0.5:
@@ -226,7 +226,7 @@ class ProgramBuilder:
         return self._aligned(self.random.choice((near, anywhere, last, near & ~7)))
 
     def dram_address(self, window: Span, size: int) -> int:
-        """An address in ``window`` with ``size`` bytes behind it, likely near others."""
+        """An address in ``window`` with room for ``size`` bytes, likely near others."""
         last = window.start + window.size - size
         held = [value for value in self.known.values() if window.start <= value <= last]
         if held and self.random.random() < 0.3:
@@ -237,7 +237,7 @@ class ProgramBuilder:
         return self._aligned(max(window.start, self.random.choice((*chosen, min(last, low)))))
 
     def _aligned(self, address: int) -> int:
-        """Where the engine can begin an access, at ``address`` or in front of it."""
+        """The address at which the engine can begin an access: ``address``, or just before it."""
         return address & -self.config.scratchpad_alignment
 
     def in_table(self, span: Span) -> bool:

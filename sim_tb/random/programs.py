@@ -32,14 +32,14 @@ _FAULTING = 0.3
 #: piece of code.
 _FULL = 0.03
 _ROOM = 100
-#: How often a program for narrow registers does what they may be too narrow for.
+#: How often a program for narrow registers computes values that may not fit them.
 _DARING = 0.01
 _RISKY = (ScalarOp.SLL, ScalarOp.SRL)
 
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of memory that a program may touch, and what it holds at the start."""
+    """A stretch of memory that a program may touch, and its initial contents."""
 
     start: int
     content: bytes
@@ -47,11 +47,12 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomProgram:
-    """A program with all that decides what it does.
+    """A program with all that decides its behaviour.
 
     Attributes:
         seed: that made it. words: the program.
-        windows, scratchpad: initial contents of the memory, of which it touches no more, and of it.
+        windows, scratchpad: initial contents of memory and scratchpad; the program touches no other
+            memory.
         parameters, pe_index, vault, slot, pe_count: of the launch.
         memory: behaviour of the memory. stop_after: cycles after the launch after which the host
             stops the engine, or None.
@@ -112,7 +113,7 @@ class _Generator:
             code.fill(self.windows[0])
         self.block(budget, 0)
         if full:
-            # How long the end will be, only the end itself shows.
+            # The length of the end is known only once it has been made.
             trial = deepcopy(self)
             trial.end()
             code.pad(size - (len(trial.code.words) - len(code.words)))
@@ -156,7 +157,7 @@ class _Generator:
         return fault
 
     def parameters(self) -> int:
-        """What the launch gives, most often what registers can hold."""
+        """Parameter of the launch, most often one that registers can hold."""
         random = self.random
         if self.config.narrow and random.random() > _DARING:
             return random.getrandbits(self.config.address_bits)
@@ -370,7 +371,7 @@ class _Generator:
         pointer = self.code.address(self.element(row))
         self.code.emit(row.key, self.code.data_register(), pointer)
         if wide:
-            # Nothing must happen before the engine tells of the fault.
+            # Nothing must happen before the engine reports the fault.
             self.wait_for_loads()
 
     def wait_for_loads(self) -> None:

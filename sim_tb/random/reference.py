@@ -1,4 +1,4 @@
-"""What a random program should leave behind, and how that differs from what the engine left."""
+"""The final state that a random program should leave, and its differences from the engine's."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ _LIMIT = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What a program leaves in the engine.
+    """Expected final state of the engine.
 
     Attributes:
-        pc: of a fault; ``pc_words`` says modulo what the engine knows it. late: the engine tells of
-            the fault later, at another place.
+        pc: of a fault; the engine knows it modulo :func:`pc_words`. late: the engine reports the
+            fault later, at another place.
     """
 
     state: PeState
@@ -81,8 +81,8 @@ def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -
 def expected_end(
     simulator: Simulator, outcome: Outcome, words: Sequence[int], config: PeConfig
 ) -> Expected:
-    """What an engine of ``config`` leaves when ``simulator``, launched with ``words``, has come as
-    far as ``outcome``."""
+    """The final state of an engine of ``config`` when ``simulator``, launched with ``words``, has
+    come as far as ``outcome``."""
     states = {
         "halted": PeState.HALTED,
         "faulted": PeState.FAULTED,
@@ -100,7 +100,7 @@ def expected_end(
 
 
 def pc_words(config: PeConfig) -> int:
-    """Modulo how many words the engine knows the address of a fault."""
+    """Number of words modulo which the engine knows the address of a fault."""
     short = config.instruction_words < EXACT_PC_WORDS
     return config.instruction_words if short else 1 << PC_BITS
 

@@ -1,4 +1,4 @@
-"""What surrounds a random program: contents of memories, how memory answers, errors and stops."""
+"""Surroundings of a random program: contents of memories, their behaviour, errors and stops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _STOPS = (80, 400, 3000, 30_000)
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What interrupts a program.
+    """Events that interrupt a program.
 
     Attributes:
         errors: byte addresses from, and up to but without, between which memory fails.

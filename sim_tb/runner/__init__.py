@@ -1,1 +1,1 @@
-"""Simulators: built with Verilator, kept, and run as processes."""
+"""Simulators: built with Verilator, cached, and run as processes."""

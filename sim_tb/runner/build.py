@@ -1,4 +1,4 @@
-"""Building of simulators with Verilator, cached by the content of what is built."""
+"""Building of simulators with Verilator, cached by the content of the sources."""
 
 import fcntl
 import hashlib
@@ -34,13 +34,13 @@ _log = logging.getLogger(__name__)
 _MODELS = Path(__file__).parent.parent / "models"
 _VERILATOR = Path(verilator.__file__).parent
 _TOOLS = ("verilator", "cocotb")
-#: File beside a simulator that says what it was and how long building took.
+#: File beside a simulator that records its design and the time of building.
 _RECORD = "build.json"
 #: Time of building on two processors of a machine of 2026, for want of a measurement.
 _BASE_SECONDS = 5
 _SECONDS_PER_MB = 20
 
-#: Compilation of the simulator: of what runs each cycle, of what runs once, of Verilator's library.
+#: Compilation of the simulator: code that runs each cycle or once, and Verilator's library.
 #: -O2 and -O3 take longer to build and gain nothing: Verilator has optimised before.
 _OPTIMISATION = {"OPT_FAST": "-O1", "OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
 
@@ -80,11 +80,11 @@ class BuildError(VipError):
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What a simulator is built from.
+    """The source of a simulator.
 
     Attributes:
         top: name of the top module.
-        verilog: generated source files of what is simulated: name -> text.
+        verilog: generated source files of the simulated design: name -> text.
         around: generated files that connect it with models: name -> text in SystemVerilog or C++.
         support: names of the files of ``sim_tb/models`` (SystemVerilog, C++ and its headers) that
             belong to it.
@@ -120,8 +120,8 @@ class Design:
 
     @property
     def key(self) -> str:
-        """Hash of everything that decides what the simulator does: of contents and versions, and
-        of no place where they lie, so that several environments share a simulator."""
+        """Hash of everything that decides the simulator's behaviour: of contents and versions, but
+        not of paths, so that several environments share a simulator."""
         digest = hashlib.sha256()
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
         parts += _TRACE_FLAGS[self.trace]
@@ -159,7 +159,7 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
             "LINK": command,
             # It calls scripts by "python", which not every system has.
             "PYTHON3": sys.executable,
-            # What calls Verilator again for each block.
+            # Command that calls Verilator again for each block.
             "VM_HIER_VERILATOR": str(driver),
             "VM_PARALLEL_BUILDS": str(int(parallel)),
             **_OPTIMISATION,
@@ -210,7 +210,7 @@ def check_tools() -> None:
 def build(design: Design) -> Path:
     """The folder of the simulator of ``design``, built unless it is there already.
 
-    The executable has the name of the top module. An interrupted build leaves nothing behind that a
+    The executable has the name of the top module. An interrupted build leaves no files that a
     later one would take for finished.
 
     Raises:
@@ -291,7 +291,7 @@ def _compile(design: Design, work: Path) -> None:
     files += [_MODELS / name for name in (*design.support, *design.behaviour)]
     sources += [file for file in files if file.suffix in (".v", ".sv")]
     models = [str(file) for file in files if file.suffix == ".cpp"]
-    # Where the generated headers are.
+    # Folder of the generated headers.
     models += ["-CFLAGS", f"-I{work}"]
     trace = list(_TRACE_FLAGS[design.trace])
     if design.trace_levels:
@@ -325,7 +325,7 @@ def _compile(design: Design, work: Path) -> None:
 
 
 def _first_error(log: Path, error: BaseException) -> str:
-    """The line of the tools' output that says what is wrong."""
+    """The first line of the tools' output that reports an error."""
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for line in lines:
         if "fatal error: lz4.h" in line or "fatal error: zlib.h" in line:

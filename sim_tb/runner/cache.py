@@ -1,4 +1,4 @@
-"""Results of long runs and emitted Verilog, kept in the build folder."""
+"""Results of long runs and emitted Verilog, cached in the build folder."""
 
 import hashlib
 import json
@@ -37,10 +37,11 @@ def source_digest(rooms: Sequence[str]) -> str:
 
 
 def kept_verilog(what: str, rooms: Sequence[str], make: Callable[[], str]) -> str:
-    """Verilog, kept as long as the source that makes it stays the same.
+    """Verilog, cached as long as the source that makes it stays the same.
 
     Parameters:
-        what: tells apart what ``make`` emits. rooms: folders with the source that decides it.
+        what: identifies the Verilog that ``make`` emits. rooms: folders with the source that
+            decides it.
     """
     key = fingerprint(version("amaranth"), what, source_digest(rooms))
     folder = build_folder() / "verilog"
@@ -53,21 +54,21 @@ def kept_verilog(what: str, rooms: Sequence[str], make: Callable[[], str]) -> st
 
 
 class Kept:
-    """Results in a file, so that a broken series of runs goes on where it was.
+    """Results in a file, so that an interrupted series of runs goes on where it was.
 
     Parameters:
-        name: of the file in the build folder (:func:`isa.support.cache.build_folder`). What is no
-            JSON there is taken for an empty one.
+        name: of the file in the build folder (:func:`isa.support.cache.build_folder`). A file
+            that is no JSON counts as empty.
     """
 
     def __init__(self, name: str) -> None:
         self._path = build_folder() / f"{name}.json"
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
-        """The result of ``key``: kept, or made by ``make`` now.
+        """The result of ``key``: cached, or made by ``make`` now.
 
         Parameters:
-            key: must tell apart whatever decides the result: simulator, program and data.
+            key: must differ with everything that decides the result: simulator, program and data.
             make: returns plain data.
 
         Raises:

@@ -11,7 +11,7 @@ __all__ = ["TraceError", "read_signals"]
 
 
 class TraceError(VipError):
-    """A waveform file that does not hold what is looked for; one line says what."""
+    """A waveform file without the requested signals; one line says what is missing."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ def read_signals(path: Path, scope: str, clock: str = "clk") -> dict[str, list[i
         clock: the signal whose rising edges divide the cycles.
 
     Returns:
-        Signal -> its value in each cycle; what is undefined counts as 0.
+        Signal -> its value in each cycle; an undefined one counts as 0.
 
     Raises:
         TraceError: the file is no VCD, or has no such scope or clock.

@@ -42,7 +42,7 @@ class Runner(Verilator):
         self._ended = False
 
     def end(self) -> None:
-        """Kill what runs now in another thread, and start nothing any more."""
+        """Kill commands that run now in another thread, and start no more."""
         self._ended = True
         if self._process is not None:
             end_tool(self._process)

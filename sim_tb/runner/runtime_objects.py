@@ -16,9 +16,9 @@ from isa.support.scratch import owned_folder
 
 __all__ = ["RuntimeObjects"]
 
-#: What Verilator writes for make: definitions that the library is compiled with, and its parts.
+#: File by Verilator for make: definitions that the library is compiled with, and its parts.
 _CLASSES = "Vtop_classes.mk"
-#: Into how many units the design is divided is nothing to the library.
+#: The number of units of the design does not affect the library.
 _DEFINITION = re.compile(r"^VM_(?!PARALLEL_BUILDS)\w+ = \d+$", re.MULTILINE)
 
 
@@ -40,13 +40,13 @@ class RuntimeObjects:
         self._kept = build_folder() / "runtime" / digest if classes else None
 
     def lend(self) -> None:
-        """Put the objects that are kept where make finds them, newer than their sources."""
+        """Put the cached objects where make finds them, newer than their sources."""
         if self._kept is not None and self._kept.is_dir():
             for item in self._kept.iterdir():
                 shutil.copyfile(item, self._work / item.name)
 
     def keep(self) -> None:
-        """Keep the objects that make has left, unless they are kept already."""
+        """Cache the objects that make has left, unless they are cached already."""
         if self._kept is None or self._kept.is_dir():
             return
         self._kept.parent.mkdir(parents=True, exist_ok=True)

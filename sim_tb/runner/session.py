@@ -111,7 +111,7 @@ class Session:
             SessionError: the simulator ended by itself.
         """
         while self._waiting:
-            # Of an earlier call whose results nobody wanted any more.
+            # Of an earlier call whose results were not taken.
             self._receive(None)
         source = iter(jobs)
         while True:
@@ -125,7 +125,7 @@ class Session:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Say why, when the simulator is gone."""
+        """Report the reason when the simulator has ended."""
         try:
             yield
         except (EOFError, OSError):
@@ -179,7 +179,7 @@ class Session:
 
 
 def _failure_reason(log: Path) -> str:
-    """The line of a simulator's output that says what went wrong; "" without output."""
+    """The line of a simulator's output that gives the reason of its failure; "" without output."""
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     for line in reversed(lines):
         if "Error" in line or "ERROR" in line:

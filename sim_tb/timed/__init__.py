@@ -1,1 +1,1 @@
-"""The timing model: what the Verilog does in which cycle, in C++, certified against the Verilog."""
+"""The timing model: cycle-accurate behaviour in C++, certified against the Verilog."""

@@ -85,8 +85,8 @@ def _camel(name: str) -> str:
 def timed_words(
     words: Sequence[int], rows: Sequence[Instruction | None], config: PeConfig
 ) -> list[TimedWord]:
-    """The words of a program, which are the instructions ``rows``, or None: nothing that the engine
-    has. A word that is none still waits for what its opcode reads."""
+    """The words of a program, which are the instructions ``rows``, or None: none that the engine
+    has. An illegal word still waits for the registers that its opcode reads."""
     groups: dict[int, Instruction] = {}
     for first in config.rows:
         groups.setdefault(first.opcode, first)

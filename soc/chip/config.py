@@ -75,7 +75,7 @@ class ChipConfig:
                     f"network.{name} must be {needed}, as {source}, not {value}"
                 )
         _CHECK.within("axi_id_bits", self.axi_id_bits, 1, 16)
-        # Refuses what the register map has no room for.
+        # Refuses a chip for which the register map has no room.
         _ = self.host
 
     @property

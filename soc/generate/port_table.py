@@ -1,4 +1,4 @@
-"""The ports of a component as tables for a reader who connects it."""
+"""The ports of a component as tables, for its documentation."""
 
 import re
 from collections.abc import Iterator

@@ -57,7 +57,7 @@ class Host:
         self._programs: dict[int, tuple[int, ...]] = {}
 
     async def identify(self) -> ChipIdentity:
-        """What the chip is."""
+        """The properties of the chip."""
         if self._identity is None:
             if (found := await self._read(CHIP, "IDENTITY")) != IDENTITY:
                 raise HostError(f"no chip of ours: the identity is {found:#x}, not {IDENTITY:#x}")
@@ -168,7 +168,7 @@ class Host:
                     f"{'runs' if len(running) == 1 else 'run'}"
                 )
             await self._transport.wait_interrupt(min(poll, left))
-            # A fault of one PE does not end the others; once cleared, it does not end later waits.
+            # A fault of one PE does not end the others; a cleared one does not end later waits.
             await self._write(CHIP, "INTERRUPT_STATUS", _WORD_MASK)
             left -= poll
 
@@ -185,7 +185,7 @@ class Host:
         return await self._bitmap("FAULTED")
 
     async def status(self, pe: int) -> PeStatus:
-        """What PE ``pe`` does."""
+        """The status of PE ``pe``."""
         await self._chosen([pe])
         word = await self._read(PE, "STATUS", page=pe)
         found = {field.name: field.extract(word) for field in PE.register("STATUS").fields}

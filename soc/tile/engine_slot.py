@@ -22,8 +22,8 @@ def join_engine(
     first_pe: Value,
     pe_count: Value,
 ) -> None:
-    """Connect memory port and identity of an engine. Where the port's tags have more bits than the
-    engine's, the others are 0.
+    """Connect memory port and identity of an engine. If the port's tags have more bits than the
+    engine's, the additional bits are 0.
 
     With ``config.windows``, the engine's address 0 is ``slot`` windows of ``2 ** address_bits``
     bytes above the vault's, and its identity is PE 0 of 1. So each engine runs the same program on

@@ -1,1 +1,1 @@
-"""What trimming knows of a program: needs, values, profiles, bounds."""
+"""Analysis of programs for trimming: needs, values, profiles, bounds."""

@@ -33,7 +33,7 @@ _LEAST_QUEUE = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A program with what is known about it.
+    """A program with the facts known about it.
 
     Attributes:
         name: for messages; "" where there is only one. values: proved. profile: seen, if any.
@@ -45,7 +45,7 @@ class Study:
     profile: Profile | None
 
     def place(self, address: int) -> str:
-        """Where a word stands, for a message."""
+        """Place of a word, for a message."""
         prefix = f"{self.name}: " if self.name else ""
         return prefix + place(self.program, address)
 
@@ -56,11 +56,11 @@ class Bound:
 
     Attributes:
         name: attribute of :class:`pe.config.PeConfig`, or ``fx``, for which hardware has no limit.
-        value: what the programs need. size: what the engine gets, the next that can be built.
-        full: what it had.
+        value: need of the programs. size: of the trimmed engine, the next that can be built.
+        full: of the full engine.
         basis: how ``value`` is known. why: the word that needs it, or the reason, one line.
-        guard: what happens to a run that needs more; "" if none can.
-        profiled: names of the programs of which a run might.
+        guard: effect on a run that needs more; "" if none can.
+        profiled: names of the programs with runs that might need more.
     """
 
     name: str
@@ -107,7 +107,7 @@ def check_covered(studies: Iterable[Study]) -> None:
         sides += [(a, "always taken") for a in (can.passed & did.executed) - did.passed]
         missing = [f"{study.place(a)} is {side}" for a, side in sorted(sides)]
         if not missing:
-            # Behind a fault that ended the runs.
+            # After a fault that ended the runs.
             missing = [
                 f"{study.place(a)} is not reached" for a in sorted(can.executed - did.executed)
             ]
@@ -122,7 +122,7 @@ _LAUNCH = -1
 #: Bits of a register that holds 16 bits of identity.
 _IDENTITY_BITS = 17
 
-#: What each word, or the launch, needs, from what it does or did.
+#: Need of each word, or of the launch, from the facts about it.
 _Needed = Callable[[Study, Facts], Mapping[int, int]]
 
 
@@ -135,7 +135,7 @@ def bounds_of(
 ) -> tuple[Bound, ...]:
     """The sizes that all programs need of an engine that has those of ``config``.
 
-    What is proved counts. Where the proof allows all that the full engine has, the profile does.
+    A proved size counts. If the proof allows all that the full engine has, the profile counts.
 
     Parameters:
         tight: the profile counts too where it shows less than is proved.
@@ -176,8 +176,8 @@ def bounds_of(
 
 
 def _alignment(studies: Sequence[Study], config: PeConfig, tight: bool) -> Bound:
-    """What addresses are multiples of. The less it is, the more an engine must have, so what is
-    counted are the places in a word of the scratchpad at which accesses may begin."""
+    """Alignment of addresses. A smaller alignment needs a larger engine, so the bound counts the
+    places in a word of the scratchpad at which accesses may begin."""
 
     def needed(study: Study, facts: Facts) -> dict[int, int]:
         found = {word: WORD_BYTES // step for word, step in facts.alignment.items()}
@@ -231,7 +231,7 @@ def _address(studies: Sequence[Study], config: PeConfig, given: int | None, tigh
         ends = {word: (end - 1).bit_length() for word, end in facts.dram.items() if end}
         if study.profile is not None and facts is study.profile.facts:
             return ends | {_LAUNCH: study.profile.parameters.bit_length()}
-        # What no instruction reads can be 0.
+        # A parameter that no instruction reads can be 0.
         return ends | {_LAUNCH: config.address_bits if study.values.reads_parameters else 0}
 
     return _settle(
@@ -287,8 +287,8 @@ def _settle(
 def _profiled(
     study: Study, needed: _Needed, fit: Callable[[int], int], full: int
 ) -> dict[int, int]:
-    """What words needed in the profiled runs; where these never came, what is proved, if that says
-    anything."""
+    """Needs of words in the profiled runs; for words that no run reached the proved needs, if there
+    are any."""
     assert study.profile is not None
     seen = study.profile.facts
     found = dict(needed(study, seen))
@@ -308,7 +308,7 @@ def _most(study: Study, values: Mapping[int, int]) -> tuple[int, str]:
 
 def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound]:
     """Entries of the array range check, and of the load-store queue: they decide about cycles
-    alone, so what was seen on the hardware is safe for every run."""
+    alone, so the sizes seen on the hardware are safe for every run."""
 
     transfers = (Opcode.LD_SRAM, Opcode.ST_SRAM)
     entries = _waiting(

@@ -26,7 +26,7 @@ __all__ = ["Effects", "Registers", "held_range"]
 #: Values of all registers, then of VL, MR and FX.
 Registers = list[Value]
 
-#: Changes the registers; whether a run can go on behind the word.
+#: Changes the registers; returns whether a run can go on after the word.
 Effect = Callable[[Registers], bool]
 
 
@@ -47,10 +47,10 @@ def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[
 
 
 class Effects:
-    """Makes the effects of words on an engine of ``config``, which note in ``facts`` what they do.
+    """Makes the effects of words on an engine of ``config``, which record their facts in ``facts``.
 
-    A word that faults for sure ends the run; where it only may, what is left of its operands'
-    values is that with which it does not.
+    A word that faults for sure ends the run; after one that may fault, its operands have only the
+    values with which it does not.
     """
 
     def __init__(self, config: PeConfig, facts: Facts) -> None:
@@ -164,7 +164,7 @@ class Effects:
         return effect
 
     def _inside(self, registers: Registers, register: int, least: int, most: int) -> int | None:
-        """End of what a word touches in the scratchpad from the address in ``register`` on.
+        """End of the scratchpad bytes that a word touches from the address in ``register`` on.
 
         Parameters:
             least, most: bytes.

@@ -1,4 +1,4 @@
-"""What the words of a program do: proved for all runs, or seen in some of them.
+"""Facts about the words of a program: proved for all runs, or seen in some of them.
 
 Both kinds have the same form, so that they can be compared word by word.
 """
@@ -29,8 +29,8 @@ class Facts:
         taken, passed: branches that were taken and not taken, or may be.
         written: lowest and highest number, signed, written to a register.
         settings: lowest and highest number given to VL, MR or FX.
-        scratchpad: end (the byte behind the last) of what is touched in the scratchpad; 0: nothing.
-        dram: end of what is touched in the memory.
+        scratchpad: end (the byte after the last) of the scratchpad bytes touched; 0: none.
+        dram: end of the memory bytes touched.
         alignment: 1, 2, 4 or 8, of which all scratchpad addresses, and the memory addresses of
             transfers to and from the scratchpad, are multiples.
     """

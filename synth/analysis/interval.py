@@ -1,4 +1,4 @@
-"""Intervals of signed 64-bit numbers, and what scalar instructions and branches do to them.
+"""Intervals of signed 64-bit numbers, and the effect of scalar instructions and branches on them.
 
 A value is a plain number where it is known, else an :class:`Interval`. All functions are sound:
 whatever numbers the operands are, the result lies in the interval returned.
@@ -26,7 +26,7 @@ _LOW = -(1 << 63)
 _M64 = (1 << 64) - 1
 
 
-#: Largest step that is told apart: the bytes of a scratchpad word.
+#: Largest step that is distinguished: the bytes of a scratchpad word.
 _MOST = 8
 
 
@@ -83,7 +83,7 @@ def join(one: Value, other: Value) -> Value:
 
 
 def clip(value: Value, low: int, high: int) -> Value | None:
-    """What of ``value`` lies in ``low``..``high``; None if nothing does."""
+    """The part of ``value`` in ``low``..``high``; None if there is none."""
     a, b = bounds(value)
     if isinstance(value, int):
         return value if low <= value <= high else None
@@ -136,7 +136,7 @@ def _bitwise(operation: ScalarOp, b: tuple[int, int], c: tuple[int, int], step: 
 
 
 def refine(branch: BranchOp, taken: bool, a: Value, b: Value) -> tuple[Value, Value] | None:
-    """What ``a`` and ``b`` can be when a branch on them is taken, or is not; None if it can't."""
+    """Values of ``a`` and ``b`` when a branch on them is taken, or is not; None if impossible."""
     if branch is BranchOp.JMP:
         return (a, b) if taken else None
     if branch in (BranchOp.BGE, BranchOp.BNE):

@@ -1,4 +1,4 @@
-"""What a program needs of a processing engine: its instructions, by unit, width and type."""
+"""Needs of a program from a processing engine: its instructions, by unit, width and type."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -15,7 +15,7 @@ __all__ = ["Needs", "needed", "union"]
 
 @dataclass(frozen=True)
 class Needs:
-    """What one program needs, or several.
+    """Needs of one program, or of several.
 
     Attributes:
         uses: key of each instruction that can be reached -> where, one line a word (address, source
@@ -81,7 +81,7 @@ class Needs:
 
 
 def needed(program: Program, executed: Collection[int] | None = None, name: str = "") -> Needs:
-    """What ``program`` needs.
+    """The needs of ``program``.
 
     Parameters:
         executed: addresses of the words that count; None: all that control flow can reach from word
@@ -117,7 +117,7 @@ def needed(program: Program, executed: Collection[int] | None = None, name: str 
 
 
 def union(parts: Iterable[Needs]) -> Needs:
-    """What several programs need that run one after the other; ``parts`` has at least one."""
+    """The needs of several programs that run one after the other; ``parts`` has at least one."""
     all_parts = list(parts)
     uses = {
         row.key: places

@@ -1,4 +1,4 @@
-"""Profiles: what a program did in runs on the instruction set simulator.
+"""Profiles: facts about a program from runs on the instruction set simulator.
 
 A profile file is JSON. It names the program by a digest of its words and the version of the
 instruction set, so that it can't be taken for another program's.
@@ -32,7 +32,7 @@ _STEP = 200_000
 
 @dataclass(frozen=True, kw_only=True)
 class InFlight:
-    """What an engine needs so that its runs take the same cycles as with more.
+    """Sizes that an engine needs so that its runs take the same cycles as with more.
 
     Attributes:
         arc_entries: entries of the array range check. requests: memory requests in flight.
@@ -50,11 +50,11 @@ class InFlight:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What one program did in some runs.
+    """Facts about one program from some runs.
 
     Attributes:
         digest: of the program (:func:`program_digest`).
-        facts: what its words did. runs: in how many runs.
+        facts: about its words. runs: number of runs.
         parameters: highest address of a parameter block that a launch named.
         in_flight: of runs on the hardware; None: there were none.
     """
@@ -163,7 +163,7 @@ def profile_run(
     may_fault: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Profile:
-    """Run ``program`` on the simulator and note what it does.
+    """Run ``program`` on the simulator and record its facts.
 
     Parameters:
         image: the memory; the program changes it. config: of the engine.

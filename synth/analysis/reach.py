@@ -1,4 +1,4 @@
-"""Control flow of a program: what can follow what, what can be reached, and which registers live.
+"""Control flow of a program: successors of each word, reachable words, and live registers.
 
 Targets of branches are constants, so this follows both sides of every branch and no run can do
 more. :mod:`synth.analysis.values` finds out which sides are really taken.
@@ -13,7 +13,7 @@ from synth.errors import TrimError
 __all__ = ["FX", "MR", "SLOTS", "VL", "Flow", "flow", "place"]
 
 _REGISTERS = FIELD_A.range.stop
-#: The vector settings, as registers behind the others.
+#: The vector settings, as registers after the others.
 VL, MR, FX = range(_REGISTERS, _REGISTERS + 3)
 #: Registers with the vector settings.
 SLOTS = _REGISTERS + 3
@@ -39,7 +39,7 @@ class Flow:
 
 
 def place(program: Program, address: int) -> str:
-    """Where a word stands, for a message: its address and, if known, its source line."""
+    """Place of a word, for a message: its address and, if known, its source line."""
     line = program.source.get(address)
     return f"word {address}" if line is None else f"word {address} ({line.file}:{line.line})"
 

@@ -1,6 +1,6 @@
-"""Notes what a program does on the instruction set simulator, word by word.
+"""Records facts about a program on the instruction set simulator, word by word.
 
-What an instruction did is noted behind it, so one that faults leaves nothing.
+The facts of an instruction are recorded after it, so one that faults leaves none.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ __all__ = ["recorder"]
 
 
 def recorder(facts: Facts) -> Observer:
-    """An observer that notes in ``facts`` what the program does, but not which words it executes
-    (:attr:`isa.iss.simulator.Simulator.visits` says that)."""
+    """An observer that records the program's actions in ``facts``, but not the words executed
+    (:attr:`isa.iss.simulator.Simulator.visits` has those)."""
 
     def observe(
         state: ProcessorState, row: Instruction, word: int, address: int, operation: Operation

@@ -1,4 +1,4 @@
-"""Where an instruction's operands lie: the registers with addresses, and how much is touched."""
+"""Places of an instruction's operands: the registers with addresses, and the elements touched."""
 
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ class Transfer(NamedTuple):
 
 
 def vector_spans(row: Instruction, word: int) -> tuple[Span, ...]:
-    """What the vector instruction ``word``, which encodes ``row``, touches in the scratchpad."""
+    """Scratchpad operands and result of the vector instruction ``word``, which encodes ``row``."""
     return tuple(
         Span(each.field.extract(word), each.extent.by_vl, each.extent.by_mr)
         for each in row.scratchpad

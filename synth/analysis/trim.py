@@ -3,7 +3,7 @@
 Trimming turns one configuration into another and never touches Verilog. Instructions, registers and
 words that no run can use are proved away. Sizes that depend on data are proved where constants
 decide about them (:mod:`synth.analysis.values`); else they are those of profiled runs, and a run
-that needs more faults. Either way the engine does what the full one does or stops. Source: SCRATCH,
+that needs more faults. Either way the engine behaves as the full one or stops. Source: SCRATCH,
 section 3; docs/decisions/machine/configuration.md.
 """
 
@@ -44,9 +44,9 @@ def trim(
     program too. A run that needs more than a profile shows faults.
 
     Parameters:
-        profiles: of any of the programs. Those without one get what is proved for all runs.
+        profiles: of any of the programs. Those without one get the sizes proved for all runs.
         keep_counters: the performance counters stay.
-        rom: the program, of which there must be one, is baked in.
+        rom: build the program, exactly one, into a ROM.
         allow_uncovered: take profiles that do not go wherever the program can go.
         tight: sizes of the profile also where a larger one is proved to be enough for all runs.
         address_bits: of the memory; None: as many as the programs need.
@@ -204,14 +204,14 @@ def _fixed(needs: Needs, config: PeConfig) -> tuple[Bound, ...]:
 
 @dataclass(frozen=True)
 class TrimReport:
-    """What trimming took away, and why the rest is still there.
+    """Result of trimming: the parts removed, and the reasons for the parts kept.
 
     Attributes:
         needs: of the programs. parts: of each, by its name; "" if there is one.
         full, trimmed: configurations before and after.
         bounds: sizes, with how each is known.
         exact: every state that the analysis found belongs to a run with some data; else it joined
-            states, and what it proves may be more than any run needs.
+            states, and the proved sizes may be more than any run needs.
     """
 
     needs: Needs
@@ -223,7 +223,7 @@ class TrimReport:
 
     @property
     def removed(self) -> dict[Unit, tuple[str, ...]]:
-        """Instructions that are gone, by functional unit, in the table's order."""
+        """Instructions that were removed, by functional unit, in the table's order."""
         return self._by_unit(self.full.instructions - self.trimmed.instructions)
 
     @property

@@ -1,8 +1,8 @@
-"""What a program can do, whatever its data: abstract interpretation from the launch.
+"""Possible behaviour of a program with any data: abstract interpretation from the launch.
 
 Programs mostly compute with constants, so states with known registers are followed one by one. A
-branch on data that is not known goes both ways. Where that never ends, states that meet there are
-joined into intervals, so that the analysis always ends. What it says holds for every run: of any
+branch on data that is not known goes both ways. At a branch where that never ends, states are
+joined into intervals, so that the analysis always ends. Its results hold for every run: of any
 memory contents, and of any launch within :class:`Launch`.
 """
 
@@ -29,7 +29,7 @@ _STEPS = 250_000
 _FORKS = 2_000
 #: Attempts before all places where ways meet are joined.
 _ATTEMPTS = 6
-#: Changes of the joined state of one place after which what still grows can be anything.
+#: Changes of the joined state of one place after which a value that still grows can be anything.
 _CHANGES = 60
 #: Constants that one branch compares with, if they are limits.
 _FEW = 4
@@ -48,10 +48,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class Values:
-    """What :func:`analyse` found.
+    """Result of :func:`analyse`.
 
     Attributes:
-        flow: control flow of the program. facts: what it can do, at most.
+        flow: control flow of the program. facts: all that it can do, at most.
         exact: no states were joined: every fact belongs to a run with some memory contents.
         reads_parameters: some run can read the register of the parameter block.
     """
@@ -65,7 +65,7 @@ class Values:
 def analyse(program: Program, config: PeConfig, launch: Launch) -> Values:
     """All that runs of ``program`` on an engine of ``config`` can do.
 
-    A run that faults does so on this engine; what it would have done then does not count.
+    A run that faults does so on this engine; its instructions after the fault do not count.
 
     Raises:
         TrimError: an empty program, or a reachable word that is no instruction.
@@ -98,7 +98,7 @@ def _constants(program: Program, control: Flow) -> frozenset[int]:
 
 
 class _Attempt:
-    """One analysis, which joins the states behind the branches in ``widened``; None: the states at
+    """One analysis, which joins the states after the branches in ``widened``; None: the states at
     every place where ways meet, so that it ends however long the program runs."""
 
     def __init__(
@@ -136,7 +136,7 @@ class _Attempt:
                 self._steps[address] = effects.of(row, word, address)
 
     def values(self) -> Values:
-        """What was found, after :meth:`run`."""
+        """The result, after :meth:`run`."""
         parameters = next(slot for slot, name in START_REGISTERS.items() if name == "parameters")
         return Values(
             flow=self.control,
@@ -207,7 +207,7 @@ class _Attempt:
         return True
 
     def _branch(self, pc: int, registers: Registers) -> int | None:
-        """Where a branch leads; None when it forks, or can't go on."""
+        """The next word after a branch; None when it forks, or can't go on."""
         operation, conditional, a, b = self._branches[pc]
         facts = self.facts
         target = self.control.following[pc][-1]
@@ -285,7 +285,7 @@ class _Attempt:
 def _narrowed(
     operation: BranchOp, taken: bool, a: int, b: int, registers: Sequence[Value]
 ) -> tuple[Value, Value] | None:
-    """Values of registers ``a`` and ``b`` behind a branch on them; None if it can't go there."""
+    """Values of registers ``a`` and ``b`` after a branch on them; None if it can't go there."""
     if a == b:
         always = operation in (BranchOp.BGE, BranchOp.BEQ)
         return (registers[a], registers[b]) if taken == always else None

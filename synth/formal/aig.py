@@ -1,7 +1,7 @@
 """And-inverter graphs: reading and writing AIGER, and simplification of goals.
 
 A literal is twice the number of a node, plus 1 when inverted; node 0 is the constant 0. Nodes
-1..inputs are the inputs, those behind them AND gates.
+1..inputs are the inputs, those after them AND gates.
 """
 
 from collections.abc import Iterable, Mapping
@@ -182,7 +182,7 @@ def sharpened(graph: Graph, outputs: Iterable[str]) -> Graph:
     """``graph`` with ``outputs``, each 1 for the same inputs, where an output that is 1 only if
     several nodes are takes each of these for granted in what depends on it.
 
-    What an output compares is then often the same circuit twice, which goes away.
+    An output then often compares the same circuit with itself, and the comparison goes away.
     """
     builder = Gates(len(graph.inputs))
     first_gate = len(graph.inputs) + 1

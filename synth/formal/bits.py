@@ -12,7 +12,7 @@ __all__ = ["graph_of"]
 
 
 def graph_of(text: str, top: str) -> Graph:
-    """The graph of a combinational module; a port of several bits has ``[n]`` behind its name.
+    """The graph of a combinational module; a port of several bits has ``[n]`` after its name.
 
     A bit that the design leaves undefined, which tools may choose, is 0.
 

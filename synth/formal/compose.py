@@ -49,7 +49,7 @@ def compose(parts: list[Part], goals: Iterable[str]) -> Graph:
     gates = Gates(len(free))
 
     def sources(place: tuple[int, int]) -> list[tuple[int, int, int]]:
-        """What node ``place`` is made of: part, node, whether inverted."""
+        """The sources of node ``place``: part, node, whether inverted."""
         number, node = place
         graph, inputs = parts[number]
         gate = node - len(graph.inputs) - 1

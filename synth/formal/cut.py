@@ -1,7 +1,8 @@
-"""A design cut at its registers: what is left between them is combinational.
+"""A design cut at its registers, which leaves only combinational logic.
 
 Every register becomes an input, the value that it holds, and an output, the value that it takes
-next. So does every synchronous read port of a memory; what is in a memory is not part of the cut.
+next. So does every synchronous read port of a memory; the contents of memories are not part of the
+cut.
 """
 
 import re
@@ -101,7 +102,7 @@ def cut(
     """Elaborate ``component`` and cut it.
 
     Parameters:
-        component: what to cut. name: of its module.
+        component: to be cut. name: of its module.
         probes: names of wires to be seen; those that the design lacks are left out.
 
     Raises:
@@ -252,7 +253,7 @@ class _Cutter:
         return ""
 
     def _register(self, signal: str) -> str:
-        """The name of a register, without the number that tells its wire from a port's."""
+        """The name of a register, without the number that distinguishes its wire from a port's."""
         wire = self._wire(signal)
         plain = re.sub(r"\$\d+$", "", wire)
         name = wire if plain in self._states else plain

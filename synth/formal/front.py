@@ -1,4 +1,4 @@
-"""Correspondence of fetch, operands, issue, dispatch, registers and what surrounds them."""
+"""Correspondence of fetch, operands, issue, dispatch, registers and the units around them."""
 
 from amaranth.hdl import Cat, Value
 
@@ -150,7 +150,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
     )
 
     def settled(v: View) -> Value:
-        """Nothing is here, or what was kept; what was taken away may wait in one engine alone."""
+        """No instruction is here, or a kept one; a removed one may wait in one engine alone."""
         word = v["operands.word"]
         kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
         return ~v["issue.redirect"] & (~v["operands.held"] | (kept & ~v["operands.outside"]))
@@ -172,7 +172,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
     def needed(number: int, v: View) -> Value:
         word = v["operands.word"]
         reads_it = any_of(is_word(word, r, trimmed.register_bits) for r in used(number))
-        # What lacked its value is read once more.
+        # A register that lacked its value is read once more.
         return inside(v) & ~v["operands.again"] & reads_it
 
     for number in range(READ_PORTS):
@@ -264,7 +264,7 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
 
 def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], ...]:
-    """Members that tell ``row`` from others at issue, with their values."""
+    """Members that distinguish ``row`` from others at issue, with their values."""
     (values,) = decoded_values(config, row)
     return tuple((name, code) for name, code in values.items() if code is not None)
 

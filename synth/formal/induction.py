@@ -1,4 +1,4 @@
-"""Proof that a relation of two designs is inductive, with what is known from earlier times."""
+"""Proof that a relation of two designs is inductive, with cached results of earlier proofs."""
 
 import gzip
 import hashlib
@@ -25,23 +25,23 @@ from .solve import Failure, solve
 
 __all__ = ["Progress", "Proof", "graph_of_cut", "joined", "prove_relation"]
 
-#: Part of every key: changes when what is kept does.
+#: Part of every key: changes with the format of the cached results.
 _FORMAT = "2"
 
-#: Called with what is being done, how much of it is done, and of how much.
+#: Called with the name of the step, the amount done, and the whole amount.
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What was shown.
+    """Result of a proof.
 
     Attributes:
         goals: how many conditions were to be shown. failures: examples against some of them.
-        assumptions: names of what was assumed.
+        assumptions: names of the assumptions.
         unpaired: registers that only the full engine has. left_out: fields of the configuration
             that differ and are not part of the proof.
-        seconds: time that it took; 0 if it was known from an earlier time.
+        seconds: time that it took; 0 if it was cached.
     """
 
     goals: int
@@ -150,7 +150,7 @@ def prove_relation(
 
 
 def graph_of_cut(cut: Cut) -> Graph:
-    """The graph of ``cut``, or what is known of it from an earlier time."""
+    """The graph of ``cut``, cached."""
     return _graph(cut.text, cut.name)
 
 
@@ -169,7 +169,7 @@ def _composed(miter: Miter, graphs: tuple[Graph, ...]) -> Graph:
 
 
 def _graph(text: str, top: str) -> Graph:
-    """The graph of module ``top``, or what is known of it from an earlier time."""
+    """The graph of module ``top``, cached."""
     target = build_folder() / "proofs" / f"{_key(text)}.aig.gz"
     try:
         return read_aiger(gzip.decompress(target.read_bytes()))

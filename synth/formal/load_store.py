@@ -91,7 +91,7 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
 
 
 def _one_value(f: View, t: View) -> Value:
-    """Of the places that a store of a register passes, at most one has one, with its value."""
+    """At most one of the places that a store of a register passes holds one, with its value."""
     unit = "load_store.request."
     places = [
         f[unit + flag] & f[f"{unit}{name}.store"] & f[f"{unit}{name}.register"]

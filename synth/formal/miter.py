@@ -1,7 +1,7 @@
-"""One step of two related designs, side by side, and what must hold after it.
+"""One step of two related designs, side by side, and the goals that must hold after it.
 
 The values of both designs are made from free inputs such that they are related in every possible
-way: corresponding registers share an input. What must hold is one output each, 1 where it fails.
+way: corresponding registers share an input. Each goal is one output, 1 where it fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,8 +24,8 @@ class Miter:
 
     Attributes:
         module: the circuit. goals: name -> output, 1 where it fails. inputs: name -> free input.
-        given, taken: of both designs, what comes out of them and goes into this circuit, and the
-            other way round: port of the design -> port of the circuit.
+        given, taken: of both designs, their outputs, which go into this circuit, and their inputs,
+            which come from it: port of the design -> port of the circuit.
         cases: values of bits of inputs, as the relation takes goals apart; ``{}``: any.
         only_full, only_trimmed: registers without a partner.
     """
@@ -146,7 +146,7 @@ class _Builder:
         self._parts += 1
         with self.m.Switch(known[id(codes)]):
             for number, word in enumerate(codes.words):
-                # The last word also stands for all numbers behind it.
+                # The last word also stands for all numbers after it.
                 cases = (number,) if number + 1 < len(codes.words) else ()
                 with self.m.Case(*cases) if cases else self.m.Default():
                     code = word[place][which]
@@ -259,7 +259,7 @@ class _Builder:
         return self.miter
 
     def _give(self, side: Side) -> None:
-        """Ports for all that comes out of a design."""
+        """Ports for all outputs of a design."""
         cut = side.cut
         widths = {NEXT + name: state.width for name, state in cut.states.items()}
         widths |= cut.outputs
@@ -276,7 +276,7 @@ class _Builder:
                 side.out[name.removeprefix(PROBE)] = signal
 
     def _take(self, side: Side) -> None:
-        """Ports for all that goes into a design."""
+        """Ports for all inputs of a design."""
         cut = side.cut
         taken = {NOW + name: side.now[name] for name in (*cut.states, *cut.reads)}
         taken |= {name: side.now[name] for name in cut.inputs}

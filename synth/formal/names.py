@@ -1,4 +1,4 @@
-"""Whether a design has what a relation names, found without a proof."""
+"""Check, without a proof, that a design has the names in a relation."""
 
 import re
 from collections.abc import Iterator

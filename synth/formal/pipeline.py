@@ -1,9 +1,9 @@
 """Designs seen one beat at a time, without the registers that only delay.
 
-A register that takes a new value in every cycle, whatever it holds, delays what it is made of by a
-cycle. Where all that meets has been delayed equally, such registers do not change what is made of a
-beat, only when; without them it is made in no time. What is left are the registers that remember:
-*roots*, which decide what a beat is, and *accumulators*, which hold what earlier beats left.
+A register that takes a new value in every cycle, whatever it holds, delays its sources by a cycle.
+If all values that meet have been delayed equally, such registers do not change the result of a
+beat, only its time; without them it is made in no time. The other registers remember: *roots*,
+which decide the beat, and *accumulators*, which hold the results of earlier beats.
 """
 
 import re
@@ -17,7 +17,7 @@ from .errors import ProofError
 
 __all__ = ["MADE", "Pipeline", "pipeline_of"]
 
-#: Prefix of what is made for a register where a design is taken apart.
+#: Prefix of the output for a register where a design is taken apart.
 MADE = "made:"
 _FROM = "from:"
 
@@ -28,7 +28,7 @@ class Pipeline:
 
     Attributes:
         cut: the design; its states are the registers that remember.
-        graph: what it makes of a beat; what is behind an accumulator sees the value that the beat
+        graph: its function of a beat; logic after an accumulator sees the value that the beat
             leaves there.
         delays: output -> cycles from the roots' values to it; 0 if it is made of those alone.
     """
@@ -48,13 +48,14 @@ def pipeline_of(
     """``cut``, of which ``graph`` is the graph, seen one beat at a time.
 
     Parameters:
-        roots: pattern of the names of registers that decide what a beat is.
-        arrival: inputs that belong to a beat: port -> cycles behind the roots' values.
-        handed_on: registers that only delay and where the design is taken apart: what goes there is
-            an output, :data:`MADE` and its name, and what is made of it begins at an input.
+        roots: pattern of the names of registers that decide the beat.
+        arrival: inputs that belong to a beat: port -> cycles after the roots' values.
+        handed_on: registers that only delay and where the design is taken apart: the value that
+            goes there is an output, :data:`MADE` and its name, and the logic after it begins at an
+            input.
 
     Raises:
-        ProofError: what belongs to different beats meets, other than in a register that remembers.
+        ProofError: values of different beats meet, other than in a register that remembers.
     """
     finder = _Finder(cut, graph, roots, arrival)
     delays = {port: finder.delay(port) for port in cut.outputs}
@@ -70,14 +71,14 @@ def pipeline_of(
 
 
 def _joined(graph: Graph, finder: "_Finder", given: Mapping[str, int]) -> Graph:
-    """``graph`` with the registers that only delay replaced by what they are made of, or by inputs
-    where they are ``given``. It is there once for each accumulator, for what sees what that held
-    before, and once for the rest; the equal parts of these merge."""
-    # The first part is a hub: it takes what the others share, and gives what they make.
+    """``graph`` with the registers that only delay replaced by their sources, or by inputs where
+    they are ``given``. There is a copy for each accumulator, for the logic that sees its earlier
+    value, and one for the rest; the equal parts of these merge."""
+    # The first part is a hub: it takes the shared inputs of the others, and gives their outputs.
     copies = {name: number for number, name in enumerate(sorted(finder.accumulators), 2)}
 
     def copy_for(what: str, otherwise: int) -> int:
-        """The copy in which ``what`` sees what it is made of."""
+        """The copy in which ``what`` sees its sources."""
         return copies[finder.earlier[what]] if what in finder.earlier else otherwise
 
     inputs: dict[str, str] = {}
@@ -120,7 +121,7 @@ class _Finder:
 
     Attributes:
         state_of: bit -> register. kept: registers that remember. accumulators: those that are no
-            roots. earlier: bit or output -> accumulator of which it is made as that was before.
+            roots. earlier: bit or output -> accumulator whose value before the beat it uses.
     """
 
     def __init__(self, cut: Cut, graph: Graph, roots: str, arrival: Mapping[str, int]) -> None:
@@ -147,7 +148,7 @@ class _Finder:
             self._ages |= dict.fromkeys(bits_of(name, cut.states[name].width), 0)
 
     def _inputs(self, output: str) -> set[str]:
-        """What ``output`` depends on, registers by their own names."""
+        """The inputs that ``output`` depends on, registers by their own names."""
         cone = self._cones[self._graph.outputs[output] >> 1]
         names = self._graph.inputs
         found = set()
@@ -163,8 +164,8 @@ class _Finder:
         return self._age(set().union(*every), port) or 0
 
     def _age(self, made_of: set[str], what: str) -> int | None:
-        """The common age of ``made_of``, of which ``what`` is made. What an accumulator held before
-        the beat counts as of the beat's age."""
+        """The common age of ``made_of``, of which ``what`` is made. The value of an accumulator
+        before the beat counts as of the beat's age."""
         ages: dict[int, str] = {}
         held: dict[int, str] = {}
         for bit in sorted(made_of):

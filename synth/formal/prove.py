@@ -1,6 +1,6 @@
-"""Proof that a trimmed processing engine does what the full one does, for what it keeps.
+"""Proof that a trimmed processing engine behaves as the full one, for the instructions it keeps.
 
-``docs/proofs.md`` says what is shown, under which assumptions, and how the parts make a whole.
+``docs/proofs.md`` states the theorem, the assumptions, and how the parts make a whole.
 """
 
 from dataclasses import fields, replace
@@ -41,14 +41,13 @@ def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
 
 
 def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -> Proof:
-    """Prove that ``trimmed`` does what ``full`` does, as far as ``docs/proofs.md`` says.
+    """Prove that ``trimmed`` behaves as ``full``, as far as ``docs/proofs.md`` says.
 
     Parameters:
-        full, trimmed: configurations. progress: called with what is being done, how much of it is
-            done, and of how much.
+        full, trimmed: configurations. progress: see :data:`synth.formal.induction.Progress`.
 
     Raises:
-        ProofError: ``trimmed`` has what ``full`` lacks; or a proof that can't be set up.
+        ProofError: ``trimmed`` has a part that ``full`` lacks; or a proof that can't be set up.
     """
     extra = sorted(trimmed.instructions - full.instructions)
     if extra:

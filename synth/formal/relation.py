@@ -1,4 +1,4 @@
-"""Which states of two designs correspond, as rules on their registers.
+"""Corresponding states of two designs, as rules on their registers.
 
 A relation between the states of a full and a trimmed design is inductive when it holds after reset,
 when every step from related states with related inputs leads to related states, and when the
@@ -31,13 +31,13 @@ class View(Protocol):
 Condition = Callable[[View], Value]
 
 
-#: What a member is in the full and in the trimmed design; None: anything.
+#: Value of a member in the full and in the trimmed design; None: anything.
 Pair = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
 class Codes:
-    """Members that hold, in both designs, what each of them makes of the same thing.
+    """Members that hold, in both designs, each design's encoding of the same thing.
 
     Attributes:
         names: of the members, with the register's name in front; a design may lack some.
@@ -55,7 +55,7 @@ class Ghost:
     """A register that neither design has, and that only the proof knows.
 
     Attributes:
-        name: by which views know it. follows: what it takes next, from values of the full design
+        name: by which views know it. follows: its next value, from values of the full design
             now. width: in bits. init: its value after reset.
     """
 
@@ -100,11 +100,11 @@ class Relation:
     """Rules of correspondence.
 
     Attributes:
-        gates: pattern of names (a regular expression for the whole name) and a condition: what it
-            names corresponds only then. The last match counts.
-        ignored: patterns of what never needs to correspond.
-        signed: patterns of what is extended by its sign. truncated: patterns of what corresponds
-            only in the bits that both have.
+        gates: pattern of names (a regular expression for the whole name) and a condition: registers
+            with such names correspond only then. The last match counts.
+        ignored: patterns of names that never need to correspond.
+        signed: patterns of names that are extended by their sign. truncated: patterns of names that
+            correspond only in the bits that both have.
         codes, ghosts, invariants: see there.
         guarantees: conditions on values between registers that are to be shown.
         assumptions: conditions on the step that are assumed, with a name each; they get the values

@@ -1,4 +1,4 @@
-"""What instructions look like in the registers of an engine, from its encodings."""
+"""Values of instructions in the registers of an engine, from its encodings."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -65,7 +65,7 @@ def codes_of(
     rows: Iterable[Instruction],
     when: Condition | None = None,
 ) -> Codes | None:
-    """The members behind ``prefix`` hold one of ``rows``, as each configuration keeps it."""
+    """The members with ``prefix`` hold one of ``rows``, as each configuration encodes it."""
     words: dict[tuple[Pair, ...], None] = {}
     names: tuple[str, ...] = ()
     for row in rows:
@@ -147,7 +147,7 @@ def transfer_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 def entry_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.lsu.ports.load_table_entry` that ``row`` decides, for each place
-    in a word where what it loads may begin: a register's value lies at a multiple of its width."""
+    in a word where its data may begin: a register's value lies at a multiple of its width."""
     (transfer,) = transfer_values(config, row)
     if row.opcode & 1:
         return [{"store": 1, "register": None, "target.register.width": None, "first": None}]

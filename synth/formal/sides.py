@@ -13,7 +13,7 @@ __all__ = ["InitialView", "NextView", "NowView", "Side", "extended", "initial", 
 
 
 class Source(Protocol):
-    """What makes the values of both designs."""
+    """Source of the values of both designs."""
 
     relation: Relation
     sides: "tuple[Side, Side]"
@@ -135,7 +135,7 @@ class InitialView(NextView):
 
 
 def initial(cut: Cut, parent: str) -> Value:
-    """What register or read port ``parent`` holds after reset."""
+    """Value of register or read port ``parent`` after reset."""
     if parent in cut.reads:
         return Const(0, cut.reads[parent].width)
     return Const(cut.states[parent].init, cut.states[parent].width)

@@ -1,7 +1,7 @@
-"""Units whose sizes are trimmed: what passes the smaller one's checks, the larger one does too.
+"""Units whose sizes are trimmed: the larger one does all that passes the smaller one's checks.
 
-Each unit is taken by itself, at the sizes that both engines really have; what it is given by others
-is assumed, as ``docs/proofs.md`` lists.
+Each unit is taken by itself, at the sizes that both engines really have; its inputs from other
+units are assumed, as ``docs/proofs.md`` lists.
 """
 
 from collections.abc import Callable
@@ -49,8 +49,8 @@ def prove_sizes(
 
 
 def _range_check(configs: Configs) -> Relation:
-    """What the trimmed engine lets pass touches the same places, all within its smaller memories;
-    all else faults in it."""
+    """Instructions that the trimmed engine lets pass touch the same places, all within its smaller
+    memories; all others fault in it."""
     full, trimmed = configs
     caps = Capabilities.of(full)
     relation = Relation(signed=["[abc]"], ignored=[_OUTPUTS])
@@ -91,7 +91,7 @@ def _range_check(configs: Configs) -> Relation:
     def same_transfer(f: View, t: View) -> Value:
         here = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
         same = Cat(f[name] == t[name] for name in ("bytes", "nothing")).all()
-        # Nothing may be moved from behind the memory's end.
+        # Without bytes to move, the place may lie beyond the memory's end.
         places = Cat(f[name] == t[name] for name in ("columns", "dram")).all()
         return ~here | (same & (f["nothing"] | places))
 

@@ -1,6 +1,6 @@
 """Correspondence of the vector unit's control and of the ports of the scratchpad.
 
-What the stages behind the control make of operands is not compared here: an engine without some
+The results of the stages after the control are not compared here: an engine without some
 instructions leaves out stages, and has results earlier within the latency that programs rely on.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["command_relation", "vector_relation"]
 
 _CONTROL = "vector.control."
 _SPECIAL = "|".join(port.name for port in SPECIAL_PORTS)
-#: Registers behind the control, and those of the scratchpad.
+#: Registers after the control, and those of the scratchpad.
 _BEHIND = (
     rf"vector\.(vertical|horizontal|finish|{_SPECIAL})\..*",
     rf"vector\.control\.(operands|early|complete|write|function|{_SPECIAL}).*",
@@ -44,7 +44,7 @@ def _rests(f: View, t: View) -> Value:
 
 
 def _scratchpad(relation: Relation) -> None:
-    """Both engines read and write the same places; what stores read is assumed to be the same."""
+    """Both engines read and write the same places; data read by stores are assumed to be equal."""
 
     def together(enable: str, *values: str) -> None:
         def same(f: View, t: View) -> Value:
@@ -75,7 +75,7 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
     ``control``, to ``relation``.
 
     Returns:
-        The members that tell which instruction the control works on.
+        The members that identify the instruction in the control.
     """
     rows = configs[1].rows_of(Unit.VECTOR)
     caps = Capabilities.of(configs[0]).vector
@@ -114,7 +114,7 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
         ]
         return ~f[control + "running"] | any_of(terms)
 
-    # Places in the row of the command at hand.
+    # Places in the row of the current command.
     for name in ("left", "first_word", "row_end"):
         relation.gates.append((inside + name, lambda v: v[control + "running"]))
     relation.invariants.append(Invariant("no instruction has more passes than it needs", bounded))

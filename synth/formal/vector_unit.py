@@ -1,7 +1,7 @@
 """Correspondence of vector units, one beat at a time (:mod:`synth.formal.pipeline`).
 
 Both begin the same instruction in the same cycle and read the same operands, as the proof of the
-whole engine shows. Here they make the same of it, whatever stages one of them lacks.
+whole engine shows. Here their results are equal, whatever stages one of them lacks.
 """
 
 import re
@@ -29,14 +29,14 @@ from .vector import command_relation
 
 __all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
 
-#: Registers that decide what a beat is.
+#: Registers that decide the beat.
 _ROOTS = (
     r"control\.(now|waiting|running|is_waiting|busy|unwritten|row_end|left|first_word|pass_index"
     r"|address_second)"
 )
-#: Inputs that come :func:`pe.vector.stages.read_cycles` behind those.
+#: Inputs that come :func:`pe.vector.stages.read_cycles` after those.
 _ARRIVING = ("read__0__data", "read__1__data")
-#: Registers behind the multipliers: neither what is made of products nor these need the other.
+#: Registers after the multipliers: neither the logic before nor that after them needs the other.
 PRODUCTS = ("vertical.partial", "vertical.carries")
 #: Bits of the product of two bytes.
 _PART_BITS = 16
@@ -62,13 +62,12 @@ def vector_pipeline(config: PeConfig, unit: Cut) -> Pipeline:
     """The vector unit ``unit`` of ``config`` seen one beat at a time.
 
     Raises:
-        ProofError: what belongs to different beats meets, or a result comes later than programs
-            rely on.
+        ProofError: values of different beats meet, or a result comes later than programs rely on.
     """
     arrival = dict.fromkeys(_ARRIVING, read_cycles(config))
     pipeline = pipeline_of(unit, graph_of_cut(unit), _ROOTS, arrival, PRODUCTS)
     delays = {pipeline.delays[f"write__{name}"] for name in ("address", "data", "strobe")}
-    # A scratchpad may write in the cycle behind that of its port.
+    # A scratchpad may write in the cycle after that of its port.
     if len(delays) > 1 or max(delays) + 1 >= VECTOR_LATENCY:
         raise ProofError(f"{unit.name}: results are written {sorted(delays)} cycles behind a beat")
     return pipeline
@@ -85,7 +84,7 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     rows = trimmed.rows_of(Unit.VECTOR)
     relation.layouts[_COMMAND] = (vector_command(full), vector_command(trimmed))
     relation.add_codes(codes_of(_COMMAND + ".", command_values, configs, rows))
-    # A smaller scratchpad has shorter addresses, which may wrap behind the last beat.
+    # A smaller scratchpad has shorter addresses, which may wrap after the last beat.
     relation.truncated += [
         r"control\.(now|waiting)\.(result|first|second)",
         r"control\.address_second",
@@ -104,7 +103,7 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     _sizes(relation, trimmed)
     _products(relation, full)
     _sums(relation, configs)
-    # What tells which bytes count is known then, so that products of both are of the same bytes.
+    # In each case the bytes that count are known, so that products of both are of the same bytes.
     relation.split = Split("control.running", works, "control.left", "control.row_end", TAIL_BITS)
     return relation
 
@@ -146,7 +145,7 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
 
 
 def _products(relation: Relation, full: PeConfig) -> None:
-    """What the multipliers make of the bytes of a row is the same."""
+    """The products of the bytes of a row are the same."""
     caps = Capabilities.of(full).vector
     parts = data.StructLayout({f"of_{byte}": _PART_BITS for byte in range(WORD_BYTES)})
 
@@ -167,7 +166,7 @@ def _products(relation: Relation, full: PeConfig) -> None:
 
 
 def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    """What earlier beats left: of the row, and of the word's earlier passes."""
+    """Results of earlier beats: of the row, and of the word's earlier passes."""
     full, trimmed = configs
     caps = Capabilities.of(full).vector
     relation.truncated += [r"vertical\.pair\..*", r"horizontal\.total"]
@@ -249,7 +248,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
 
 def _sliced(config: PeConfig) -> data.StructLayout:
-    """:func:`pe.vector.beat.value_pair` with what each pass of a product adds apart."""
+    """:func:`pe.vector.beat.value_pair` with the contribution of each pass of a product apart."""
     members: dict[str, ShapeLike] = {}
     for name, member in value_pair(Capabilities.of(config).vector):
         low = min(LIMB_BITS, member.width)

@@ -155,5 +155,5 @@ def _leakage(cell: Cell, activity: CellActivity) -> float:
         share = float(activity.states @ (condition.high + condition.low)) / 2
         seen += share
         power += leakage * share
-    # Where the file leaves states out, its mean stands for them.
+    # For states that the file leaves out, its mean counts.
     return (power + (total - seen) * cell.leakage) / total

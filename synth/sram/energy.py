@@ -22,8 +22,8 @@ from .area import cell_um2, sram_um2
 
 __all__ = ["ACCESS_FJ_PER_UM", "PUBLISHED", "SramEnergies"]
 
-#: What it is -> shape and pJ of an access at 45 nm and 0.9 V. The single port of a cache counts as
-#: a read port.
+#: Name of a memory -> shape and pJ of an access at 45 nm and 0.9 V. The single port of a cache
+#: counts as a read port.
 PUBLISHED: Mapping[str, tuple[SramGeometry, float]] = {
     "cache of 8 KiB, 64 bits": (SramGeometry(1 << 10, 64, 1, 0), 10.0),
     "cache of 32 KiB, 64 bits": (SramGeometry(1 << 12, 64, 1, 0), 20.0),

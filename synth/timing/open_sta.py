@@ -73,7 +73,7 @@ def open_sta_path(
         {SramGeometry.parse(g.kind) for g in netlist.gates if g.kind not in library.cells}
     )
     with scratch_folder("timing") as folder:
-        # OpenSTA takes a library's default without being told to.
+        # OpenSTA uses a library's default without a command.
         used = text if wires else _WIRES.sub("", text)
         (folder / _CELLS).write_text(used, encoding="utf-8")
         data = next(p for p in register.pins.values() if p.direction == "input" and not p.clock)

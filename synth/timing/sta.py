@@ -30,7 +30,7 @@ __all__ = [
     "port_register",
 ]
 
-#: Slew of the clock and load of an output's flip-flop stand in for what is not known yet.
+#: Slew of the clock and load of an output's flip-flop, in place of values not yet known.
 CLOCK_SLEW_NS = 0.02
 _RISE, _FALL = 0, 1
 _EDGES = (("cell_rise", "rise_transition"), ("cell_fall", "fall_transition"))

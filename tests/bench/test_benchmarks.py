@@ -1,4 +1,4 @@
-"""What benchmarks yield has the names that README and guides ask for; nothing is measured."""
+"""The figures of benchmarks have the names that README and guides use; nothing is measured."""
 
 import re
 from collections import defaultdict

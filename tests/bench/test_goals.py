@@ -1,4 +1,4 @@
-"""What was recorded reaches the goals that were set."""
+"""The recorded figures reach the goals."""
 
 import pytest
 

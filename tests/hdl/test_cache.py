@@ -1,4 +1,4 @@
-"""Where results are kept between runs."""
+"""The cache of results between runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is installed without extras suffices for what does not name one."""
+"""An installation without extras suffices for all features that do not name an extra."""
 
 import ast
 import sys
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Package as imported -> name of what is installed, where they differ.
 NAMES = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn"}
-#: What packages of the base bring with them.
+#: Dependencies of packages of the base installation.
 BROUGHT = {"cocotb_tools", "vcd"}
 
 

@@ -12,7 +12,7 @@ _PATTERN = 1 << 64
 
 
 def _run(words: tuple[int, ...]) -> int:
-    """What the instructions leave in r9, computed with the table's own operations."""
+    """Value of r9 after the instructions, computed with the table's own operations."""
     r9 = 0x5555_5555_5555_5555
     for word in words:
         decoded = decode(word)

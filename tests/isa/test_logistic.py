@@ -46,7 +46,7 @@ def test_more_fraction_bits_count_as_the_most(function: LogisticOp) -> None:
 
 @pytest.mark.parametrize("fx", range(MOST_FRACTION + 1))
 def test_far_from_zero_the_functions_reach_their_ends(fx: int) -> None:
-    """Beyond 16 both are at their ends, as far as any element can tell."""
+    """Beyond 16 both functions have reached their limits, within the resolution of any element."""
     one = 1 << fx
     far = EVERY[EVERY.astype(int) >= 16 * one]
     for function, low in ((LogisticOp.SIGMOID, 0), (LogisticOp.TANH, -one)):

@@ -1,4 +1,4 @@
-"""The style of pictures: colours that everybody can tell apart, and files that are as named."""
+"""The style of pictures: colours that everybody can distinguish, and files that are as named."""
 
 from itertools import combinations
 from pathlib import Path

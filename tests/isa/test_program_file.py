@@ -61,7 +61,7 @@ def test_truncation_at_every_length_is_refused(saved: Path) -> None:
     for length in range(len(content)):
         saved.write_bytes(content[:length])
         reason = _reason(saved)
-        # Less than the magic word can't be told from another kind of file.
+        # Less than the magic word can't be distinguished from another kind of file.
         assert "truncated" in reason or (length < 20 and "not a VIP program" in reason), length
 
 

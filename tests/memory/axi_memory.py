@@ -9,7 +9,7 @@ WRITE = ("wdata", "wstrb", "wlast")
 
 
 class AxiMemory:
-    """Asked once a cycle what it drives (``plan``), then told what it saw (``step``).
+    """In each cycle ``plan`` returns the values that it drives, then ``step`` takes those it saw.
 
     A write is performed at any time between its last beat and its response, a read at any time
     between its address and its first beat; nothing is ordered between identifiers. Columns in
@@ -79,7 +79,7 @@ class AxiMemory:
             error = address // 32 in self.failing
             spans = [address + i * self.width for i in range(count)]
             data = [int.from_bytes(self.memory[at : at + self.width], "little") for at in spans]
-            # The beat that tells the error may be any.
+            # Any beat may report the error.
             failed = rng.randrange(count) if error else None
             responses = [DECERR if i == failed else OKAY for i in range(count)]
             self.reading.append((identifier, deque(zip(data, responses, strict=True))))

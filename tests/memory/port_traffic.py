@@ -1,6 +1,6 @@
 """A requester and a memory for tests of anything between two memory ports, in any simulator.
 
-Each is asked once a cycle what it drives (``plan``), and then told what happened (``step``).
+In each cycle ``plan`` returns the values that each drives, then ``step`` takes the result.
 """
 
 from collections import deque
@@ -73,7 +73,7 @@ class Requester:
     """Makes random accesses to columns of its own and checks all that comes back.
 
     ``memory`` is the shared start state, of which it keeps a copy: what a read must return follows
-    from the order of its requests, as nobody else touches its columns.
+    from the order of its requests, as no other requester accesses its columns.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Requester:
         return access
 
     def step(self, request_ready, response):
-        """What was seen at the end of the cycle; ``response`` is None without a valid beat."""
+        """Take the signals at the end of the cycle; ``response`` is None without a valid beat."""
         if self.offered is not None and request_ready:
             self.request_cycles.append(self.cycle)
             self.offered = None
@@ -227,7 +227,7 @@ class PortMemory:
         return self.ready, self.offered
 
     def step(self, request, response_ready):
-        """What was seen at the end of the cycle; ``request`` is None without a valid beat."""
+        """Take the signals at the end of the cycle; ``request`` is None without a valid beat."""
         if request is not None and self.ready:
             self._accept(request)
         if self.offered is not None and response_ready:

@@ -76,9 +76,9 @@ def test_timer(simulate, waits, done):
 
 
 def commands(simulate, config, requests, *, cycles, refresh=(), blocked=()):
-    """What a bank that always gets its way does with ``requests`` ((row, write) each): a letter a
-    cycle, from its first command on. ``refresh``: cycles, counted likewise, in which one falls due;
-    ``blocked``: those in which it gets no grant."""
+    """Commands of a bank that always gets a grant, for ``requests`` ((row, write) each): a letter a
+    cycle, from its first command on. ``refresh``: cycles, counted likewise, in which one is due;
+    ``blocked``: cycles in which the bank gets no grant."""
     dut = BankMachine(config)
     seen = ""
 

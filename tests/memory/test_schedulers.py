@@ -1,4 +1,4 @@
-"""Scheduling policies: their choices, and that nobody starves."""
+"""Scheduling policies: their choices, and that no requester starves."""
 
 from dataclasses import replace
 

@@ -149,7 +149,7 @@ def test_flags_have_columns_of_their_own(members: int, ring: bool) -> None:
     words = np.frombuffer(table.words(), "<i8")[:: FLAG_BYTES // 8]
     empty = {table.base + FLAG_BYTES * int(place) for place in np.flatnonzero(words == 0)}
     assert empty == set(everything)
-    # Each range has the flags that it should, and none that tells something else.
+    # Each range has the flags that it should, and none with another meaning.
     ranges = {"everyone": flags if members > 1 else [f for f in flags if f != table.arrival(0)]}
     if ring:
         ranges["steps_before"] = [table.step_from_before(n) for n in range(team)]

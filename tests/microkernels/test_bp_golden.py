@@ -41,7 +41,7 @@ def brute_force(problem: BpProblem, iterations: int) -> dict:
                 target = (x + dx, y + dy)
                 if target not in pixels:
                     continue
-                # What arrives from the receiver moves against the sweep.
+                # The message that arrives from the receiver moves against the sweep.
                 incoming = [d for d in Direction if STEP[d] != (-dx, -dy)]
                 new = []
                 for label_w in label_range:

@@ -1,4 +1,4 @@
-"""Several PEs on one tile: who does what, and that the result is bit-exact under any timing."""
+"""Several engines on one tile: the partition, and bit-exact results under any timing."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_every_update_is_made_once_and_evenly(lines: int, updates: int, sharers:
     most = 1.2 if lines <= sharers else 2 * -(-lines // (2 * sharers)) + 1.2 * (lines % 2)
     assert max(times) <= most * updates
     if lines >= 4 * sharers:
-        # What each cut costs is in the shares, so they are even to a few pieces' beginnings.
+        # The shares include the overhead of each cut, so they are even to a few pieces' beginnings.
         even = (lines + 0.2 * (lines % 2)) * updates / sharers
         assert max(times) <= even + 4 * bp_share.START_UPDATES
 

@@ -97,7 +97,7 @@ def test_golden_model_is_near_the_reference(shape: PoolShape, seed: int) -> None
 
 
 def test_completes_and_pools_partial_sums() -> None:
-    """What a convolution of several segments needs: sums, maximum, bias, ReLU."""
+    """The operations after a convolution of several segments: sums, maximum, bias, ReLU."""
     shape = PoolShape(width=4, height=4, channels=2, segments=3)
     maps = np.zeros((3, 4, 4, 2), np.int16)
     maps[:, 1, 1, 0] = (5, 6, 7)

@@ -41,7 +41,7 @@ def test_two_planes_are_told_apart() -> None:
     assert set(np.unique(scene.truth)) == {2, 9}
     assert scene.disparities.tolist() == list(range(12))
     found = bp_golden.labels(scene.problem, bp_golden.iterate(scene.problem, 4))
-    # What is hidden in the right image beside the square can't be known.
+    # The disparity of pixels hidden in the right image, beside the square, can't be known.
     assert percent_wrong(found, scene.truth, tolerance=0) < 6
 
 

@@ -85,7 +85,7 @@ def test_tiles_cover_the_image_and_every_vault_works_in_every_step(
             assert len(working) == lanes
             assert all(tile.vault == vault for vault, tile in enumerate(tiles) if tile is not None)
             if seen:
-                # What left the tiles of the step before arrives at those of this one.
+                # Messages that left the tiles of the previous step arrive at those of this step.
                 before = [grid.following(direction, tile) for tile in seen[-1]]
                 key = [(tile.column, tile.row) for tile in before if tile is not None]
                 assert sorted(key) == sorted((tile.column, tile.row) for tile in working)

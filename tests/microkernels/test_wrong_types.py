@@ -124,7 +124,7 @@ def test_a_field_is_used_or_refused(instance: Any, name: str, data: st.DataObjec
     try:
         made = replace(instance, **{name: value})
         for follows in PROPERTIES[type(made)]:
-            # What follows from it must not end in another error either.
+            # Later uses of the value must not end in another error either.
             getattr(made, follows)
     except KernelError as error:
         message = str(error)

@@ -83,7 +83,7 @@ def test_a_second_virtual_channel_is_built_exactly_where_a_cycle_needs_it(column
 
 def test_without_datelines_the_cycle_is_named(monkeypatch):
     monkeypatch.setattr(NetworkConfig, "virtual_channels", 1)
-    # Another address width, as results of the check are kept.
+    # Another address width, as results of the check are cached.
     config = NetworkConfig(columns=5, rows=1, address_bits=20)
     with pytest.raises(DeadlockError, match=r"5 x 1 vaults can wait .* cycle: ") as refused:
         check_deadlock_free(config)

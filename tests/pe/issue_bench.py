@@ -1,4 +1,4 @@
-"""A bench for the issue stage, behind a decoder; it plays operands, dispatch and the units."""
+"""A bench for the issue stage after a decoder; it models operands, dispatch and the units."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
@@ -73,7 +73,7 @@ class Bench:
         ctx.set(self.dut.next.valid, 1)
 
     async def issue(self, what, *operands, **values):
-        """Put an instruction into the stage; it is at issue now, and nothing behind it."""
+        """Put an instruction into the stage; it is at issue now, and no other one after it."""
         self.show(what, *operands, **values)
         assert self.ctx.get(self.dut.next.ready)
         await self.tick()

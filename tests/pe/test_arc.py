@@ -5,7 +5,7 @@ from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
 
 
 def _range(rng, size):
-    """First byte, and the unit behind that of the last byte."""
+    """First byte, and the unit after that of the last byte."""
     start = rng.randrange(size)
     return start, -(-min(size, start + rng.choice((1, 2, 8, 32, 300))) // UNIT_BYTES)
 

@@ -1,4 +1,4 @@
-"""What a configuration of an engine refuses, and what follows from what it accepts."""
+"""Values that a configuration of an engine rejects, and properties derived from valid ones."""
 
 from typing import Any
 

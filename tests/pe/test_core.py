@@ -85,7 +85,7 @@ def test_what_reads_a_loaded_register_waits_and_what_does_not_goes_on(latency):
         load = "ld.reg [64-bit] r6, r5\n"
         free = await _cycles(bench, load + 5 * "add r7, r7, #1\n" + rest)
         alone = await _cycles(bench, load + rest)
-        # What does not wait is done in the shadow of the load.
+        # Instructions that do not wait execute in the shadow of the load.
         if latency == 30:
             assert free == alone
         await _cycles(

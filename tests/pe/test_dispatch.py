@@ -24,7 +24,7 @@ FAULTS = {
 
 
 def show(ctx, dut, key, *, faults=(), nothing=False, pc=PC, dram=0x1234, vl=9):
-    """Show the instruction ``key`` to the stage, with operands that can be told apart."""
+    """Show the instruction ``key`` to the stage, with operands that can be distinguished."""
     row = BY_KEY[key]
     caps = Capabilities.of(CONFIG)
     payload = dut.offer.payload
@@ -74,7 +74,7 @@ def set_ready(ctx, dut, vector=1, load_store=1):
 
 
 def goes(ctx, dut):
-    """What goes in this cycle: to the vector unit, to the load-store unit."""
+    """Whether an instruction goes in this cycle: to the vector unit, to the load-store unit."""
     return ctx.get(dut.vector.valid), ctx.get(dut.load_store.valid)
 
 
@@ -252,7 +252,7 @@ def test_an_instruction_with_a_fault_stays_until_the_engine_stops(simulate, key,
         assert ctx.get(dut.empty)
         assert ctx.get(dut.cause) == FaultCause.NONE
         assert goes(ctx, dut) == (0, 0)
-        # What is there next has nothing of it.
+        # The next instruction has none of its state.
         await hand_over(ctx, dut, key)
         assert ctx.get(dut.cause) == FaultCause.NONE
         await ctx.tick()

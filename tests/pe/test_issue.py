@@ -70,7 +70,7 @@ def test_a_taken_branch_redirects_and_discards_what_is_behind(taken):
         assert bench.get("redirect") == taken
         if taken:
             assert bench.get("target") == PC + 9
-        # The instruction behind it, and the one that comes while it redirects.
+        # The instruction after it, and the one that comes while it redirects.
         assert bench.get("write") == (not taken)
         bench.show("add", 3, 4, 5, pc=PC + 2)
         await bench.tick()
@@ -146,7 +146,7 @@ def test_a_result_too_large_for_a_register_faults_where_registers_are_narrow(con
         expected = FaultCause.REGISTER_RANGE if config.narrow else NONE
         assert bench.get("cause") == expected
         await bench.tick()
-        # What writes no register has no such fault.
+        # An instruction that writes no register has no such fault.
         await bench.issue("blt", 1, 2, 3)
         assert bench.get("cause") == NONE
         await bench.tick()
@@ -216,7 +216,7 @@ def test_what_goes_to_dispatch_waits_for_it(key):
             assert bench.get("loads") == register_load
             assert not bench.get("writes")
             assert bench.get("event") == PeCounter.STALL_ARC_CONFLICT
-            # What is offered behind it does not get past it.
+            # An instruction offered after it does not overtake it.
             bench.show("add", 9, 9, 9)
             await bench.tick()
         bench.ctx.set(bench.dut.offer.ready, 1)

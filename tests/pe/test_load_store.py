@@ -265,7 +265,7 @@ def test_unit_without_some_transfers_still_moves_the_rest(simulate, rng, gone):
 
 @pytest.mark.parametrize("widths", [(3,), (2,), (1, 3)])
 def test_narrow_registers_get_what_fits(simulate, rng, widths):
-    """With elements of some widths alone; what does not fit is told, and does not arrive."""
+    """With elements of some widths alone; a misfit is reported, and does not arrive."""
     bits = 30
     keys = frozenset(
         {"halt", *(f"{name}[{8 << w}]" for w in widths for name in ("ld.reg", "st.reg"))}

@@ -22,7 +22,7 @@ def _value(rng, config):
 
 
 def _held(value, bits):
-    """What a register of so many bits makes of a 64-bit pattern, sign-extended again."""
+    """Value of a 64-bit pattern in a register of so many bits, sign-extended again."""
     sign = 1 << (bits - 1)
     return ((value & (2 * sign - 1) ^ sign) - sign) & M64
 

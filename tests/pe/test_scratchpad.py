@@ -77,7 +77,7 @@ def test_random_accesses_on_every_port(config: PeConfig, seed: int) -> None:
         model = [0] * size
         # Bytes of this and the last cycle's writes, which may be read old or new.
         written: set[int] = set()
-        # What each port shows, the last one read first; None where that is left open.
+        # Values that each port shows, the last one read first; None where it is undefined.
         shown: list[list[list[int | None]]] = []
         for role in read_roles(config):
             cycles = read_cycles(config) if role != "store" else 1

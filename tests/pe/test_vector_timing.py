@@ -72,7 +72,7 @@ def test_on_the_scratchpad() -> None:
     commands = [
         Command("m.v.mul.add[16]", 401, 3, 151, 9, mr=8, fx=7),
         Command("v.v.add[8]", 300, 77, 123, 8 * VECTOR_LATENCY - 4),
-        # Its first beat comes VECTOR_LATENCY behind the one that made the first result above.
+        # Its first beat comes VECTOR_LATENCY after the one that made the first result above.
         Command("v.s.sub[8]", 443, 300, 20, 57),
         Command("v.v.mul[32]", 250, 33, 65, 5, fx=16),
     ]

@@ -1,4 +1,4 @@
-"""What the time of belief propagation on full HD is scaled by: rates and times must agree."""
+"""Scaling of the time of belief propagation to full HD: rates and times must agree."""
 
 from dataclasses import dataclass, replace
 

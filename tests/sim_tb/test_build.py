@@ -1,4 +1,4 @@
-"""What building a simulator takes from the environment."""
+"""Environment variables that the build of a simulator uses."""
 
 import json
 import logging

@@ -115,7 +115,7 @@ def test_a_program_on_all_engines_reaches_every_vault(chip: ChipSimulation, oute
         assert word(run(host.read(base + 128, 8))) == 1000 + vault + TINY.pes
         bulk = bytes([(vault + 1) % TINY.vaults]) + pattern[1:]
         assert run(host.read(base + 517, 101)) == bulk
-        # What the host reads is what the DRAM holds.
+        # The host reads the contents of the DRAM.
         assert chip.image.read(base + 517, 101) == bulk
     for node in result.network:
         # A word there and back, and 101 bytes from the byte 3 of a column.

@@ -17,7 +17,7 @@ SMALL = chip_preset("small")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that was kept before."""
+    """An empty cache of measurements."""
     monkeypatch.setattr("sim_tb.runner.cache.build_folder", lambda: tmp_path)
 
 
@@ -32,7 +32,7 @@ def test_phases_of_full_hd_are_those_of_the_runs() -> None:
     assert [phase.iterations for phase in levels] == [1, 1, 1, 1]
     assert levels[3].cycles < 2 * flat.cycles
     assert calls
-    # What was measured is kept.
+    # Measurements are cached.
     seconds = [phase.seconds for phase in levels]
     again = measure_full_hd("levels", SMALL, width=48, height=27)
     assert [phase.seconds for phase in again] == seconds

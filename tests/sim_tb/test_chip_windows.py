@@ -46,8 +46,8 @@ CONFIG = replace(
 )
 WINDOWS = [vault * VAULT + slot * WINDOW for vault in range(3) for slot in range(3)]
 
-#: Moves 300 bytes within the window, unaligned, and counts a word up by all that the engine is told
-#: about itself; where that word was 4, then reads behind the window's end.
+#: Moves 300 bytes within the window, unaligned, and adds the start registers r1 to r4 to a word; if
+#: that word was equal to r5, then reads beyond the window's end.
 PROGRAM = assemble("""
     mov r9, #0
     mov r10, #261

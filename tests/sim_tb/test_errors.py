@@ -1,4 +1,4 @@
-"""What an engine does after memory could not give it its data."""
+"""Behaviour of an engine after an error of the memory."""
 
 import pytest
 

@@ -183,7 +183,7 @@ def test_write_is_performed_no_earlier_than_answered(library: Library, image: Pa
 
 
 def response(p: Port) -> list[int]:
-    """What the port of the response shows."""
+    """Values at the port of the response."""
     names = ("valid", "tag", "data", "last", "error")
     return [getattr(p.outputs, f"response_{name}") for name in names]
 

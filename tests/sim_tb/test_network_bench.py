@@ -1,4 +1,4 @@
-"""What the network is measured with: cases, limits, kept rows, and the picture."""
+"""Measurement of the network: cases, limits, cached rows, and the picture."""
 
 from types import SimpleNamespace
 

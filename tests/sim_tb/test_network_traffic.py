@@ -19,7 +19,7 @@ from tests.sim_tb.model_library import compiled
 CONFIG = NetworkConfig(columns=2, rows=2)
 VAULTS = 4
 ROOM = CONFIG.buffer_flits
-#: Bits of the model's headers that tell destination, source and class.
+#: Bits of the model's headers for destination, source and class.
 ENDS = 0x7FF
 
 

@@ -140,7 +140,7 @@ def test_contents_are_often_extreme() -> None:
 
 
 class Run:
-    """What an engine would leave that did the first instructions of :data:`TEXT`."""
+    """State of an engine after the first instructions of :data:`TEXT`."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ def test_an_error_must_be_reported_at_a_place_that_waited(images) -> None:
     assert run.lines(left(after - 2, pc=after - 2))
     assert run.lines(left(after, pc=after, memory_error=False))
     assert run.lines(left(len(run.program.words), state=PeState.HALTED, cause=NONE))
-    # What failed is not written.
+    # Stores that failed are not written.
     found = left(after, pc=after)
     run.image.write(PLACES[1], b"\x02")
     assert run.lines(found)

@@ -158,7 +158,7 @@ def test_missing_image_ends_the_session_with_its_reason(simulator: Path, job: Ho
 
 
 def wait_until_ended(process: int, seconds: float = 10) -> None:
-    """Wait for the end of a process, which nobody may have waited for (a zombie)."""
+    """Wait for the end of a process, which its parent may not have waited for (a zombie)."""
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         try:

@@ -142,8 +142,8 @@ def test_counters_begin_at_the_launch(image: DramImage) -> None:
 
 @pytest.mark.parametrize("gap", [100, 300, 777, 781])
 def test_lone_write_waits_for_its_bank_alone(image: DramImage, gap: int) -> None:
-    """What a fence waits: opening the row, and a refresh that comes in between (gaps of 777 and
-    more end in one); no time in which the controller hopes for more writes."""
+    """The time that a fence waits: for opening the row, and for a refresh in between (gaps of 777
+    and more end in one); not for the time in which the controller waits for more writes."""
     text = f"""
         mov r8, #1
         mov r9, #{gap}

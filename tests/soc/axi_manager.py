@@ -1,6 +1,6 @@
 """A hostile AXI4 manager: bursts of every kind, as AXI has them or not, and what must come back.
 
-Asked once a cycle what it drives (``plan``), then told what it saw (``step``).
+In each cycle ``plan`` returns the values that it drives, then ``step`` takes those it saw.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ class Burst:
     length: int
     size: int
     kind: int
-    #: Of each beat: its first byte and the one behind its last.
+    #: Of each beat: its first byte and the one after its last.
     spans: list = field(default_factory=list)
     data: list = field(default_factory=list)
     strobes: list = field(default_factory=list)
@@ -32,7 +32,7 @@ class Burst:
 
     @property
     def range(self):
-        """Where its bytes lie."""
+        """Addresses of its bytes."""
         return min(a for a, _ in self.spans), max(b for _, b in self.spans)
 
 

@@ -107,7 +107,7 @@ async def start(dut):
 
 
 def cases(size, vault):
-    """What is documented: address, beats, log2 of their bytes, kind, answer."""
+    """The documented answer: address, beats, log2 of their bytes, kind, answer."""
     return [
         # Kinds, sizes, lengths.
         (0, 1, 3, INCR, OKAY),
@@ -118,7 +118,7 @@ def cases(size, vault):
         (0x118, 16, 3, WRAP, OKAY),
         (0x104, 2, 2, WRAP, OKAY),
         (0x21, 3, 3, INCR, OKAY),
-        # What AXI does not have.
+        # Accesses that AXI does not have.
         (0, 1, 4, INCR, SLVERR),
         (0, 4, 7, INCR, SLVERR),
         (0, 4, 3, RESERVED, SLVERR),

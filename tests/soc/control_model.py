@@ -58,7 +58,7 @@ class ControlRing(Component):
 
 
 class Engine:
-    """Takes programs and launches, and runs until it is told to end."""
+    """Takes programs and launches, and runs until the test ends it."""
 
     def __init__(self, port) -> None:
         self.port = port
@@ -87,7 +87,7 @@ class Engine:
             ctx.set(port.launch.ready, free)
             names = ("state", "cause", "pc", "memory_error")
             ctx.set(port.status, {name: getattr(self, name) for name in names})
-        # Both halves tell the time, and so whether they belong together.
+        # Both halves contain the time, which shows whether they belong together.
         ctx.set(port.counter_value, (self.cycle & 0xFFF) << 32 | self.cycle << 4 | self.index)
 
     def see(self, ctx):
@@ -110,7 +110,7 @@ class Engine:
 
 
 class Expected:
-    """What the registers answer, while engines end only when the test says so."""
+    """Answers of the registers, while engines end only when the test ends them."""
 
     def __init__(self, config: HostConfig) -> None:
         self.config = config

@@ -21,7 +21,7 @@ from soc.host.transport import BusError, HostError
 PERIOD_NS = 2
 OKAY, SLVERR, DECERR = 0, 2, 3
 
-#: Doubles the word at the parameters and stores the PE's index behind it.
+#: Doubles the word at the parameters and stores the engine's index after it.
 DOUBLE = """
     ld.reg [64-bit] r10, r5
     add r10, r10, r10

@@ -137,7 +137,7 @@ class HostDut(Component):
             m.submodules[f"tile_{vault}"] = once(tile, platform)
             connect(m, link, tile.input)
             link = tile.output
-            # Counters whose values tell which they are.
+            # Counters whose values identify them.
             m.d.comb += [
                 tile.vault.eq(vault),
                 tile.first_pe.eq(vault * config.pes),

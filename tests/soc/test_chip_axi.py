@@ -1,4 +1,4 @@
-"""What the data port of a whole chip answers (docs/host_port.md), by cocotbext-axi."""
+"""Answers of the data port of a whole chip (docs/host_port.md), by cocotbext-axi."""
 
 import json
 import random

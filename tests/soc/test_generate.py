@@ -57,7 +57,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def verilator_lint(folder: Path, *options: str) -> str:
-    """What Verilator says about a generated directory."""
+    """Verilator's messages about a generated directory."""
     command = [str(VERILATOR / "bin" / "verilator_bin"), "--lint-only", *options]
     top = json.loads((folder / MANIFEST).read_text())["top"]
     command += ["-F", str(folder / "filelist.f"), "--top", top]

@@ -110,7 +110,7 @@ def test_interrupts_tell_the_first_fault_and_the_last_end(simulate, rng):
         interrupt = chip.dut.interrupt
         await chip.write(ctx, enable, 3)
         await chip.write(ctx, CHIP.address("START"), 5)
-        # What an acknowledged launch did is seen by the next read.
+        # The effect of an acknowledged launch is visible to the next read.
         assert await chip.read(ctx, CHIP.address("STATE")) == 1
         chip.engines[5].end(cause=4, pc=-3, memory_error=1)
         await chip.idle(ctx, 8)
@@ -126,7 +126,7 @@ def test_interrupts_tell_the_first_fault_and_the_last_end(simulate, rng):
         assert ctx.get(interrupt)
         await chip.write(ctx, status, 2)
         assert not ctx.get(interrupt)
-        # Another fault is told although the first still stands.
+        # Another fault is reported although the first is still pending.
         chip.engines[0].end(cause=2)
         await chip.idle(ctx, 8)
         assert ctx.get(interrupt)

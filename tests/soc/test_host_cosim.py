@@ -30,7 +30,7 @@ def simulator():
 
 
 def test_the_driver_and_the_masters_on_a_small_chip(simulator, tmp_path):
-    # The runner exits when a test fails; which one is told below.
+    # The runner exits when a test fails; the assertion below reports which one.
     with suppress(SystemExit):
         Runner().test(
             test_module="tests.soc.host_bench",

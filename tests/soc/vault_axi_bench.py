@@ -25,7 +25,7 @@ SIZE = 1 << 16
 
 @cocotb.test()
 async def copy(dut):
-    """Each engine moves its share of the memory, and the vault's counters tell."""
+    """Each engine moves its partition of the memory, and the vault's counters show it."""
     case = json.loads(os.environ["VIP_VAULT_AXI_BENCH"])
     pe = tile_preset("vault-small").pe
     rng = random.Random(case["seed"])

@@ -1,4 +1,4 @@
-"""Area reports: units that exist, sums that are sums, results that are kept."""
+"""Area reports: units that exist, correct sums, cached results."""
 
 import re
 from dataclasses import replace

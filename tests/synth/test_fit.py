@@ -1,4 +1,4 @@
-"""What fits a device: budgets, grids and their ranking, and a chip as synthesised."""
+"""Fit of chips on a device: budgets, grids and their ranking, and a chip as synthesised."""
 
 import re
 from dataclasses import replace

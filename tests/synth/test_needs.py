@@ -10,7 +10,7 @@ from synth.errors import TrimError
 
 
 def addresses(needs: Needs) -> dict[str, tuple[int, ...]]:
-    """Key -> word addresses, out of the places that are told."""
+    """Key -> word addresses, from the reported places."""
     return {
         key: tuple(int(place.removeprefix("word ").split()[0]) for place in places)
         for key, places in needs.uses.items()

@@ -1,4 +1,4 @@
-"""Place and route: the shell, what fits, what is kept, what is reported."""
+"""Place and route: the shell, fit, cached results, reports."""
 
 import gzip
 import re

@@ -112,7 +112,7 @@ def test_wire_loads_between_and_beyond_the_points(library: CellLibrary) -> None:
     assert WireLoad().load(4) == 0
 
 
-#: q <= !(a & q) behind a flip-flop; q is an output.
+#: q <= !(a & q) after a flip-flop; q is an output.
 _TOGGLER = Netlist(
     inputs={"a": (1,)},
     outputs={"q": (3,)},

@@ -1,4 +1,4 @@
-"""Profiles: what a run did, kept in files."""
+"""Profiles: observations of a run, stored in files."""
 
 import json
 from pathlib import Path

@@ -129,7 +129,7 @@ def test_words_that_constants_never_reach_are_not_needed() -> None:
         ),
         # 2 ** 30 takes 32 bits in all.
         ("mov.imm r6, #1\nsll r6, r6, #30\nhalt\n", {"register_width": 32}),
-        # What an address names does not matter, but it must be one.
+        # The place that an address names does not matter, but the value must be an address.
         ("ld.reg [8-bit] r6, r5\nhalt\n", {"address_bits": 33, "register_width": 34}),
         ("ld.reg [64-bit] r6, r0\nhalt\n", {"address_bits": 12, "register_width": 64}),
         # From bytes 4 and 12 on; from 6 on; a matrix of bytes.
@@ -177,7 +177,7 @@ def test_what_hardware_had_in_flight_decides_about_its_tables() -> None:
     assert "waits" in bounds["arc_entries"].guard
 
 
-#: What the memory says decides about everything.
+#: The contents of the memory decide about everything.
 WILD = assemble(
     "ld.reg [32-bit] r6, r5\nset.vl r6\nld.sram [8-bit] r0, r6, r6\n"
     "blt r6, r0, never\nhalt\nnever: sub r6, r6, r6\nhalt\n",
@@ -193,7 +193,7 @@ def wild_profile(count: int) -> Profile:
 
 def test_profile_that_does_not_cover_the_program_is_refused() -> None:
     profile = copy_profile(20)
-    # Everything that could be larger behind the branch is proved.
+    # Everything that could be larger after the branch is proved.
     assert trim(COPY, FULL, [profile]) == trim(COPY, FULL)
     program = assemble("ld.reg [16-bit] r6, r0\nblt r6, r0, more\nld.sram [8-bit] r0, r6, r6\n"
                        "more: halt\n", name="sides.s")  # fmt: skip
@@ -210,7 +210,7 @@ def test_profile_that_does_not_cover_the_program_is_refused() -> None:
 
 
 def test_proofs_know_what_can_not_be_without_a_fault() -> None:
-    # VL is at least 1 behind set.vl, so the branch is never taken.
+    # VL is at least 1 after set.vl, so the branch is never taken.
     result = report(WILD, FULL, [wild_profile(100)])
     assert "sub" not in result.trimmed.instructions
     bounds = {bound.name: bound for bound in result.bounds}

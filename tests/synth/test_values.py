@@ -1,4 +1,4 @@
-"""What is proved of a program holds in every run of it."""
+"""Properties proved of a program hold in every run of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,8 +37,8 @@ def memory_of(program: RandomProgram) -> Iterator[DramImage]:
 
 
 def is_sound(random: RandomProgram) -> bool:
-    """Whether all that control flow can reach are instructions: words behind the end can be
-    anything."""
+    """Whether all words that control flow can reach are instructions: words after the end can have
+    any value."""
     try:
         flow(Program(random.words))
     except TrimError:

@@ -1,4 +1,4 @@
-"""What ``vip cosim`` refuses on a chip."""
+"""Inputs that ``vip cosim`` rejects on a chip."""
 
 from soc.generate.presets import chip_preset
 

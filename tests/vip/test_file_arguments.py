@@ -1,4 +1,4 @@
-"""What commands read and write is checked together, and before any work."""
+"""Inputs and outputs of commands are checked together, and before any work."""
 
 import inspect
 import os

@@ -41,7 +41,7 @@ def test_the_simulator_reports_the_wrong_program(vip, programs, tmp_path, kind):
     code, _, error = vip("run", "early.s", *arguments, *kind)
     assert code == 1
     assert error == f"vip: hazard: {HAZARD}\n"
-    # What it computes is right all the same, which is why the check is needed.
+    # Its results are right all the same, which is why the check is needed.
     assert (np.fromfile(tmp_path / "out.bin", "<i2") == programs).all()
     (found,) = json.loads((tmp_path / "r.json").read_text())["hazards"]
     assert found == {

@@ -1,4 +1,4 @@
-"""Commands that are told to end leave no process and no file, and say what happened."""
+"""Commands that a signal ends leave no process and no file, and report the reason."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def related(mark: str) -> list[str]:
 
 
 def _as_from_a_terminal() -> None:
-    """What the tests inherit when they run in the background is to ignore these."""
+    """Reset these signals: tests that run in the background inherit them as ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

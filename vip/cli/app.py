@@ -13,7 +13,7 @@ __all__ = ["app", "main"]
 
 
 class Commands(LazyGroup):
-    """All commands: most need few of the rooms, and help needs none."""
+    """All commands: most need few of the packages, and help needs none."""
 
     entries: ClassVar[dict[str, Entry]] = {
         "demo": Entry(

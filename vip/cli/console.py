@@ -51,7 +51,7 @@ class _Amount(TaskProgressColumn):
 
 
 class _Remaining(TimeRemainingColumn):
-    """The time that is left of a stage whose size is known."""
+    """The remaining time of a stage whose size is known."""
 
     def render(self, task: Task) -> Text:
         return super().render(task) if task.total is not None else Text()
@@ -59,8 +59,8 @@ class _Remaining(TimeRemainingColumn):
 
 @contextmanager
 def shown() -> Iterator[Progress]:
-    """A display of the stage at hand; it goes away with the statement, and there is none where
-    standard error is no terminal. Call the result with the progress."""
+    """A display of the current stage. It is removed at the end of the ``with`` statement; there is
+    none if standard error is no terminal. Call the result with the progress."""
     with Display(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

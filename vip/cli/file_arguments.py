@@ -1,8 +1,7 @@
 """The files that a call of a command reads and writes, checked together before any work.
 
-Every parameter that names a file or folder says so by a callback of
-:mod:`vip.cli.commands.options`; what a command adds by itself, such as the default name of an
-output, it declares in its body.
+A parameter that names a file or folder has a callback of :mod:`vip.cli.commands.options`, which
+declares it; a command declares other files, such as an output with a default name, in its body.
 """
 
 import errno
@@ -22,12 +21,12 @@ __all__ = ["FileArguments"]
 
 @dataclass(frozen=True)
 class _Place:
-    """A file or folder, by all that makes another name the same one.
+    """A file or folder, with the data that identify it under any of its names.
 
     Attributes:
         real: its path without links.
-        node: device and inode; None where nothing is there yet.
-        role: what the command does with it, for messages.
+        node: device and inode; None if it does not exist yet.
+        role: the option or argument that names it, for messages.
     """
 
     real: str
@@ -43,7 +42,7 @@ class _Place:
 
 @dataclass
 class FileArguments:
-    """What one call reads and writes. Each method checks one more file against all before it."""
+    """Inputs and outputs of one call. Each method checks one more file against all before it."""
 
     _inputs: list[_Place] = field(default_factory=list)
     _outputs: list[_Place] = field(default_factory=list)
@@ -57,7 +56,7 @@ class FileArguments:
             role: the option or argument that names it.
 
         Raises:
-            UserError: it is missing, may not be read, is no regular file, or is an output too.
+            UserError: the file is missing, not readable, not regular, or also an output.
         """
         try:
             check_regular(path)
@@ -130,12 +129,12 @@ class FileArguments:
             self.writes(path / name, role)
 
     def close(self) -> None:
-        """Let go of pipes."""
+        """Close the pipes."""
         while self._pipes:
             os.close(self._pipes.pop())
 
     def _check_free(self, path: Path, place: _Place) -> None:
-        """Refuse a ``place`` to write that is taken."""
+        """Reject a ``place`` to write that is an input or another output."""
         for source in self._inputs:
             if source.is_same(place):
                 raise _also_input(path, place, source)
@@ -144,7 +143,7 @@ class FileArguments:
                 raise UserError(f"{path}: {output.role} and {place.role} name the same file")
 
     def _check_writable(self, path: Path) -> bool:
-        """Whether ``path`` is or becomes a regular file; refuses what can't be written."""
+        """Whether ``path`` is or becomes a regular file; rejects a path that can't be written."""
         try:
             return self._is_regular(path)
         except OSError as error:
@@ -189,7 +188,7 @@ def _place(path: Path, role: str) -> _Place:
 
 def _check_folder(path: Path) -> None:
     there = Path(os.path.realpath(path))
-    # A name that can't be is an error here; one that is free is none.
+    # An impossible name is an error here; a free name is not.
     with suppress(FileNotFoundError, NotADirectoryError):
         os.stat(there)
     while not there.exists():

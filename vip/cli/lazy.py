@@ -10,12 +10,12 @@ __all__ = ["Entry", "LazyGroup"]
 
 
 class Entry(NamedTuple):
-    """Where a command is, and its line in the help of its group.
+    """Location of a command, and its line in the help of its group.
 
     Attributes:
         module: of :mod:`vip.cli.commands`.
         name: of the function or the Typer group in it.
-        summary: the first line of its help; a test holds it against the command's.
+        summary: the first line of its help; a test compares it with the command's.
     """
 
     module: str

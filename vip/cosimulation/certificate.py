@@ -13,7 +13,7 @@ __all__ = ["ModelCertificate", "certify"]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCertificate:
-    """What the timing model and the Verilog did with the same programs.
+    """Cycles of the timing model and of the Verilog for the same programs.
 
     Attributes:
         certificate: number, and cycles of both for each run.
@@ -61,7 +61,7 @@ def certify(
         progress: called with the name of each run.
 
     Raises:
-        VipError: a kind that there is not, a run that differs from its golden model, a model or a
+        VipError: a kind that does not exist, a run that differs from its golden model, a model or a
             simulator that can't be built.
     """
     if not kinds:

@@ -33,8 +33,8 @@ class EngineRun:
     """A run on one engine.
 
     Attributes:
-        config: of the engine. on: its Verilog, or the timing model. program: that ran. result: what
-            it left.
+        config: of the engine. on: its Verilog, or the timing model. program: that ran. result: of
+            the run.
         comparison: with the instruction set simulator; None: there was none.
         dumped: the bytes asked for.
     """
@@ -231,8 +231,8 @@ def _on_chip(
     trace: Path | None,
     progress: Progress,
 ) -> ChipRun:
-    """Run ``program`` on all engines. On Verilog the host writes ``memory`` to the DRAM before, and
-    reads what ``dump`` names after, through the chip's AXI ports."""
+    """Run ``program`` on all engines. On Verilog the host writes ``memory`` to the DRAM before the
+    run, and reads the bytes of ``dump`` after it, through the chip's AXI ports."""
     if dump is not None:
         dump.check(config.memory_bytes)
     held = check_regular(memory) if isinstance(memory, Path) else len(memory or b"")

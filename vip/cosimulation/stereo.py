@@ -49,7 +49,7 @@ _SIZES: dict[type, tuple[int, int]] = {
     VaultTileConfig: (60, 34),
     ChipConfig: (32, 24),
 }
-#: What a run came to on an engine, a vault or a chip.
+#: Outcome of a run on an engine, a vault or a chip.
 Outcome = KernelOutcome[CosimResult] | KernelOutcome[VaultResult] | KernelOutcome[ChipResult]
 #: Cycles of an engine for a message, about.
 _CYCLES_PER_UPDATE = 81
@@ -60,7 +60,7 @@ class BpRun:
     """Belief propagation on Verilog or on the timing model, compared with the golden model.
 
     Attributes:
-        config: of what it ran on. on: its Verilog, or the timing model. scene: what was solved.
+        config: of the hardware. on: its Verilog, or the timing model. scene: the solved problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
     """
@@ -124,7 +124,7 @@ class BpRun:
 
 
 def _numbers(outcome: Outcome, config: Configuration) -> dict[str, object]:
-    """What is known of one kind of machine."""
+    """Properties of one kind of machine."""
     result = outcome.result
     if isinstance(result, ChipResult):
         assert isinstance(config, ChipConfig)
@@ -178,7 +178,7 @@ def stereo_pair(
 
     Parameters:
         left, right: image files, both or none.
-        config: of what is to solve it, for the default size.
+        config: of the hardware that solves it, for the default size.
         width, height: of the grid in pixels; None: a size that ``config`` solves in a minute.
         labels: levels of disparity, at least 2.
         disparities: their range in pixels of the photographs given.
@@ -223,7 +223,7 @@ def cosim_bp(
 
     Parameters:
         config: of an engine, a vault or a chip.
-        scene: what to solve (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
+        scene: the problem (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
         on: the Verilog, or the timing model, which has no AXI data port: the problem of a
             chip is put into its DRAM without it.

@@ -1,1 +1,1 @@
-"""The page on an engine: what it shows, its figures, its HTML."""
+"""The page on an engine: its contents, its figures, its HTML."""

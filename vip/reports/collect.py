@@ -1,4 +1,4 @@
-"""What the report page of an engine shows: area, clock, power, scaling, devices."""
+"""Contents of the report page of an engine: area, clock, power, scaling, devices."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from vip.synthesis.power import KERNELS, record
 
 __all__ = ["Report", "Scaling", "collect"]
 
-#: Parameter of a configuration -> what it is, the values that are tried.
+#: Parameter of a configuration -> its description, and the values that are tried.
 _SWEEPS: Mapping[str, tuple[str, Sequence[int]]] = {
     "arc_entries": ("ARC entries", (5, 10, 20, 40)),
     "scratchpad_bytes": ("scratchpad, bytes", (2048, 4096, 8192, 16384)),
@@ -42,11 +42,11 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it.
+    """All contents of the page.
 
     Attributes:
         name, config: of the engine.
-        area: for ``generic``. beside: it beside the thesis. cells: for ``nangate45``.
+        area: for ``generic``. beside: the same beside the thesis. cells: for ``nangate45``.
         netlists: of standard cells, each with its own area and clock.
         fits: device -> engines that fit, by the counts for ``ecp5``.
         power: kernel of :data:`KERNELS` -> power.
@@ -74,11 +74,12 @@ def collect(
     jobs: int | None,
     step: Callable[[str], None],
 ) -> Report:
-    """Measure everything; finished syntheses are kept, so a second time is quick.
+    """Measure everything; finished syntheses are cached, so a second time is quick.
 
     Parameters:
         name: of the configuration. devices: FPGAs to place on, which takes minutes a seed.
-        seeds: placements on each. jobs: tools at a time. step: called with what comes next.
+        seeds: placements on each. jobs: tools at a time. step: called with the name of the next
+            step.
 
     Raises:
         SynthesisError: a device that does not exist or is too small, or a tool is missing.

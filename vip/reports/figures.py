@@ -133,7 +133,7 @@ def scaling(report: Report, path: Path) -> None:
         figure.suptitle("Area at 28 nm over one parameter at a time (framed: as chosen)")
 
 
-#: Name of each figure's file, without its ending -> what draws it into a file, PNG or SVG.
+#: Name of each figure's file, without its ending -> function that draws it, as PNG or SVG.
 FIGURES: Mapping[str, Callable[[Report, Path], None]] = {
     "area": area,
     "clock": clock,

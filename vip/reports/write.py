@@ -24,7 +24,7 @@ FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenReport:
-    """A report. page: its HTML file. found: all that it shows."""
+    """A report. page: its HTML file. found: its contents."""
 
     page: Path
     found: Report
@@ -42,7 +42,7 @@ def report(
     """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
 
     ``report("pe", "build/report").page`` needs no other file; the figures stand beside it as PNG
-    and SVG. It takes some ten minutes the first time; finished units are kept.
+    and SVG. It takes some ten minutes the first time; finished units are cached.
 
     Parameters:
         config: of an engine.

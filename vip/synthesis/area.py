@@ -18,7 +18,7 @@ from vip.progress import Progress, by_part, silent
 
 __all__ = ["SynthReport", "check_targets", "synth"]
 
-#: Measures that the JSON report always has a place for.
+#: Measures that the JSON report always contains.
 _ALWAYS = ("logic_ge", "area_um2", "luts", "ffs", "dsps", "brams", "fmax_mhz")
 
 
@@ -28,7 +28,7 @@ class SynthReport:
 
     Attributes:
         config: of it. areas: target -> area by unit.
-        placed: device -> what was placed and routed on it.
+        placed: device -> the placed and routed design.
     """
 
     config: PeConfig
@@ -38,9 +38,10 @@ class SynthReport:
     def to_json(self) -> dict[str, object]:
         """Totals, ``units`` by name, each target and device, and ``generic`` beside Table 7.4.
 
-        Every measure of :data:`_ALWAYS` is there; None where nothing gives it. Of equal measures
-        the last target's counts, of targets that give a clock before all others, so that
-        ``logic_ge`` and ``fmax_mhz`` are of one netlist; and what was placed counts before all.
+        Every measure of :data:`_ALWAYS` is present; None if no target gives it. If several targets
+        give a measure, the last one counts, but targets with a clock take precedence over all
+        others, so that ``logic_ge`` and ``fmax_mhz`` are of one netlist. Values of placed designs
+        take precedence over both.
         """
         none: dict[str, object] = dict.fromkeys(_ALWAYS)
         totals = dict(none)
@@ -72,10 +73,10 @@ class SynthReport:
 
 
 def check_targets(targets: Sequence[str]) -> None:
-    """Refuse what is neither a target nor a device.
+    """Reject names that are neither a target nor a device.
 
     Raises:
-        SynthesisError: the message names those that there are.
+        SynthesisError: such a name; the message lists the targets and devices.
     """
     cells = (NANGATE45, NANGATE45_AREA)
     for name in targets:
@@ -98,7 +99,7 @@ def synth(
     """Synthesise an engine with Yosys, or place and route it on FPGAs.
 
     ``synth("pe", ["xc7"]).areas["xc7"].total.values["luts"]`` are the LUTs of an engine. Finished
-    units and seeds are kept. On a device the whole engine is placed, or each unit named, alone.
+    units and seeds are cached. On a device the whole engine is placed, or each named unit alone.
 
     Parameters:
         config: of an engine.

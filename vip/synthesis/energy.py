@@ -1,4 +1,4 @@
-"""Power of an engine: a recorded run from the simulator, brought to its mapped netlist."""
+"""Power of an engine: a run recorded from the simulator, replayed on its mapped netlist."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class EnginePower:
 
 
 def check_power_target(target: str) -> None:
-    """Make sure, before the work, that the cells of ``target`` have energies.
+    """Check, before the work, that the cells of ``target`` have energies.
 
     Raises:
         SynthesisError: they have none, or there is no such target of standard cells.
@@ -44,9 +44,9 @@ def engine_power(
     progress: Progress | None = None,
     jobs: int | None = None,
 ) -> EnginePower:
-    """Power of the engine ``config`` while it does what ``runs``, one at least, recorded.
+    """Power of the engine ``config`` during the recorded ``runs``, at least one.
 
-    The mapped netlist is simulated with the recorded inputs and must answer as the Verilog did.
+    The mapped netlist is simulated with the recorded inputs and must give the Verilog's outputs.
 
     Parameters:
         target: ``nangate45`` or ``liberty:PATH``.
@@ -54,8 +54,8 @@ def engine_power(
         progress: called after each unit that was mapped. jobs: units at a time.
 
     Raises:
-        SynthesisError: a target without energies, or a netlist that can't be simulated or does
-            something else than its Verilog.
+        SynthesisError: a target without energies, or a netlist that can't be simulated or differs
+            from its Verilog.
     """
     cells, library = find_cells(target, gate_clocks=gate_clocks)
     emission = verilog(replace(config, sram="macro"))

@@ -23,7 +23,7 @@ __all__ = ["CONVOLUTION_POSITIONS", "KERNELS", "PowerResult", "power", "record"]
 _BP_SIZE = (8, 4, 16)
 CONVOLUTION_POSITIONS = 64
 
-#: Kernel -> what it is.
+#: Kernel -> its description.
 KERNELS: Mapping[str, str] = {
     "bp": "belief propagation",
     "conv": "convolution, inner loop",
@@ -36,7 +36,7 @@ class PowerResult:
 
     Attributes:
         config: of the engine. kernel: that ran.
-        gated_clocks: the clock of registers that are not enabled stands still.
+        gated_clocks: the clock of registers that are not enabled is stopped.
         mhz: clock at which power is stated. fmax_mhz: clock that the netlist allows.
         report: power by unit at any clock.
     """
@@ -89,8 +89,8 @@ def power(
     """Estimate the power of an engine that runs a kernel.
 
     ``power("bp").milliwatts`` is that of belief propagation at 1 GHz. The kernel runs on the
-    Verilog; the mapped netlist is simulated with the same inputs and must answer as the Verilog
-    did; what each cell, wire and memory does is counted.
+    Verilog; the mapped netlist is simulated with the same inputs and must give the same outputs;
+    the activity of each cell, wire and memory is counted.
 
     Parameters:
         kernel: a name in :data:`KERNELS`; or a program, or a file of one, which starts with a
@@ -104,8 +104,8 @@ def power(
         progress: called after each unit that is mapped.
 
     Raises:
-        VipError: a program, configuration or target that can't be used, or a netlist that does
-            something else than its Verilog.
+        VipError: a program, configuration or target that can't be used, or a netlist that differs
+            from its Verilog.
     """
     chosen = engine(config)
     check_power_target(target)

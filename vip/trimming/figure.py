@@ -1,4 +1,4 @@
-"""What trimming saves and gains, as a picture after Figures 6 and 7 of SCRATCH."""
+"""Savings and gains of trimming, as a picture in the style of Figures 6 and 7 of SCRATCH."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

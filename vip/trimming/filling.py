@@ -1,4 +1,4 @@
-"""What the area that trimming frees is worth: chips that fill a device, and work done on them."""
+"""Use of the area that trimming frees: chips that fill a device, and their work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ _BUS_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """A chip that fills a device, and the work as its engines did it.
+    """A chip that fills a device, and the work of its engines.
 
     Attributes:
         moved: bytes that the work of one engine loads and stores.
@@ -60,7 +60,7 @@ class Filled:
     @property
     def on_board(self) -> float | None:
         """:attr:`sim_tb.cosim.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` where all vaults
-        share the memory of the device's board at its peak; None: no board is known."""
+        share the peak bandwidth of the memory on the device's board; None: no board is known."""
         board = self.chip.budget.board
         if board is None:
             return None
@@ -92,19 +92,20 @@ class Fitting:
 
     @property
     def gain(self) -> float:
-        """How much more work the trimmed chip does in a cycle, every vault with memory of its own;
-        both clocks are taken as equal."""
+        """Ratio of the work per cycle of the trimmed chip to that of the full one, every vault with
+        its own memory; both clocks are assumed equal."""
         return self.trimmed.copies.throughput / self.full.copies.throughput
 
     @property
     def board_gain(self) -> float | None:
-        """The same where all vaults share the memory of the device's board; None: none is known."""
+        """The same ratio if all vaults share the memory of the device's board; None: no board is
+        known."""
         before, after = self.full.on_board, self.trimmed.on_board
         return None if before is None or after is None else after / before
 
     @property
     def match(self) -> bool:
-        """Whether every engine of both chips left what it should."""
+        """Whether every engine of both chips left the expected results."""
         return not self.full.copies.differing and not self.trimmed.copies.differing
 
 
@@ -133,12 +134,12 @@ def fit_both(
 ) -> Fitting:
     """Fill ``budget`` with engines of either kind, and run the work on every engine of both chips.
 
-    What is around the engines is the same (:mod:`synth.physical.fit`), and so are the windows: full
-    engines have as many address bits as the trimmed ones, and counters only if those have.
+    The logic around the engines is the same (:mod:`synth.physical.fit`), and so are the windows:
+    full engines have as many address bits as the trimmed ones, and counters only if those have.
 
     Parameters:
         runs: launches of one engine, in order, seen on hardware with counters.
-        step: called with what is done next.
+        step: called with the name of the next step.
 
     Raises:
         synth.errors.SynthesisError: not even one engine fits.

@@ -1,4 +1,4 @@
-"""What the area that trimming frees is worth: chips of all engines simulated, or estimates."""
+"""Gain from the area that trimming frees: by simulation of whole chips, or estimated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +17,7 @@ from .runs import BASES, Basis
 
 __all__ = ["DEVICE", "Gain", "Gains", "Simulated", "estimate_gains", "results", "simulate_gain"]
 
-#: What is filled: SCRATCH's device.
+#: The device that is filled: SCRATCH's.
 DEVICE = "xc7vx690t"
 
 
@@ -26,7 +26,7 @@ class Gain:
     """A device full of full engines, and of trimmed ones, by estimate.
 
     Attributes:
-        engines_full, vaults_full, engines_trimmed, vaults_trimmed: that fit.
+        engines_full, vaults_full, engines_trimmed, vaults_trimmed: numbers that fit.
         throughput_gain: ratio of the work that the chips do in a cycle
             (:func:`synth.physical.fit.speed`).
     """
@@ -44,19 +44,19 @@ class Gain:
 
 #: Name of a row -> its estimates by basis.
 Gains = Mapping[str, Mapping[Basis, Gain]]
-#: Name of an application -> what :func:`simulate_gain` returned.
+#: Name of an application -> result of :func:`simulate_gain`.
 Simulated = Mapping[str, Mapping[Basis, Mapping[str, Any]]]
 
 
 def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
-    """What each row gains on :data:`DEVICE`, by areas of its engines and of what is around them,
-    which is the same for full and for trimmed engines (:mod:`synth.physical.fit`).
+    """The gain of each row on :data:`DEVICE`, from the areas of its engines and of the logic around
+    them, which is the same for full and for trimmed engines (:mod:`synth.physical.fit`).
 
-    Nothing is simulated: vaults count as busy at :data:`synth.physical.fit.VAULT_BYTES` a cycle,
-    and else engines work as one alone does.
+    Nothing is simulated: a vault counts as busy at :data:`synth.physical.fit.VAULT_BYTES` a cycle;
+    below that its engines work as fast as a single engine.
 
     Parameters:
-        step: called with what is done next.
+        step: called with the name of the next step.
 
     Raises:
         synth.errors.SynthesisError: a part that Yosys refuses.
@@ -88,7 +88,7 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
 
 def simulate_gain(application: Application, step: Step) -> dict[Basis, dict[str, Any]]:
     """:func:`vip.trimming.filling.fit_application` for :data:`DEVICE` as plain JSON data by basis,
-    made now or kept as long as nothing that it rests on changes; ``step`` and errors as there."""
+    computed now or cached as long as no dependency changes; ``step`` and errors as there."""
     key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
 
     def make() -> dict[Basis, dict[str, object]]:
@@ -99,7 +99,7 @@ def simulate_gain(application: Application, step: Step) -> dict[Basis, dict[str,
 
 
 def results(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated) -> dict[str, Any]:
-    """All of it as plain JSON data.
+    """All rows and gains as plain JSON data.
 
     ``max_throughput_gain`` is that of simulated chips, of the estimates where none was simulated
     (``max_throughput_gain_simulated`` says which). Means and it are of engines with sizes of the

@@ -1,4 +1,4 @@
-"""What trimming an engine comes to: the engine, its runs, areas, proof, and chips of it."""
+"""The result of trimming an engine: the engine, its runs, areas, proof, and chips of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .filling import Fitting, fit_json
 
 __all__ = ["Checked", "TrimResult"]
 
-#: Key in the JSON -> target and measure of what is saved.
+#: Key in the JSON -> target and measure of the saving.
 _SAVED = {
     "ff_saved": ("xc7", "ffs"),
     "lut_saved": ("xc7", "luts"),
@@ -55,13 +55,13 @@ class Checked:
 
 @dataclass(frozen=True, kw_only=True)
 class TrimResult:
-    """A trimmed engine, and what is known of it.
+    """A trimmed engine, and its measurements and checks.
 
     Attributes:
         cut: the engine with the reason of each size; ``cut.trimmed`` is its configuration.
         checks: of all runs on both engines; empty: there was none.
         areas: target -> area of both engines; empty: not measured.
-        proof: that it does what the full engine does; None: not asked for, or a run differs.
+        proof: that it is equivalent to the full engine; None: not asked for, or a run differs.
         fitting: a device filled with either engine; None: not asked for, or a failure before.
         verilog: of the engine; None: not asked for, or a failure.
     """
@@ -75,7 +75,7 @@ class TrimResult:
 
     @property
     def different(self) -> tuple[str, ...]:
-        """What differs between the engines in any run, each once."""
+        """The differences between the engines in any run, each once."""
         return tuple(dict.fromkeys(name for one in self.checks for name in one.check.different))
 
     @property
@@ -85,7 +85,7 @@ class TrimResult:
 
     @property
     def failure(self) -> str:
-        """Why the engine must not be used; "" if nothing speaks against it."""
+        """The reason why the engine must not be used; "" if there is none."""
         if self.unfaulted or not all(one.check.match for one in self.checks):
             return "the trimmed engine does not do what the full one does"
         if self.proof is not None and not self.proof.holds:

@@ -1,7 +1,7 @@
-"""Rows of what trimming saves, and their means.
+"""Rows of the savings of trimming, and their means.
 
-Neither engine of a row has performance counters: they are no part of what a program needs, so that
-leaving them out is no merit of trimming.
+Neither engine of a row has performance counters: no program needs them, so that leaving them out
+does not count as a saving of trimming.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ TARGET = "xc7"
 CELLS, POWER_MHZ = "nangate45", 1000.0
 #: Key in reports -> measure of :data:`synth.physical.area.MEASURES`.
 SAVED = {"ff_saved": "ffs", "lut_saved": "luts", "dsp_saved": "dsps", "bram_saved": "brams"}
-#: Rooms whose sources decide what is measured; those of ``kernels`` do by their programs and data.
+#: Packages whose sources the measurements depend on; kernels count by their programs and data.
 _SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "synth", "vip")
 
 
@@ -47,10 +47,10 @@ class TrimmedEngine:
         power: ``mw``, and the parts of :class:`synth.power.power.PowerRow` in mW, while the
             applications run, all of their cycles; empty where that was not measured.
         cycles: of all launches together.
-        different: what is not the same on both engines after each launch (see
+        different: the differences between both engines after each launch (see
             :class:`sim_tb.cosim.trim_check.TrimCheck`).
         unfaulted: keys of removed instructions that do not fault.
-        exact: each launch leaves what the golden model demands.
+        exact: the results of each launch equal those of the golden model.
         profiled: sizes that are those of the runs; all others are proved for every run.
     """
 
@@ -93,7 +93,7 @@ class TrimmedEngine:
 
 @dataclass(frozen=True, kw_only=True)
 class TrimRow:
-    """What trimming saves on an application, or on a union of some.
+    """Savings of trimming on an application, or on a union of some.
 
     Attributes:
         name: of the application or of the union.
@@ -135,11 +135,11 @@ class TrimRow:
 
     @property
     def exact(self) -> bool:
-        """On all engines each launch leaves what the golden model demands."""
+        """On all engines the results of each launch equal those of the golden model."""
         return all(engine.exact for engine in self.engines.values())
 
     def saved(self, measure: str, basis: Basis) -> float:
-        """Fraction of ``measure`` that trimming saves; 0 where there was nothing."""
+        """Fraction of ``measure`` that trimming saves; 0 if the full engine has none."""
         was = self.area_full[measure]
         return round(1 - self.engines[basis].area[measure] / was, 4) if was else 0.0
 
@@ -200,13 +200,13 @@ def _engine(content: object) -> PeConfig:
 
 
 def made_from() -> str:
-    """A short name of the sources and tools that measurements rest on."""
+    """A digest of the sources and tools that measurements depend on."""
     return fingerprint(source_digest(_SOURCES), repr(provenance()["tools"]))
 
 
 def means(rows: Sequence[TrimRow], basis: Basis) -> dict[str, float]:
-    """What the engines of ``basis`` save in the mean over the rows of single applications, of which
-    there is one at least; ``mean_power_saved`` only where power was measured."""
+    """Mean savings of the engines of ``basis`` over the rows of single applications (at least one);
+    ``mean_power_saved`` only where power was measured."""
     single = [row for row in rows if len(row.applications) == 1]
     found = {
         f"mean_{key}": _mean([row.saved(measure, basis) for row in single])

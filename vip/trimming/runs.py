@@ -1,4 +1,4 @@
-"""Runs of programs that trimming learns from, and the engines that are trimmed by them."""
+"""Runs of programs that are profiled for trimming, and the engines trimmed by them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _LIMIT = 200_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """A workload with what was seen of it on the full engine.
+    """A workload with the observations of its runs on the full engine.
 
     Attributes:
         profile: for :func:`synth.analysis.trim.trim`. measured: the run on hardware, for
@@ -47,7 +47,7 @@ def observe(
     """Profile ``work`` on the engine of ``full``.
 
     Parameters:
-        hardware: whether to run it in cosimulation too, which tells how many transfers are in
+        hardware: whether to run it in cosimulation too, which measures how many transfers are in
             flight at once.
         progress: called now and then with the instructions, then cycles so far.
 

@@ -1,10 +1,10 @@
-"""What trimming saves on each application of the suite, and on unions of some.
+"""Savings of trimming on each application of the suite, and on unions of some.
 
 A row holds two trimmed engines, one with sizes that are proved for every input and one with those
 of the runs: their area on Xilinx 7-series against the full engine's, the power of the second, and
 the applications on all three in cosimulation. None of the three has performance counters. Finished
-rows are kept as long as no source or tool that they rest on changes; of a broken one its syntheses
-and simulators are.
+rows are cached as long as no source or tool that they depend on changes; of an interrupted row the
+syntheses and simulators are cached.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ def measure_trims(
 
 
 class _Bench:
-    """Rows, made now or kept.
+    """Rows, computed now or cached.
 
     Parameters:
         power: whether it is measured.
@@ -99,7 +99,7 @@ class _Bench:
         return TrimRow.from_json(self._kept.get(key, partial(self._made, name, members)))
 
     def _made(self, name: str, members: Sequence[Application]) -> dict[str, object]:
-        # Only the launches that are profiled have counters: they say how many bytes are moved.
+        # Only the profiled launches have counters, which give the number of bytes moved.
         counted = preset(members[0].preset)
         full = replace(counted, counters=False)
         runs = [run for item in members for run in self._observed(item, counted)]
@@ -134,8 +134,8 @@ class _Bench:
         runs: Sequence[Observed],
         powered: bool,
     ) -> TrimmedEngine:
-        """The engine of ``cut``, held against the full one's runs ``before``; with its power if it
-        is to be ``powered``."""
+        """The engine of ``cut``, compared with the full one's runs ``before``; with its power if
+        ``powered``."""
         checks = [
             check_trimmed(
                 run.work,
@@ -159,14 +159,14 @@ class _Bench:
         )
 
     def _observed(self, item: Application, counted: PeConfig) -> list[Observed]:
-        """The launches of ``item`` on its full engine, seen once."""
+        """The launches of ``item`` on its full engine, each profiled once."""
         if item.name not in self._seen:
             self._seen[item.name] = [observe(work, counted) for work in item.workloads]
         return self._seen[item.name]
 
 
 def _exact(members: Sequence[Application], cut: TrimReport, *, ports_only: bool) -> bool:
-    """Whether all launches leave what their golden models demand on the trimmed engine."""
+    """Whether the results of all launches on the trimmed engine equal their golden models'."""
     size = 1 << cut.full.address_bits
     with PeSimulation(cut.trimmed, ports_only=ports_only) as simulation:
         return all(
@@ -183,7 +183,7 @@ def _power_of(runs: Sequence[Observed], config: PeConfig, full: PeConfig) -> dic
 
 
 def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """Whatever is in any of ``parts``, once."""
+    """The union of ``parts``, each element once."""
     return tuple(dict.fromkeys(name for part in parts for name in part))
 
 

@@ -1,4 +1,4 @@
-"""The verb ``trim``: the engine that some programs need, held against the full one."""
+"""The verb ``trim``: the engine that some programs need, compared with the full one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ class Subject:
     Attributes:
         program: a program, or a file of one or of assembly.
         memories: contents of the memory from address 0 on, bytes or a file, of a run each. Without
-            any the program runs on zeros, of which nothing is learned.
+            any the program runs on zeros, and this run is not used as a profile.
         name: for messages; "": that of the file.
     """
 
@@ -52,14 +52,14 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """What a trimmed engine keeps.
+    """The parts and sizes that a trimmed engine keeps.
 
     Attributes:
         basis: ``proved``: only sizes that are proved for all runs; ``runs``: those of the runs
             where nothing smaller is proved; ``tight``: those of the runs, even where a larger one
             is proved.
         profiles: of more runs.
-        allow_uncovered: take runs that do not go wherever the program can go.
+        allow_uncovered: accept runs that do not cover all paths of the program.
         keep_counters: the performance counters stay.
         rom: the program, of which there must be one, is baked in.
         address_bits: of the memory; None: as many as the programs need.
@@ -75,7 +75,7 @@ class Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class Launches:
-    """How the programs run.
+    """Settings for the runs of the programs.
 
     Attributes:
         parameters: DRAM address of the parameter block (r5).
@@ -105,24 +105,24 @@ def trim(
     """Rebuild an engine with what programs need, and compare it with the full one.
 
     ``trim([Path("kernel.s")], output="build/trimmed")`` writes the Verilog of the engine that
-    kernel.s needs, unless :attr:`TrimResult.failure` says why not.
+    kernel.s needs, unless :attr:`TrimResult.failure` gives a reason.
 
     Parameters:
         programs: that the engine must run, at least one.
         config: of the full engine.
         output: directory of Verilog; with ``fit`` also a file with the chip of trimmed engines.
-        sizes: what the engine keeps; None: sizes of the runs, else proved ones.
-        launches: how the programs run; None: as usual.
+        sizes: parts and sizes that the engine keeps; None: sizes of the runs, else proved ones.
+        launches: settings for the runs; None: the defaults.
         check: run the programs on the Verilog of both engines: results and cycles must be the
             same, and each removed instruction must fault.
         area: synthesise both engines.
-        prove: prove that the engine does what the full one does, which takes minutes.
+        prove: prove that the engine is equivalent to the full one, which takes minutes.
         fit: device (:func:`synth.physical.budget.find_budget`) to fill with engines of either
             kind, on all of which the programs run; needs ``check``.
         progress: called with each stage.
 
     Raises:
-        CoverageError: runs that do not go wherever a program can go, unless that is allowed.
+        CoverageError: runs that do not cover all paths of a program, unless that is allowed.
         ProgramFaultError: a program faults on the full engine, unless that is allowed.
         VipError: a program, configuration, device or memory that can't be used, or a run that does
             not end.
@@ -134,10 +134,10 @@ def trim(
         raise TrimError("a device is filled with engines that run the programs: check is needed")
     full = engine(config)
     subjects = _subjects(programs, full)
-    # Before the programs run on hardware, which takes long.
+    # Early, as the runs of the programs on hardware take long.
     profile_of_each([program for _, program in subjects], sizes.profiles)
     works = _works(subjects, full, launches)
-    # What a program does with zeros says nothing about what it does with data.
+    # A run on zeros is not representative of runs on data.
     given = works if check else [each for each in works if each[0].memories]
     learning = sizes.basis != "proved" or budget is not None
     runs = _observe(given, full, hardware=check, progress=progress) if learning else []

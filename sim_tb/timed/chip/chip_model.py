@@ -33,7 +33,7 @@ _AT_ONCE = 1 << 13
 
 
 class _Launched(ctypes.Structure):
-    """What a launched engine begins with; see ``chip.cpp``."""
+    """Initial state of a launched engine; see ``chip.cpp``."""
 
     _fields_ = (
         ("sizes", POINTER(Sizes)),
@@ -165,12 +165,12 @@ class ChipModel(ChipSession):
         return operation.result(library, time.perf_counter() - started)
 
     def _launch(self, pe: int, program: Any, words: int, parameters: int, launched: Any) -> int:
-        """What C++ calls for an engine that starts."""
+        """Called by C++ for an engine that starts."""
         try:
             config, before = self.config.pe, self._states.get(pe)
             state = self._state_of(pe, program[:words], parameters)
             buffer = before[1] if before else (TimedWord * config.instruction_words)()
-            # What comes after the program is what those before it left.
+            # The words after the program are those that earlier programs left.
             buffer[:words] = timed_words(program[:words], state.rows, config)
             sizes, engine = sizes_of(config, words), state.engine
             self._states[pe] = (state, buffer, sizes, engine)

@@ -1,4 +1,4 @@
-"""What the timing model of a chip must know of its network and its register map."""
+"""Parameters of the timing model of a chip: its network and its register map."""
 
 import ctypes
 from collections.abc import Iterator
@@ -41,13 +41,13 @@ _MOST_VCS = 2
 
 
 class ChipSizes(ctypes.Structure):
-    """What the model must know of a chip; see ``chip.cpp``."""
+    """Parameters of a chip; see ``chip.cpp``."""
 
     _fields_ = tuple((name, c_uint64) for name in ("engines", "instruction_words", "threads"))
 
 
 class NetworkSizes(ctypes.Structure):
-    """What the model must know of a network; see ``router.h``.
+    """Parameters of a network; see ``router.h``.
 
     Parameters:
         config: of the network. requesters: of a node.

@@ -1,4 +1,4 @@
-"""What the timing models take from Python: the state of an engine, and its sizes."""
+"""Input of the timing models from Python: the state of an engine, and its sizes."""
 
 import ctypes
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Sizes(ctypes.Structure):
-    """What the model must know of a configuration; see ``pe_model.h``."""
+    """Parameters of a configuration; see ``pe_model.h``."""
 
     _fields_ = tuple(
         (name, c_uint64)
@@ -48,7 +48,7 @@ class Sizes(ctypes.Structure):
 
 
 class EngineResult(ctypes.Structure):
-    """What became of an engine; see ``pe_model.h``."""
+    """Result of an engine; see ``pe_model.h``."""
 
     _fields_ = (
         ("counters", c_uint64 * len(PeCounter)),
@@ -60,7 +60,7 @@ class EngineResult(ctypes.Structure):
     )
 
     def state(self) -> PeState:
-        """Of one that has ended."""
+        """State of an engine that has ended."""
         return PeState.FAULTED if self.cause else PeState.HALTED
 
 

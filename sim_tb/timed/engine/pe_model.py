@@ -53,9 +53,9 @@ class PeModel:
     """The timing model of an engine, with the interface of
     :class:`sim_tb.cosim.engine.PeSimulation`.
 
-    A run takes the cycles that the Verilog takes, with the same counters, and leaves what it
-    leaves. Results of the vector unit are there at once, however, so that a program with hazards
-    (:mod:`isa.hazards`) takes the cycles of the Verilog and computes what the simulator does.
+    A run takes the cycles that the Verilog takes, with the same counters and the same final state.
+    Results of the vector unit are there at once, however, so that a program with hazards
+    (:mod:`isa.hazards`) takes the cycles of the Verilog and computes the simulator's results.
 
     Parameters:
         config: of the engine; with registers of 64 bits.
@@ -118,7 +118,7 @@ class PeModel:
         library = self._library
         if library.vip_image_open(str(job.image.path.absolute()).encode()):
             raise CosimError(f"{job.image.path} can't be mapped into memory")
-        # What comes after the program is what those before it left.
+        # The words after the program are those that earlier programs left.
         self._buffer[: len(job.words)] = timed_words(job.words, state.rows, config)
         engine = state.engine
         stop = NEVER if job.stop_after is None else job.stop_after

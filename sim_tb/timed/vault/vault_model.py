@@ -62,7 +62,7 @@ _TIMES = ("tccd", "tcl", "tcwl", "trcd", "trp", "tras", "trtp", "trfc", "trefi",
 
 
 class VaultSizes(ctypes.Structure):
-    """What the model must know of a vault; see ``controller.h``."""
+    """Parameters of a vault; see ``controller.h``."""
 
     _fields_ = tuple(
         (name, c_uint64)
@@ -250,7 +250,7 @@ def run_vault_model(
 
 
 def _late(library: ctypes.CDLL, tile: int, engines: int, max_cycles: int) -> str:
-    """Which engines have faulted, and the first that still runs."""
+    """The engines that have faulted, and the first that still runs."""
     result = EngineResult()
     faults, late = [], ""
     for slot in range(engines):

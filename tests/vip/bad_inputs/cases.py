@@ -13,7 +13,7 @@ __all__ = ["Case", "case"]
 
 _LONG_NAME = "n" * 300
 _LONG_NUMBER = "9" * 5_000
-#: What no name, number or file is called.
+#: Strings that are no valid name, number or file.
 _STRANGE = (
     "",
     " ",

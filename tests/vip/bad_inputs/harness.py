@@ -25,7 +25,7 @@ from .items import listing, make
 
 __all__ = ["MOST_BYTES", "MOST_SECONDS", "Answer", "Harness", "violations"]
 
-#: What a refusal may take.
+#: Limits of processor time and memory for a rejection.
 MOST_SECONDS = 10.0
 MOST_BYTES = 1 << 30
 #: Beyond this, wall-clock time, a call is given up: machines may be busy with other things.
@@ -34,7 +34,7 @@ _BOX = re.compile(r"(Usage: .*)?╭─ Error ─.*╯\n", re.DOTALL)
 _CARET = re.compile(r"vip: [^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n")
 _LINE = re.compile(r"vip: [^\n]+\n")
 _MOST_CHARACTERS = 3_000
-#: What a process has in the folder for temporary files: while it lives, and after.
+#: Files of a process in the folder for temporary files: while it lives, and after.
 _OWN = re.compile(r"tmp/vip-\d+(/run-[^/]+(/lock)?)?")
 _SHARED = re.compile(r"tmp/vip-\d+")
 
@@ -45,7 +45,7 @@ class _Hang(BaseException):
 
 @dataclass
 class Answer:
-    """What came of a call.
+    """Outcome of a call.
 
     Attributes:
         code: exit code; None: it did not end. err: standard error.
@@ -63,7 +63,7 @@ class Answer:
 
 
 def violations(answer: Answer) -> list[str]:
-    """What is wrong with the answer to a bad input."""
+    """Errors in the answer to a bad input."""
     found = []
     if answer.code is None:
         found.append(f"does not end: {answer.err.strip()[-300:]}")
@@ -138,7 +138,7 @@ class Harness:
             _remove(self._build)
 
     def _left(self, own: re.Pattern[str]) -> list[str]:
-        """What is in the folder for temporary files but for ``own``, and builds that were begun."""
+        """Entries of the folder for temporary files except ``own``, and builds that were begun."""
         kept = [str(path.relative_to(self._root)) for path in self._temporary.rglob("*")]
         kept = [name for name in kept if not own.fullmatch(name)]
         return kept + [str(path.relative_to(self._root)) for path in self._build.rglob("*.*")]

@@ -1,4 +1,4 @@
-"""What stands in the folder of a case: files of any kind."""
+"""Contents of the folder of a case: files of any kind."""
 
 import os
 import socket

@@ -92,7 +92,7 @@ def _chip_bp(outcome: Outcome, result: ChipResult) -> dict[str, str]:
 
 
 def _chip(result: ChipResult) -> dict[str, str]:
-    """Rows that all runs of a chip have."""
+    """Rows common to all runs of a chip."""
     return {
         "cycles": f"{result.program_cycles:,}",
         "requests to another vault": f"{result.remote_share:.2%}",
@@ -103,7 +103,7 @@ def _chip(result: ChipResult) -> dict[str, str]:
 
 
 def show_program(name: str, run: EngineRun | ChipRun) -> None:
-    """Print what the program ``name`` did."""
+    """Print the results of the program ``name``."""
     if isinstance(run, ChipRun):
         _show_chip(name, run.on, run.result)
     else:

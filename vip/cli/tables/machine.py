@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["show_hazards", "show_model_saturated", "show_registers", "show_saturated"]
 
-#: More hazards than anybody reads; all are in the JSON.
+#: Most hazards that are printed; all are in the JSON.
 _MOST_HAZARDS = 20
 
 
@@ -29,7 +29,7 @@ def show_saturated(program: Program, saturated: Sequence[int]) -> None:
     """Print a line on standard error if values of vector instructions saturated.
 
     Parameters:
-        saturated: how many for each word of the program.
+        saturated: number of saturated values for each word of the program.
     """
     if not any(saturated):
         return

@@ -11,7 +11,8 @@ __all__ = ["show_proofs"]
 
 
 def show_proofs(proofs: Mapping[str, Proof]) -> None:
-    """Show ``proofs`` by what the engine is for, and the examples against those that fail."""
+    """Show ``proofs`` by the application or program of the engine, and the counterexamples of those
+    that fail."""
     table = Table(title="Engines that do what the full one does")
     for column in ("for", "conditions", "seconds", "result"):
         table.add_column(column, justify="left" if column in ("for", "result") else "right")

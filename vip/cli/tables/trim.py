@@ -94,7 +94,7 @@ def _runs(result: TrimResult) -> Table:
 
 
 def show_trim(result: TrimResult) -> None:
-    """Print what was removed, why the rest is there, what that saves, and the runs."""
+    """Print the removed parts, the reasons for the others, the savings, and the runs."""
     console.print(_instructions(result.cut))
     console.print(_sizes(result.cut))
     if result.areas:
