@@ -159,6 +159,8 @@ def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(timing_model, "run_certified", run)
     monkeypatch.setattr(timing_model, "values", lambda _: defaultdict(lambda: 100.0))
+    bandwidths = [Measurement("one", 100.0, "GB/s"), Measurement("other", 99.0, "GB/s")]
+    monkeypatch.setattr(timing_model, "vault_figures", lambda on: {"model": bandwidths}[on])
     check("timing_model")
     found = {item.name: item.value for item in timing_model.timing_model()}
     # Six layers have a launch more, for their pooling.
@@ -167,6 +169,9 @@ def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["chip_runs"], found["chip_equal_runs"]) == (4, 0)
     assert (found["engine_runs"], found["engine_equal_runs"]) == (len(suite()), 0)
     assert found["engine_largest_difference"] == 50
+    assert (found["memory_one"], found["memory_other"]) == (100, 99)
+    assert (found["memory_runs"], found["memory_equal_runs"]) == (2, 1)
+    assert found["memory_largest_difference"] == pytest.approx(1)
 
 
 def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,10 +207,11 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
         waits=0.25,
         bus_busy=0.1,
     )
-    series = [("vaults", point), ("engines", point), ("image", point)]
+    series = [("vaults", point), ("small", point), ("engines", point), ("image", point)]
     monkeypatch.setattr(chips, "measure_scaling", lambda *_: series)
     found = {item.name: item.value for item in chips.scaling()}
     assert found["vaults_2_ms"] == pytest.approx(0.0016)
+    assert found["small_2_cycles"] == 2000
     assert found["image_8x6_waits"] == 25
 
 
