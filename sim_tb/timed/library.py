@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from isa.compiled import rows as functional_rows
 from isa.compiled.library import SOURCES
@@ -30,6 +31,7 @@ def compile_model(
     others: Sequence[Path] = (),
     beside: Sequence[str] = (),
     generated: Mapping[str, str] | None = None,
+    functions: Mapping[str, tuple[Any, ...]],
 ) -> ctypes.CDLL:
     """The library of a timing model, compiled at its first use: under half a minute.
 
@@ -37,13 +39,14 @@ def compile_model(
         source: its file, by its path from this folder. models: of the harness that are part of it.
         others: files of other rooms that it includes. generated: headers of its own.
         beside: files of the harness's models that are compiled with it.
+        functions: each by name, with the types of its result and of its arguments.
 
     Raises:
         isa.support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     own = sources()
     parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]
-    return compile_library(
+    found = compile_library(
         f"timing-{Path(source).stem}",
         _HERE / source,
         _FLAGS,
@@ -57,3 +60,7 @@ def compile_model(
             **(generated or {}),
         },
     )
+    for name, (result, *arguments) in functions.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found

@@ -58,19 +58,19 @@ def _library() -> ctypes.CDLL:
             "network.inc": network_constants(),
             "control.inc": control_constants(),
         },
+        functions={
+            "vip_timed_chip_new": (
+                c_void_p,
+                POINTER(ChipSizes),
+                POINTER(NetworkSizes),
+                POINTER(VaultSizes),
+                POINTER(RegisterMap),
+                _Launcher,
+            ),
+            "vip_timed_chip_run": (c_bool, c_void_p, c_uint64),
+            "vip_timed_chip_end": (None, c_void_p),
+        },
     )
-    found.vip_timed_chip_new.argtypes = (
-        POINTER(ChipSizes),
-        POINTER(NetworkSizes),
-        POINTER(VaultSizes),
-        POINTER(RegisterMap),
-        _Launcher,
-    )
-    found.vip_timed_chip_new.restype = c_void_p
-    found.vip_timed_chip_run.argtypes = (c_void_p, c_uint64)
-    found.vip_timed_chip_run.restype = c_bool
-    found.vip_timed_chip_end.argtypes = (c_void_p,)
-    found.vip_timed_chip_end.restype = None
     # It opens the devices, too.
     DeviceModel(found)
     return found

@@ -3,7 +3,7 @@
 import ctypes
 import time
 from collections.abc import Callable, Iterable, Iterator
-from ctypes import POINTER, byref, c_bool, c_char_p, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_uint64, c_void_p
 from functools import cache
 
 from isa.compiled.library import Engine
@@ -28,25 +28,25 @@ _AT_ONCE = 1 << 20
 
 @cache
 def _library() -> ctypes.CDLL:
-    found = compile_model("engine/model.cpp", (MEMORY,))
-    found.vip_image_open.argtypes = (c_char_p,)
-    found.vip_timed_start.argtypes = (
-        POINTER(Sizes),
-        POINTER(Engine),
-        POINTER(TimedWord),
-        POINTER(structure(MEMORY.job)),
-        c_uint64,
+    return compile_model(
+        "engine/model.cpp",
+        (MEMORY,),
+        functions={
+            "vip_image_open": (c_int32, c_char_p),
+            "vip_timed_start": (
+                c_void_p,
+                POINTER(Sizes),
+                POINTER(Engine),
+                POINTER(TimedWord),
+                POINTER(structure(MEMORY.job)),
+                c_uint64,
+            ),
+            "vip_timed_run": (c_bool, c_void_p, c_uint64),
+            "vip_timed_result": (None, c_void_p, POINTER(EngineResult)),
+            "vip_timed_violation": (c_char_p, c_void_p),
+            "vip_timed_end": (None, c_void_p),
+        },
     )
-    found.vip_timed_start.restype = c_void_p
-    found.vip_timed_run.argtypes = (c_void_p, c_uint64)
-    found.vip_timed_run.restype = c_bool
-    found.vip_timed_result.argtypes = (c_void_p, POINTER(EngineResult))
-    found.vip_timed_result.restype = None
-    found.vip_timed_violation.argtypes = (c_void_p,)
-    found.vip_timed_violation.restype = c_char_p
-    found.vip_timed_end.argtypes = (c_void_p,)
-    found.vip_timed_end.restype = None
-    return found
 
 
 class PeModel:

@@ -27,20 +27,18 @@ _AT_ONCE = 1 << 18
 @cache
 def _library() -> ctypes.CDLL:
     room = Path(memory.model.device_model.__file__).parent
-    found = compile_model(
+    return compile_model(
         "../models/modelled_vault.cpp",
         (TRAFFIC, REQUESTER),
         beside=[name for name in TRAFFIC.sources + REQUESTER.behaviour if name.endswith(".cpp")],
         others=[room / name for name in DEVICE_SOURCES],
         generated={"vault.inc": vault_constants()},
+        functions={
+            "vip_modelled_vault_new": (c_void_p, POINTER(VaultSizes), c_uint32, c_uint32),
+            "vip_modelled_vault_run": (c_bool, c_void_p, c_uint64),
+            "vip_modelled_vault_end": (None, c_void_p),
+        },
     )
-    found.vip_modelled_vault_new.argtypes = (POINTER(VaultSizes), c_uint32, c_uint32)
-    found.vip_modelled_vault_new.restype = c_void_p
-    found.vip_modelled_vault_run.argtypes = (c_void_p, c_uint64)
-    found.vip_modelled_vault_run.restype = c_bool
-    found.vip_modelled_vault_end.argtypes = (c_void_p,)
-    found.vip_modelled_vault_end.restype = None
-    return found
 
 
 def run_traffic_model(

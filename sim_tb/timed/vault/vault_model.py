@@ -141,32 +141,28 @@ def vault_constants() -> str:
 @cache
 def _library() -> ctypes.CDLL:
     room = Path(memory.model.device_model.__file__).parent
-    found = compile_model(
+    return compile_model(
         "vault/tile.cpp",
         others=[room / name for name in DEVICE_SOURCES],
         generated={"vault.inc": vault_constants()},
+        functions={
+            "vip_tile_start": (
+                c_void_p,
+                POINTER(Sizes),
+                POINTER(VaultSizes),
+                POINTER(POINTER(Engine)),
+                c_uint64,
+                POINTER(TimedWord),
+                c_uint64,
+                c_uint32,
+            ),
+            "vip_tile_run": (c_bool, c_void_p, c_uint64),
+            "vip_tile_idle": (None, c_void_p, c_uint64),
+            "vip_tile_counters": (None, c_void_p, POINTER(c_uint64)),
+            "vip_tile_engine": (None, c_void_p, c_uint64, POINTER(EngineResult)),
+            "vip_tile_end": (None, c_void_p),
+        },
     )
-    found.vip_tile_start.argtypes = (
-        POINTER(Sizes),
-        POINTER(VaultSizes),
-        POINTER(POINTER(Engine)),
-        c_uint64,
-        POINTER(TimedWord),
-        c_uint64,
-        c_uint32,
-    )
-    found.vip_tile_start.restype = c_void_p
-    found.vip_tile_run.argtypes = (c_void_p, c_uint64)
-    found.vip_tile_run.restype = c_bool
-    found.vip_tile_idle.argtypes = (c_void_p, c_uint64)
-    found.vip_tile_idle.restype = None
-    found.vip_tile_counters.argtypes = (c_void_p, POINTER(c_uint64))
-    found.vip_tile_counters.restype = None
-    found.vip_tile_engine.argtypes = (c_void_p, c_uint64, POINTER(EngineResult))
-    found.vip_tile_engine.restype = None
-    found.vip_tile_end.argtypes = (c_void_p,)
-    found.vip_tile_end.restype = None
-    return found
 
 
 def run_vault_model(
