@@ -25,7 +25,8 @@ from sim_tb.cosim.engine import CosimError, CosimResult, Identity, Job, PeSimula
 
 from .configs import random_config
 from .interrupted import interruption
-from .programs import RandomProgram, random_program
+from .programs import random_program
+from .random_program import RandomProgram
 from .reference import differences, listing, run_reference
 
 __all__ = ["Difference", "RandomReport", "check_programs"]

@@ -27,7 +27,7 @@ from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.cosim.engine import CosimResult
 
-from .programs import RandomProgram
+from .random_program import RandomProgram
 from .reference import is_late, pc_words, simulator_of
 
 __all__ = ["Interruption", "interruption"]

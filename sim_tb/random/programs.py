@@ -13,13 +13,13 @@ from random import Random
 from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
 from isa.vector_operation import Span, VectorOperation
 from pe.config import PeConfig
-from sim_tb.harness.memory import MemoryBehaviour
 
 from .faults import FAULTS, possible_faults
 from .program_builder import HOSTILE, ProgramBuilder
+from .random_program import RandomProgram, Window
 from .surroundings import Disturbance, contents, disturbance, memory_behaviour
 
-__all__ = ["RandomProgram", "Window", "random_program"]
+__all__ = ["random_program"]
 
 #: Bytes of a stretch of memory that a program uses.
 _WINDOW = 4096
@@ -35,43 +35,6 @@ _ROOM = 100
 #: How often a program for narrow registers computes values that may not fit them.
 _DARING = 0.01
 _RISKY = (ScalarOp.SLL, ScalarOp.SRL)
-
-
-@dataclass(frozen=True)
-class Window:
-    """A stretch of memory that a program may touch, and its initial contents."""
-
-    start: int
-    content: bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class RandomProgram:
-    """A program with all that decides its behaviour.
-
-    Attributes:
-        seed: that made it. words: the program.
-        windows, scratchpad: initial contents of memory and scratchpad; the program touches no other
-            memory.
-        parameters, pe_index, vault, slot, pe_count: of the launch.
-        memory: behaviour of the memory. stop_after: cycles after the launch after which the host
-            stops the engine, or None.
-        reset: whether the engine is reset before. fault: name of the fault at its end, or "".
-    """
-
-    seed: int
-    words: tuple[int, ...]
-    windows: tuple[Window, ...]
-    scratchpad: bytes
-    parameters: int
-    pe_index: int
-    vault: int
-    slot: int
-    pe_count: int
-    memory: MemoryBehaviour
-    stop_after: int | None
-    reset: bool
-    fault: str
 
 
 def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> RandomProgram:

@@ -12,7 +12,7 @@ from pe.config import PeConfig
 from pe.interface import EXACT_PC_WORDS, PC_BITS, PeState
 from sim_tb.cosim.engine import CosimResult
 
-from .programs import RandomProgram
+from .random_program import RandomProgram
 
 __all__ = [
     "Expected",

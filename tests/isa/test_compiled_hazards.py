@@ -19,7 +19,8 @@ from isa.timing import VECTOR_LATENCY
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.cosim.applications import Application, applications
 from sim_tb.random.configs import random_config
-from sim_tb.random.programs import RandomProgram, random_program
+from sim_tb.random.programs import random_program
+from sim_tb.random.random_program import RandomProgram
 from sim_tb.random.reference import simulator_of
 from soc.generate.presets import preset
 

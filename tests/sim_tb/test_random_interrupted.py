@@ -18,7 +18,8 @@ from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.check import check_programs
 from sim_tb.random.configs import random_config
 from sim_tb.random.interrupted import interruption
-from sim_tb.random.programs import RandomProgram, Window, random_program
+from sim_tb.random.programs import random_program
+from sim_tb.random.random_program import RandomProgram, Window
 from sim_tb.random.reference import simulator_of
 from sim_tb.random.surroundings import contents
 

@@ -18,7 +18,8 @@ from sim_tb.cosim.engine import CosimError, CosimResult, Job, MemoryBehaviour, P
 from sim_tb.cosim.kernels import cosim_engine, cosim_job, cosim_vault
 from sim_tb.cosim.machine import open_engine
 from sim_tb.random.configs import random_config
-from sim_tb.random.programs import RandomProgram, random_program
+from sim_tb.random.programs import random_program
+from sim_tb.random.random_program import RandomProgram
 from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.timed.vault.vault_model import run_vault_model
 from soc.generate.presets import tile_preset

@@ -12,7 +12,8 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
 from pe.config import PeConfig
-from sim_tb.random.programs import RandomProgram, random_program
+from sim_tb.random.programs import random_program
+from sim_tb.random.random_program import RandomProgram
 from synth.analysis import values
 from synth.analysis.facts import Facts
 from synth.analysis.interval import ANY, bounds
