@@ -3,7 +3,6 @@
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from isa.assembly.assembler import assemble
@@ -12,6 +11,7 @@ from isa.program import Program
 from isa.table import IMM14, REGISTERS, Width
 from isa.timing import RANGE_BYTES
 
+from .entry import Entry, line_text
 from .errors import CHECK, KernelError
 from .hazard_check import HazardCheck, Line
 
@@ -23,18 +23,7 @@ DEFAULT_SCRATCHPAD = 4096
 WORD_BYTES = 8
 _LOG_WORD = 3
 _WIDE = "[64-bit]"
-_NOTE_COLUMN = 60
 _REGISTER_COLUMN = 28
-
-
-@dataclass(eq=False)
-class _Entry:
-    """Text, and its meaning for the check of hazards: an instruction, a label, an assumption."""
-
-    text: str
-    line: Line | None = None
-    label: str = ""
-    assumed: tuple[str, str, int] | None = None
 
 
 class KernelBuilder:
@@ -94,7 +83,7 @@ class KernelBuilder:
         self._width = width
         self._place_drains = place_drains
         self._check = HazardCheck()
-        self._body: list[_Entry] = []
+        self._body: list[Entry] = []
         self._labels = 0
         self._names: dict[str, tuple[int, str]] = {}
         self._free = list(range(max(START_REGISTERS) + 1 if launch else 1, REGISTERS))
@@ -220,7 +209,7 @@ class KernelBuilder:
 
     def note(self, *lines: str) -> None:
         """Write a comment of its own, after an empty line."""
-        self._body += [_Entry(""), *(_Entry(f"    ; {line}") for line in lines)]
+        self._body += [Entry(""), *(Entry(f"    ; {line}") for line in lines)]
 
     def new_label(self, stem: str) -> str:
         """A unique name for a label."""
@@ -230,7 +219,7 @@ class KernelBuilder:
     def label(self, name: str) -> None:
         """Place a label here."""
         self._check.label(name)
-        self._body.append(_Entry(f"{name}:", label=name))
+        self._body.append(Entry(f"{name}:", label=name))
 
     @contextlib.contextmanager
     def loop(self, label: str, counter: str | None = None) -> Iterator[str]:
@@ -244,7 +233,7 @@ class KernelBuilder:
         Raises:
             KernelError: a hazard between the end of an iteration and the next one.
         """
-        self._body.append(_Entry(f"{label}:"))
+        self._body.append(Entry(f"{label}:"))
         start = len(self._body)
         yield label
         if counter is not None:
@@ -284,7 +273,7 @@ class KernelBuilder:
         if self._needs_drain(line):
             self._body.append(self._drain(line.site))
         self._check.done(line)
-        self._body.append(_Entry(_text(line, note), line))
+        self._body.append(Entry(line_text(line, note), line))
 
     def _needs_drain(self, line: Line) -> bool:
         """Whether a ``v.drain`` must be placed before ``line``; if so, the check includes it."""
@@ -299,15 +288,15 @@ class KernelBuilder:
         return True
 
     @staticmethod
-    def _drain(site: str) -> _Entry:
+    def _drain(site: str) -> Entry:
         line = Line("v.drain", (), site)
-        return _Entry(_text(line, ""), line)
+        return Entry(line_text(line, ""), line)
 
     def assume(self, name: str, base: str, offset: int = 0) -> None:
         """For the check of hazards, assume that register ``name`` holds ``base + offset``. Where
         the value depends on the run, give the worst one."""
         self._check.assume(name, base, offset)
-        self._body.append(_Entry("", assumed=(name, base, offset)))
+        self._body.append(Entry("", assumed=(name, base, offset)))
 
     # Instructions on elements and memory.
 
@@ -385,12 +374,6 @@ class KernelBuilder:
             isa.assembly.syntax.AssemblyError: an instruction that does not exist.
         """
         return assemble(self.text(), name=name)
-
-
-def _text(line: Line, note: str) -> str:
-    shown = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
-    text = f"    {line.mnemonic} {', '.join(shown)}".rstrip()
-    return f"{text:<{_NOTE_COLUMN}}; {note}" if note else text
 
 
 def _site() -> str:
