@@ -15,7 +15,7 @@ from .entry import Entry, line_text
 from .errors import CHECK, KernelError
 from .hazard_check import HazardCheck, Line
 
-__all__ = ["DEFAULT_SCRATCHPAD", "WORD_BYTES", "KernelBuilder"]
+__all__ = ["DEFAULT_SCRATCHPAD", "WORD_BYTES", "KernelBuilder", "launch_registers"]
 
 #: Bytes of the scratchpad (thesis 5.1).
 DEFAULT_SCRATCHPAD = 4096
@@ -24,6 +24,12 @@ WORD_BYTES = 8
 _LOG_WORD = 3
 _WIDE = "[64-bit]"
 _REGISTER_COLUMN = 28
+
+
+def launch_registers(vault_bits: int | None) -> tuple[str, ...]:
+    """Start registers of a program whose engines find their parts of the parameter block
+    (:meth:`KernelBuilder.start`)."""
+    return ("slot", "parameters") if vault_bits is None else ("vault", "slot", "parameters")
 
 
 class KernelBuilder:
@@ -338,16 +344,24 @@ class KernelBuilder:
         self.op(f"ld.reg {_WIDE}", word, pointer)
         self.op("add", pointer, pointer, WORD_BYTES)
 
-    def start(self, words: Sequence[str], pointer: str) -> None:
+    def start(
+        self, words: Sequence[str], pointer: str, *, vault_bits: int | None = None
+    ) -> None:
         """Set all constants, find this engine's part of the parameter block
         (:func:`microkernels.common.parameter_block.block_bytes`), and read its first words.
 
         Parameters:
             words: registers to read, in the order of the part.
             pointer: register that then holds the address of the word after those read.
+            vault_bits: address bits of a vault, if ``parameters`` is an address within the engine's
+                own vault; ``vault`` must then be among the start registers. None: ``parameters`` is
+                the whole address.
         """
         self.set_constants()
         self.note("This PE's part of the parameter block.")
+        if vault_bits is not None:
+            self.op("sll", pointer, "vault", vault_bits)
+            self.op("add", "parameters", "parameters", pointer)
         self.op("sll", pointer, "slot", _LOG_WORD)
         self.op("add", pointer, "parameters", pointer)
         self.op(f"ld.reg {_WIDE}", pointer, pointer)

@@ -15,7 +15,7 @@ from .errors import CHECK, KernelError
 from .fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 from .memory import Readable, Writable
 
-__all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "StripMap", "round_up"]
+__all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "PartMap", "StripMap", "round_up"]
 
 #: Bytes of a DRAM column, the unit of a request, and of a DRAM row (thesis, section 5.2).
 COLUMN_BYTES = 32
@@ -246,3 +246,74 @@ class StripMap(FeatureMap):
         for strip in range(self.strips):
             rows = plane[strip * self.stride : strip * self.stride + self.rows]
             super()._store_plane(memory, base + strip * self.strip_step, rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartMap(FeatureMap):
+    """A rectangle of another map, with all channels: its pixels lie where they lie there.
+
+    A layer that writes into the inside of its successor's input has such a map as its target.
+
+    Attributes:
+        whole: the other map. left, top: pixel of it that is the first of this one.
+
+    Raises:
+        KernelError: the rectangle is not inside ``whole`` and the pixels around it.
+    """
+
+    whole: FeatureMap
+    left: int
+    top: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole = self.whole
+        edge = whole.padding
+        if not (
+            -edge <= self.left <= self.left + self.width <= whole.width + edge
+            and -edge <= self.top <= self.top + self.height <= whole.height + edge
+        ):
+            raise KernelError(
+                f"{self.width} x {self.height} pixels from ({self.left}, {self.top}) on are not in "
+                f"a map of {whole.width} x {whole.height} pixels with {edge} around"
+            )
+
+    @classmethod
+    def of(cls, whole: FeatureMap, *, left: int, top: int, width: int, height: int) -> "PartMap":
+        """The rectangle of ``width`` x ``height`` pixels of ``whole`` that begins there."""
+        return cls(
+            whole=whole,
+            left=left,
+            top=top,
+            base=whole.base,
+            width=width,
+            height=height,
+            channels=whole.channels,
+            depth=whole.depth,
+        )
+
+    @property
+    def x_step(self) -> int:
+        return self.whole.x_step
+
+    @property
+    def slice_step(self) -> int:
+        return self.whole.slice_step
+
+    def down_step(self, stride: int) -> int:
+        return self.whole.down_step(stride)
+
+    def address(self, x: int, y: int, channel: int = 0) -> int:
+        return self.whole.address(self.left + x, self.top + y, channel)
+
+    def store(self, memory: Writable, values: Elements, *, around: int = 0) -> None:
+        """Not for a part.
+
+        Raises:
+            KernelError: always.
+        """
+        raise KernelError("a part of a map has no memory of its own: store the whole map")
+
+    def load(self, memory: Readable) -> Elements:
+        found = self.whole.load(memory)
+        return found[self.top : self.top + self.height, self.left : self.left + self.width]

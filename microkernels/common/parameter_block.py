@@ -8,7 +8,10 @@ import numpy as np
 from .builder import WORD_BYTES
 from .feature_map import round_up
 
-__all__ = ["block_bytes", "block_size"]
+__all__ = ["block_bytes", "block_size", "idle_block"]
+
+#: Words of an engine's part that no kernel's fixed words exceed.
+_IDLE_WORDS = 16
 
 
 def block_size(parts: Sequence[int]) -> int:
@@ -32,3 +35,11 @@ def block_bytes(
     words[len(header) : len(header) + len(parts)] = base + WORD_BYTES * starts
     words[start:] = [word for part in parts for word in part]
     return words.tobytes()
+
+
+def idle_block(base: int, sharers: int) -> bytes:
+    """A parameter block that gives ``sharers`` engines nothing to do: all words of a part are 0.
+
+    For kernels that read at most 16 words before they test for work, and take 0 for none.
+    """
+    return block_bytes(base, [[0] * _IDLE_WORDS] * sharers)

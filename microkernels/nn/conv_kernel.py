@@ -37,7 +37,7 @@ timing of the memory:
 from functools import lru_cache
 
 from isa.program import Program
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
 
@@ -50,12 +50,16 @@ __all__ = ["conv_program"]
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def conv_program(layout: ConvLayout, *, fraction: int) -> Program:
+def conv_program(
+    layout: ConvLayout, *, fraction: int, vault_bits: int | None = None
+) -> Program:
     """The program of a convolution.
 
     Parameters:
         layout: sizes and addresses.
         fraction: bits by which sums of products are shifted right, 0..15.
+        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
 
     Raises:
         KernelError: ``fraction`` outside its range.
@@ -63,7 +67,7 @@ def conv_program(layout: ConvLayout, *, fraction: int) -> Program:
     check_fraction(fraction)
     shape = layout.plan.shape
     return (
-        _ConvKernel(layout, fraction)
+        _ConvKernel(layout, fraction, vault_bits)
         .build()
         .program(f"conv_{shape.kernel}x{shape.kernel}x{shape.channels}x{shape.filters}.s")
     )
@@ -72,9 +76,10 @@ def conv_program(layout: ConvLayout, *, fraction: int) -> Program:
 class _ConvKernel:
     """Registers and code of the kernel."""
 
-    def __init__(self, layout: ConvLayout, fraction: int) -> None:
+    def __init__(self, layout: ConvLayout, fraction: int, vault_bits: int | None) -> None:
         self.plan = plan = layout.plan
         self.layout = layout
+        self.vault_bits = vault_bits
         shape = plan.shape
         self.writer = w = KernelBuilder(
             f"Convolution: {shape.width} x {shape.height} x {shape.channels}, {shape.filters} "
@@ -90,7 +95,7 @@ class _ConvKernel:
             f"  {plan.results:>4} ring of {RESULTS} results: sums of {plan.parts} part(s), "
             "earlier sums",
             f"  {plan.ring:>4} ring of {plan.slots} slots of {plan.slot_bytes} bytes: input",
-            launch=("slot", "parameters"),
+            launch=launch_registers(vault_bits),
         )
         self.fraction = fraction
         reg = w.register
@@ -158,7 +163,7 @@ class _ConvKernel:
             self.limits,
             self.spare,
         )
-        w.start(words, self.described)
+        w.start(words, self.described, vault_bits=self.vault_bits)
         w.op("beq", self.groups, w.zero, "idle")
         w.note("Weights of the first pass, thresholds.")
         for part in range(plan.parts):

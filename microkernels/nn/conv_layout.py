@@ -208,8 +208,13 @@ class ConvLayout:
         memory.write(self.bias, biases.tobytes())
         thresholds = np.array([LOWEST, 0 if relu else LOWEST], ELEMENT)
         memory.write(self.thresholds, thresholds.tobytes())
-        words = [self._words(member, share) for member, share in enumerate(shares)]
-        memory.write(self.parameters, block_bytes(self.parameters, words))
+        memory.write(self.parameters, self.block(self.parameters))
+
+    def block(self, address: int) -> bytes:
+        """The parameter block, for ``address``. A layer on several images has one for each, and
+        weights and biases once."""
+        words = [self._words(member, share) for member, share in enumerate(self.shares)]
+        return block_bytes(address, words)
 
     def _words(self, member: int, share: ConvShare) -> list[int]:
         shape = self.plan.shape

@@ -22,7 +22,7 @@ from functools import lru_cache
 from isa.program import Program
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
 from microkernels.runtime.barrier import FlagCode
@@ -37,12 +37,17 @@ _COPIES = 4
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def dense_program(layout: DenseLayout, *, fraction: int) -> Program:
+def dense_program(
+    layout: DenseLayout, *, fraction: int, vault_bits: int | None = None
+) -> Program:
     """The program of a vault's part of a fully connected layer.
 
     Parameters:
         layout: sizes and addresses.
         fraction: bits by which sums of products are shifted right, 0..15.
+        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
+            An engine whose weights are at address 0 then halts at once.
 
     Raises:
         KernelError: ``fraction`` outside its range.
@@ -50,7 +55,7 @@ def dense_program(layout: DenseLayout, *, fraction: int) -> Program:
     check_fraction(fraction)
     shape = layout.plan.shape
     return (
-        _DenseKernel(layout, fraction)
+        _DenseKernel(layout, fraction, vault_bits)
         .build()
         .program(f"dense_{shape.inputs}x{shape.outputs}x{shape.batch}.s")
     )
@@ -59,9 +64,10 @@ def dense_program(layout: DenseLayout, *, fraction: int) -> Program:
 class _DenseKernel:
     """Registers and code of the kernel."""
 
-    def __init__(self, layout: DenseLayout, fraction: int) -> None:
+    def __init__(self, layout: DenseLayout, fraction: int, vault_bits: int | None) -> None:
         self.plan = plan = layout.plan
         self.layout = layout
+        self.vault_bits = vault_bits
         self.fraction = fraction
         shape = plan.shape
         self.batch = shape.batch
@@ -79,7 +85,7 @@ class _DenseKernel:
             f"  {plan.inputs:>4} two chunks of inputs",
             f"  {plan.ring:>4} ring of {plan.slots} blocks of weights, {plan.slot_bytes} bytes "
             "each",
-            launch=("slot", "parameters"),
+            launch=launch_registers(vault_bits),
         )
         reg = w.register
         self.copy_from = reg("copy_from", "inputs to copy; then where the next chunk is")
@@ -158,7 +164,9 @@ class _DenseKernel:
             self.flags,
             self.flags_end,
         )
-        w.start(words, self.at[0])
+        w.start(words, self.at[0], vault_bits=self.vault_bits)
+        if self.vault_bits is not None:
+            w.op("beq", self.weights, w.zero, "idle")
         self.barrier.resume(self.flag)
         w.op("li", self.at[0], self.fraction)
         w.op("set.fx", self.at[0])
@@ -171,6 +179,8 @@ class _DenseKernel:
         self.barrier.signal(self.flag)
         self.barrier.gather(self.flags, self.flags_end)
         self._complete()
+        if self.vault_bits is not None:
+            w.label("idle")
         w.op("halt")
         return w
 
@@ -216,7 +226,8 @@ class _DenseKernel:
                 w.op("add", self.at[1], self.at[1], self.count[number])
                 w.op("add", self.at[1], self.at[1], self.count[number])
             w.op("bne", self.left, w.zero, "copy_pieces")
-            steps = ((self.copy_from, layout.source.pitch), (self.copy_to, layout.copied.pitch))
+            pitch = layout.copied.pitch if layout.source is None else layout.source.pitch
+            steps = ((self.copy_from, pitch), (self.copy_to, layout.copied.pitch))
             self._end_loop("copy_vector", *steps)
 
     def _multiply(self) -> None:

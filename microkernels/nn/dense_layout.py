@@ -106,7 +106,7 @@ class DenseLayout:
 
     Attributes:
         plan: partition of the layer.
-        source: the segment's inputs.
+        source: the segment's inputs; None: others put them into :attr:`copied`.
         target: the outputs.
         base: first address of all other data; a multiple of 32.
         segment: which of the plan's segments this vault works on.
@@ -117,7 +117,7 @@ class DenseLayout:
     """
 
     plan: DensePlan
-    source: Vectors
+    source: Vectors | None
     target: Vectors
     base: int
     segment: int = 0
@@ -132,7 +132,7 @@ class DenseLayout:
             ("source", self.source, shape.inputs),
             ("target", self.target, shape.outputs),
         ):
-            if (found.batch, found.length) != (shape.batch, length):
+            if found is not None and (found.batch, found.length) != (shape.batch, length):
                 raise KernelError(
                     f"{name} must be {shape.batch} vectors of {length} elements, not "
                     f"{found.batch} of {found.length}"
@@ -235,11 +235,12 @@ class DenseLayout:
 
     def _words(self, member: int) -> list[int]:
         plan, shape, flags = self.plan, self.plan.shape, self.flags
-        copy = _share(shape.inputs, plan.sharers, member)
+        source = self.source
+        copy = range(0) if source is None else _share(shape.inputs, plan.sharers, member)
         done = _share(shape.outputs, plan.sharers, member) if self.completes else range(0)
         own_sums = member * plan.pe_outputs * ELEMENT_BYTES
         return [
-            self.source.base + copy.start * ELEMENT_BYTES,
+            0 if source is None else source.base + copy.start * ELEMENT_BYTES,
             self.copied.base + copy.start * ELEMENT_BYTES,
             len(copy),
             self.weights(member),

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from isa.program import Program
 from isa.timing import WORD_BYTES
-from microkernels.common.builder import KernelBuilder
+from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
@@ -24,11 +24,16 @@ __all__ = ["pool_program"]
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def pool_program(layout: PoolLayout) -> Program:
-    """The program of a pooling layer with these sizes and addresses."""
+def pool_program(layout: PoolLayout, *, vault_bits: int | None = None) -> Program:
+    """The program of a pooling layer with these sizes and addresses.
+
+    Parameters:
+        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
+    """
     shape = layout.shape
     return (
-        _PoolKernel(layout)
+        _PoolKernel(layout, vault_bits)
         .build()
         .program(f"pool_{shape.window}x{shape.window}x{shape.channels}x{shape.segments}.s")
     )
@@ -37,8 +42,9 @@ def pool_program(layout: PoolLayout) -> Program:
 class _PoolKernel:
     """Registers and code of the kernel."""
 
-    def __init__(self, layout: PoolLayout) -> None:
+    def __init__(self, layout: PoolLayout, vault_bits: int | None) -> None:
         self.layout = layout
+        self.vault_bits = vault_bits
         shape = layout.shape
         what = "mean" if shape.mean else "maximum"
         self.writer = w = KernelBuilder(
@@ -52,7 +58,7 @@ class _PoolKernel:
             f"  {layout.bias_place:>4} bias" if layout.biased else "       no bias",
             f"  {layout.outputs:>4} two outputs",
             f"  {layout.ring:>4} ring of {layout.slots} slots of {layout.slot_bytes} bytes",
-            launch=("slot", "parameters"),
+            launch=launch_registers(vault_bits),
             place_drains=True,
         )
         reg = w.register
@@ -86,7 +92,7 @@ class _PoolKernel:
     def build(self) -> KernelBuilder:
         """The whole program."""
         w, layout = self.writer, self.layout
-        w.start((self.lines, self.constants), self.described)
+        w.start((self.lines, self.constants), self.described, vault_bits=self.vault_bits)
         with w.unless("beq", self.lines, w.zero):
             w.op("li", self.a, 2)
             w.load(self.threshold, self.constants, self.a, note="threshold, reciprocal")

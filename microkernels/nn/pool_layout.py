@@ -210,6 +210,12 @@ class PoolLayout:
             memory.write(self.bias, filled.astype(ELEMENT).tobytes())
         constants = np.array([0 if relu else LOWEST, shape.reciprocal if shape.scaled else 0])
         memory.write(self.constants, constants.astype(ELEMENT).tobytes())
+        memory.write(self.parameters, self.block(self.parameters))
+
+    def block(self, address: int) -> bytes:
+        """The parameter block, for ``address``; see
+        :meth:`microkernels.nn.conv_layout.ConvLayout.block`."""
+        shape, source = self.shape, self.source
         words = []
         for member, size in enumerate(self._parts):
             lines = self._lines[member :: self.sharers]
@@ -221,4 +227,4 @@ class PoolLayout:
                 part.append(self.target.address(0, row, channel))
                 part.append(self.bias + channel * ELEMENT_BYTES)
             words.append(part + [0] * (size - len(part)))
-        memory.write(self.parameters, block_bytes(self.parameters, words))
+        return block_bytes(address, words)

@@ -1,0 +1,125 @@
+"""The golden model of a network: every activation, layer by layer."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements, check_elements
+from microkernels.nn.conv_shape import convolve
+from microkernels.nn.dense_plan import DensePlan
+from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
+from microkernels.nn.pool_shape import pool
+
+from .network import INPUT, Conv, Layer, Network, Pool
+from .plan import NetworkPlan
+
+__all__ = ["Weights", "activations", "check_weights"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Weights:
+    """Weights of a layer.
+
+    Attributes:
+        weights: in the shape of :attr:`microkernels.networks.network.Network.weights`.
+        bias: an element for each filter or output.
+    """
+
+    weights: Elements
+    bias: Elements
+
+
+def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:
+    """``weights`` as elements, those of all layers that have some.
+
+    Raises:
+        KernelError: weights are missing, superfluous, of another shape or beyond 16 bits; the
+            message names the layer.
+    """
+    wanted = network.weights
+    if missing := [name for name in wanted if name not in weights]:
+        raise KernelError(f"{missing[0]}: weights are missing")
+    if extra := [name for name in weights if name not in wanted]:
+        raise KernelError(f"{extra[0]}: there is no layer with weights of this name")
+    return {
+        name: Weights(
+            weights=check_elements(f"{name}: weights", weights[name].weights, shape),
+            bias=check_elements(f"{name}: bias", weights[name].bias, shape[:1]),
+        )
+        for name, shape in wanted.items()
+    }
+
+
+def activations(
+    plan: NetworkPlan,
+    dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
+    weights: Mapping[str, Weights],
+    images: Elements,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, Elements]:
+    """Outputs of all layers, bit-exact, with sums in the order of ``plan``.
+
+    Parameters:
+        dense_layers: of each fully connected layer the order of its inputs
+            (:func:`microkernels.networks.moves.flat_order`) and the plan of a vault's part.
+        weights: by layer.
+        images: batch x height x width x channels elements.
+        progress: called with the name of each layer before it is computed.
+
+    Returns:
+        batch x height x width x channels elements of each layer.
+
+    Raises:
+        KernelError: arrays of another shape, or values beyond 16 bits.
+    """
+    network = plan.network
+    found: dict[str, Elements] = {INPUT: images}
+    for layer in network.layers:
+        if progress is not None:
+            progress(layer.name)
+        source = found[network.sources[layer.name]]
+        outputs = _layer(plan, layer, dense_layers, weights, source)
+        size = network.sizes[layer.name]
+        found[layer.name] = outputs.reshape(-1, size.height, size.width, size.channels)
+    del found[INPUT]
+    return found
+
+
+def _layer(
+    plan: NetworkPlan,
+    layer: Layer,
+    dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
+    weights: Mapping[str, Weights],
+    source: Elements,
+) -> Elements:
+    size = plan.layers[layer.name].input
+    if isinstance(layer, Pool):
+        return np.stack([pool(layer.shape(size), image[np.newaxis]) for image in source])
+    own = weights[layer.name]
+    if isinstance(layer, Conv):
+        part = plan.layers[layer.name].conv
+        assert part is not None
+        return np.stack(
+            [
+                convolve(
+                    layer.shape(size),
+                    part.order,
+                    image,
+                    own.weights,
+                    own.bias,
+                    fraction=layer.fraction,
+                    relu=layer.relu,
+                )
+                for image in source
+            ]
+        )
+    order, split = dense_layers[layer.name]
+    flat = source.transpose(0, 3, 1, 2).reshape(len(source), -1)
+    inputs = np.where(order < 0, 0, flat[:, order])
+    held = np.where(order < 0, 0, own.weights[:, order])
+    shape = DenseShape(inputs=len(order), outputs=layer.outputs, batch=len(source))
+    sums = partial_sums(shape, split.chunk, inputs, held, fraction=layer.fraction)
+    return dense(sums[np.newaxis], own.bias, relu=layer.relu)

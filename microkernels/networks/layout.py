@@ -1,0 +1,264 @@
+"""Addresses of a network in the vaults of a chip: maps, weights, parameter blocks, and its steps."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import round_up
+from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
+from microkernels.common.memory import Writable
+from microkernels.nn.dense_plan import DensePlan, plan_dense
+from microkernels.nn.dense_shape import DenseShape
+from microkernels.runtime.job import Launch
+from microkernels.runtime.ring import VaultRing
+
+from .cut import Cut
+from .golden import Weights
+from .moves import PIECE_ELEMENTS, Move, flat_moves, flat_order, map_moves
+from .network import INPUT, Conv, Dense, Layer, Network, Pool
+from .places import ALWAYS, Places
+from .plan import LayerPlan, NetworkPlan
+from .steps import ConvStep, DenseStep, MoveStep, PoolStep, Step, tile_shape
+from .stored import InputMaps, OutputMaps
+
+__all__ = ["NetworkLayout"]
+
+_CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A step, and where its data are in each vault."""
+
+    step: Step
+    offset: int
+
+
+class NetworkLayout:
+    """Addresses of a network; see the module's text.
+
+    Parameters:
+        plan: of the network.
+        keep: every map keeps its memory, so that all activations can be read at the end; else
+            memory is used again when the last layer that needs it has ended.
+
+    Attributes:
+        plan: as given.
+        inputs: maps that the layers read, by name, but for fully connected layers.
+        outputs: maps that the layers write, by name.
+        end: first byte after the part of each vault that is used.
+
+    Raises:
+        KernelError: the network does not fit the vaults; the message names a grid that it fits, or
+            a layer without a plan.
+    """
+
+    def __init__(self, plan: NetworkPlan, *, keep: bool = True) -> None:
+        self.plan = plan
+        self.inputs: dict[str, InputMaps] = {}
+        self.outputs: dict[str, OutputMaps] = {}
+        self._keep = keep
+        self._places = Places()
+        self._constants = self._places.take(2 * _CONSTANT_BYTES)
+        network = plan.network
+        #: Time of each layer's work; its moves come just before.
+        self._times = {layer.name: 2 * n + 1 for n, layer in enumerate(network.layers)}
+        for layer in network.layers:
+            if not isinstance(layer, Dense):
+                self._place_input(plan.layers[layer.name])
+        for layer in network.layers:
+            self._place_output(plan.layers[layer.name])
+        self._orders = {
+            layer.name: self._order(layer) for layer in network.layers if isinstance(layer, Dense)
+        }
+        self._dense_places = {
+            name: self._places.take(self._dense_step(plan.layers[name]).bytes)
+            for name in self._orders
+        }
+        self._steps = [
+            _Placed(step, place if place >= 0 else self._places.take(step.bytes))
+            for layer in network.layers
+            for step, place in self._steps_of(layer)
+        ]
+        self.end = self._places.end
+        self._check_room()
+
+    # Places.
+
+    def _life(self, start: int, last: int) -> dict[str, int]:
+        return {} if self._keep else {"start": start, "last": last}
+
+    def _place_input(self, plan: LayerPlan) -> None:
+        name = plan.layer.name
+        source = self.plan.network.sources[name]
+        ready = 0 if source == INPUT else self._times[source]
+        start = ready if source in self.plan.within else self._times[name] - 1
+        if source == INPUT:
+            start = 0
+        maps = InputMaps(
+            ring=self.plan.ring,
+            size=plan.input,
+            batch=self.plan.batch,
+            cut=plan.cut,
+            cut_size=plan.output,
+            cut_depth=plan.out_depth,
+            depth=plan.depth,
+            offsets=(0,),
+            windows=plan.windows,
+            strips=plan.strips,
+        )
+        life = self._life(start, self._times[name])
+        self.inputs[name] = _moved(maps, self._places, maps.bytes, life)
+
+    def _place_output(self, plan: LayerPlan) -> None:
+        name = plan.layer.name
+        users = self.plan.network.users(name)
+        within = name in self.plan.within
+        maps = OutputMaps(
+            ring=self.plan.ring,
+            size=plan.output,
+            batch=self.plan.batch,
+            cut=plan.cut,
+            cut_size=plan.output,
+            cut_depth=plan.out_depth,
+            depth=plan.out_depth,
+            offsets=(0,),
+            inside=self.inputs[users[0].name] if within else None,
+        )
+        if not within:
+            last = max((self._times[user.name] - 1 for user in users), default=ALWAYS)
+            life = self._life(self._times[name], last)
+            maps = _moved(maps, self._places, maps.bytes, life)
+        self.outputs[name] = maps
+
+    def _check_room(self) -> None:
+        room = 1 << self.plan.ring.address_bits
+        if self.end <= room:
+            return
+        more = -(-(self.end - room) // _MIB)
+        needed = self.plan.ring.vaults * self.end
+        raise KernelError(
+            f"the network needs {-(-self.end // _MIB)} MiB in each of {self.plan.ring.vaults} "
+            f"vault(s), {more} MiB more than they have; weights and maps of a vault shrink with "
+            f"more vaults: {-(-needed // room)} or more may do"
+        )
+
+    # Steps.
+
+    def _order(self, layer: Layer) -> NDArray[np.int64]:
+        network = self.plan.network
+        source = network.sources[layer.name]
+        if source == INPUT:
+            raise KernelError(
+                f"{layer.name}: a fully connected layer can't take the network's input; give it "
+                f"a convolution of the size of the input"
+            )
+        return flat_order(self.outputs[source])
+
+    def dense_plan(self, name: str) -> DensePlan:
+        """The plan of a vault's part of a fully connected layer."""
+        plan = self.plan.layers[name]
+        tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        shape = DenseShape(
+            inputs=len(self._orders[name]), outputs=tile.channels, batch=self.plan.batch
+        )
+        return plan_dense(
+            shape, sharers=self.plan.pes, scratchpad_bytes=self.plan.scratchpad_bytes
+        )
+
+    @property
+    def dense_layers(self) -> Mapping[str, tuple[NDArray[np.int64], DensePlan]]:
+        """Order of the inputs and plan of each fully connected layer."""
+        return {name: (order, self.dense_plan(name)) for name, order in self._orders.items()}
+
+    def _dense_step(self, plan: LayerPlan) -> DenseStep:
+        layer = plan.layer
+        assert isinstance(layer, Dense)
+        return DenseStep(
+            name=layer.name,
+            ring=self.plan.ring,
+            pes=self.plan.pes,
+            scratchpad_bytes=self.plan.scratchpad_bytes,
+            layer=layer,
+            plan=self.dense_plan(layer.name),
+            target=self.outputs[layer.name],
+            order=self._orders[layer.name],
+        )
+
+    def _steps_of(self, layer: Layer) -> Iterator[tuple[Step, int]]:
+        """Steps of a layer, with the places of those that have one; -1: none yet."""
+        plan = self.plan.layers[layer.name]
+        source = self.plan.network.sources[layer.name]
+        moves = [self._moves(plan, source, vault) for vault in range(self.plan.ring.vaults)]
+        machine = {
+            "ring": self.plan.ring,
+            "pes": self.plan.pes,
+            "scratchpad_bytes": self.plan.scratchpad_bytes,
+        }
+        if any(moves):
+            yield MoveStep(name=f"{layer.name} inputs", moves=moves, **machine), -1
+        if isinstance(layer, Dense):
+            yield self._dense_step(plan), self._dense_places[layer.name]
+            return
+        maps = {"source": self.inputs[layer.name], "target": self.outputs[layer.name]}
+        if isinstance(layer, Conv):
+            assert plan.conv is not None
+            yield ConvStep(name=layer.name, layer=layer, plan=plan.conv, **maps, **machine), -1
+        elif isinstance(layer, Pool):
+            shape = tile_shape(layer.shape(plan.input), self.inputs[layer.name])
+            yield PoolStep(name=layer.name, shape=shape, **maps, **machine), -1
+
+    def _moves(self, plan: LayerPlan, source: str, vault: int) -> list[Move]:
+        name = plan.layer.name
+        if source == INPUT:
+            return []
+        if isinstance(plan.layer, Dense):
+            if self.outputs[name].tile(vault) is None:
+                return []
+            step = self._dense_step(plan)
+            target = step.layout(vault, self._dense_places[name]).copied
+            return flat_moves(self.outputs[source], target)
+        kind = int(plan.windows.around == LOWEST)
+        constants = self.plan.ring.address(vault, self._constants + kind * _CONSTANT_BYTES)
+        return map_moves(self.outputs[source], self.inputs[name], vault, constants)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """All launches, in order."""
+        return tuple(
+            launch for placed in self._steps for launch in placed.step.launches(placed.offset)
+        )
+
+    # Contents.
+
+    def store(self, memory: Writable, weights: Mapping[str, Weights]) -> None:
+        """Put all but the images into ``memory``."""
+        constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
+        for vault in range(self.plan.ring.vaults):
+            memory.write(self.plan.ring.address(vault, self._constants), constants)
+        for placed in self._steps:
+            step = placed.step
+            if isinstance(step, ConvStep | DenseStep):
+                own = weights[step.layer.name]
+                step.write(memory, placed.offset, own.weights, own.bias)
+            elif isinstance(step, MoveStep | PoolStep):
+                step.write(memory, placed.offset)
+
+    def store_images(self, memory: Writable, images: Elements) -> None:
+        """Put batch x height x width x channels elements into ``memory``, for all layers that read
+        the network's input."""
+        for layer in self.plan.network.users(INPUT):
+            self.inputs[layer.name].store(memory, images)
+
+
+def _moved(maps, places, size, life):  # type: ignore[no-untyped-def]
+    """``maps`` at a place of their own, one tile for each round."""
+    from dataclasses import replace
+
+    step = round_up(size, 256)
+    first = places.take(maps.rounds * step, **life)
+    return replace(maps, offsets=tuple(first + n * step for n in range(maps.rounds)))

@@ -1,0 +1,202 @@
+"""Networks: layers by name, each with the layer whose output it takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import check_fraction
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.pool_shape import PoolShape
+
+__all__ = ["INPUT", "Conv", "Dense", "Layer", "MapSize", "Network", "Pool"]
+
+#: Name of a network's input, where the name of a layer is expected.
+INPUT = "input"
+
+
+class MapSize(NamedTuple):
+    """Sizes of a feature map; a vector is one pixel of so many channels."""
+
+    width: int
+    height: int
+    channels: int
+
+    @property
+    def elements(self) -> int:
+        """Elements in all."""
+        return self.width * self.height * self.channels
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    """What all layers have.
+
+    Attributes:
+        name: not empty, and of one layer alone.
+        source: name of the layer whose output it takes, or :data:`INPUT`; "": the layer before.
+    """
+
+    name: str
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        if not self.name or self.name == INPUT:
+            raise KernelError(f"a layer can't have the name {self.name!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv(_Named):
+    """A convolution (:mod:`microkernels.nn.conv_shape`).
+
+    Attributes:
+        filters, kernel, stride, padding: see :class:`microkernels.nn.conv_shape.ConvShape`.
+        fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
+    """
+
+    filters: int
+    kernel: int = 3
+    stride: int = 1
+    padding: int = 0
+    fraction: int
+    relu: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self.fraction)
+
+    def shape(self, size: MapSize) -> ConvShape:
+        """Sizes of the layer for an input of ``size``."""
+        return ConvShape(
+            width=size.width,
+            height=size.height,
+            channels=size.channels,
+            filters=self.filters,
+            kernel=self.kernel,
+            stride=self.stride,
+            padding=self.padding,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool(_Named):
+    """Pooling (:mod:`microkernels.nn.pool_shape`); attributes as there."""
+
+    window: int = 2
+    stride: int = 2
+    padding: int = 0
+    mean: bool = False
+
+    def shape(self, size: MapSize) -> PoolShape:
+        """Sizes of the layer for an input of ``size``."""
+        return PoolShape(
+            width=size.width,
+            height=size.height,
+            channels=size.channels,
+            window=self.window,
+            stride=self.stride,
+            padding=self.padding,
+            mean=self.mean,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dense(_Named):
+    """A fully connected layer (:mod:`microkernels.nn.dense_shape`).
+
+    A map as its input is flattened channel by channel, each row by row, as ONNX's Flatten does.
+
+    Attributes:
+        outputs: at least 1.
+        fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
+    """
+
+    outputs: int
+    fraction: int
+    relu: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self.fraction)
+        CHECK.at_least("outputs", self.outputs, 1)
+
+
+Layer = Conv | Pool | Dense
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A network of layers, each after those whose output it takes.
+
+    Attributes:
+        input: size of an image.
+        layers: at least one.
+
+    Raises:
+        KernelError: two layers have one name, a layer takes the output of none before it, or a
+            layer does not fit its input; the message names the layer.
+    """
+
+    input: MapSize
+    layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for what, value in zip(MapSize._fields, self.input, strict=True):
+            CHECK.at_least(f"{what} of the input", value, 1)
+        if not self.layers:
+            raise KernelError("a network has at least one layer")
+        _ = self.sizes
+
+    @cached_property
+    def sources(self) -> Mapping[str, str]:
+        """Name of each layer -> name of the layer whose output it takes, or :data:`INPUT`."""
+        found: dict[str, str] = {}
+        before = INPUT
+        for layer in self.layers:
+            if layer.name in found:
+                raise KernelError(f"two layers have the name {layer.name!r}")
+            source = layer.source or before
+            if source != INPUT and source not in found:
+                raise KernelError(f"{layer.name}: no layer before it has the name {source!r}")
+            found[layer.name] = source
+            before = layer.name
+        return found
+
+    @cached_property
+    def sizes(self) -> Mapping[str, MapSize]:
+        """Name of each layer, and :data:`INPUT`, -> size of its output."""
+        found = {INPUT: self.input}
+        for layer in self.layers:
+            size = found[self.sources[layer.name]]
+            if isinstance(layer, Dense):
+                found[layer.name] = MapSize(1, 1, layer.outputs)
+                continue
+            try:
+                shape = layer.shape(size)
+            except KernelError as error:
+                raise KernelError(f"{layer.name}: {error}") from None
+            channels = layer.filters if isinstance(layer, Conv) else size.channels
+            found[layer.name] = MapSize(shape.out_width, shape.out_height, channels)
+        return found
+
+    def users(self, name: str) -> tuple[Layer, ...]:
+        """Layers that take the output of ``name``, which may be :data:`INPUT`."""
+        return tuple(layer for layer in self.layers if self.sources[layer.name] == name)
+
+    @property
+    def weights(self) -> Mapping[str, tuple[int, ...]]:
+        """Name of each layer with weights -> their shape: filters x kernel (down) x kernel (across)
+        x channels, or outputs x inputs."""
+        found: dict[str, tuple[int, ...]] = {}
+        for layer in self.layers:
+            size = self.sizes[self.sources[layer.name]]
+            if isinstance(layer, Conv):
+                found[layer.name] = (layer.filters, layer.kernel, layer.kernel, size.channels)
+            elif isinstance(layer, Dense):
+                found[layer.name] = (layer.outputs, size.elements)
+        return found

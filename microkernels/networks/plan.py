@@ -1,0 +1,323 @@
+"""Plans of networks: how the vaults of a chip share each layer, and the slices of each map.
+
+A tensor that convolutions read has the slices that suit them; pooling leaves slices as they are. So
+the maps of a layer always have the slices of its source's, and are moved as they lie in memory. The
+cuts are chosen by predicted cycles: of the layers, and of the moves between them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import LOWEST
+from microkernels.nn.conv_layout import share_conv
+from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
+from microkernels.runtime.ring import VaultRing
+
+from .cut import Cut
+from .network import INPUT, Conv, Dense, Layer, MapSize, Network, Pool
+from .stored import Windows
+
+__all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
+
+#: Channels in a slice of a map that no convolution reads.
+_DEPTH = 16
+#: For estimates alone. Bytes that a vault moves in a cycle; cycles of a launch, of a pass of a
+#: convolution besides its pixels, and of an output of pooling on an engine.
+_MOVED_BYTES = 3.0
+_LAUNCH = 4000
+_PASS = 200
+_POOLED = 60
+_ELEMENT_BYTES = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerPlan:
+    """How the vaults share a layer.
+
+    Attributes:
+        layer: of the network.
+        input, output: sizes of its maps.
+        cut: of the output.
+        depth, out_depth: channels in a slice of the input and of the output.
+        conv: partition of a tile, of a convolution.
+        strips: the input lies in strips, of a convolution of the network's input.
+        cycles: predicted for the whole batch, without moves.
+    """
+
+    layer: Layer
+    input: MapSize
+    output: MapSize
+    cut: Cut
+    depth: int
+    out_depth: int
+    conv: ConvPlan | None = None
+    strips: bool = False
+    cycles: float = 0.0
+
+    @property
+    def windows(self) -> Windows:
+        """Which pixels of its input the layer reads."""
+        layer = self.layer
+        if isinstance(layer, Conv):
+            return Windows(kernel=layer.kernel, stride=layer.stride, padding=layer.padding)
+        if isinstance(layer, Pool):
+            around = 0 if layer.mean else LOWEST
+            return Windows(
+                kernel=layer.window,
+                stride=layer.stride,
+                padding=layer.padding,
+                around=around,
+                parted=True,
+            )
+        raise KernelError(f"{layer.name} has no windows")
+
+    def rounds(self, batch: int) -> int:
+        """Rounds in which the vaults go through a batch."""
+        return -(-batch // self.cut.images)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPlan:
+    """A plan of a network.
+
+    Attributes:
+        network: that is planned. batch: images.
+        ring: of the chip's vaults. pes: engines of a vault.
+        scratchpad_bytes: of an engine.
+        layers: by name.
+    """
+
+    network: Network
+    batch: int
+    ring: VaultRing
+    pes: int
+    scratchpad_bytes: int
+    layers: Mapping[str, LayerPlan]
+
+    def before(self, name: str) -> LayerPlan | None:
+        """The plan of the layer whose output ``name`` takes; None: the network's input."""
+        return self.layers.get(self.network.sources[name])
+
+    @cached_property
+    def within(self) -> frozenset[str]:
+        """Layers that write into the input of their only user."""
+        return frozenset(
+            name
+            for name, plan in self.layers.items()
+            if isinstance(user := self._only_user(name), LayerPlan)
+            and _inside(plan, user, self.ring.vaults)
+        )
+
+    def _only_user(self, name: str) -> LayerPlan | None:
+        users = self.network.users(name)
+        return self.layers[users[0].name] if len(users) == 1 else None
+
+
+def _inside(plan: LayerPlan, user: LayerPlan, vaults: int) -> bool:
+    """Whether each vault's tile lies in the region that it reads for the next layer."""
+    if isinstance(user.layer, Dense) or isinstance(plan.layer, Dense):
+        return False
+    if plan.cut.images != user.cut.images or plan.out_depth != user.depth:
+        return False
+    for vault in range(vaults):
+        tile = plan.cut.tile(plan.output, plan.out_depth, vault)
+        read = user.cut.tile(user.output, user.out_depth, vault)
+        if (tile is None) != (read is None):
+            return False
+        if tile is None or read is None:
+            continue
+        region = user.windows.region(read, user.input.channels)
+        if plan.cut.place(vault)[0] != user.cut.place(vault)[0] or region.common(tile) != tile:  # type: ignore[index]
+            return False
+        if (region.channel, region.channels) != (tile.channel, tile.channels):
+            return False
+    return True
+
+
+def _depths(network: Network, scratchpad_bytes: int) -> Mapping[str, int]:
+    """Channels in a slice of each tensor."""
+    group = {INPUT: INPUT}
+    for layer in network.layers:
+        source = network.sources[layer.name]
+        group[layer.name] = group[source] if isinstance(layer, Pool) else layer.name
+    found: dict[str, int] = {}
+    for layer in network.layers:
+        if isinstance(layer, Conv):
+            source = network.sources[layer.name]
+            shape = layer.shape(network.sizes[source])
+            depth = best_depth(
+                shape,
+                out_depth=min(layer.filters, _DEPTH),
+                scratchpad_bytes=scratchpad_bytes,
+            )
+            # Where convolutions of one tensor want different slices, the thinnest fit all.
+            name = group[source]
+            found[name] = min(depth, found.get(name, depth))
+    return {
+        name: found.get(group[name], min(_DEPTH, size.channels))
+        for name, size in network.sizes.items()
+    }
+
+
+def _cuts(output: MapSize, depth: int, vaults: int, batch: int) -> Iterator[Cut]:
+    """All cuts of a map that give no vault nothing."""
+    slices = -(-output.channels // depth)
+    for images in range(1, min(vaults, batch) + 1):
+        for columns in range(1, min(vaults // images, output.width) + 1):
+            for rows in range(1, min(vaults // images // columns, output.height) + 1):
+                for parts in range(1, min(vaults // images // columns // rows, slices) + 1):
+                    yield Cut(images=images, columns=columns, rows=rows, parts=parts)
+
+
+class _Planner:
+    def __init__(
+        self, network: Network, batch: int, ring: VaultRing, pes: int, scratchpad_bytes: int
+    ) -> None:
+        self.network = network
+        self.batch = batch
+        self.vaults = ring.vaults
+        self.pes = pes
+        self.scratchpad_bytes = scratchpad_bytes
+        self.depths = _depths(network, scratchpad_bytes)
+
+    def options(self, layer: Layer) -> list[LayerPlan]:
+        """Plans of a layer, the fastest first."""
+        source = self.network.sources[layer.name]
+        size, output = self.network.sizes[source], self.network.sizes[layer.name]
+        bare = LayerPlan(
+            layer=layer,
+            input=size,
+            output=output,
+            cut=Cut(),
+            depth=self.depths[source],
+            out_depth=self.depths[layer.name],
+        )
+        if isinstance(layer, Dense):
+            each = -(-output.channels // self.vaults)
+            cut = Cut(parts=-(-output.channels // each))
+            return [replace(bare, cut=cut, out_depth=each)]
+        found = []
+        failed = ""
+        for cut in _cuts(output, bare.out_depth, self.vaults, self.batch):
+            plan = replace(bare, cut=cut)
+            try:
+                if isinstance(layer, Conv):
+                    kinds = (False, True) if source == INPUT else (False,)
+                    found += [self._conv(plan, layer, strips) for strips in kinds]
+                else:
+                    found.append(self._pool(plan, layer))
+            except KernelError as error:
+                failed = str(error)
+        if not found:
+            raise KernelError(f"{layer.name}: no cut over {self.vaults} vault(s): {failed}")
+        return sorted(found, key=lambda plan: plan.cycles)
+
+    def _conv(self, plan: LayerPlan, layer: Conv, strips: bool) -> LayerPlan:
+        tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        shape = replace(
+            layer.shape(plan.input),
+            width=(tile.width - 1) * layer.stride + layer.kernel,
+            height=(tile.height - 1) * layer.stride + layer.kernel,
+            filters=tile.channels,
+            padding=0,
+        )
+        conv = plan_conv(
+            shape,
+            depth=plan.depth,
+            out_depth=plan.out_depth,
+            strips=strips,
+            scratchpad_bytes=self.scratchpad_bytes,
+        )
+        passes = conv.slices * conv.groups
+        pixel = conv.cycles / (shape.out_width * shape.out_height * passes)
+        # `cycles` is an engine's, of four that share the work evenly.
+        pixel *= 4
+        cycles = max(
+            len(share.groups)
+            * conv.slices
+            * (len(share.rows) * shape.out_width * pixel + _PASS)
+            for share in share_conv(conv, self.pes)
+        )
+        return replace(
+            plan, conv=conv, strips=strips, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH)
+        )
+
+    def _pool(self, plan: LayerPlan, layer: Pool) -> LayerPlan:
+        tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        slices = -(-tile.channels // plan.out_depth)
+        lines = -(-tile.height * slices // self.pes)
+        read = layer.window * layer.window * plan.depth * _ELEMENT_BYTES / 8 * self.pes
+        cycles = lines * tile.width * max(_POOLED, read)
+        return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
+
+    def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:
+        """Predicted cycles of the moves of a layer's input."""
+        if before is None:
+            return 0.0
+        if isinstance(plan.layer, Dense):
+            elements = plan.input.elements * self.batch
+        else:
+            tile = plan.cut.tile_size(plan.output, plan.out_depth)
+            windows = plan.windows
+            channels = tile.channels if windows.parted else plan.input.channels
+            width = (tile.width - 1) * windows.stride + windows.kernel
+            height = (tile.height - 1) * windows.stride + windows.kernel
+            elements = width * height * channels
+            if _inside(before, plan, self.vaults):
+                elements -= before.cut.tile_size(before.output, before.out_depth).elements
+            elements *= plan.rounds(self.batch)
+        return max(elements, 0) * _ELEMENT_BYTES / _MOVED_BYTES + _LAUNCH
+
+
+#: Options of a layer that are looked at together with its neighbours', and how often.
+_OPTIONS = 24
+_SWEEPS = 3
+
+
+@CHECK.arguments
+def plan_network(
+    network: Network,
+    *,
+    batch: int = 1,
+    ring: VaultRing | None = None,
+    pes: int = 4,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> NetworkPlan:
+    """The fastest plan found, by predicted cycles.
+
+    Parameters:
+        batch: images, at least 1.
+        ring: of the chip's vaults; None: there is one vault.
+        pes: engines of a vault, at least 1.
+        scratchpad_bytes: of an engine.
+
+    Raises:
+        KernelError: a value outside its range, or a layer without a cut; the message names it.
+    """
+    CHECK.at_least("batch", batch, 1)
+    CHECK.at_least("pes", pes, 1)
+    ring = ring or VaultRing()
+    planner = _Planner(network, batch, ring, pes, scratchpad_bytes)
+    options = {layer.name: planner.options(layer)[:_OPTIONS] for layer in network.layers}
+    chosen = {name: plans[0] for name, plans in options.items()}
+
+    def cost(name: str, plan: LayerPlan) -> float:
+        total = plan.cycles + planner.moved(chosen.get(network.sources[name]), plan)
+        return total + sum(
+            planner.moved(plan, chosen[user.name]) for user in network.users(name)
+        )
+
+    for _ in range(_SWEEPS):
+        for name, plans in options.items():
+            chosen[name] = min(plans, key=lambda plan: cost(name, plan))
+    return NetworkPlan(
+        network=network,
+        batch=batch,
+        ring=ring,
+        pes=pes,
+        scratchpad_bytes=scratchpad_bytes,
+        layers=chosen,
+    )

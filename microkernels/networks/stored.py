@@ -1,0 +1,229 @@
+"""Feature maps that lie in the vaults of a chip, each vault's tile at the same offset."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
+from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
+from microkernels.common.memory import Readable, Writable
+from microkernels.runtime.ring import VaultRing
+
+from .cut import Cut, Region
+from .network import MapSize
+
+__all__ = ["InputMaps", "OutputMaps", "Windows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """Which pixels of its input a layer reads for an output: windows as of a convolution.
+
+    Attributes:
+        kernel, stride, padding: of the layer.
+        around: value of the pixels around the map.
+        parted: a vault reads the channels that it writes, else all.
+    """
+
+    kernel: int
+    stride: int
+    padding: int
+    around: int = 0
+    parted: bool = False
+
+    def region(self, tile: Region, channels: int) -> Region:
+        """The region that is read for the outputs in ``tile``."""
+        return Region(
+            x=tile.x * self.stride - self.padding,
+            y=tile.y * self.stride - self.padding,
+            channel=tile.channel if self.parted else 0,
+            width=(tile.width - 1) * self.stride + self.kernel,
+            height=(tile.height - 1) * self.stride + self.kernel,
+            channels=tile.channels if self.parted else channels,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Maps:
+    """Common part of the maps of a layer's input and output.
+
+    Attributes:
+        ring: of the vaults.
+        size: of the map. batch: images.
+        cut, cut_size, cut_depth: of the output of the layer that reads or writes the map, its size,
+            and the channels in a slice of it.
+        depth: channels in a slice of this map.
+        offsets: within each vault, of the tile of each round: of the first ``cut.images`` images,
+            of the next ones, and so on.
+    """
+
+    ring: VaultRing
+    size: MapSize
+    batch: int
+    cut: Cut
+    cut_size: MapSize
+    cut_depth: int
+    depth: int
+    offsets: tuple[int, ...]
+
+    @property
+    def rounds(self) -> int:
+        """Rounds in which the vaults go through the batch."""
+        return -(-self.batch // self.cut.images)
+
+    def image(self, vault: int, round_: int) -> int | None:
+        """The image of a vault in a round; None: it has none."""
+        place = self.cut.place(vault)
+        number = None if place is None else round_ * self.cut.images + place.image
+        return None if number is None or number >= self.batch else number
+
+    def tile(self, vault: int) -> Region | None:
+        """Region of the output that the vault computes; None: it has no work."""
+        return self.cut.tile(self.cut_size, self.cut_depth, vault)
+
+    @property
+    def whole_tile(self) -> MapSize:
+        """Size of the tiles of the output, in the vaults with most channels."""
+        return self.cut.tile_size(self.cut_size, self.cut_depth)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputMaps(_Maps):
+    """Maps that a layer reads: the windows of each vault's tile, with all that is around them.
+
+    Attributes:
+        windows: of the layer.
+        strips: the maps are :class:`microkernels.common.feature_map.StripMap`.
+    """
+
+    windows: Windows
+    strips: bool = False
+
+    def region(self, vault: int) -> Region | None:
+        """Region of the map that the vault reads; None: it has no work."""
+        tile = self.tile(vault)
+        return None if tile is None else self.windows.region(tile, self.size.channels)
+
+    @cached_property
+    def whole(self) -> MapSize:
+        """Size of the region that a vault reads."""
+        tile = self.whole_tile
+        first = Region(
+            x=0, y=0, channel=0, width=tile.width, height=tile.height, channels=tile.channels
+        )
+        region = self.windows.region(first, self.size.channels)
+        return MapSize(region.width, region.height, region.channels)
+
+    def map(self, vault: int, round_: int) -> FeatureMap:
+        """The map of a vault, without pixels around it: they are in the region."""
+        place = {
+            "base": self.ring.address(vault, self.offsets[round_]),
+            "width": self.whole.width,
+            "height": self.whole.height,
+            "channels": self.whole.channels,
+            "depth": self.depth,
+        }
+        if self.strips:
+            return StripMap(**place, rows=self.windows.kernel, stride=self.windows.stride)
+        return FeatureMap(**place)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a map."""
+        first = self.map(0, 0)
+        return first.end - first.base
+
+    def store(self, memory: Writable, images: Elements) -> None:
+        """Put batch x height x width x channels elements into all vaults, each with its region."""
+        windows = self.windows
+        edge = (windows.kernel * windows.stride + windows.padding,) * 2
+        padded = np.pad(images, ((0, 0), edge, edge, (0, 0)), constant_values=windows.around)
+        for vault in range(self.ring.vaults):
+            region = self.region(vault)
+            if region is None:
+                continue
+            top, left = region.y + edge[0], region.x + edge[0]
+            for round_ in range(self.rounds):
+                number = self.image(vault, round_)
+                if number is None:
+                    continue
+                values = padded[
+                    number,
+                    top : top + region.height,
+                    left : left + region.width,
+                    region.channel : region.channel + region.channels,
+                ]
+                fill = self.whole.channels - region.channels
+                values = np.pad(values, ((0, 0), (0, 0), (0, fill)))
+                self.map(vault, round_).store(memory, values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputMaps(_Maps):
+    """Maps that a layer writes: each vault's tile.
+
+    Attributes:
+        inside: the maps of the layer's only user, if tiles lie within its vaults' regions; then
+            there are no ``offsets``.
+    """
+
+    inside: InputMaps | None = None
+
+    def map(self, vault: int, round_: int) -> FeatureMap:
+        """The map of a vault."""
+        whole = self.whole_tile
+        if self.inside is not None:
+            tile, region = self.tile(vault), self.inside.region(vault)
+            at = (0, 0) if tile is None or region is None else (tile.x - region.x, tile.y - region.y)
+            return PartMap.of(
+                self.inside.map(vault, round_),
+                left=at[0],
+                top=at[1],
+                width=whole.width,
+                height=whole.height,
+            )
+        return FeatureMap(
+            base=self.ring.address(vault, self.offsets[round_]),
+            width=whole.width,
+            height=whole.height,
+            channels=whole.channels,
+            depth=self.depth,
+        )
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a map that has its own place."""
+        first = self.map(0, 0)
+        return first.end - first.base
+
+    def owned(self, vault: int) -> Region | None:
+        """Region that others read from this vault; None: it has none."""
+        return self.cut.owned(self.size, self.depth, vault)
+
+    def holders(self, image: int) -> Iterator[tuple[int, int, Region]]:
+        """Vault, round and region of all owners of parts of an image."""
+        round_, place = divmod(image, self.cut.images)
+        for vault in range(place * self.cut.sharers, (place + 1) * self.cut.sharers):
+            owned = self.owned(vault)
+            if owned is not None:
+                yield vault, round_, owned
+
+    def load(self, memory: Readable) -> Elements:
+        """The batch x height x width x channels elements in ``memory``, from their owners."""
+        size = self.size
+        values = np.full((self.batch, size.height, size.width, size.channels), LOWEST, ELEMENT)
+        for image in range(self.batch):
+            for vault, round_, owned in self.holders(image):
+                tile = self.tile(vault)
+                assert tile is not None
+                found = self.map(vault, round_).load(memory)
+                top, left = owned.y - tile.y, owned.x - tile.x
+                values[
+                    image,
+                    owned.y : owned.y + owned.height,
+                    owned.x : owned.x + owned.width,
+                    owned.channel : owned.channel + owned.channels,
+                ] = found[top : top + owned.height, left : left + owned.width, : owned.channels]
+        return values

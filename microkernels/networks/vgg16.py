@@ -1,0 +1,49 @@
+"""VGG-16 (thesis 7.2.1): 13 convolutions, five poolings and three fully connected layers."""
+
+from collections.abc import Iterator
+
+from .network import Conv, Dense, Layer, MapSize, Network, Pool
+
+__all__ = ["VGG16", "vgg16"]
+
+#: Filters of the convolutions of each group, which pooling ends.
+_GROUPS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+_OUTPUTS = (4096, 4096, 1000)
+#: Fraction bits of weights.
+_FRACTION = 12
+
+
+def _layers(groups: tuple[tuple[int, ...], ...], outputs: tuple[int, ...]) -> Iterator[Layer]:
+    for group, sizes in enumerate(groups, 1):
+        for number, filters in enumerate(sizes, 1):
+            yield Conv(
+                name=f"conv{group}_{number}", filters=filters, padding=1, fraction=_FRACTION
+            )
+        yield Pool(name=f"pool{group}")
+    for number, size in enumerate(outputs, len(groups) + 1):
+        last = number == len(groups) + len(outputs)
+        yield Dense(name=f"fc{number}", outputs=size, fraction=_FRACTION, relu=not last)
+
+
+def vgg16(side: int = 224, *, narrower: int = 1) -> Network:
+    """VGG-16 for images of ``side`` x ``side`` pixels.
+
+    Parameters:
+        side: at least 32.
+        narrower: all layers have so many times fewer channels and outputs; divides 8.
+
+    Raises:
+        KernelError: an image too small for five poolings.
+    """
+    return Network(
+        input=MapSize(side, side, 3),
+        layers=tuple(
+            _layers(
+                tuple(tuple(size // narrower for size in group) for group in _GROUPS),
+                tuple(size // narrower for size in _OUTPUTS),
+            )
+        ),
+    )
+
+
+VGG16 = vgg16()
