@@ -344,9 +344,7 @@ class KernelBuilder:
         self.op(f"ld.reg {_WIDE}", word, pointer)
         self.op("add", pointer, pointer, WORD_BYTES)
 
-    def start(
-        self, words: Sequence[str], pointer: str, *, vault_bits: int | None = None
-    ) -> None:
+    def start(self, words: Sequence[str], pointer: str, *, vault_bits: int | None = None) -> None:
         """Set all constants, find this engine's part of the parameter block
         (:func:`microkernels.common.parameter_block.block_bytes`), and read its first words.
 

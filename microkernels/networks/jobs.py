@@ -6,17 +6,17 @@ from functools import cached_property
 
 import numpy as np
 
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
-from microkernels.runtime.ring import VaultRing
 
+from .engines import ChipEngines
 from .golden import Weights, activations, check_weights
 from .layout import NetworkLayout
 from .network import Conv, Network, Pool
 from .plan import NetworkPlan, plan_network
+from .steps import MoveStep, Step
 
 __all__ = ["NetworkJob", "network_job"]
 
@@ -51,10 +51,14 @@ class NetworkJob:
             first = last
         return found
 
+    def step_of(self, launch: str) -> tuple[str, bool]:
+        """Layer of a launch, by the launch's name, and whether it moves the layer's input."""
+        step = self._steps[launch]
+        return step.layer_name, isinstance(step, MoveStep)
+
     @cached_property
-    def operations(self) -> int:
-        """Multiplications and additions of weights, and comparisons and additions of pooling."""
-        return sum(_operations(self.plan, name) for name in self.plan.layers) * self.plan.batch
+    def _steps(self) -> Mapping[str, Step]:
+        return self.layout.launch_steps
 
 
 def _operations(plan: NetworkPlan, name: str) -> int:
@@ -72,18 +76,14 @@ def network_job(
     weights: Mapping[str, Weights],
     images: Elements,
     *,
-    ring: VaultRing | None = None,
-    pes: int = 4,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+    engines: ChipEngines | None = None,
 ) -> NetworkJob:
     """A network on all engines of a chip.
 
     Parameters:
         weights: of each layer that has some, by name.
         images: batch x height x width x channels elements, a batch of at least 1.
-        ring: of the chip's vaults; None: there is one vault.
-        pes: engines of a vault, at least 1.
-        scratchpad_bytes: of an engine.
+        engines: of the chip; None: four of one vault.
 
     Raises:
         KernelError: data that do not fit the network, a layer without a cut, or a network that
@@ -93,10 +93,8 @@ def network_job(
     size = network.input
     batch = len(images) if np.ndim(images) else 0
     images = check_elements("images", images, (batch, size.height, size.width, size.channels))
-    ring = ring or VaultRing()
-    plan = plan_network(
-        network, batch=batch, ring=ring, pes=pes, scratchpad_bytes=scratchpad_bytes
-    )
+    machine = engines or ChipEngines()
+    plan = plan_network(network, batch=batch, engines=machine)
     layout = NetworkLayout(plan)
 
     def prepare(memory: Writable) -> None:
@@ -117,8 +115,8 @@ def network_job(
         outputs=outputs,
         golden=Golden(model, lazy=True),
         end=layout.end,
-        pes=pes,
-        ring=ring,
+        pes=machine.pes,
+        ring=machine.ring,
         operations=sum(_operations(plan, name) for name in plan.layers) * batch,
     )
     return NetworkJob(layout=layout, job=job)

@@ -1,24 +1,22 @@
-"""Addresses of a network in the vaults of a chip: maps, weights, parameter blocks, and its steps."""
+"""Addresses of a network in the vaults of a chip: maps, weights, parameter blocks, and steps."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import round_up
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Writable
 from microkernels.nn.dense_plan import DensePlan, plan_dense
 from microkernels.nn.dense_shape import DenseShape
 from microkernels.runtime.job import Launch
-from microkernels.runtime.ring import VaultRing
 
-from .cut import Cut
 from .golden import Weights
 from .moves import PIECE_ELEMENTS, Move, flat_moves, flat_order, map_moves
-from .network import INPUT, Conv, Dense, Layer, Network, Pool
+from .network import INPUT, Conv, Dense, Layer, Pool
 from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
 from .steps import ConvStep, DenseStep, MoveStep, PoolStep, Step, tile_shape
@@ -92,6 +90,12 @@ class NetworkLayout:
     def _life(self, start: int, last: int) -> dict[str, int]:
         return {} if self._keep else {"start": start, "last": last}
 
+    def _tiles(self, maps: InputMaps | OutputMaps, life: Mapping[str, int]) -> tuple[int, ...]:
+        """Places for the tiles of all rounds."""
+        step = round_up(maps.bytes, COLUMN_BYTES)
+        first = self._places.take(maps.rounds * step, **life)
+        return tuple(first + number * step for number in range(maps.rounds))
+
     def _place_input(self, plan: LayerPlan) -> None:
         name = plan.layer.name
         source = self.plan.network.sources[name]
@@ -112,7 +116,7 @@ class NetworkLayout:
             strips=plan.strips,
         )
         life = self._life(start, self._times[name])
-        self.inputs[name] = _moved(maps, self._places, maps.bytes, life)
+        self.inputs[name] = replace(maps, offsets=self._tiles(maps, life))
 
     def _place_output(self, plan: LayerPlan) -> None:
         name = plan.layer.name
@@ -132,7 +136,7 @@ class NetworkLayout:
         if not within:
             last = max((self._times[user.name] - 1 for user in users), default=ALWAYS)
             life = self._life(self._times[name], last)
-            maps = _moved(maps, self._places, maps.bytes, life)
+            maps = replace(maps, offsets=self._tiles(maps, life))
         self.outputs[name] = maps
 
     def _check_room(self) -> None:
@@ -167,7 +171,9 @@ class NetworkLayout:
             inputs=len(self._orders[name]), outputs=tile.channels, batch=self.plan.batch
         )
         return plan_dense(
-            shape, sharers=self.plan.pes, scratchpad_bytes=self.plan.scratchpad_bytes
+            shape,
+            sharers=self.plan.engines.pes,
+            scratchpad_bytes=self.plan.engines.scratchpad_bytes,
         )
 
     @property
@@ -179,10 +185,8 @@ class NetworkLayout:
         layer = plan.layer
         assert isinstance(layer, Dense)
         return DenseStep(
-            name=layer.name,
-            ring=self.plan.ring,
-            pes=self.plan.pes,
-            scratchpad_bytes=self.plan.scratchpad_bytes,
+            layer_name=layer.name,
+            engines=self.plan.engines,
             layer=layer,
             plan=self.dense_plan(layer.name),
             target=self.outputs[layer.name],
@@ -194,23 +198,33 @@ class NetworkLayout:
         plan = self.plan.layers[layer.name]
         source = self.plan.network.sources[layer.name]
         moves = [self._moves(plan, source, vault) for vault in range(self.plan.ring.vaults)]
-        machine = {
-            "ring": self.plan.ring,
-            "pes": self.plan.pes,
-            "scratchpad_bytes": self.plan.scratchpad_bytes,
-        }
+        engines = self.plan.engines
         if any(moves):
-            yield MoveStep(name=f"{layer.name} inputs", moves=moves, **machine), -1
+            yield MoveStep(layer_name=layer.name, engines=engines, moves=moves), -1
         if isinstance(layer, Dense):
             yield self._dense_step(plan), self._dense_places[layer.name]
             return
-        maps = {"source": self.inputs[layer.name], "target": self.outputs[layer.name]}
+        source_maps, target_maps = self.inputs[layer.name], self.outputs[layer.name]
         if isinstance(layer, Conv):
             assert plan.conv is not None
-            yield ConvStep(name=layer.name, layer=layer, plan=plan.conv, **maps, **machine), -1
+            conv = ConvStep(
+                layer_name=layer.name,
+                engines=engines,
+                source=source_maps,
+                target=target_maps,
+                layer=layer,
+                plan=plan.conv,
+            )
+            yield conv, -1
         elif isinstance(layer, Pool):
-            shape = tile_shape(layer.shape(plan.input), self.inputs[layer.name])
-            yield PoolStep(name=layer.name, shape=shape, **maps, **machine), -1
+            pool = PoolStep(
+                layer_name=layer.name,
+                engines=engines,
+                source=source_maps,
+                target=target_maps,
+                shape=tile_shape(layer.shape(plan.input), source_maps),
+            )
+            yield pool, -1
 
     def _moves(self, plan: LayerPlan, source: str, vault: int) -> list[Move]:
         name = plan.layer.name
@@ -225,6 +239,15 @@ class NetworkLayout:
         kind = int(plan.windows.around == LOWEST)
         constants = self.plan.ring.address(vault, self._constants + kind * _CONSTANT_BYTES)
         return map_moves(self.outputs[source], self.inputs[name], vault, constants)
+
+    @property
+    def launch_steps(self) -> Mapping[str, Step]:
+        """Name of each launch -> its step."""
+        return {
+            launch.name: placed.step
+            for placed in self._steps
+            for launch in placed.step.launches(placed.offset)
+        }
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -253,12 +276,3 @@ class NetworkLayout:
         the network's input."""
         for layer in self.plan.network.users(INPUT):
             self.inputs[layer.name].store(memory, images)
-
-
-def _moved(maps, places, size, life):  # type: ignore[no-untyped-def]
-    """``maps`` at a place of their own, one tile for each round."""
-    from dataclasses import replace
-
-    step = round_up(size, 256)
-    first = places.take(maps.rounds * step, **life)
-    return replace(maps, offsets=tuple(first + n * step for n in range(maps.rounds)))

@@ -152,18 +152,14 @@ def _copy(
     for channel in _slices(piece.channel, piece.channels, depth):
         at = source.address(piece.x - tile.x, piece.y - tile.y, channel - tile.channel)
         to = target.address(piece.x - region.x, piece.y - region.y, channel - region.channel)
-        yield from _moves(
-            at, to, source.x_step, target.x_step, piece.height * depth, piece.width
-        )
+        yield from _moves(at, to, source.x_step, target.x_step, piece.height * depth, piece.width)
 
 
 def _fill(target: FeatureMap, region: Region, piece: Region, constants: int) -> Iterator[Move]:
     depth = target.depth
     for channel in _slices(piece.channel, piece.channels, depth):
         at = target.address(piece.x - region.x, piece.y - region.y, channel - region.channel)
-        for move in _moves(
-            at, at, target.x_step, target.x_step, piece.height * depth, piece.width
-        ):
+        for move in _moves(at, at, target.x_step, target.x_step, piece.height * depth, piece.width):
             yield replace(move, source=constants, source_step=0)
 
 

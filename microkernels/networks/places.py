@@ -33,8 +33,8 @@ class Places:
         self.end = 0
 
     def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
-        """Offset of ``size`` bytes (0 or more) that are in use from time ``start`` to ``last``, both
-        included; a multiple of 4096.
+        """Offset, a multiple of 4096, of ``size`` bytes (0 or more) that are in use from time
+        ``start`` to ``last``, both included.
 
         Raises:
             KernelError: a value outside its range.

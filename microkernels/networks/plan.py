@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import LOWEST
 from microkernels.nn.conv_layout import share_conv
@@ -17,6 +16,7 @@ from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
 from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut
+from .engines import ChipEngines
 from .network import INPUT, Conv, Dense, Layer, MapSize, Network, Pool
 from .stored import Windows
 
@@ -85,21 +85,19 @@ class NetworkPlan:
 
     Attributes:
         network: that is planned. batch: images.
-        ring: of the chip's vaults. pes: engines of a vault.
-        scratchpad_bytes: of an engine.
+        engines: of the chip.
         layers: by name.
     """
 
     network: Network
     batch: int
-    ring: VaultRing
-    pes: int
-    scratchpad_bytes: int
+    engines: ChipEngines
     layers: Mapping[str, LayerPlan]
 
-    def before(self, name: str) -> LayerPlan | None:
-        """The plan of the layer whose output ``name`` takes; None: the network's input."""
-        return self.layers.get(self.network.sources[name])
+    @property
+    def ring(self) -> VaultRing:
+        """The vaults."""
+        return self.engines.ring
 
     @cached_property
     def within(self) -> frozenset[str]:
@@ -173,15 +171,13 @@ def _cuts(output: MapSize, depth: int, vaults: int, batch: int) -> Iterator[Cut]
 
 
 class _Planner:
-    def __init__(
-        self, network: Network, batch: int, ring: VaultRing, pes: int, scratchpad_bytes: int
-    ) -> None:
+    def __init__(self, network: Network, batch: int, engines: ChipEngines) -> None:
         self.network = network
         self.batch = batch
-        self.vaults = ring.vaults
-        self.pes = pes
-        self.scratchpad_bytes = scratchpad_bytes
-        self.depths = _depths(network, scratchpad_bytes)
+        self.vaults = engines.ring.vaults
+        self.pes = engines.pes
+        self.scratchpad_bytes = engines.scratchpad_bytes
+        self.depths = _depths(network, engines.scratchpad_bytes)
 
     def options(self, layer: Layer) -> list[LayerPlan]:
         """Plans of a layer, the fastest first."""
@@ -236,9 +232,7 @@ class _Planner:
         # `cycles` is an engine's, of four that share the work evenly.
         pixel *= 4
         cycles = max(
-            len(share.groups)
-            * conv.slices
-            * (len(share.rows) * shape.out_width * pixel + _PASS)
+            len(share.groups) * conv.slices * (len(share.rows) * shape.out_width * pixel + _PASS)
             for share in share_conv(conv, self.pes)
         )
         return replace(
@@ -278,46 +272,26 @@ _SWEEPS = 3
 
 
 @CHECK.arguments
-def plan_network(
-    network: Network,
-    *,
-    batch: int = 1,
-    ring: VaultRing | None = None,
-    pes: int = 4,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> NetworkPlan:
+def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> NetworkPlan:
     """The fastest plan found, by predicted cycles.
 
     Parameters:
         batch: images, at least 1.
-        ring: of the chip's vaults; None: there is one vault.
-        pes: engines of a vault, at least 1.
-        scratchpad_bytes: of an engine.
+        engines: of the chip.
 
     Raises:
         KernelError: a value outside its range, or a layer without a cut; the message names it.
     """
     CHECK.at_least("batch", batch, 1)
-    CHECK.at_least("pes", pes, 1)
-    ring = ring or VaultRing()
-    planner = _Planner(network, batch, ring, pes, scratchpad_bytes)
+    planner = _Planner(network, batch, engines)
     options = {layer.name: planner.options(layer)[:_OPTIONS] for layer in network.layers}
     chosen = {name: plans[0] for name, plans in options.items()}
 
     def cost(name: str, plan: LayerPlan) -> float:
         total = plan.cycles + planner.moved(chosen.get(network.sources[name]), plan)
-        return total + sum(
-            planner.moved(plan, chosen[user.name]) for user in network.users(name)
-        )
+        return total + sum(planner.moved(plan, chosen[user.name]) for user in network.users(name))
 
     for _ in range(_SWEEPS):
         for name, plans in options.items():
             chosen[name] = min(plans, key=lambda plan: cost(name, plan))
-    return NetworkPlan(
-        network=network,
-        batch=batch,
-        ring=ring,
-        pes=pes,
-        scratchpad_bytes=scratchpad_bytes,
-        layers=chosen,
-    )
+    return NetworkPlan(network=network, batch=batch, engines=engines, layers=chosen)

@@ -29,6 +29,7 @@ from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import Launch
 from microkernels.runtime.ring import VaultRing
 
+from .engines import ChipEngines
 from .move_kernel import move_program
 from .move_layout import move_block
 from .moves import Move
@@ -43,14 +44,27 @@ class Step(ABC):
     """A step on all vaults.
 
     Attributes:
-        name: of its launches.
-        ring: of the vaults. pes: engines of a vault. scratchpad_bytes: of an engine.
+        layer_name: of the layer.
+        engines: of the chip.
     """
 
-    name: str
-    ring: VaultRing
-    pes: int
-    scratchpad_bytes: int
+    layer_name: str
+    engines: ChipEngines
+
+    @property
+    def ring(self) -> VaultRing:
+        """The vaults."""
+        return self.engines.ring
+
+    @property
+    def pes(self) -> int:
+        """Engines of a vault."""
+        return self.engines.pes
+
+    @property
+    def name(self) -> str:
+        """Name of the first launch; those of further rounds have a number."""
+        return self.layer_name
 
     @property
     @abstractmethod
@@ -76,6 +90,10 @@ class MoveStep(Step):
 
     moves: Sequence[Sequence[Move]]
 
+    @property
+    def name(self) -> str:
+        return f"{self.layer_name} inputs"
+
     @cached_property
     def _sizes(self) -> list[int]:
         return [len(move_block(0, moves, self.pes)) for moves in self.moves]
@@ -86,7 +104,7 @@ class MoveStep(Step):
 
     def launches(self, offset: int) -> tuple[Launch, ...]:
         program = move_program(
-            vault_bits=self.ring.address_bits, scratchpad_bytes=self.scratchpad_bytes
+            vault_bits=self.ring.address_bits, scratchpad_bytes=self.engines.scratchpad_bytes
         )
         return (self._launch(program, offset),)
 
@@ -208,7 +226,7 @@ class PoolStep(_MapStep):
             target=self.target.map(vault, round_),
             base=self.ring.address(vault, offset),
             sharers=self.pes,
-            scratchpad_bytes=self.scratchpad_bytes,
+            scratchpad_bytes=self.engines.scratchpad_bytes,
         )
 
     def launches(self, offset: int) -> tuple[Launch, ...]:

@@ -176,11 +176,13 @@ class OutputMaps(_Maps):
         whole = self.whole_tile
         if self.inside is not None:
             tile, region = self.tile(vault), self.inside.region(vault)
-            at = (0, 0) if tile is None or region is None else (tile.x - region.x, tile.y - region.y)
+            left = top = 0
+            if tile is not None and region is not None:
+                left, top = tile.x - region.x, tile.y - region.y
             return PartMap.of(
                 self.inside.map(vault, round_),
-                left=at[0],
-                top=at[1],
+                left=left,
+                top=top,
                 width=whole.width,
                 height=whole.height,
             )

@@ -16,9 +16,7 @@ _FRACTION = 12
 def _layers(groups: tuple[tuple[int, ...], ...], outputs: tuple[int, ...]) -> Iterator[Layer]:
     for group, sizes in enumerate(groups, 1):
         for number, filters in enumerate(sizes, 1):
-            yield Conv(
-                name=f"conv{group}_{number}", filters=filters, padding=1, fraction=_FRACTION
-            )
+            yield Conv(name=f"conv{group}_{number}", filters=filters, padding=1, fraction=_FRACTION)
         yield Pool(name=f"pool{group}")
     for number, size in enumerate(outputs, len(groups) + 1):
         last = number == len(groups) + len(outputs)

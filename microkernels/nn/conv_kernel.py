@@ -50,9 +50,7 @@ __all__ = ["conv_program"]
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def conv_program(
-    layout: ConvLayout, *, fraction: int, vault_bits: int | None = None
-) -> Program:
+def conv_program(layout: ConvLayout, *, fraction: int, vault_bits: int | None = None) -> Program:
     """The program of a convolution.
 
     Parameters:

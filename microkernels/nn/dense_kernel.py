@@ -37,9 +37,7 @@ _COPIES = 4
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def dense_program(
-    layout: DenseLayout, *, fraction: int, vault_bits: int | None = None
-) -> Program:
+def dense_program(layout: DenseLayout, *, fraction: int, vault_bits: int | None = None) -> Program:
     """The program of a vault's part of a fully connected layer.
 
     Parameters:

@@ -25,6 +25,7 @@ class ChipResult:
     Attributes:
         faults: of the PEs that did not halt by themselves.
         cycles: from before the launch until the host has found that none runs.
+        loading: cycles before that, in which the host loads the program.
         counters: of each PE, by name of :class:`pe.interface.PeCounter`.
         vaults: of each vault, by name of :class:`memory.controller.counters.VaultCounter`, and
         network: of each vault's node, by name of :class:`noc.node.counters.NetworkCounter`: from
@@ -36,6 +37,7 @@ class ChipResult:
 
     faults: tuple[FaultReport, ...]
     cycles: int
+    loading: int
     counters: tuple[Mapping[str, int], ...]
     vaults: tuple[Mapping[str, int], ...]
     network: tuple[Mapping[str, int], ...]
@@ -102,7 +104,10 @@ def run_program(
     host = Host(Blocking(chip))
     period = chip.period_ns * 1e-9
     chosen = None if pes is None else tuple(pes)
+    run(host.identify())
+    loading = chip.cycles
     run(host.load(program, chosen))
+    loading = chip.cycles - loading
     before = _of_vaults(chip, host, counters)
     started = chip.cycles
     run(host.launch(chosen, parameters=parameters))
@@ -125,6 +130,7 @@ def run_program(
     return ChipResult(
         faults=faults,
         cycles=cycles,
+        loading=loading,
         counters=tuple(_named(run(host.counters(pe))) for pe in counted),
         vaults=tuple(_less(one, other) for one, other in zip(after[0], before[0], strict=True)),
         network=tuple(_less(one, other) for one, other in zip(after[1], before[1], strict=True)),

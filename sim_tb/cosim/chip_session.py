@@ -49,7 +49,7 @@ class ChipSession(ABC):
             after the write was acknowledged (:meth:`settle`).
 
     Attributes:
-        cycles: since reset. seconds: that the simulation took on this machine.
+        cycles: since reset. seconds: that the simulation of them took on this machine.
 
     Raises:
         CosimError: the image is not of the chip's size; by each method, when an access is not
@@ -96,6 +96,7 @@ class ChipSession(ABC):
 
     def reset(self) -> None:
         """Reset the chip, but not its DRAM."""
+        self.seconds = 0.0
         self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES))
 
     def run(self, cycles: int, *, until_interrupt: bool = False) -> Result:

@@ -21,6 +21,7 @@ from soc.host.driver import Host
 from soc.host.transport import Blocking, run
 from soc.tile.config import VaultTileConfig
 
+from .checkpoint import Checkpoint
 from .chip import ChipResult, run_program
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 from .machine import Machine, open_chip, open_engine, run_on_vault
@@ -269,6 +270,8 @@ def cosim_chip(
     preload: bool = False,
     outer: bool = False,
     trace: Path | None = None,
+    checkpoint: Checkpoint | None = None,
+    begins: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> KernelOutcome[ChipResult]:
     """Run a job on the engines of a chip and compare with the golden model.
@@ -282,22 +285,37 @@ def cosim_chip(
             take longer to write at 8 bytes a cycle than to work on.
         counters: as for :func:`sim_tb.cosim.chip.run_program`.
         outer, trace, progress: as for :func:`sim_tb.cosim.machine.open_chip`.
+        checkpoint: written after launches; launches that it has are not run again. Every launch
+            then begins with a reset of the chip, but not of its DRAM, so that a run takes the same
+            cycles whether it was interrupted or not. Only with ``preload``.
+        begins: called with the name of each launch before it runs.
 
     Raises:
-        CosimError: an engine faulted or did not end, the job is for another chip, or there is
-            nothing to update.
+        CosimError: an engine faulted or did not end, the job is for another chip, there is
+            nothing to update, or a checkpoint without ``preload``.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     room = 1 << config.network.address_bits
     _check(job, vaults=config.vaults, pes=config.tile.pes, room=room)
-    results = {}
+    if checkpoint is not None and not preload:
+        raise CosimError("a run with checkpoints has to be preloaded")
+    results: dict[str, ChipResult] = {}
     with (
         DramImage(config.memory_bytes) as image,
         open_chip(config, image, on, outer=outer, trace=trace, progress=progress) as chip,
     ):
         memory = image if preload else _HostMemory(Host(Blocking(chip)))
-        job.prepare(memory)
+        if checkpoint is not None:
+            results = checkpoint.load(image)
+        if not results:
+            job.prepare(memory)
         for launch in job.launches:
+            if launch.name in results:
+                continue
+            if begins is not None:
+                begins(launch.name)
+            if checkpoint is not None:
+                chip.reset()
             results[launch.name] = result = run_program(
                 chip,
                 launch.program,
@@ -307,6 +325,10 @@ def cosim_chip(
             )
             if result.faults:
                 raise CosimError("; ".join(map(str, result.faults)))
+            if checkpoint is not None:
+                checkpoint.save(image, results)
+        if checkpoint is not None:
+            checkpoint.remove()
         outputs = job.outputs(memory)
     return KernelOutcome(
         job=job,

@@ -1,0 +1,59 @@
+"""Weights and images for whole networks: seeded weights of usual size, and a photograph."""
+
+from importlib.resources import as_file, files
+
+import numpy as np
+
+from isa.support.extras import need
+from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.networks.golden import Weights
+from microkernels.networks.network import Conv, Dense, MapSize, Network
+
+__all__ = ["photographs", "usual_network_weights"]
+
+#: Fraction bits of images and activations.
+_FRACTION = 8
+_BIAS = 0.05
+
+
+def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]:
+    """Random weights, so large that activations neither vanish nor grow from layer to layer: their
+    variance is 2 over the inputs of an output (He et al. 2015, equation 10)."""
+    random = np.random.default_rng(seed)
+    found = {}
+    for layer in network.layers:
+        if not isinstance(layer, Conv | Dense):
+            continue
+        shape = network.weights[layer.name]
+        scale = np.sqrt(2 / np.prod(shape[1:]))
+        found[layer.name] = Weights(
+            weights=to_fixed(random.normal(0, scale, shape), layer.fraction),
+            bias=to_fixed(random.normal(0, _BIAS, shape[0]), _FRACTION),
+        )
+    return found
+
+
+def photographs(size: MapSize, batch: int = 1) -> Elements:
+    """``batch`` images of three channels: a photograph of scikit-image, turned by a quarter for
+    each further image. Each channel has mean 0 and standard deviation 1, with 8 fraction bits.
+
+    Parameters:
+        size: of an image; as wide as high. batch: at least 1.
+
+    Returns:
+        batch x height x width x 3 elements.
+
+    Raises:
+        MissingExtraError: scikit-image or Pillow is not installed.
+    """
+    need("skimage", "photographs")
+    from PIL import Image
+
+    found = []
+    with as_file(files("skimage") / "data" / "astronaut.png") as path, Image.open(path) as image:
+        for number in range(batch):
+            scaled = image.convert("RGB").resize((size.width, size.height))
+            turned = np.rot90(np.asarray(scaled, np.float64), number)
+            normal = (turned - turned.mean((0, 1))) / turned.std((0, 1))
+            found.append(to_fixed(normal, _FRACTION))
+    return np.stack(found)
