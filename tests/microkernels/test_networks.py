@@ -1,0 +1,338 @@
+"""Whole networks over the vaults of a chip, on compiled simulators, against the golden model."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import FeatureMap, PartMap
+from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.data.networks import usual_network_weights
+from microkernels.networks.cut import Cut, Region
+from microkernels.networks.engines import ChipEngines
+from microkernels.networks.golden import Weights
+from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.move_kernel import move_program
+from microkernels.networks.move_layout import move_block
+from microkernels.networks.moves import Move
+from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
+from microkernels.networks.places import Places
+from microkernels.networks.plan import plan_network
+from microkernels.networks.steps import MoveStep
+from microkernels.networks.vgg16 import vgg16
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import simulate
+from microkernels.runtime.ring import VaultRing
+
+LITTLE = Network(
+    input=MapSize(20, 18, 3),
+    layers=(
+        Conv(name="conv1", filters=16, padding=1, fraction=12),
+        Conv(name="conv2", filters=16, padding=1, fraction=12),
+        Pool(name="pool1"),
+        Conv(name="conv3", filters=32, kernel=5, stride=2, padding=2, fraction=12),
+        Pool(name="pool2", window=3, stride=2, padding=1, mean=True),
+        Dense(name="fc1", outputs=21, fraction=12),
+        Dense(name="fc2", outputs=10, fraction=12, relu=False),
+    ),
+)
+
+
+def engines(columns: int, rows: int, pes: int = 2, address_bits: int = 20) -> ChipEngines:
+    ring = VaultRing(columns=columns, rows=rows, address_bits=address_bits)
+    return ChipEngines(ring=ring, pes=pes)
+
+
+def job_of(network: Network, machine: ChipEngines, *, batch: int = 1, seed: int = 1) -> NetworkJob:
+    size = network.input
+    rng = np.random.default_rng(seed)
+    images = rng.integers(-500, 500, (batch, size.height, size.width, size.channels))
+    return network_job(network, usual_network_weights(network, seed), images, engines=machine)
+
+
+def check(job: NetworkJob) -> None:
+    outputs = execute(job.job).outputs
+    found, expected = job.of_layers(outputs), job.of_layers(job.job.expected)
+    for name, values in found.items():
+        assert (values == expected[name]).all(), name
+    assert all(values.any() for values in expected.values())
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (4, 2)])
+def test_every_activation_equals_the_golden_models(columns: int, rows: int) -> None:
+    check(job_of(LITTLE, engines(columns, rows)))
+
+
+@pytest.mark.parametrize("batch", [2, 3, 5])
+def test_batches(batch: int) -> None:
+    check(job_of(LITTLE, engines(2, 2), batch=batch))
+
+
+def test_vgg16_of_fewer_channels_on_eight_vaults() -> None:
+    check(job_of(vgg16(32, narrower=8), engines(4, 2, pes=4)))
+
+
+def layers(sizes: list[tuple[str, int, int, int]]) -> tuple[Layer, ...]:
+    found: list[Layer] = []
+    for number, (kind, first, second, third) in enumerate(sizes):
+        name = f"layer{number}"
+        if kind == "conv":
+            found.append(
+                Conv(
+                    name=name,
+                    filters=1 + first,
+                    kernel=second,
+                    stride=1 + third % 2,
+                    padding=third % second,
+                    fraction=8,
+                    relu=bool(first % 2),
+                )
+            )
+        elif kind == "pool":
+            found.append(Pool(name=name, window=second, stride=1 + third % 2, mean=bool(first % 2)))
+        else:
+            found.append(Dense(name=name, outputs=1 + first, fraction=8))
+    return tuple(found)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.tuples(st.integers(6, 17), st.integers(6, 15), st.integers(1, 20)),
+    maps=st.lists(
+        st.tuples(
+            st.sampled_from(["conv", "pool"]),
+            st.integers(0, 39),
+            st.integers(1, 3),
+            st.integers(0, 5),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    dense=st.lists(st.integers(0, 30), max_size=2),
+    grid=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    batch=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+)
+def test_random_networks(
+    sizes: tuple[int, int, int],
+    maps: list[tuple[str, int, int, int]],
+    dense: list[int],
+    grid: tuple[int, int],
+    batch: int,
+    seed: int,
+) -> None:
+    listed = [*maps, *(("dense", outputs, 1, 0) for outputs in dense)]
+    try:
+        network = Network(input=MapSize(*sizes), layers=layers(listed))
+    except KernelError:
+        return
+    job = job_of(network, engines(*grid), batch=batch, seed=seed)
+    outputs = execute(job.job).outputs
+    assert (outputs == job.job.expected).all()
+
+
+def test_programs_have_no_hazards_on_one_vault() -> None:
+    job = job_of(LITTLE, ChipEngines(pes=2))
+    outputs, hazards = simulate(job.job)
+    assert (outputs == job.job.expected).all()
+    assert not hazards
+
+
+def test_memory_is_used_again_without_keeping_activations() -> None:
+    plan = plan_network(LITTLE, engines=engines(2, 2))
+    from microkernels.networks.layout import NetworkLayout
+
+    kept, reused = NetworkLayout(plan), NetworkLayout(plan, keep=False)
+    assert reused.end < kept.end
+
+
+def touched(move: Move) -> tuple[list[range], list[range]]:
+    size = move.elements * ELEMENT_BYTES
+    return tuple(  # type: ignore[return-value]
+        [range(first + n * step, first + n * step + size) for n in range(move.count)]
+        for first, step in (
+            (move.source, move.source_step),
+            (move.target, move.target_step),
+        )
+    )
+
+
+@pytest.mark.parametrize("grid", [(2, 2), (3, 2), (4, 1)])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_moves_of_a_launch_do_not_race(grid: tuple[int, int], batch: int) -> None:
+    """No byte that a launch of moves writes is read or written by another move of the launch."""
+    job = job_of(LITTLE, engines(*grid), batch=batch)
+    steps = {step.name: step for step in job.layout.launch_steps.values()}
+    tried = 0
+    for step in steps.values():
+        if not isinstance(step, MoveStep):
+            continue
+        tried += 1
+        read, written = np.zeros((2, job.job.vaults << 20), np.int32)
+        for vault, moves in enumerate(step.moves):
+            for move in moves:
+                sources, targets = touched(move)
+                for each in sources:
+                    read[each.start : each.stop] += 1
+                for each in targets:
+                    written[each.start : each.stop] += 1
+                    assert {each.start >> 20, each.stop - 1 >> 20} == {vault}
+        assert written.max() == 1
+        assert not (read[written > 0]).any()
+    assert tried > 2
+
+
+@given(
+    size=st.builds(MapSize, st.integers(1, 20), st.integers(1, 20), st.integers(1, 50)),
+    cut=st.builds(
+        Cut,
+        images=st.integers(1, 2),
+        columns=st.integers(1, 5),
+        rows=st.integers(1, 5),
+        parts=st.integers(1, 4),
+    ),
+    depth=st.integers(1, 16),
+)
+def test_owners_have_every_element_once_and_compute_it(size: MapSize, cut: Cut, depth: int) -> None:
+    owners = np.zeros((size.height, size.width, size.channels), int)
+    whole = cut.tile_size(size, depth)
+    for vault in range(cut.sharers):
+        own, tile = cut.owned(size, depth, vault), cut.tile(size, depth, vault)
+        assert (own is None) == (tile is None)
+        if own is None or tile is None:
+            continue
+        owners[
+            own.y : own.y + own.height,
+            own.x : own.x + own.width,
+            own.channel : own.channel + own.channels,
+        ] += 1
+        assert tile.common(own) == own
+        assert (tile.width, tile.height) == (whole.width, whole.height)
+        assert 0 <= tile.x <= size.width - tile.width
+        assert 0 <= tile.y <= size.height - tile.height
+    assert (owners == 1).all()
+    assert cut.tile(size, depth, cut.vaults) is None
+
+
+REGIONS = st.builds(
+    Region,
+    x=st.integers(-3, 6),
+    y=st.integers(-3, 6),
+    channel=st.just(0),
+    width=st.integers(1, 7),
+    height=st.integers(1, 7),
+    channels=st.just(2),
+)
+
+
+@given(one=REGIONS, other=REGIONS)
+def test_a_region_without_another_has_each_other_pixel_once(one: Region, other: Region) -> None:
+    counts = np.zeros((20, 20), int)
+    for piece in one.without(other):
+        counts[
+            piece.y + 5 : piece.y + 5 + piece.height, piece.x + 5 : piece.x + 5 + piece.width
+        ] += 1
+    wanted = np.zeros_like(counts)
+    wanted[one.y + 5 : one.y + 5 + one.height, one.x + 5 : one.x + 5 + one.width] = 1
+    wanted[other.y + 5 : other.y + 5 + other.height, other.x + 5 : other.x + 5 + other.width] = 0
+    assert (counts == wanted).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9000), st.integers(0, 9), st.integers(0, 9)), max_size=12))
+def test_places_in_use_at_the_same_time_do_not_overlap(
+    wanted: list[tuple[int, int, int]],
+) -> None:
+    places = Places()
+    taken = []
+    for size, start, length in wanted:
+        at = places.take(size, start=start, last=start + length)
+        assert at % 4096 == 0
+        assert at + size <= places.end
+        taken.append((at, at + size, start, start + length))
+    for one, other in combinations(taken, 2):
+        apart = one[3] < other[2] or other[3] < one[2]
+        assert apart or one[1] <= other[0] or other[1] <= one[0]
+
+
+def test_shares_of_moves_hold_every_piece_once() -> None:
+    moves = [
+        Move(source=100, target=9000, source_step=64, target_step=32, elements=16, count=37),
+        Move(source=5000, target=20000, source_step=0, target_step=512, elements=128, count=1),
+    ]
+    words = np.frombuffer(move_block(0, moves, 3), "<i8")
+    pieces = [words[start // 8] for start in words[:3]]
+    assert sum(pieces) == 38
+    assert len(move_program(vault_bits=20).words) < 128
+
+
+def test_a_part_of_a_map_lies_where_it_lies_in_the_map() -> None:
+    whole = FeatureMap(base=64, width=9, height=7, channels=5, depth=2)
+    part = PartMap.of(whole, left=2, top=3, width=4, height=2)
+    assert part.address(1, 1, 3) == whole.address(3, 4, 3)
+    assert (part.x_step, part.slice_step) == (whole.x_step, whole.slice_step)
+    assert part.down_step(2) == whole.down_step(2)
+    with pytest.raises(KernelError, match="no memory of its own"):
+        part.store({}, np.zeros(1))  # type: ignore[arg-type]
+    with pytest.raises(KernelError, match="are not in a map of 9 x 7"):
+        PartMap.of(whole, left=6, top=0, width=4, height=2)
+
+
+WEIGHTS = usual_network_weights(LITTLE)
+IMAGE = np.zeros((1, 18, 20, 3), np.int16)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"layers": ()}, "a network has at least one layer"),
+        ({"input": MapSize(0, 4, 4)}, "width of the input"),
+        ({"layers": (Pool(name="a", window=30),)}, "a: a window of 30"),
+        ({"layers": (Pool(name="a"), Pool(name="a"))}, "two layers have the name 'a'"),
+        ({"layers": (Pool(name="a", source="b"),)}, "a: no layer before it has the name 'b'"),
+    ],
+)
+def test_networks_that_do_not_chain_are_refused(broken: dict[str, object], message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        replace(LITTLE, **broken)  # type: ignore[arg-type]
+
+
+def test_a_layer_needs_a_name() -> None:
+    for name in ("", "input"):
+        with pytest.raises(KernelError, match="can't have the name"):
+            Pool(name=name)
+
+
+@pytest.mark.parametrize(
+    ("weights", "images", "message"),
+    [
+        ({}, IMAGE, "conv1: weights are missing"),
+        (WEIGHTS | {"pool1": WEIGHTS["fc1"]}, IMAGE, "pool1: there is no layer with weights"),
+        (
+            WEIGHTS | {"conv2": Weights(weights=np.zeros((3, 3), int), bias=np.zeros(16, int))},
+            IMAGE,
+            r"conv2: weights must have the shape \(16, 3, 3, 16\)",
+        ),
+        (WEIGHTS, IMAGE[0], "images must have the shape"),
+        (WEIGHTS, IMAGE[:0], "batch must be at least 1"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused(
+    weights: dict[str, Weights], images: np.ndarray, message: str
+) -> None:
+    with pytest.raises(KernelError, match=message):
+        network_job(LITTLE, weights, images)
+
+
+def test_a_network_larger_than_the_vaults_is_refused_with_a_grid_that_may_do() -> None:
+    with pytest.raises(KernelError, match=r"MiB more than they have; .* \d+ or more may do"):
+        job_of(LITTLE, engines(2, 1, address_bits=14))
+
+
+def test_a_dense_layer_on_the_input_is_refused() -> None:
+    network = Network(input=MapSize(4, 4, 1), layers=(Dense(name="a", outputs=3, fraction=8),))
+    with pytest.raises(KernelError, match="a: a fully connected layer can't take"):
+        job_of(network, engines(2, 1))
