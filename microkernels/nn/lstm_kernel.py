@@ -23,7 +23,7 @@ memory:
 """
 
 from isa.program import Program
-from microkernels.common.builder import WORD_BYTES, KernelBuilder
+from microkernels.common.builder import WORD_BYTES, KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
 from microkernels.runtime.barrier import FlagCode
@@ -31,7 +31,7 @@ from microkernels.runtime.barrier import FlagCode
 from .lstm_plan import LstmPlan
 from .lstm_shape import GATES
 
-__all__ = ["lstm_program"]
+__all__ = ["LstmCode", "lstm_program", "program_name"]
 
 
 @CHECK.arguments
@@ -47,20 +47,37 @@ def lstm_program(plan: LstmPlan, *, fraction: int) -> Program:
         KernelError: ``fraction`` outside its range.
     """
     check_fraction(fraction)
+    return _Step(plan, fraction).build().program(program_name(plan))
+
+
+def program_name(plan: LstmPlan) -> str:
+    """Name of a program's text."""
     shape = plan.cut.shape
-    return (
-        _Lstm(plan, fraction)
-        .build()
-        .program(f"lstm_{shape.inputs}x{shape.cells}x{shape.outputs}x{shape.batch}.s")
-    )
+    return f"lstm_{shape.inputs}x{shape.cells}x{shape.outputs}x{shape.batch}.s"
 
 
-class _Lstm:
-    """Registers and code of the kernel."""
+class LstmCode:
+    """Registers and code of the phases of a time step.
 
-    def __init__(self, plan: LstmPlan, fraction: int) -> None:
+    Parameters:
+        plan: sizes.
+        fraction: fraction bits of state, inputs and outputs, 0..15.
+        weight_fraction: fraction bits of the weights and peepholes; None: as many.
+        vault_bits: see :meth:`microkernels.common.builder.KernelBuilder.start`.
+    """
+
+    def __init__(
+        self,
+        plan: LstmPlan,
+        fraction: int,
+        *,
+        weight_fraction: int | None = None,
+        vault_bits: int | None = None,
+    ) -> None:
         self.plan = plan
         self.fraction = fraction
+        self.weight_fraction = fraction if weight_fraction is None else weight_fraction
+        self.vault_bits = vault_bits
         cut, shape = plan.cut, plan.cut.shape
         self.writer = w = KernelBuilder(
             f"LSTM: {shape.inputs} inputs, {shape.cells} cells, {shape.outputs} outputs, batch "
@@ -75,7 +92,7 @@ class _Lstm:
             f"  {plan.work:>4} two chunks of inputs; later c, peepholes and products with them",
             f"  {plan.ring:>4} ring of {plan.slots} blocks of weights, {plan.block_bytes} bytes "
             "each",
-            launch=("slot", "parameters"),
+            launch=launch_registers(vault_bits),
         )
         reg = w.register
         self.weights = reg("weights", "address of the next block of weights")
@@ -119,24 +136,9 @@ class _Lstm:
             one=self.one,
         )
 
-    def build(self) -> KernelBuilder:
-        """The whole program."""
-        w, plan, cut = self.writer, self.plan, self.plan.cut
-        words = (
-            self.weights,
-            self.starts,
-            self.peepholes,
-            self.state,
-            self.flag,
-            self.flags,
-            self.flags_end,
-        )
-        w.start(words, self.inputs)
-        self.barrier.resume(self.flag)
-        w.op("li", self.at[0], self.fraction)
-        w.op("set.fx", self.at[0])
-        w.op("set.mr", self.block)
-        w.offset(self.results, self.inputs, cut.input_chunks * WORD_BYTES)
+    def fill_ring(self) -> None:
+        """Load blocks of weights into the ring, all but one."""
+        w, plan = self.writer, self.plan
         w.note("Fill the ring but for one block.")
         w.op("mov", self.fill, self.ring)
         w.op("mov", self.use, self.ring)
@@ -144,21 +146,26 @@ class _Lstm:
         with w.loop("fill_ring", self.blocks):
             self._load_block()
 
+    def cells_phase(self, results: str = "m") -> None:
+        """All groups of cells.
+
+        Parameters:
+            results: what the phase stores at the addresses of the list of results, for labels.
+        """
+        w, plan = self.writer, self.plan
         w.note("A group of cells: the sums of its gates begin with their biases.")
         w.op("li", self.groups, plan.groups)
         with w.loop("cells", self.groups):
             self._start_sums(GATES * plan.group_elements)
             w.offset(self.starts, self.starts, GATES * plan.group_bytes)
-            self._multiply("gates", cut.input_chunks, GATES * plan.group_blocks)
+            self._multiply("gates", plan.cut.input_chunks, GATES * plan.group_blocks)
             self._cells()
-            self._store("m", (GATES - 1) * plan.group_bytes, plan.group_blocks)
+            self._store(results, (GATES - 1) * plan.group_bytes, plan.group_blocks)
             w.op("memfence")
 
-        w.note("All inputs of the projection are there; their list is behind that of the blocks.")
-        self.barrier.signal(self.flag)
-        self.barrier.gather(self.flags, self.flags_end)
-        w.op("mov", self.inputs, self.results)
-        w.offset(self.results, self.results, cut.cell_chunks * WORD_BYTES)
+    def projection_phase(self) -> None:
+        """All groups of outputs."""
+        w, plan, cut = self.writer, self.plan, self.plan.cut
         w.note("A group of outputs: its sums begin with 0.")
         w.op("li", self.groups, plan.output_groups)
         with w.loop("outputs", self.groups):
@@ -166,8 +173,6 @@ class _Lstm:
             self._multiply("projection", cut.cell_chunks, plan.output_blocks)
             self._store("y", 0, plan.output_blocks)
             w.op("memfence")
-        w.op("halt")
-        return w
 
     def _start_sums(self, elements: int) -> None:
         w = self.writer
@@ -251,20 +256,30 @@ class _Lstm:
         self._each("v.v.add", f, f, other)
         self._each("v.v.mul", other, peep_i, c)
         self._each("v.v.add", i, i, other)
+        self._set_fraction(self.fraction)
         self._each("v.sigmoid", f, f)
         self._each("v.sigmoid", i, i)
         self._each("v.tanh", g, g)
         self._each("v.v.mul", f, f, c, note="what is kept of c")
         self._each("v.v.mul", i, i, g, note="what comes to it")
         self._each("v.v.add", c, f, i, note="new c")
+        self._set_fraction(self.weight_fraction)
         self._each("v.v.mul", other, peep_o, c)
+        self._set_fraction(self.fraction)
         self._each("v.v.add", o, o, other)
         self._each("v.sigmoid", o, o)
         self._each("v.tanh", other, c)
         self._each("v.v.mul", o, o, other, note="input of the projection")
+        self._set_fraction(self.weight_fraction)
         w.op("v.drain")
         w.store(self.state, c, count)
         w.offset(self.state, self.state, size)
+
+    def _set_fraction(self, fraction: int) -> None:
+        """Fraction bits of the next products and functions, where there are two kinds."""
+        if self.weight_fraction != self.fraction:
+            self.writer.op("li", self.at[0], fraction)
+            self.writer.op("set.fx", self.at[0])
 
     def _each(self, mnemonic: str, *operands: str, note: str = "") -> None:
         """An operation on a group's cells."""
@@ -293,3 +308,36 @@ class _Lstm:
         w.load(self.fill, self.weights, self.block_size, note="block of weights")
         w.offset(self.weights, self.weights, plan.block_bytes)
         w.advance_ring(self.fill, plan.block_bytes, self.ring, self.ring_end)
+
+
+class _Step(LstmCode):
+    """A time step of a vault that runs alone."""
+
+    def build(self) -> KernelBuilder:
+        """The whole program."""
+        w, cut = self.writer, self.plan.cut
+        words = (
+            self.weights,
+            self.starts,
+            self.peepholes,
+            self.state,
+            self.flag,
+            self.flags,
+            self.flags_end,
+        )
+        w.start(words, self.inputs)
+        self.barrier.resume(self.flag)
+        w.op("li", self.at[0], self.fraction)
+        w.op("set.fx", self.at[0])
+        w.op("set.mr", self.block)
+        w.offset(self.results, self.inputs, cut.input_chunks * WORD_BYTES)
+        self.fill_ring()
+        self.cells_phase()
+        w.note("All inputs of the projection are there; their list is behind that of the blocks.")
+        self.barrier.signal(self.flag)
+        self.barrier.gather(self.flags, self.flags_end)
+        w.op("mov", self.inputs, self.results)
+        w.offset(self.results, self.results, cut.cell_chunks * WORD_BYTES)
+        self.projection_phase()
+        w.op("halt")
+        return w

@@ -108,6 +108,10 @@ class LstmLayout:
         """Address of c."""
         return round_up(self.outputs + self.plan.cut.y_chunks * self._slot_bytes, ROW_BYTES)
 
+    def state_of(self, member: int) -> int:
+        """Address of an engine's part of c."""
+        return self.states + member * self._state_bytes
+
     @property
     def _state_bytes(self) -> int:
         """Bytes of an engine's part of c."""
@@ -164,31 +168,55 @@ class LstmLayout:
         memory.write(self.flags.base, self.flags.words())
         self._store_chunks(memory, self.inputs, cut.inputs(y, x))
         self._store_chunks(memory, self.cell_inputs, cut.cell_inputs(others))
+        self.store_own(memory, weights, c)
+        words = [self._words(member) for member in range(self.plan.sharers)]
+        memory.write(self.parameters, block_bytes(self.parameters, words))
+
+    def store_own(
+        self, memory: Writable, weights: LstmWeights, c: Elements, *, repeats: bool = False
+    ) -> None:
+        """Put what this vault alone uses into ``memory``: its part of c, weights, peepholes and
+        initial sums.
+
+        Parameters:
+            weights: of the layer, checked. c: batch x cells elements.
+            repeats: there are further time steps. After the weights come those of the first blocks
+                again, which the next step then finds in the ring.
+
+        Raises:
+            isa.image.ImageError: the layout lies outside the memory.
+        """
         cells = self._of_vault(c)
         for member in range(self.plan.sharers):
             part = cells[member * self.plan.vectors : (member + 1) * self.plan.vectors]
-            self._write(memory, self.states + member * self._state_bytes, self._grouped(part))
+            self._write(memory, self.state_of(member), self._grouped(part))
         self._write(memory, self.starts, self._expanded(weights.bias))
         zeros = np.zeros(GATES * self.plan.group_elements, ELEMENT)
         self._write(memory, self._zeros, zeros)
         self._write(memory, self.peepholes, self._expanded(weights.peepholes))
-        self._write(memory, self.weights, self._weight_stream(weights))
-        words = [self._words(member) for member in range(self.plan.sharers)]
-        memory.write(self.parameters, block_bytes(self.parameters, words))
+        stream = self._weight_stream(weights)
+        if repeats:
+            again = stream[: (self.plan.slots - 1) * self.plan.block_elements]
+            stream = np.concatenate([stream, again])
+        self._write(memory, self.weights, stream)
+
+    def cells(self, memory: Readable) -> Elements:
+        """The vault's part of c, without elements that only fill up: batch x cells elements."""
+        plan, cut, shape = self.plan, self.plan.cut, self.plan.cut.shape
+        parts = []
+        for member in range(plan.sharers):
+            found = np.frombuffer(
+                memory.read(self.state_of(member), plan.groups * plan.group_bytes), ELEMENT
+            ).reshape(plan.groups, plan.group_blocks, plan.vectors, cut.block)
+            parts.append(found.transpose(2, 0, 1, 3).reshape(plan.vectors, cut.cells))
+        return np.concatenate(parts)[: shape.batch, : self._real(shape.cells, cut.cells)]
 
     def state(self, memory: Readable) -> Elements:
         """The vault's part of the new c, followed by its part of the new y, without elements that
         only fill up: batch x (cells + outputs) elements."""
-        plan, cut, shape = self.plan, self.plan.cut, self.plan.cut.shape
-        parts = []
-        for member in range(plan.sharers):
-            address = self.states + member * self._state_bytes
-            found = np.frombuffer(
-                memory.read(address, plan.groups * plan.group_bytes), ELEMENT
-            ).reshape(plan.groups, plan.group_blocks, plan.vectors, cut.block)
-            parts.append(found.transpose(2, 0, 1, 3).reshape(plan.vectors, cut.cells))
-        cells = np.concatenate(parts)[: shape.batch, : self._real(shape.cells, cut.cells)]
-        size = self._vectors * plan.chunk_bytes
+        cut, shape = self.plan.cut, self.plan.cut.shape
+        cells = self.cells(memory)
+        size = self._vectors * self.plan.chunk_bytes
         chunks = [
             np.frombuffer(
                 memory.read(self.outputs + number * self._slot_bytes, size), ELEMENT
@@ -255,6 +283,8 @@ class LstmLayout:
         cut, plan, outputs = self.plan.cut, self.plan, self.plan.cut.shape.outputs
         matrix = cut.inputs(weights.gates[..., :outputs], weights.gates[..., outputs:])
         gates = [self._blocks(rows, cut.cells, cut.input_chunks, plan.groups) for rows in matrix]
+        if not cut.shape.projected:
+            return np.stack(gates, axis=2).ravel()
         projection = self._blocks(
             cut.cell_inputs(weights.projection), cut.outputs, cut.cell_chunks, plan.output_groups
         )
@@ -291,7 +321,7 @@ class LstmLayout:
             self.weights,
             self.starts,
             self.peepholes,
-            self.states + member * self._state_bytes,
+            self.state_of(member),
             flags.arrival(member),
             *flags.everyone,
             *chunks(self.inputs, cut.input_chunks),

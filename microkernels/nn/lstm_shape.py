@@ -7,9 +7,10 @@ followed by ``x``; the peepholes ``w`` are diagonal::
     g = tanh(W_g [y, x] + b_g)                     c' = i * g + f * c
     o = sigmoid(W_o [y, x] + w_o * c' + b_o)       y' = W_y (o * tanh(c'))
 
-All numbers have the same fraction bits. A sum begins with its bias; the products of a *chunk* of
-the inputs are one exact sum that is rounded, and chunks are added with saturation, in an order that
-depends on the vault (:class:`LstmCut`). Then comes the product with the peephole.
+Without a projection, ``y' = o * tanh(c')``. Weights and peepholes have fraction bits of their own;
+all other numbers, the biases too, have the same. A sum begins with its bias; the products of a
+*chunk* of the inputs are one exact sum that is rounded, and chunks are added with saturation, in an
+order that depends on the vault (:class:`LstmCut`). Then comes the product with the peephole.
 """
 
 from dataclasses import dataclass, replace
@@ -54,6 +55,7 @@ class LstmShape:
 
     Attributes:
         inputs: elements of x. cells: of c. outputs: of y. batch: independent sequences. At least 1.
+        projected: there is a projection; otherwise there are as many outputs as cells.
 
     Raises:
         KernelError: a value outside its range.
@@ -63,17 +65,24 @@ class LstmShape:
     cells: int
     outputs: int
     batch: int = 1
+    projected: bool = True
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         for name in ("inputs", "cells", "outputs", "batch"):
             CHECK.at_least(name, getattr(self, name), 1)
+        if not self.projected and self.outputs != self.cells:
+            raise KernelError(
+                f"without a projection there are as many outputs as cells: {self.cells}, "
+                f"not {self.outputs}"
+            )
 
     @property
     def operations(self) -> int:
         """Operations of a time step: two for each weight, and those of the cells; a function counts
         as one."""
-        products = GATES * self.cells * (self.outputs + self.inputs) + self.outputs * self.cells
+        products = GATES * self.cells * (self.outputs + self.inputs)
+        products += self.outputs * self.cells * self.projected
         return self.batch * (2 * products + _CELL_OPERATIONS * self.cells)
 
 
@@ -85,7 +94,7 @@ class LstmWeights:
         gates: 4 x cells x (outputs + inputs), for f, i, g, o.
         bias: 4 x cells.
         peepholes: 3 x cells, for f, i, o.
-        projection: outputs x cells.
+        projection: outputs x cells; 0 x cells without a projection.
     """
 
     gates: Elements
@@ -103,7 +112,7 @@ class LstmWeights:
             "gates": (GATES, shape.cells, shape.outputs + shape.inputs),
             "bias": (GATES, shape.cells),
             "peepholes": (_PEEPHOLES, shape.cells),
-            "projection": (shape.outputs, shape.cells),
+            "projection": (shape.outputs * shape.projected, shape.cells),
         }
         return replace(
             self,
@@ -125,7 +134,7 @@ def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
         gates=draw(1.5 / np.sqrt(width), GATES, shape.cells, width),
         bias=draw(0.5, GATES, shape.cells),
         peepholes=draw(0.3, _PEEPHOLES, shape.cells),
-        projection=draw(1.5 / np.sqrt(shape.cells), shape.outputs, shape.cells),
+        projection=draw(1.5 / np.sqrt(shape.cells), shape.outputs * shape.projected, shape.cells),
     )
 
 
@@ -241,7 +250,13 @@ def _sums(
 
 
 def lstm_step(
-    cut: LstmCut, weights: LstmWeights, x: Elements, state: LstmState, *, fraction: int
+    cut: LstmCut,
+    weights: LstmWeights,
+    x: Elements,
+    state: LstmState,
+    *,
+    fraction: int,
+    weight_fraction: int | None = None,
 ) -> LstmState:
     """Golden model of a time step.
 
@@ -249,12 +264,15 @@ def lstm_step(
         cut: how the layer is cut.
         x: batch x inputs elements.
         state: of the step before.
-        fraction: fraction bits of all numbers, 0..15.
+        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
+        weight_fraction: of these; None: as many.
 
     Raises:
         KernelError: an array of another shape, or values outside their range.
     """
     check_fraction(fraction)
+    of_weights = fraction if weight_fraction is None else weight_fraction
+    check_fraction(of_weights)
     shape = cut.shape
     weights = weights.checked(shape)
     x = check_elements("x", x, (shape.batch, shape.inputs))
@@ -267,17 +285,19 @@ def lstm_step(
         own = slice(vault * cut.cells, (vault + 1) * cut.cells)
         order = cut.order(vault, cut.input_chunks)
         f, i, g, o = (
-            _sums(weights.bias[gate, own], inputs, matrix[gate, own], order, fraction)
+            _sums(weights.bias[gate, own], inputs, matrix[gate, own], order, of_weights)
             for gate in range(GATES)
         )
         peep_f, peep_i, peep_o = weights.peepholes[:, own]
         old = c[:, own]
-        f = sigmoid(add(f, multiply(peep_f, old, fraction)), fraction)
-        i = sigmoid(add(i, multiply(peep_i, old, fraction)), fraction)
+        f = sigmoid(add(f, multiply(peep_f, old, of_weights)), fraction)
+        i = sigmoid(add(i, multiply(peep_i, old, of_weights)), fraction)
         new = add(multiply(f, old, fraction), multiply(i, tanh(g, fraction), fraction))
-        o = sigmoid(add(o, multiply(peep_o, new, fraction)), fraction)
+        o = sigmoid(add(o, multiply(peep_o, new, of_weights)), fraction)
         cells.append((new, multiply(o, tanh(new, fraction), fraction)))
     new, m = (np.concatenate(parts, axis=1) for parts in zip(*cells, strict=True))
+    if not shape.projected:
+        return LstmState(c=new, y=m, m=m)
     cell_inputs = cut.cell_inputs(m)
     projection = cut.cell_inputs(weights.projection)
     outputs = []
@@ -285,5 +305,5 @@ def lstm_step(
         own = slice(vault * cut.outputs, (vault + 1) * cut.outputs)
         order = cut.order(vault, cut.cell_chunks)
         start = np.zeros(1, np.int16)
-        outputs.append(_sums(start, cell_inputs, projection[own], order, fraction))
+        outputs.append(_sums(start, cell_inputs, projection[own], order, of_weights))
     return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)

@@ -200,7 +200,7 @@ class FlagCode:
             told = w.new_label("told")
             for other in others:
                 w.op("beq", other, w.zero, told)
-                w.op(f"st.reg {_WIDE}", other, self._event)
+                self.mark(other)
             w.label(told)
 
     def wait_for(self, flag: str) -> None:
@@ -210,7 +210,20 @@ class FlagCode:
         self._until_full(value, flag, 0)
 
     def gather(self, first: str, end: str) -> None:
-        """Wait until all flags from ``first`` to before ``end`` are full; then count the event.
+        """Wait as :meth:`collect`; then count the event."""
+        self.collect(first, end)
+        self.count()
+
+    def count(self) -> None:
+        """The event has passed: set the number of the next one."""
+        self._writer.op("add", self._event, self._event, self._one)
+
+    def mark(self, flag: str) -> None:
+        """Mark the event in the flag at address ``flag``, without waiting for earlier accesses."""
+        self._writer.op(f"st.reg {_WIDE}", flag, self._event)
+
+    def collect(self, first: str, end: str) -> None:
+        """Wait until all flags from ``first`` to before ``end`` are full for the event.
 
         The flags come in groups of four; ``first`` = ``end``: none.
         """
@@ -226,7 +239,6 @@ class FlagCode:
             self._until_full(value, self._pointer, (number - _GROUP) * FLAG_BYTES)
         w.op("bne", self._pointer, end, group)
         w.label(done)
-        w.op("add", self._event, self._event, self._one)
 
     def _until_full(self, value: str, base: str, offset: int) -> None:
         """Read ``value`` again from ``base + offset``, with a pause between, until it is full."""
