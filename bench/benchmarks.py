@@ -14,6 +14,7 @@ from . import (
     engine,
     functional,
     memories,
+    networks,
     presets,
     proofs,
     timing_model,
@@ -189,6 +190,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=("amaranth",),
         minutes=15,
     ),
+    "sequences": Benchmark(
+        run=networks.sequences,
+        made_of=networks.made_of_sequences,
+        presets=("thesis", "tiny"),
+        tools=_SIMULATION,
+        minutes=10,
+    ),
     "presets": Benchmark(
         run=presets.presets,
         made_of=presets.made_of_presets,
@@ -209,6 +217,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("thesis",),
         tools=("amaranth",),
         minutes=50,
+    ),
+    "networks": Benchmark(
+        run=networks.networks,
+        made_of=networks.made_of_networks,
+        presets=("thesis", "tiny"),
+        tools=_SIMULATION,
+        minutes=120,
     ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,

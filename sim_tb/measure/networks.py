@@ -3,13 +3,15 @@
 Every activation of every layer is compared with the golden model's. Weights and tables of the
 layers lie in the DRAM from the start, as in any machine that is used more than once; the image is
 put there without the chip. Loading the programs and launching them through the host port is in the
-figures.
+figures. :func:`measure_host` measures how long the host takes to write the image and to read the
+result through the data port, which the timing model does not have, on the Verilog.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from isa.image import DramImage
 from isa.support.cache import build_folder
 from microkernels.data.networks import photographs, usual_network_weights
 from microkernels.networks.engines import ChipEngines
@@ -21,15 +23,25 @@ from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip, launches_key
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import Machine, open_chip
+from sim_tb.dut.chip import chip_design
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
 from soc.generate.generate import configuration_json
+from soc.host.driver import Host
+from soc.host.transport import Blocking, run
 
 from .full_hd import MEMORY_WAITS
 
-__all__ = ["NETWORKS", "NetworkRun", "StepRun", "measure_network", "network_of"]
+__all__ = [
+    "NETWORKS",
+    "NetworkRun",
+    "StepRun",
+    "measure_host",
+    "measure_network",
+    "network_of",
+]
 
 #: A network for small chips and for tests.
 _LITTLE = Network(
@@ -236,3 +248,58 @@ def _step(job: NetworkJob, launch: str, result: ChipResult) -> StepRun:
         gbs=result.gbs,
         remote=result.remote_share,
     )
+
+
+class _Segments:
+    """A memory that remembers what is written, and reads zeros."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[int, bytes]] = []
+        self.read_at: list[tuple[int, int]] = []
+
+    def write(self, address: int, data: bytes) -> None:
+        self.written.append((address, data))
+
+    def read(self, address: int, n: int) -> bytes:
+        self.read_at.append((address, n))
+        return bytes(n)
+
+
+def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
+    """Cycles in which the host writes the image of one of :data:`NETWORKS` into the DRAM of the
+    Verilog of an idle chip, and reads the last layer's output. The result is cached on disk.
+
+    Parameters:
+        name, config: as of :func:`network_of`.
+
+    Raises:
+        CosimError: what is in the DRAM then is not the image.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    network = NETWORKS[name]
+    layout = network_of(name, config).layout
+    memory = _Segments()
+    layout.store_images(memory, photographs(network.input))
+    layout.outputs[network.layers[-1].name].load(memory)
+    texts = [value.encode() for value in chip_design(config).verilog.values()]
+    held = [part for address, data in memory.written for part in (str(address), data)]
+    key = fingerprint("host", repr(memory.read_at), *held, *texts)
+    found = Kept("networks").get(key, lambda: _host_cycles(config, memory))
+    return found[0], found[1]
+
+
+def _host_cycles(config: ChipConfig, memory: _Segments) -> tuple[int, int]:
+    with DramImage(config.memory_bytes) as image, open_chip(config, image) as chip:
+        host = Host(Blocking(chip))
+        run(host.identify())
+        start = chip.cycles
+        for address, data in memory.written:
+            run(host.write(address, data))
+        written = chip.cycles
+        for address, n in memory.read_at:
+            run(host.read(address, n))
+        done = chip.cycles
+        chip.settle()
+        if any(image.read(address, len(data)) != data for address, data in memory.written):
+            raise CosimError("the DRAM does not hold what the host has written")
+    return written - start, done - written

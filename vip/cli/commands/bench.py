@@ -31,6 +31,12 @@ class Benches(LazyGroup):
             "BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs "
             "checked.",
         ),
+        "networks": Entry(
+            "bench_networks",
+            "networks",
+            "A whole network on all engines of a chip, layer by layer; every activation is "
+            "checked.",
+        ),
         "digits": Entry(
             "bench_digits",
             "digits",

@@ -1,0 +1,123 @@
+"""Whole networks on whole chips: the timing model's cycles, and the host's on the Verilog."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import microkernels.data.networks
+import microkernels.networks.vgg16
+import sim_tb.measure.networks
+import sim_tb.measure.sequences
+from sim_tb.measure.networks import NetworkRun, measure_host, measure_network, network_of
+from sim_tb.measure.sequences import SEQUENCES, measure_sequence, sequence_job
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset
+
+from . import fingerprints
+from .functional import model_parts
+from .measurement import Measurement
+
+__all__ = ["made_of_networks", "made_of_sequences", "networks", "sequences"]
+
+_CHIP, _LITTLE_CHIP = "thesis", "tiny"
+_NETWORK, _LITTLE = "vgg16", "little"
+#: Columns and rows of vaults, images.
+_RUNS = ((8, 4, 1), (4, 4, 1), (4, 2, 1), (2, 2, 1), (8, 4, 3))
+
+
+def _machine(columns: int, rows: int) -> ChipConfig:
+    base = chip_preset(_CHIP)
+    return replace(base, network=replace(base.network, columns=columns, rows=rows))
+
+
+def networks() -> Iterator[Measurement]:
+    """VGG-16, whole, on the 128 engines of the thesis's chip, and on chips of 16, 8 and 4 vaults;
+    three images on the first. Every activation of every layer is compared with the golden model's.
+    Times at 1.25 GHz on the timing model, with the loading and launching of all programs; of a
+    layer, its moves beside its computation. Writing the image and reading the result through the
+    host port of the Verilog. And a small CNN on the Verilog of four vaults beside the model."""
+    for columns, rows, batch in _RUNS:
+        run = measure_network(_NETWORK, _machine(columns, rows), batch=batch)
+        prefix = f"{_NETWORK}_{columns}x{rows}_batch_{batch}"
+        yield from _totals(prefix, run)
+        if (columns, rows) != _RUNS[0][:2]:
+            continue
+        for layer, (work, moves) in run.layers.items():
+            yield Measurement(f"{prefix}_{layer}_ms", work, "ms")
+            yield Measurement(f"{prefix}_{layer}_moves_ms", moves, "ms")
+    written, read = measure_host(_NETWORK, chip_preset(_CHIP))
+    yield Measurement("image_cycles", written, "cycles")
+    yield Measurement("result_cycles", read, "cycles")
+    little = {
+        on: measure_network(_LITTLE, chip_preset(_LITTLE_CHIP), on=on) for on in ("model", "rtl")
+    }
+    for on, run in little.items():
+        total = sum(step.cycles + step.host_cycles for step in run.steps)
+        yield Measurement(f"{_LITTLE}_{on}_cycles", total, "cycles")
+    yield Measurement("activations_compared", little["rtl"].activations, "elements", None, True)
+
+
+def _totals(prefix: str, run: NetworkRun) -> Iterator[Measurement]:
+    yield Measurement(f"{prefix}_ms", run.ms, "ms")
+    moves = sum(step.ms for step in run.steps if step.moves)
+    yield Measurement(f"{prefix}_moves_ms", moves, "ms")
+    host = sum(step.host_cycles * step.tck_ns for step in run.steps) / 1e6
+    yield Measurement(f"{prefix}_host_ms", host, "ms")
+    cycles = sum(step.cycles for step in run.steps)
+    for share in ("vector_busy", "waits"):
+        value = 100 * sum(getattr(step, share) * step.cycles for step in run.steps) / cycles
+        yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
+    yield Measurement(f"{prefix}_activations", run.activations, "elements", None, True)
+
+
+def made_of_networks() -> dict[str, str]:
+    """The chips, the model of them, the programs, weights and images."""
+    found = {
+        f"Verilog of {name}": fingerprints.hardware(chip_preset(name))
+        for name in (_CHIP, _LITTLE_CHIP)
+    }
+    jobs = {f"{c} x {r} vaults, batch {b}": (_machine(c, r), b) for c, r, b in _RUNS}
+    for name, (machine, batch) in jobs.items():
+        launches = network_of(_NETWORK, machine, batch=batch).job.launches
+        found[f"programs for {name}"] = fingerprints.programs(each.program for each in launches)
+    return {
+        **found,
+        "what is measured": fingerprints.code(
+            sim_tb.measure.networks, microkernels.data.networks, microkernels.networks.vgg16
+        ),
+        **model_parts(),
+    }
+
+
+def sequences() -> Iterator[Measurement]:
+    """LSTM layers over sequences of time steps: ESE's on the 128 engines of the thesis's chip, all
+    traffic between vaults and all barriers included, and a layer of 128 cells, one sequence at a
+    time, on one engine, on the four engines of one vault and on four engines of four vaults. Every
+    output of every step is compared with the golden model's. Times at 1.25 GHz on the timing model.
+    And a small layer on the Verilog of four vaults beside the model."""
+    base = chip_preset(_CHIP)
+    for name in SEQUENCES:
+        if name == _LITTLE:
+            continue
+        run = measure_sequence(name, base)
+        yield Measurement(f"{name}_us", run.us, "us a step")
+        yield Measurement(f"{name}_cycles", run.cycles, "cycles")
+        yield Measurement(f"{name}_vector_busy", 100 * run.vector_busy, "%", None)
+        yield Measurement(f"{name}_waits", 100 * run.waits, "%", None)
+    for on in ("model", "rtl"):
+        run = measure_sequence(_LITTLE, chip_preset(_LITTLE_CHIP), on=on)
+        yield Measurement(f"{_LITTLE}_{on}_cycles", run.cycles, "cycles")
+
+
+def made_of_sequences() -> dict[str, str]:
+    """The machines, the model of them, the programs and the data."""
+    found = {}
+    for name, sequence in SEQUENCES.items():
+        machine = sequence.machine(chip_preset(_LITTLE_CHIP if name == _LITTLE else _CHIP))
+        found[f"Verilog of {name}"] = fingerprints.hardware(machine)
+        launches = sequence_job(name, machine).launches
+        found[f"program of {name}"] = fingerprints.programs(each.program for each in launches)
+    return {
+        **found,
+        "what is measured": fingerprints.code(sim_tb.measure.sequences),
+        **model_parts(),
+    }
