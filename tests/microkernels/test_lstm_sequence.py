@@ -1,0 +1,189 @@
+"""Sequences of LSTM steps over the vaults of a chip, on simulators, bit by bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isa.image import DramImage
+from isa.table import BY_KEY
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements, from_fixed, to_fixed
+from microkernels.networks.engines import ChipEngines
+from microkernels.networks.lstm_jobs import lstm_sequence_job
+from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.interleave import Together, in_bursts
+from microkernels.runtime.job import KernelJob, simulate
+from microkernels.runtime.ring import VaultRing
+
+#: Of an engine with the logistic unit.
+ALL = frozenset(BY_KEY)
+FRACTION = 11
+PROJECTED = LstmShape(inputs=10, cells=24, outputs=12, batch=3)
+PLAIN = LstmShape(inputs=20, cells=40, outputs=40, batch=1, projected=False)
+
+
+def engines(columns: int = 1, rows: int = 1, pes: int = 2, address_bits: int = 20) -> ChipEngines:
+    ring = VaultRing(columns=columns, rows=rows, address_bits=address_bits)
+    return ChipEngines(ring=ring, pes=pes)
+
+
+def layer(shape: LstmShape, seed: int, fraction: int) -> LstmWeights:
+    rng = np.random.default_rng(seed)
+
+    def draw(scale: float, *size: int) -> Elements:
+        return to_fixed(rng.normal(0, scale, size), fraction)
+
+    return usual_weights(shape, draw)
+
+
+def job_of(
+    shape: LstmShape,
+    machine: ChipEngines,
+    *,
+    steps: int = 3,
+    seed: int = 1,
+    weight_fraction: int | None = None,
+) -> KernelJob:
+    rng = np.random.default_rng(seed)
+    state = LstmState(
+        c=rng.integers(-2000, 2000, (shape.batch, shape.cells)).astype(np.int16),
+        y=rng.integers(-2000, 2000, (shape.batch, shape.outputs)).astype(np.int16),
+        m=np.zeros((shape.batch, shape.cells), np.int16),
+    )
+    return lstm_sequence_job(
+        shape,
+        layer(shape, seed, weight_fraction or FRACTION),
+        rng.integers(-3000, 3000, (steps, shape.batch, shape.inputs)),
+        state,
+        fraction=FRACTION,
+        weight_fraction=weight_fraction,
+        engines=machine,
+    )
+
+
+@pytest.mark.parametrize(("columns", "rows", "pes"), [(1, 1, 1), (1, 1, 4), (2, 2, 1), (3, 2, 4)])
+@pytest.mark.parametrize("shape", [PROJECTED, PLAIN])
+@pytest.mark.parametrize("weight_fraction", [None, 13])
+def test_every_output_equals_the_golden_models(
+    columns: int, rows: int, pes: int, shape: LstmShape, weight_fraction: int | None
+) -> None:
+    job = job_of(shape, engines(columns, rows, pes), weight_fraction=weight_fraction)
+    assert execute(job, instructions=ALL).match
+    assert job.expected.any()
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    sizes=st.tuples(st.integers(1, 30), st.integers(1, 40), st.integers(1, 30)),
+    batch=st.integers(1, 9),
+    projected=st.booleans(),
+    grid=st.tuples(st.integers(1, 3), st.integers(1, 2)),
+    pes=st.sampled_from([1, 2, 4]),
+    steps=st.integers(1, 4),
+    seed=st.integers(0, 999),
+)
+def test_random_layers(
+    sizes: tuple[int, int, int],
+    batch: int,
+    projected: bool,
+    grid: tuple[int, int],
+    pes: int,
+    steps: int,
+    seed: int,
+) -> None:
+    inputs, cells, outputs = sizes
+    shape = LstmShape(
+        inputs=inputs,
+        cells=cells,
+        outputs=outputs if projected else cells,
+        batch=batch,
+        projected=projected,
+    )
+    job = job_of(shape, engines(*grid, pes), steps=steps, seed=seed)
+    assert execute(job, instructions=ALL).match
+
+
+@pytest.mark.parametrize("shape", [PROJECTED, PLAIN])
+def test_programs_have_no_hazards(shape: LstmShape) -> None:
+    job = job_of(shape, ChipEngines(pes=2))
+    outputs, hazards = simulate(job, instructions=ALL)
+    assert (outputs == job.expected).all()
+    assert not hazards
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_engines_in_any_order_with_stores_that_become_visible_late(seed: int) -> None:
+    machine = engines(2, 1, 2, address_bits=17)
+    job = job_of(PROJECTED, machine, steps=2)
+    (launch,) = job.launches
+    with DramImage(2 << 17) as memory:
+        job.prepare(memory)
+        together = Together(
+            launch.program,
+            memory,
+            members=job.pes,
+            ring=job.ring,
+            parameters=launch.parameters,
+            seed=seed,
+            instructions=ALL,
+        )
+        for outcome in together.run(in_bursts(seed, 200)):
+            assert outcome.state == "halted"
+        assert (job.outputs(memory) == job.expected).all()
+
+
+def test_small_batches_are_cut_over_cells_and_large_ones_over_vectors() -> None:
+    assert plan_sequence(PLAIN, engines(pes=4))[1] == 4
+    large = LstmShape(inputs=153, cells=1024, outputs=512, batch=32)
+    assert plan_sequence(large, engines(8, 4, pes=4, address_bits=28))[1] == 1
+
+
+def test_a_sequence_without_projection_stays_near_floating_point() -> None:
+    shape = LstmShape(inputs=16, cells=32, outputs=32, batch=2, projected=False)
+    rng = np.random.default_rng(5)
+    weights = layer(shape, 5, 13)
+    x = rng.normal(0, 1, (8, 2, 16))
+    job = lstm_sequence_job(
+        shape,
+        weights,
+        to_fixed(x, FRACTION),
+        fraction=FRACTION,
+        weight_fraction=13,
+        engines=engines(2, 1),
+    )
+    found = execute(job, instructions=ALL).outputs[: 8 * 2 * 32].reshape(8, 2, 32)
+    gates, peep = from_fixed(weights.gates, 13), from_fixed(weights.peepholes, 13)
+    # Biases have the fraction bits of sums.
+    bias = from_fixed(weights.bias, FRACTION)
+    y, c = np.zeros((2, 32)), np.zeros((2, 32))
+
+    def sigmoid(values: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-values))
+
+    for step in range(8):
+        sums = np.einsum("gci,bi->gbc", gates, np.concatenate([y, x[step]], axis=1))
+        f, i, g, o = sums + bias[:, np.newaxis]
+        new = sigmoid(i + peep[1] * c) * np.tanh(g) + sigmoid(f + peep[0] * c) * c
+        y, c = sigmoid(o + peep[2] * new) * np.tanh(new), new
+        assert np.abs(from_fixed(found[step], FRACTION) - y).max() < 0.02
+
+
+def test_data_that_do_not_fit_are_refused() -> None:
+    weights = layer(PROJECTED, 1, FRACTION)
+    x = np.zeros((2, 3, 10), int)
+    with pytest.raises(KernelError, match="without a projection there are as many outputs"):
+        LstmShape(inputs=1, cells=3, outputs=2, projected=False)
+    with pytest.raises(KernelError, match="x must have the shape"):
+        lstm_sequence_job(PROJECTED, weights, x[:, :, :4], fraction=FRACTION)
+    with pytest.raises(KernelError, match="steps must be at least 1"):
+        lstm_sequence_job(PROJECTED, weights, x[:0], fraction=FRACTION)
+    with pytest.raises(KernelError, match="fraction bits"):
+        lstm_sequence_job(PROJECTED, weights, x, fraction=16)
+    with pytest.raises(KernelError, match="give more vaults, or fewer steps"):
+        job_of(PROJECTED, engines(2, 1, address_bits=12))
+    plan, parts = plan_sequence(PROJECTED, engines())
+    with pytest.raises(KernelError, match="are not the 4 engines of a vault"):
+        SequenceLayout(plan=plan, parts=parts, engines=engines(pes=4), steps=1)
