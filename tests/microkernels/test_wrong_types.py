@@ -37,6 +37,10 @@ from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import plan_dense
 from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.element_jobs import element_job
+from microkernels.nn.element_kernel import element_program
+from microkernels.nn.element_layout import ElementLayout
+from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
@@ -56,6 +60,7 @@ def zeros(*shape: int) -> Elements:
 CONV = ConvShape(width=8, height=8, channels=16, filters=8)
 POOL = PoolShape(width=8, height=8, channels=16)
 DENSE = DenseShape(inputs=10, outputs=12)
+RELU = ElementShape(width=6, height=6, channels=8, operation="relu")
 LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
 WEIGHTS = LstmWeights(
     gates=zeros(4, 8, 8), bias=zeros(4, 8), peepholes=zeros(3, 8), projection=zeros(4, 8)
@@ -97,6 +102,8 @@ INSTANCES: tuple[Any, ...] = (
     LstmCut(shape=LSTM, vaults=1, block=2, chunk=4),
     MultiplyShape(rows=3, inner=4, columns=5),
     WindowShape(height=9, width=9, down=3, across=3),
+    RELU,
+    ElementLayout(shape=RELU, source=replace(TARGET, base=0), target=TARGET, base=16384),
 )
 #: Those that need more than the class promises (a ring of flags, say) are left out.
 PROPERTIES = {
@@ -154,6 +161,10 @@ def _pool(**given: Any) -> object:
     return pool_job(POOL, zeros(1, 8, 8, 16), **given)
 
 
+def _element(**given: Any) -> object:
+    return element_job(RELU, zeros(6, 6, 8), **given)
+
+
 def _dense(**given: Any) -> object:
     data = (zeros(1, 10), zeros(12, 10), zeros(12))
     return dense_job(DENSE, *data, **({"fraction": 8} | given))
@@ -176,6 +187,10 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (
         _pool,
         dict.fromkeys(("relu", "depth", "out_padding", "sharers", "base", "scratchpad_bytes")),
+    ),
+    (
+        _element,
+        dict.fromkeys(("depth", "padding", "out_padding", "sharers", "base", "scratchpad_bytes")),
     ),
     (
         _dense,
@@ -201,6 +216,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (copy_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
     (conv_program, {"layout": INSTANCES[11], "fraction": 8}),
     (dense_program, {"layout": INSTANCES[14], "fraction": 8}),
+    (element_program, {"layout": INSTANCES[-1]}),
     (lstm_program, {"plan": plan_lstm(LSTM), "fraction": 8}),
     (bitonic_sort_program, {"rows": 2, "length": 8}),
     (matrix_add_program, {"elements": 100}),
