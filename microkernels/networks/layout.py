@@ -82,7 +82,8 @@ class NetworkLayout:
             for layer in network.layers
             for step, place in self._steps_of(layer)
         ]
-        self.end = self._places.end
+        # A program may read a word past its part of a parameter block.
+        self.end = self._places.end + COLUMN_BYTES
         self._check_room()
 
     # Places.

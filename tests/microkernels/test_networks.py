@@ -135,6 +135,12 @@ def test_random_networks(
     assert (outputs == job.job.expected).all()
 
 
+def test_the_last_parameter_block_may_be_read_past_its_end() -> None:
+    """Pooling reads one description more than it has; here its block ends the memory."""
+    network = Network(input=MapSize(4, 6, 4), layers=(Pool(name="pool", window=1, stride=1),))
+    check(job_of(network, engines(1, 1, pes=1)))
+
+
 def test_programs_have_no_hazards_on_one_vault() -> None:
     job = job_of(LITTLE, ChipEngines(pes=2))
     outputs, hazards = simulate(job.job)
