@@ -56,10 +56,12 @@ def execute(
         progress: called after each round of turns with the instructions so far.
 
     Raises:
-        KernelError: an engine faulted, or the engines wait for each other in a deadlock.
+        KernelError: a program has an instruction that the engines lack, an engine faulted, or the
+            engines wait for each other in a deadlock.
         isa.support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     CHECK.at_least("turn", turn, 1)
+    job.check_instructions(instructions)
     done = 0
     with DramImage(_bytes(job)) as memory:
         job.prepare(memory)

@@ -152,6 +152,21 @@ class KernelJob:
         """Elements of ``outputs`` that are not as expected."""
         return int(np.count_nonzero(outputs != self.expected))
 
+    def check_instructions(self, instructions: frozenset[str]) -> None:
+        """Check that engines with these instructions, by key, have all that the programs need.
+
+        Raises:
+            KernelError: they lack one; the message names the first.
+        """
+        for launch in self.launches:
+            place = f"{self.name}, {launch.name}" if launch.name else self.name
+            for address, word in enumerate(launch.program.words):
+                row = find(word)
+                if row is not None and row.key not in instructions:
+                    raise KernelError(
+                        f"{place}: the program needs {row.key} (word {address}), which the PEs lack"
+                    )
+
     def segments(self) -> list[tuple[int, bytes]]:
         """Address and bytes of each segment that must be in memory before the first launch."""
         written = _Written()
@@ -186,16 +201,10 @@ def simulate(
         KernelError: a program has an instruction that the engines lack, or an engine faulted.
     """
     hazards: list[Hazard] = []
+    job.check_instructions(instructions)
     with DramImage(job.end) as memory:
         job.prepare(memory)
         for launch in job.launches:
-            for address, word in enumerate(launch.program.words):
-                row = find(word)
-                if row is not None and row.key not in instructions:
-                    raise KernelError(
-                        f"{job.name}: the program needs {row.key} (word {address}), which the PEs "
-                        f"lack"
-                    )
             together = Together(
                 launch.program,
                 memory,
