@@ -1,6 +1,6 @@
 """The golden model of a network: every activation, layer by layer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,10 @@ from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.nn.conv_shape import convolve
 from microkernels.nn.dense_plan import DensePlan
 from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
+from microkernels.nn.element_shape import element
 from microkernels.nn.pool_shape import pool
 
-from .network import INPUT, Conv, Layer, Network, Pool
+from .network import INPUT, Conv, ElementWise, Layer, Network, Pool
 from .plan import NetworkPlan
 
 __all__ = ["Weights", "activations", "check_weights"]
@@ -80,8 +81,8 @@ def activations(
     for layer in network.layers:
         if progress is not None:
             progress(layer.name)
-        source = found[network.sources[layer.name]]
-        outputs = _layer(plan, layer, dense_layers, weights, source)
+        sources = [found[source] for source in network.sources[layer.name]]
+        outputs = _layer(plan, layer, dense_layers, weights, sources)
         size = network.sizes[layer.name]
         found[layer.name] = outputs.reshape(-1, size.height, size.width, size.channels)
     del found[INPUT]
@@ -93,9 +94,12 @@ def _layer(
     layer: Layer,
     dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
     weights: Mapping[str, Weights],
-    source: Elements,
+    sources: Sequence[Elements],
 ) -> Elements:
     size = plan.layers[layer.name].input
+    if isinstance(layer, ElementWise):
+        return np.stack([element(layer.shape(size), *maps) for maps in zip(*sources, strict=True)])
+    (source,) = sources
     if isinstance(layer, Pool):
         return np.stack([pool(layer.shape(size), image[np.newaxis]) for image in source])
     own = weights[layer.name]

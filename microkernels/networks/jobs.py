@@ -14,7 +14,7 @@ from microkernels.runtime.job import Golden, KernelJob
 from .engines import ChipEngines
 from .golden import Weights, activations, check_weights
 from .layout import NetworkLayout
-from .network import Conv, Network, Pool
+from .network import Conv, ElementWise, Network, Pool
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
 
@@ -67,6 +67,8 @@ def _operations(plan: NetworkPlan, name: str) -> int:
         return 2 * own.layer.shape(own.input).macs
     if isinstance(own.layer, Pool):
         return own.output.elements * (own.layer.window**2 - 1)
+    if isinstance(own.layer, ElementWise):
+        return own.output.elements * own.layer.shape(own.input).operations
     return 2 * own.input.elements * own.output.channels
 
 

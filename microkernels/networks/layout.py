@@ -16,10 +16,10 @@ from microkernels.runtime.job import Launch
 
 from .golden import Weights
 from .moves import PIECE_ELEMENTS, Move, flat_moves, flat_order, map_moves
-from .network import INPUT, Conv, Dense, Layer, Pool
+from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Use
 from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
-from .steps import ConvStep, DenseStep, MoveStep, PoolStep, Step, tile_shape
+from .steps import ConvStep, DenseStep, ElementStep, MoveStep, PoolStep, Step, tile_shape
 from .stored import InputMaps, OutputMaps
 
 __all__ = ["NetworkLayout"]
@@ -46,7 +46,8 @@ class NetworkLayout:
 
     Attributes:
         plan: as given.
-        inputs: maps that the layers read, by name, but for fully connected layers.
+        inputs: maps that the layers read; there are none for fully connected layers, and for what
+            is read where it was written.
         outputs: maps that the layers write, by name.
         end: first byte after the part of each vault that is used.
 
@@ -57,7 +58,7 @@ class NetworkLayout:
 
     def __init__(self, plan: NetworkPlan, *, keep: bool = True) -> None:
         self.plan = plan
-        self.inputs: dict[str, InputMaps] = {}
+        self.inputs: dict[Use, InputMaps] = {}
         self.outputs: dict[str, OutputMaps] = {}
         self._keep = keep
         self._places = Places()
@@ -67,7 +68,7 @@ class NetworkLayout:
         self._times = {layer.name: 2 * n + 1 for n, layer in enumerate(network.layers)}
         for layer in network.layers:
             if not isinstance(layer, Dense):
-                self._place_input(plan.layers[layer.name])
+                self._place_inputs(plan.layers[layer.name])
         for layer in network.layers:
             self._place_output(plan.layers[layer.name])
         self._orders = {
@@ -97,32 +98,42 @@ class NetworkLayout:
         first = self._places.take(maps.rounds * step, **life)
         return tuple(first + number * step for number in range(maps.rounds))
 
-    def _place_input(self, plan: LayerPlan) -> None:
-        name = plan.layer.name
-        source = self.plan.network.sources[name]
-        ready = 0 if source == INPUT else self._times[source]
-        start = ready if source in self.plan.within else self._times[name] - 1
-        if source == INPUT:
-            start = 0
-        maps = InputMaps(
-            ring=self.plan.ring,
-            size=plan.input,
-            batch=self.plan.batch,
-            cut=plan.cut,
-            cut_size=plan.output,
-            cut_depth=plan.out_depth,
-            depth=plan.depth,
-            offsets=(0,),
-            windows=plan.windows,
-            strips=plan.strips,
+    def _last_use(self, name: str) -> int:
+        """Time at which the output of a layer is read last."""
+        plan = self.plan
+        return max(
+            (self._times[use.name] - (use not in plan.shared) for use in plan.network.users(name)),
+            default=ALWAYS,
         )
-        life = self._life(start, self._times[name])
-        self.inputs[name] = replace(maps, offsets=self._tiles(maps, life))
+
+    def _place_inputs(self, plan: LayerPlan) -> None:
+        name = plan.layer.name
+        for number, source in enumerate(self.plan.network.sources[name]):
+            use = Use(name, number)
+            if use in self.plan.shared:
+                continue
+            start, last = self._times[name] - 1, self._times[name]
+            if source == INPUT:
+                start = 0
+            elif self.plan.within.get(source) == use:
+                start, last = self._times[source], max(last, self._last_use(source))
+            maps = InputMaps(
+                ring=self.plan.ring,
+                size=plan.input,
+                batch=self.plan.batch,
+                cut=plan.cut,
+                cut_size=plan.output,
+                cut_depth=plan.out_depth,
+                depth=plan.depth,
+                offsets=(0,),
+                windows=plan.windows,
+                strips=plan.strips,
+            )
+            self.inputs[use] = replace(maps, offsets=self._tiles(maps, self._life(start, last)))
 
     def _place_output(self, plan: LayerPlan) -> None:
         name = plan.layer.name
-        users = self.plan.network.users(name)
-        within = name in self.plan.within
+        within = self.plan.within.get(name)
         maps = OutputMaps(
             ring=self.plan.ring,
             size=plan.output,
@@ -132,11 +143,10 @@ class NetworkLayout:
             cut_depth=plan.out_depth,
             depth=plan.out_depth,
             offsets=(0,),
-            inside=self.inputs[users[0].name] if within else None,
+            inside=self.inputs[within] if within is not None else None,
         )
-        if not within:
-            last = max((self._times[user.name] - 1 for user in users), default=ALWAYS)
-            life = self._life(self._times[name], last)
+        if within is None:
+            life = self._life(self._times[name], self._last_use(name))
             maps = replace(maps, offsets=self._tiles(maps, life))
         self.outputs[name] = maps
 
@@ -156,7 +166,7 @@ class NetworkLayout:
 
     def _order(self, layer: Layer) -> NDArray[np.int64]:
         network = self.plan.network
-        source = network.sources[layer.name]
+        (source,) = network.sources[layer.name]
         if source == INPUT:
             raise KernelError(
                 f"{layer.name}: a fully connected layer can't take the network's input; give it "
@@ -197,21 +207,32 @@ class NetworkLayout:
     def _steps_of(self, layer: Layer) -> Iterator[tuple[Step, int]]:
         """Steps of a layer, with the places of those that have one; -1: none yet."""
         plan = self.plan.layers[layer.name]
-        source = self.plan.network.sources[layer.name]
-        moves = [self._moves(plan, source, vault) for vault in range(self.plan.ring.vaults)]
+        moves = [self._moves(plan, vault) for vault in range(self.plan.ring.vaults)]
         engines = self.plan.engines
         if any(moves):
             yield MoveStep(layer_name=layer.name, engines=engines, moves=moves), -1
         if isinstance(layer, Dense):
             yield self._dense_step(plan), self._dense_places[layer.name]
             return
-        source_maps, target_maps = self.inputs[layer.name], self.outputs[layer.name]
+        source_maps, target_maps = self._sources(layer), self.outputs[layer.name]
+        if isinstance(layer, ElementWise):
+            element = ElementStep(
+                layer_name=layer.name,
+                engines=engines,
+                sources=source_maps,
+                target=target_maps,
+                shape=layer.shape(target_maps.whole_tile),
+            )
+            yield element, -1
+            return
+        (source,) = source_maps
+        assert isinstance(source, InputMaps)
         if isinstance(layer, Conv):
             assert plan.conv is not None
             conv = ConvStep(
                 layer_name=layer.name,
                 engines=engines,
-                source=source_maps,
+                source=source,
                 target=target_maps,
                 layer=layer,
                 plan=plan.conv,
@@ -221,25 +242,36 @@ class NetworkLayout:
             pool = PoolStep(
                 layer_name=layer.name,
                 engines=engines,
-                source=source_maps,
+                source=source,
                 target=target_maps,
-                shape=tile_shape(layer.shape(plan.input), source_maps),
+                shape=tile_shape(layer.shape(plan.input), source),
             )
             yield pool, -1
 
-    def _moves(self, plan: LayerPlan, source: str, vault: int) -> list[Move]:
+    def _sources(self, layer: Layer) -> list[InputMaps | OutputMaps]:
+        """Maps that a layer reads."""
+        return [
+            self.inputs.get(Use(layer.name, number)) or self.outputs[source]
+            for number, source in enumerate(self.plan.network.sources[layer.name])
+        ]
+
+    def _moves(self, plan: LayerPlan, vault: int) -> list[Move]:
         name = plan.layer.name
-        if source == INPUT:
-            return []
+        sources = self.plan.network.sources[name]
         if isinstance(plan.layer, Dense):
             if self.outputs[name].tile(vault) is None:
                 return []
             step = self._dense_step(plan)
-            target = step.layout(vault, self._dense_places[name]).copied
-            return flat_moves(self.outputs[source], target)
+            vectors = step.layout(vault, self._dense_places[name]).copied
+            return flat_moves(self.outputs[sources[0]], vectors)
         kind = int(plan.windows.around == LOWEST)
         constants = self.plan.ring.address(vault, self._constants + kind * _CONSTANT_BYTES)
-        return map_moves(self.outputs[source], self.inputs[name], vault, constants)
+        found = []
+        for number, source in enumerate(sources):
+            target = self.inputs.get(Use(name, number))
+            if source != INPUT and target is not None:
+                found += map_moves(self.outputs[source], target, vault, constants)
+        return found
 
     @property
     def launch_steps(self) -> Mapping[str, Step]:
@@ -269,11 +301,11 @@ class NetworkLayout:
             if isinstance(step, ConvStep | DenseStep):
                 own = weights[step.layer.name]
                 step.write(memory, placed.offset, own.weights, own.bias)
-            elif isinstance(step, MoveStep | PoolStep):
+            elif isinstance(step, MoveStep | PoolStep | ElementStep):
                 step.write(memory, placed.offset)
 
     def store_images(self, memory: Writable, images: Elements) -> None:
         """Put batch x height x width x channels elements into ``memory``, for all layers that read
         the network's input."""
-        for layer in self.plan.network.users(INPUT):
-            self.inputs[layer.name].store(memory, images)
+        for use in self.plan.network.users(INPUT):
+            self.inputs[use].store(memory, images)

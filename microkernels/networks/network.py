@@ -1,5 +1,6 @@
-"""Networks: layers by name, each with the layer whose output it takes."""
+"""Networks: layers by name, each with the layers whose output it takes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,9 +9,23 @@ from typing import NamedTuple
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.element_shape import FUNCTIONS, ElementShape
 from microkernels.nn.pool_shape import PoolShape
 
-__all__ = ["INPUT", "Conv", "Dense", "Layer", "MapSize", "Network", "Pool"]
+__all__ = [
+    "INPUT",
+    "Activation",
+    "Add",
+    "Conv",
+    "Dense",
+    "ElementWise",
+    "Layer",
+    "MapSize",
+    "Multiply",
+    "Network",
+    "Pool",
+    "Use",
+]
 
 #: Name of a network's input, where the name of a layer is expected.
 INPUT = "input"
@@ -27,6 +42,16 @@ class MapSize(NamedTuple):
     def elements(self) -> int:
         """Elements in all."""
         return self.width * self.height * self.channels
+
+    def __str__(self) -> str:
+        return " x ".join(map(str, self))
+
+
+class Use(NamedTuple):
+    """An input of a layer: the layer's name, and the number of the input, from 0 on."""
+
+    name: str
+    number: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +70,11 @@ class _Named:
         CHECK.fields(self)
         if not self.name or self.name == INPUT:
             raise KernelError(f"a layer can't have the name {self.name!r}")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the layers whose output it takes, as they are given."""
+        return (self.source,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +155,96 @@ class Dense(_Named):
         CHECK.at_least("outputs", self.outputs, 1)
 
 
-Layer = Conv | Pool | Dense
+@dataclass(frozen=True, kw_only=True)
+class ElementWise(_Named, ABC):
+    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
+
+    @abstractmethod
+    def shape(self, size: MapSize) -> ElementShape:
+        """Operation and sizes of the layer for inputs of ``size``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfTwo(ElementWise):
+    """What element-wise layers of two maps have.
+
+    Attributes:
+        other: name of the second layer whose output it takes; otherwise as ``source``.
+    """
+
+    other: str
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, self.other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add(_OfTwo):
+    """The sum of two maps, as of a residual connection.
+
+    Attributes:
+        relu: negative sums become 0.
+    """
+
+    relu: bool = False
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(**size._asdict(), operation="add", relu=self.relu)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiply(_OfTwo):
+    """The product of two maps, element by element.
+
+    Attributes:
+        fraction: bits by which products are shifted right, 0..15.
+    """
+
+    fraction: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self.fraction)
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(**size._asdict(), operation="multiply", fraction=self.fraction)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activation(ElementWise):
+    """A function of each element.
+
+    Attributes:
+        function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
+            need engines with the logistic unit.
+        fraction, low, high, slope: what the function needs, else None; see
+            :class:`microkernels.nn.element_shape.ElementShape`.
+    """
+
+    function: str
+    fraction: int | None = None
+    low: int | None = None
+    high: int | None = None
+    slope: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.one_of("function", self.function, FUNCTIONS)
+        self.shape(MapSize(1, 1, 1))
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(
+            **size._asdict(),
+            operation=self.function,
+            fraction=self.fraction,
+            low=self.low,
+            high=self.high,
+            slope=self.slope,
+        )
+
+
+Layer = Conv | Pool | Dense | Add | Multiply | Activation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +257,7 @@ class Network:
 
     Raises:
         KernelError: two layers have one name, a layer takes the output of none before it, or a
-            layer does not fit its input; the message names the layer.
+            layer does not fit its inputs; the message names the layer.
     """
 
     input: MapSize
@@ -153,17 +272,18 @@ class Network:
         _ = self.sizes
 
     @cached_property
-    def sources(self) -> Mapping[str, str]:
-        """Name of each layer -> name of the layer whose output it takes, or :data:`INPUT`."""
-        found: dict[str, str] = {}
+    def sources(self) -> Mapping[str, tuple[str, ...]]:
+        """Name of each layer -> names of the layers whose output it takes, or :data:`INPUT`."""
+        found: dict[str, tuple[str, ...]] = {}
         before = INPUT
         for layer in self.layers:
             if layer.name in found:
                 raise KernelError(f"two layers have the name {layer.name!r}")
-            source = layer.source or before
-            if source != INPUT and source not in found:
-                raise KernelError(f"{layer.name}: no layer before it has the name {source!r}")
-            found[layer.name] = source
+            sources = tuple(source or before for source in layer.sources)
+            for source in sources:
+                if source != INPUT and source not in found:
+                    raise KernelError(f"{layer.name}: no layer before it has the name {source!r}")
+            found[layer.name] = sources
             before = layer.name
         return found
 
@@ -172,21 +292,20 @@ class Network:
         """Name of each layer, and :data:`INPUT`, -> size of its output."""
         found = {INPUT: self.input}
         for layer in self.layers:
-            size = found[self.sources[layer.name]]
-            if isinstance(layer, Dense):
-                found[layer.name] = MapSize(1, 1, layer.outputs)
-                continue
             try:
-                shape = layer.shape(size)
+                found[layer.name] = _output(layer, {n: found[n] for n in self.sources[layer.name]})
             except KernelError as error:
                 raise KernelError(f"{layer.name}: {error}") from None
-            channels = layer.filters if isinstance(layer, Conv) else size.channels
-            found[layer.name] = MapSize(shape.out_width, shape.out_height, channels)
         return found
 
-    def users(self, name: str) -> tuple[Layer, ...]:
-        """Layers that take the output of ``name``, which may be :data:`INPUT`."""
-        return tuple(layer for layer in self.layers if self.sources[layer.name] == name)
+    def users(self, name: str) -> tuple[Use, ...]:
+        """Inputs of layers that are the output of ``name``, which may be :data:`INPUT`."""
+        return tuple(
+            Use(layer.name, number)
+            for layer in self.layers
+            for number, source in enumerate(self.sources[layer.name])
+            if source == name
+        )
 
     @property
     def weights(self) -> Mapping[str, tuple[int, ...]]:
@@ -194,9 +313,27 @@ class Network:
         x channels, or outputs x inputs."""
         found: dict[str, tuple[int, ...]] = {}
         for layer in self.layers:
-            size = self.sizes[self.sources[layer.name]]
+            size = self.sizes[self.sources[layer.name][0]]
             if isinstance(layer, Conv):
                 found[layer.name] = (layer.filters, layer.kernel, layer.kernel, size.channels)
             elif isinstance(layer, Dense):
                 found[layer.name] = (layer.outputs, size.elements)
         return found
+
+
+def _output(layer: Layer, sources: Mapping[str, MapSize]) -> MapSize:
+    """Size of a layer's output; ``sources`` are the sizes of its inputs, by their layer's name."""
+    (first, size), *others = sources.items()
+    for name, other in others:
+        if other != size:
+            raise KernelError(
+                f"the maps must have one size, but {first} has {size} (width, height, channels), "
+                f"{name} {other}"
+            )
+    if isinstance(layer, Dense):
+        return MapSize(1, 1, layer.outputs)
+    if isinstance(layer, ElementWise):
+        return size
+    shape = layer.shape(size)
+    channels = layer.filters if isinstance(layer, Conv) else size.channels
+    return MapSize(shape.out_width, shape.out_height, channels)

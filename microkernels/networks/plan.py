@@ -1,7 +1,8 @@
 """Plans of networks: how the vaults of a chip share each layer, and the slices of each map.
 
-A tensor that convolutions read has the slices that suit them; pooling leaves slices as they are. So
-the maps of a layer always have the slices of its source's, and are moved as they lie in memory. The
+A tensor that convolutions read has the slices that suit them, and the output of a fully connected
+layer is one slice in each vault. Pooling and element-wise layers leave slices as they are. So the
+maps of a layer always have the slices of its sources', and are moved as they lie in memory. The
 cuts are chosen by predicted cycles: of the layers, and of the moves between them.
 """
 
@@ -17,7 +18,7 @@ from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut
 from .engines import ChipEngines
-from .network import INPUT, Conv, Dense, Layer, MapSize, Network, Pool
+from .network import INPUT, Conv, Dense, ElementWise, Layer, MapSize, Network, Pool, Use
 from .stored import Windows
 
 __all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
@@ -25,11 +26,13 @@ __all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
 #: Channels in a slice of a map that no convolution reads.
 _DEPTH = 16
 #: For estimates alone. Bytes that a vault moves in a cycle; cycles of a launch, of a pass of a
-#: convolution besides its pixels, and of an output of pooling on an engine.
+#: convolution besides its pixels, and of an output of pooling on an engine; bytes that the vault's
+#: memory moves in a cycle.
 _MOVED_BYTES = 3.0
 _LAUNCH = 4000
 _PASS = 200
 _POOLED = 60
+_MEMORY_BYTES = 8
 _ELEMENT_BYTES = 2
 
 
@@ -39,7 +42,7 @@ class LayerPlan:
 
     Attributes:
         layer: of the network.
-        input, output: sizes of its maps.
+        input, output: sizes of its maps; all inputs have one size.
         cut: of the output.
         depth, out_depth: channels in a slice of the input and of the output.
         conv: partition of a tile, of a convolution.
@@ -72,6 +75,8 @@ class LayerPlan:
                 around=around,
                 parted=True,
             )
+        if isinstance(layer, ElementWise):
+            return Windows(kernel=1, stride=1, padding=0, parted=True)
         raise KernelError(f"{layer.name} has no windows")
 
     def rounds(self, batch: int) -> int:
@@ -100,18 +105,29 @@ class NetworkPlan:
         return self.engines.ring
 
     @cached_property
-    def within(self) -> frozenset[str]:
-        """Layers that write into the input of their only user."""
+    def shared(self) -> frozenset[Use]:
+        """Inputs that layers read where their sources wrote them."""
         return frozenset(
-            name
+            use
             for name, plan in self.layers.items()
-            if isinstance(user := self._only_user(name), LayerPlan)
-            and _inside(plan, user, self.ring.vaults)
+            for use in self.network.users(name)
+            if _same_tiles(plan, self.layers[use.name])
         )
 
-    def _only_user(self, name: str) -> LayerPlan | None:
-        users = self.network.users(name)
-        return self.layers[users[0].name] if len(users) == 1 else None
+    @cached_property
+    def within(self) -> Mapping[str, Use]:
+        """Layers that write into the input of another layer: the only one that is not shared."""
+        found = {}
+        for name, plan in self.layers.items():
+            own = [use for use in self.network.users(name) if use not in self.shared]
+            if len(own) == 1 and _inside(plan, self.layers[own[0].name], self.ring.vaults):
+                found[name] = own[0]
+        return found
+
+
+def _same_tiles(plan: LayerPlan, user: LayerPlan) -> bool:
+    """Whether each vault reads for the next layer exactly the tile that it has written."""
+    return isinstance(user.layer, ElementWise) and plan.cut == user.cut
 
 
 def _inside(plan: LayerPlan, user: LayerPlan, vaults: int) -> bool:
@@ -135,25 +151,36 @@ def _inside(plan: LayerPlan, user: LayerPlan, vaults: int) -> bool:
     return True
 
 
-def _depths(network: Network, scratchpad_bytes: int) -> Mapping[str, int]:
-    """Channels in a slice of each tensor."""
+def _groups(network: Network) -> Mapping[str, str]:
+    """Name of each tensor -> the same name for all that have the same slices."""
     group = {INPUT: INPUT}
     for layer in network.layers:
-        source = network.sources[layer.name]
-        group[layer.name] = group[source] if isinstance(layer, Pool) else layer.name
+        group[layer.name] = layer.name
+        if isinstance(layer, Pool | ElementWise):
+            same = {group[source] for source in network.sources[layer.name]}
+            group = {name: layer.name if held in same else held for name, held in group.items()}
+    return group
+
+
+def _depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
+    """Channels in a slice of each tensor."""
+    group = _groups(network)
     found: dict[str, int] = {}
     for layer in network.layers:
         if isinstance(layer, Conv):
-            source = network.sources[layer.name]
+            (source,) = network.sources[layer.name]
             shape = layer.shape(network.sizes[source])
             depth = best_depth(
                 shape,
                 out_depth=min(layer.filters, _DEPTH),
-                scratchpad_bytes=scratchpad_bytes,
+                scratchpad_bytes=engines.scratchpad_bytes,
             )
             # Where convolutions of one tensor want different slices, the thinnest fit all.
             name = group[source]
             found[name] = min(depth, found.get(name, depth))
+    for layer in network.layers:
+        if isinstance(layer, Dense):
+            found[group[layer.name]] = -(-layer.outputs // engines.ring.vaults)
     return {
         name: found.get(group[name], min(_DEPTH, size.channels))
         for name, size in network.sizes.items()
@@ -177,11 +204,11 @@ class _Planner:
         self.vaults = engines.ring.vaults
         self.pes = engines.pes
         self.scratchpad_bytes = engines.scratchpad_bytes
-        self.depths = _depths(network, engines.scratchpad_bytes)
+        self.depths = _depths(network, engines)
 
     def options(self, layer: Layer) -> list[LayerPlan]:
         """Plans of a layer, the fastest first."""
-        source = self.network.sources[layer.name]
+        source = self.network.sources[layer.name][0]
         size, output = self.network.sizes[source], self.network.sizes[layer.name]
         bare = LayerPlan(
             layer=layer,
@@ -192,9 +219,7 @@ class _Planner:
             out_depth=self.depths[layer.name],
         )
         if isinstance(layer, Dense):
-            each = -(-output.channels // self.vaults)
-            cut = Cut(parts=-(-output.channels // each))
-            return [replace(bare, cut=cut, out_depth=each)]
+            return [replace(bare, cut=Cut(parts=-(-output.channels // bare.out_depth)))]
         found = []
         failed = ""
         for cut in _cuts(output, bare.out_depth, self.vaults, self.batch):
@@ -203,8 +228,10 @@ class _Planner:
                 if isinstance(layer, Conv):
                     kinds = (False, True) if source == INPUT else (False,)
                     found += [self._conv(plan, layer, strips) for strips in kinds]
-                else:
+                elif isinstance(layer, Pool):
                     found.append(self._pool(plan, layer))
+                else:
+                    found.append(self._element(plan, layer))
             except KernelError as error:
                 failed = str(error)
         if not found:
@@ -247,9 +274,15 @@ class _Planner:
         cycles = lines * tile.width * max(_POOLED, read)
         return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
 
+    def _element(self, plan: LayerPlan, layer: ElementWise) -> LayerPlan:
+        tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        maps = len(layer.sources) + 1
+        cycles = maps * tile.elements * _ELEMENT_BYTES / _MEMORY_BYTES
+        return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
+
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:
-        """Predicted cycles of the moves of a layer's input."""
-        if before is None:
+        """Predicted cycles of the moves of an input of a layer."""
+        if before is None or _same_tiles(before, plan):
             return 0.0
         if isinstance(plan.layer, Dense):
             elements = plan.input.elements * self.batch
@@ -288,7 +321,8 @@ def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> N
     chosen = {name: plans[0] for name, plans in options.items()}
 
     def cost(name: str, plan: LayerPlan) -> float:
-        total = plan.cycles + planner.moved(chosen.get(network.sources[name]), plan)
+        sources = [chosen.get(source) for source in network.sources[name]]
+        total = plan.cycles + sum(planner.moved(before, plan) for before in sources)
         return total + sum(planner.moved(plan, chosen[user.name]) for user in network.users(name))
 
     for _ in range(_SWEEPS):

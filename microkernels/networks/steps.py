@@ -23,6 +23,9 @@ from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DensePlan
+from microkernels.nn.element_kernel import element_program
+from microkernels.nn.element_layout import ElementLayout
+from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.pool_kernel import pool_program
 from microkernels.nn.pool_layout import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
@@ -36,7 +39,15 @@ from .moves import Move
 from .network import Conv, Dense
 from .stored import InputMaps, OutputMaps
 
-__all__ = ["ConvStep", "DenseStep", "MoveStep", "PoolStep", "Step", "tile_shape"]
+__all__ = [
+    "ConvStep",
+    "DenseStep",
+    "ElementStep",
+    "MoveStep",
+    "PoolStep",
+    "Step",
+    "tile_shape",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,15 +131,27 @@ class _MapStep(Step):
     """A step from maps to maps.
 
     Attributes:
-        source, target: maps that it reads and writes.
+        target: maps that it writes.
     """
 
-    source: InputMaps
     target: OutputMaps
 
     @abstractmethod
-    def layout(self, vault: int, round_: int, offset: int) -> ConvLayout | PoolLayout:
+    def layout(
+        self, vault: int, round_: int, offset: int
+    ) -> ConvLayout | PoolLayout | ElementLayout:
         """The layout of a vault."""
+
+    @abstractmethod
+    def _program(self, offset: int) -> Program:
+        """The program of all rounds."""
+
+    def launches(self, offset: int) -> tuple[Launch, ...]:
+        program = self._program(offset)
+        return tuple(
+            self._launch(program, self._parameters(offset, round_), round_)
+            for round_ in range(self.target.rounds)
+        )
 
     @cached_property
     def _first(self) -> int:
@@ -143,17 +166,17 @@ class _MapStep(Step):
 
     @property
     def bytes(self) -> int:
-        return self._first + self.source.rounds * self._block
+        return self._first + self.target.rounds * self._block
 
     def _parameters(self, offset: int, round_: int) -> int:
         return offset + self._first + round_ * self._block
 
     def _write_blocks(self, memory: Writable, offset: int) -> None:
         for vault in range(self.ring.vaults):
-            for round_ in range(self.source.rounds):
+            for round_ in range(self.target.rounds):
                 at = self.ring.address(vault, self._parameters(offset, round_))
-                works = self.source.region(vault) is not None
-                if works and self.source.image(vault, round_) is not None:
+                works = self.target.tile(vault) is not None
+                if works and self.target.image(vault, round_) is not None:
                     block = self.layout(vault, round_, offset).block(at)
                 else:
                     block = idle_block(at, self.pes)
@@ -165,9 +188,11 @@ class ConvStep(_MapStep):
     """A convolution.
 
     Attributes:
+        source: maps that it reads.
         layer: of the network. plan: of a tile.
     """
 
+    source: InputMaps
     layer: Conv
     plan: ConvPlan
 
@@ -180,15 +205,11 @@ class ConvStep(_MapStep):
             sharers=self.pes,
         )
 
-    def launches(self, offset: int) -> tuple[Launch, ...]:
-        program = conv_program(
+    def _program(self, offset: int) -> Program:
+        return conv_program(
             self.layout(0, 0, offset),
             fraction=self.layer.fraction,
             vault_bits=self.ring.address_bits,
-        )
-        return tuple(
-            self._launch(program, self._parameters(offset, round_), round_)
-            for round_ in range(self.source.rounds)
         )
 
     def write(self, memory: Writable, offset: int, weights: Elements, bias: Elements) -> None:
@@ -210,13 +231,31 @@ class ConvStep(_MapStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolStep(_MapStep):
+class _BareStep(_MapStep):
+    """A step from maps to maps without weights."""
+
+    @abstractmethod
+    def layout(self, vault: int, round_: int, offset: int) -> PoolLayout | ElementLayout:
+        """The layout of a vault."""
+
+    def write(self, memory: Writable, offset: int) -> None:
+        """Put parameter blocks and constants of all vaults into ``memory``."""
+        self._write_blocks(memory, offset)
+        for vault in range(self.ring.vaults):
+            if self.target.tile(vault) is not None:
+                self.layout(vault, 0, offset).store(memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolStep(_BareStep):
     """Pooling.
 
     Attributes:
+        source: maps that it reads.
         shape: of a tile.
     """
 
+    source: InputMaps
     shape: PoolShape
 
     def layout(self, vault: int, round_: int, offset: int) -> PoolLayout:
@@ -229,19 +268,36 @@ class PoolStep(_MapStep):
             scratchpad_bytes=self.engines.scratchpad_bytes,
         )
 
-    def launches(self, offset: int) -> tuple[Launch, ...]:
-        program = pool_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
-        return tuple(
-            self._launch(program, self._parameters(offset, round_), round_)
-            for round_ in range(self.source.rounds)
+    def _program(self, offset: int) -> Program:
+        return pool_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementStep(_BareStep):
+    """An element-wise layer.
+
+    Attributes:
+        sources: maps that it reads, of the layer's inputs in order.
+        shape: of a tile.
+    """
+
+    sources: Sequence[InputMaps | OutputMaps]
+    shape: ElementShape
+
+    def layout(self, vault: int, round_: int, offset: int) -> ElementLayout:
+        source, *others = (maps.map(vault, round_) for maps in self.sources)
+        return ElementLayout(
+            shape=self.shape,
+            source=source,
+            other=others[0] if others else None,
+            target=self.target.map(vault, round_),
+            base=self.ring.address(vault, offset),
+            sharers=self.pes,
+            scratchpad_bytes=self.engines.scratchpad_bytes,
         )
 
-    def write(self, memory: Writable, offset: int) -> None:
-        """Put parameter blocks and constants of all vaults into ``memory``."""
-        self._write_blocks(memory, offset)
-        for vault in range(self.ring.vaults):
-            if self.source.region(vault) is not None:
-                self.layout(vault, 0, offset).store(memory)
+    def _program(self, offset: int) -> Program:
+        return element_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
 
 
 @dataclass(frozen=True, kw_only=True)

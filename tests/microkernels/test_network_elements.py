@@ -1,0 +1,216 @@
+"""Networks with element-wise layers and with layers that several others read."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from isa.table import BY_KEY
+from microkernels.common.errors import KernelError
+from microkernels.data.networks import usual_network_weights
+from microkernels.networks.golden import check_weights
+from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import (
+    INPUT,
+    Activation,
+    Add,
+    Conv,
+    Dense,
+    Layer,
+    MapSize,
+    Multiply,
+    Network,
+    Pool,
+    Use,
+)
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import Golden, KernelJob
+from tests.microkernels.test_networks import check, engines, job_of, launches_of_moves
+
+#: Of an engine with the logistic unit.
+ALL = frozenset(BY_KEY)
+RESIDUAL = Network(
+    input=MapSize(17, 14, 3),
+    layers=(
+        Conv(name="stem", filters=20, padding=1, fraction=12),
+        Conv(name="conv1", filters=20, padding=1, fraction=12),
+        Conv(name="conv2", filters=20, padding=1, fraction=12, relu=False),
+        Add(name="sum1", other="stem", relu=True),
+        Pool(name="pool"),
+        Conv(name="conv3", filters=40, padding=1, fraction=12),
+        Conv(name="skip", source="pool", filters=40, kernel=1, fraction=12, relu=False),
+        Add(name="sum2", source="conv3", other="skip"),
+        Dense(name="fc", outputs=21, fraction=12, relu=False),
+    ),
+)
+#: Functions of maps and of vectors.
+GATED = Network(
+    input=MapSize(9, 7, 5),
+    layers=(
+        Conv(name="conv", filters=24, fraction=12, relu=False),
+        Activation(name="leaky", function="leaky", slope=3277),
+        Activation(name="gate", source="conv", function="sigmoid", fraction=8),
+        Multiply(name="gated", source="leaky", other="gate", fraction=8),
+        Dense(name="fc1", outputs=21, fraction=12, relu=False),
+        Activation(name="tanh", function="tanh", fraction=8),
+        Dense(name="fc2", outputs=21, fraction=12, relu=False),
+        Add(name="total", other="tanh"),
+        Activation(name="clipped", function="clip", low=-100, high=300),
+        Activation(name="relu", function="relu"),
+    ),
+)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("network", [RESIDUAL, GATED], ids=["residual", "gated"])
+def test_every_activation_equals_the_golden_models(
+    network: Network, grid: tuple[int, int], batch: int
+) -> None:
+    check(job_of(network, engines(*grid), batch=batch), ALL)
+
+
+def test_sums_read_maps_where_they_were_written() -> None:
+    """The stem's output lies in the input of conv1, and the sum reads it there."""
+    job = job_of(RESIDUAL, engines(2, 2))
+    assert {Use("sum1", 0), Use("sum1", 1), Use("sum2", 0), Use("sum2", 1)} == job.plan.shared
+    assert job.plan.within["stem"] == Use("conv1", 0)
+    launches = {launch.name for launch in job.job.launches}
+    assert {"sum1", "sum2", "conv1 inputs"} <= launches
+    assert not {"sum1 inputs", "sum2 inputs"} & launches
+
+
+@pytest.mark.parametrize("grid", [(2, 2), (3, 2)])
+def test_moves_of_a_launch_do_not_race(grid: tuple[int, int]) -> None:
+    assert launches_of_moves(job_of(RESIDUAL, engines(*grid), batch=3)) > 2
+
+
+def reused(job: NetworkJob, images: np.ndarray, seed: int) -> KernelJob:
+    """The same job with memory used again; its outputs are the last layer's."""
+    network = job.plan.network
+    layout = NetworkLayout(job.plan, keep=False)
+    weights = check_weights(network, usual_network_weights(network, seed))
+    last = network.layers[-1].name
+
+    def prepare(memory: Any) -> None:
+        layout.store(memory, weights)
+        layout.store_images(memory, images)
+
+    return KernelJob(
+        name="network",
+        launches=layout.launches,
+        prepare=prepare,
+        outputs=layout.outputs[last].load,
+        golden=Golden(lambda: job.of_layers(job.job.expected)[last]),
+        end=layout.end,
+        pes=job.job.pes,
+        ring=job.job.ring,
+    )
+
+
+FUNCTIONS: tuple[dict[str, Any], ...] = (
+    {"function": "relu"},
+    {"function": "clip", "low": -50, "high": 300},
+    {"function": "leaky", "slope": 3000},
+    {"function": "tanh", "fraction": 8},
+    {"function": "sigmoid", "fraction": 8},
+)
+
+
+def random_layer(random: Random, network: Network, name: str) -> Layer:
+    """A layer after those of ``network``, which takes any of the last three outputs."""
+    sizes = network.sizes
+    source = random.choice(list(sizes)[-3:])
+    same = [other for other, found in sizes.items() if found == sizes[source]]
+    channels = sizes[source].channels
+    match random.choice(["conv", "conv", "pool", "dense", "add", "add", "multiply", "function"]):
+        case "conv":
+            return Conv(
+                name=name,
+                source=source,
+                filters=random.choice([channels, random.randint(1, 40)]),
+                kernel=3,
+                padding=random.randint(0, 2),
+                stride=random.choice([1, 1, 2]),
+                fraction=8,
+                relu=random.random() < 0.5,
+            )
+        case "pool":
+            window = random.randint(1, 3)
+            return Pool(name=name, source=source, window=window, stride=random.randint(1, 2))
+        case "dense":
+            return Dense(name=name, source=source, outputs=random.randint(1, 40), fraction=8)
+        case "add":
+            return Add(name=name, source=source, other=random.choice(same))
+        case "multiply":
+            return Multiply(name=name, source=source, other=random.choice(same), fraction=8)
+        case _:
+            return Activation(name=name, source=source, **random.choice(FUNCTIONS))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_networks(seed: int) -> None:
+    """Every activation, and the last one with memory used again."""
+    random = Random(seed)
+    size = MapSize(random.randint(3, 14), random.randint(3, 12), random.randint(1, 40))
+    network = Network(
+        input=size, layers=(Conv(name="first", filters=random.randint(1, 30), fraction=8),)
+    )
+    for number in range(random.randint(3, 8)):
+        layer = random_layer(random, network, f"layer{number}")
+        if isinstance(layer, Dense) and layer.source == INPUT:
+            continue
+        try:
+            network = Network(input=size, layers=(*network.layers, layer))
+        except KernelError:
+            # Its window does not fit the map.
+            continue
+    grid = random.choice([(1, 1), (2, 1), (2, 2), (3, 2)])
+    batch = random.randint(1, 3)
+    images = np.random.default_rng(seed).integers(-500, 500, (batch, size[1], size[0], size[2]))
+    weights = usual_network_weights(network, seed)
+    job = network_job(network, weights, images, engines=engines(*grid))
+    assert execute(job.job, instructions=ALL).match
+    assert execute(reused(job, images, seed), instructions=ALL).match
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Activation(name="a", function="swish"),
+            "function must be one of relu, clip, leaky, tanh, sigmoid, not 'swish'",
+        ),
+        (lambda: Activation(name="a", function="add"), "function must be one of relu, clip"),
+        (lambda: Activation(name="a", function="tanh"), "tanh needs fraction"),
+        (lambda: Activation(name="a", function="clip", low=3, high=2), "low must be at most high"),
+        (lambda: Activation(name="a", function="leaky", slope=40000), "slope must be a whole"),
+        (lambda: Activation(name="a", function="relu", fraction=8), "relu has no fraction"),
+        (lambda: Multiply(name="a", other="b", fraction=16), "fraction bits must be"),
+        (
+            lambda: Network(input=MapSize(4, 4, 2), layers=(Add(name="a", other="b"),)),
+            "a: no layer before it has the name 'b'",
+        ),
+        (
+            lambda: Network(
+                input=MapSize(4, 4, 2), layers=(Pool(name="p"), Add(name="a", other=INPUT))
+            ),
+            "a: the maps must have one size, but p has 2 x 2 x 2 (width, height, channels), "
+            "input 4 x 4 x 2",
+        ),
+    ],
+)
+def test_networks_that_can_not_be(make: Any, message: str) -> None:
+    with pytest.raises(KernelError) as error:
+        make()
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_engine_without_the_logistic_unit_is_refused_by_name() -> None:
+    with pytest.raises(
+        KernelError, match=r"^network, gate: the program needs v\.sigmoid\[16\] \(word \d+\), which"
+    ):
+        execute(job_of(GATED, engines(2, 1)).job)
