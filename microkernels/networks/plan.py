@@ -12,7 +12,7 @@ from functools import cached_property
 
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import LOWEST
-from microkernels.nn.conv_layout import share_conv
+from microkernels.nn.conv_estimate import predict_conv
 from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
 from microkernels.runtime.ring import VaultRing
 
@@ -25,12 +25,10 @@ __all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
 
 #: Channels in a slice of a map that no convolution reads.
 _DEPTH = 16
-#: For estimates alone. Bytes that a vault moves in a cycle; cycles of a launch, of a pass of a
-#: convolution besides its pixels, and of an output of pooling on an engine; bytes that the vault's
-#: memory moves in a cycle.
+#: For estimates alone. Bytes that a vault moves in a cycle; cycles of a launch, and of an output of
+#: pooling on an engine; bytes that the vault's memory moves in a cycle.
 _MOVED_BYTES = 3.0
 _LAUNCH = 4000
-_PASS = 200
 _POOLED = 60
 _MEMORY_BYTES = 8
 _ELEMENT_BYTES = 2
@@ -254,14 +252,7 @@ class _Planner:
             strips=strips,
             scratchpad_bytes=self.scratchpad_bytes,
         )
-        passes = conv.slices * conv.groups
-        pixel = conv.cycles / (shape.out_width * shape.out_height * passes)
-        # `cycles` is an engine's, of four that share the work evenly.
-        pixel *= 4
-        cycles = max(
-            len(share.groups) * conv.slices * (len(share.rows) * shape.out_width * pixel + _PASS)
-            for share in share_conv(conv, self.pes)
-        )
+        cycles = predict_conv(conv, self.pes)
         return replace(
             plan, conv=conv, strips=strips, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH)
         )

@@ -1,0 +1,66 @@
+"""Predicted cycles of convolutions beside those of the timing model of a vault."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from microkernels.nn.conv_estimate import predict_conv
+from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.jobs import conv_job
+from sim_tb.cosim.kernels import cosim_vault
+from soc.generate.presets import tile_preset
+
+#: Width, height, channels, filters, kernel, stride, padding.
+CASES = [
+    (30, 30, 3, 32, 3, 1, 1),
+    (16, 9, 64, 32, 3, 1, 0),
+    (28, 28, 6, 16, 5, 1, 0),
+    (29, 29, 3, 16, 5, 2, 2),
+    (32, 32, 1, 8, 5, 2, 2),
+    (12, 12, 24, 24, 3, 1, 1),
+]
+
+
+def cycles(case: tuple[int, ...], *, strips: bool, sharers: int) -> tuple[float, int]:
+    """Predicted and measured."""
+    width, height, channels, filters, kernel, stride, padding = case
+    shape = ConvShape(
+        width=width,
+        height=height,
+        channels=channels,
+        filters=filters,
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+    )
+    out_depth = min(filters, 16)
+    depth = best_depth(shape, out_depth=out_depth)
+    rng = np.random.default_rng(1)
+    job = conv_job(
+        shape,
+        rng.integers(-1000, 1000, (height, width, channels)),
+        rng.integers(-100, 100, (filters, kernel, kernel, channels)),
+        rng.integers(-1000, 1000, filters),
+        fraction=10,
+        depth=depth,
+        out_depth=out_depth,
+        strips=strips,
+        sharers=sharers,
+    )
+    plan = plan_conv(shape, depth=depth, out_depth=out_depth, strips=strips)
+    outcome = cosim_vault(job, replace(tile_preset("vault"), pes=sharers), on="model")
+    assert outcome.match
+    return predict_conv(plan, sharers), outcome.cycles
+
+
+@pytest.mark.parametrize("strips", [False, True])
+@pytest.mark.parametrize("sharers", [1, 4])
+def test_predictions_are_near_the_timing_models_cycles(strips: bool, sharers: int) -> None:
+    errors = []
+    for case in CASES:
+        predicted, measured = cycles(case, strips=strips, sharers=sharers)
+        errors.append(abs(predicted / measured - 1))
+    assert max(errors) < 0.27
+    assert np.mean(errors) < 0.12
