@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 from microkernels.bp.problem import message_updates
 
-from .measurement import BenchError
-from .network_share import network_shares, read_rates
 
 __all__ = ["DERIVED"]
 
+#: Milliseconds of a cycle at 1.25 GHz.
+_TCK_MS = 0.8e-6
 #: Record -> figure -> value.
 _Records = Mapping[str, Mapping[str, float]]
 
@@ -34,7 +34,7 @@ def _thousandfold(records: _Records) -> dict[str, float]:
 
 def _ms(records: _Records) -> dict[str, float]:
     """Recorded cycles in milliseconds at 1.25 GHz: ``record_figure``."""
-    return {name: value / 100 * 0.8e-6 for name, value in _percent(records).items()}
+    return {name: value / 100 * _TCK_MS for name, value in _percent(records).items()}
 
 
 def _tile(records: _Records) -> dict[str, float]:
@@ -43,38 +43,35 @@ def _tile(records: _Records) -> dict[str, float]:
     return {"updates_240x136": rate * message_updates(240, 136) / (4 * 4)}
 
 
-def _network(records: _Records) -> dict[str, float]:
-    """The model of :mod:`bench.network_share`, by layer and for the whole of VGG-16 and LSTM."""
-    try:
-        rates = read_rates(records["network"])
-        shares = network_shares(rates, records["kernels"])
-    except BenchError as error:
-        raise KeyError(str(error)) from None
-    found = {"near": rates.neighbour, "far": rates.uniform, "one": rates.one}
-    for share in shares:
-        found |= {
-            f"{share.name}_near_kb": share.near_bytes / 1000,
-            f"{share.name}_far_kb": share.far_bytes / 1000,
-            f"{share.name}_us": share.network_us + share.barriers_us,
-            f"{share.name}_percent": 100 * share.added,
-        }
-    *layers, lstm = shares
-    alone = sum(share.kernel_us for share in layers) / 1000
-    added = sum(share.network_us + share.barriers_us for share in layers) / 1000
-    return found | {
-        "vgg_alone_ms": alone,
-        "vgg_ms": alone + added,
-        "lstm_barriers_us": lstm.kernel_us + lstm.barriers_us,
-        "lstm_all_us": lstm.kernel_us * (1 + lstm.added),
+def _vgg16(records: _Records) -> dict[str, float]:
+    """VGG-16 on whole chips: milliseconds of the thesis's chip with the host's transfers, and of
+    chips with fewer vaults the part of their speed that 32 vaults keep."""
+    found, first = records["networks"], "vgg16_8x4_batch_1_ms"
+    transfers = (found["image_cycles"] + found["result_cycles"]) * _TCK_MS
+    figures = {"transfers_ms": transfers, "whole_ms": found[first] + transfers}
+    for grid, vaults in (("8x4", 32), ("4x4", 16), ("4x2", 8), ("2x2", 4)):
+        work = found[f"vgg16_{grid}_batch_1_ms"] * vaults
+        figures[f"{grid}_efficiency"] = 100 * found["vgg16_2x2_batch_1_ms"] * 4 / work
+    return figures
+
+
+def _sequences(records: _Records) -> dict[str, float]:
+    """LSTM of 128 cells: how many times faster four engines are than one."""
+    found = records["sequences"]
+    one = found["cells_128_one_engine_us"]
+    return {
+        "four_vaults": one / found["cells_128_four_vaults_us"],
+        "one_vault": one / found["cells_128_one_vault_us"],
     }
 
 
 #: Group -> its figures from all records.
 DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
-    "model": _network,
     "ms": _ms,
     "percent": _percent,
     "thousandth": _thousandth,
     "tile": _tile,
     "thousandfold": _thousandfold,
+    "vgg16": _vgg16,
+    "speedup": _sequences,
 }
