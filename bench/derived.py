@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 
 from microkernels.bp.problem import message_updates
 
-
 __all__ = ["DERIVED"]
 
 #: Milliseconds of a cycle at 1.25 GHz.
