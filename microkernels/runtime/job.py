@@ -107,6 +107,9 @@ class KernelJob:
             independent of the instructions that the program executes.
         updates: messages of belief propagation that it updates; None: it is something else.
         remote_bytes: share of the bytes moved that go to another vault, by the layout.
+
+    Raises:
+        KernelError: two launches have one name.
     """
 
     name: str
@@ -120,6 +123,12 @@ class KernelJob:
     operations: int = 0
     updates: int | None = None
     remote_bytes: float = 0.0
+
+    def __post_init__(self) -> None:
+        names = [launch.name for launch in self.launches]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise KernelError(f"{self.name}: two launches have the name {twice!r}")
 
     @property
     def program(self) -> Program:

@@ -1,19 +1,23 @@
 """Checkpoints of jobs with several launches on a chip: an interrupted run goes on where it was."""
 
+import hashlib
 import json
 import struct
 import time
+import warnings
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from isa.image import DramImage
+from isa.support.files import write_atomically
 
 from .chip import ChipResult
 
 __all__ = ["Checkpoint"]
 
+#: Increased with each change of the file or of :class:`sim_tb.cosim.chip.ChipResult`.
+_FORMAT = 1
 #: Address and length of a block of the DRAM, in front of its bytes.
 _BLOCK = struct.Struct("<QQ")
 #: Seconds of simulation for which a checkpoint is worth its time.
@@ -21,63 +25,74 @@ _SECONDS = 20.0
 
 
 class Checkpoint:
-    """The contents of the DRAM and the results of the launches that have ended.
+    """The contents of the DRAM and the results of the launches that have ended, in a file.
 
     Parameters:
-        folder: is made when the first checkpoint is written. What it holds of another job, or of a
-            version of the machine that is not this one, is ignored.
+        file: is made when the first checkpoint is written. One that is damaged, of another run, or
+            of another version counts as missing, and is replaced.
         key: differs with everything that decides the results: machine, programs and data.
     """
 
-    def __init__(self, folder: Path, key: str) -> None:
-        self._file = folder / f"{key}.checkpoint"
+    def __init__(self, file: Path, key: str) -> None:
+        self._file = file
+        self._key = key
         self._written = time.monotonic()
 
     def load(self, image: DramImage) -> dict[str, ChipResult]:
         """Put the contents of the DRAM into ``image``, all zero so far.
 
         Returns:
-            Results of the launches that need not be run, by name; empty: there is no checkpoint.
-
-        Raises:
-            isa.image.ImageError: the image is smaller than the one that was saved.
+            Results of the launches that need not be run, by name; empty: there is no checkpoint,
+            and ``image`` is as before.
         """
         try:
-            with self._file.open("rb") as file:
-                results = json.loads(file.readline())
-                while head := file.read(_BLOCK.size):
-                    address, length = _BLOCK.unpack(head)
-                    image.write(address, file.read(length))
-        except FileNotFoundError:
+            head, _, body = self._file.read_bytes().partition(b"\n")
+            found = json.loads(head)
+            if (found["format"], found["key"]) != (_FORMAT, self._key):
+                return {}
+            if found["digest"] != hashlib.sha256(body).hexdigest():
+                return {}
+            results = {
+                name: ChipResult(**result, faults=()) for name, result in found["results"].items()
+            }
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}
-        return {name: ChipResult(**result, faults=()) for name, result in results.items()}
+        at = 0
+        while at < len(body):
+            address, length = _BLOCK.unpack_from(body, at)
+            at += _BLOCK.size
+            image.write(address, body[at : at + length])
+            at += length
+        return results
 
     def save(self, image: DramImage, results: dict[str, ChipResult]) -> None:
         """Write a checkpoint after a launch without faults, if the last one is some time ago. It
-        replaces the one before as a whole.
-
-        Raises:
-            OSError: the file can't be written.
-        """
+        replaces the one before as a whole. One that can't be written is a warning: the run itself
+        needs none."""
         if time.monotonic() < self._written + _SECONDS:
             return
         found = {name: asdict(result) for name, result in results.items()}
         for result in found.values():
             del result["faults"]
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=self._file.parent, suffix=".tmp", delete=False) as file:
-            written = Path(file.name)
-            try:
-                file.write(json.dumps(found).encode() + b"\n")
-                for address, block in image.blocks():
-                    file.write(_BLOCK.pack(address, len(block)) + block)
-                written.replace(self._file)
-            except BaseException:
-                written.unlink(missing_ok=True)
-                raise
+        body = b"".join(
+            part
+            for address, block in image.blocks()
+            for part in (_BLOCK.pack(address, len(block)), block)
+        )
+        head = {
+            "format": _FORMAT,
+            "key": self._key,
+            "digest": hashlib.sha256(body).hexdigest(),
+            "results": found,
+        }
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._file, json.dumps(head).encode() + b"\n" + body)
+        except OSError as error:
+            warnings.warn(f"no checkpoint could be written: {error}", stacklevel=2)
         self._written = time.monotonic()
 
     def remove(self) -> None:
-        """Delete the file: the run has ended."""
-        with suppress(FileNotFoundError):
+        """Delete the file: nothing is left to go on with."""
+        with suppress(OSError):
             self._file.unlink()

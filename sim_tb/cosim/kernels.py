@@ -10,6 +10,7 @@ from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements
+from microkernels.networks.engines import ChipEngines
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from pe.config import PeConfig
@@ -30,6 +31,7 @@ from .vault import VaultResult
 __all__ = [
     "KernelOutcome",
     "chip_bp_job",
+    "chip_engines",
     "cosim_chip",
     "cosim_engine",
     "cosim_job",
@@ -102,9 +104,20 @@ def launches_key(job: KernelJob) -> str:
     return fingerprint(repr((job.name, job.pes)), *launches, *held)
 
 
-def _check(job: KernelJob, *, vaults: int, pes: int, room: int) -> None:
+def _check(
+    job: KernelJob,
+    *,
+    vaults: int,
+    pes: int,
+    room: int,
+    instructions: frozenset[str] | None = None,
+) -> None:
     """Refuse a job for another machine than one of so many vaults, with so many engines each and
-    so many bytes of memory each."""
+    so many bytes of memory each.
+
+    Parameters:
+        instructions: keys of those that the engines have; None: a launch may find out.
+    """
     if job.updates == 0:
         raise CosimError("nothing to update: give at least two pixels and one iteration")
     if job.vaults != vaults:
@@ -113,6 +126,8 @@ def _check(job: KernelJob, *, vaults: int, pes: int, room: int) -> None:
         raise CosimError(f"{job.pes} engines can't work in a vault of {pes}")
     if job.end > room:
         raise CosimError(f"{job.name} needs {job.end} bytes, the vault has {room}")
+    if instructions is not None:
+        job.check_instructions(instructions)
 
 
 def cosim_job(
@@ -202,9 +217,16 @@ def cosim_vault(
     Raises:
         CosimError: an engine faulted or did not end, the job does not fit the vault, or there is
             nothing to update.
+        KernelError: a program has an instruction that the engines lack.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    _check(job, vaults=1, pes=config.pes, room=config.vault.size_bytes)
+    _check(
+        job,
+        vaults=1,
+        pes=config.pes,
+        room=config.vault.size_bytes,
+        instructions=config.pe.instructions,
+    )
     results = {}
     with DramImage(config.vault.size_bytes) as image:
         job.prepare(image)
@@ -233,16 +255,28 @@ def cosim_vault(
     return KernelOutcome(job=job, outputs=outputs, results=results, cycles=cycles, pes=job.pes)
 
 
+def chip_ring(config: ChipConfig) -> VaultRing:
+    """The vaults of a chip."""
+    grid = config.network
+    return VaultRing(columns=grid.columns, rows=grid.rows, address_bits=grid.address_bits)
+
+
+def chip_engines(config: ChipConfig) -> ChipEngines:
+    """The engines of a chip, as planners of networks know them."""
+    return ChipEngines(
+        ring=chip_ring(config),
+        pes=config.tile.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
+
+
 def chip_bp_job(problem: BpProblem, iterations: int, config: ChipConfig) -> KernelJob:
     """Belief propagation on all engines of a chip; parameters and errors as of
     :func:`microkernels.bp.jobs.bp_job`."""
-    network = config.network
     return bp_job(
         problem,
         iterations,
-        ring=VaultRing(
-            columns=network.columns, rows=network.rows, address_bits=network.address_bits
-        ),
+        ring=chip_ring(config),
         pes=config.tile.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
     )
@@ -285,18 +319,26 @@ def cosim_chip(
             take longer to write at 8 bytes a cycle than to work on.
         counters: as for :func:`sim_tb.cosim.chip.run_program`.
         outer, trace, progress: as for :func:`sim_tb.cosim.machine.open_chip`.
-        checkpoint: written after launches; launches that it has are not run again. Every launch
-            then begins with a reset of the chip, but not of its DRAM, so that a run takes the same
-            cycles whether it was interrupted or not. Only with ``preload``.
+        checkpoint: written after launches, at most every 20 seconds; launches that it has are not
+            run again. Every launch then begins with a reset of the chip, but not of its DRAM, so
+            that a run takes the same cycles whether it was interrupted or not. The caller removes
+            it. Only with ``preload``.
         begins: called with the name of each launch before it runs.
 
     Raises:
         CosimError: an engine faulted or did not end, the job is for another chip, there is
             nothing to update, or a checkpoint without ``preload``.
+        KernelError: a program has an instruction that the engines lack.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     room = 1 << config.network.address_bits
-    _check(job, vaults=config.vaults, pes=config.tile.pes, room=room)
+    _check(
+        job,
+        vaults=config.vaults,
+        pes=config.tile.pes,
+        room=room,
+        instructions=config.pe.instructions,
+    )
     if checkpoint is not None and not preload:
         raise CosimError("a run with checkpoints has to be preloaded")
     results: dict[str, ChipResult] = {}
@@ -309,8 +351,9 @@ def cosim_chip(
             results = checkpoint.load(image)
         if not results:
             job.prepare(memory)
+        ended = set(results)
         for launch in job.launches:
-            if launch.name in results:
+            if launch.name in ended:
                 continue
             if begins is not None:
                 begins(launch.name)
@@ -327,8 +370,6 @@ def cosim_chip(
                 raise CosimError("; ".join(map(str, result.faults)))
             if checkpoint is not None:
                 checkpoint.save(image, results)
-        if checkpoint is not None:
-            checkpoint.remove()
         outputs = job.outputs(memory)
     return KernelOutcome(
         job=job,

@@ -14,15 +14,15 @@ from typing import Any
 from isa.image import DramImage
 from isa.support.cache import build_folder
 from microkernels.data.networks import photographs, usual_network_weights
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
+from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
-from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip, launches_key
+from sim_tb.cosim.kernels import chip_engines, cosim_chip, launches_key
 from sim_tb.cosim.machine import Machine, open_chip
 from sim_tb.dut.chip import chip_design
 from sim_tb.runner.cache import Kept, fingerprint
@@ -147,16 +147,14 @@ def network_of(name: str, config: ChipConfig, *, batch: int = 1) -> NetworkJob:
     Raises:
         KernelError: the network does not fit the chip.
     """
-    network, grid = NETWORKS[name], config.network
+    network, engines = NETWORKS[name], chip_engines(config)
+    # Before the weights are drawn, which takes much time and memory.
+    NetworkLayout(plan_network(network, batch=batch, engines=engines))
     return network_job(
         network,
         usual_network_weights(network),
         photographs(network.input, batch),
-        engines=ChipEngines(
-            ring=VaultRing(columns=grid.columns, rows=grid.rows, address_bits=grid.address_bits),
-            pes=config.tile.pes,
-            scratchpad_bytes=config.pe.scratchpad_bytes,
-        ),
+        engines=engines,
     )
 
 
@@ -170,8 +168,8 @@ def measure_network(
 ) -> NetworkRun:
     """Run one of :data:`NETWORKS` and compare every activation.
 
-    On the timing model a result is cached on disk, and an interrupted run goes on after the last
-    launch that ended.
+    On the timing model a result is cached on disk, and an interrupted run goes on after the launch
+    of its last checkpoint, at most 20 seconds and a launch before.
 
     Parameters:
         name, config, batch: as of :func:`network_of`.
@@ -190,10 +188,12 @@ def measure_network(
     texts = [path.read_bytes() for path in sources()]
     machine = repr(sorted(configuration_json(config).items()))
     key = fingerprint(name, str(batch), machine, launches_key(job.job), *texts)
-    checkpoint = Checkpoint(build_folder() / "checkpoints", key)
+    file = f"{name}_{config.vaults}_vaults_batch_{batch}"
+    checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
     found = Kept("networks").get(
         key, lambda: _measured(name, job, config, on, checkpoint, progress).to_dict()
     )
+    checkpoint.remove()
     return NetworkRun.from_dict(found)
 
 

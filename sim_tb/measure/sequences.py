@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.lstm_jobs import lstm_sequence_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip, cosim_vault, launches_key
+from sim_tb.cosim.kernels import chip_engines, cosim_chip, cosim_vault, launches_key
 from sim_tb.cosim.machine import Machine
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
@@ -127,15 +125,7 @@ def sequence_job(name: str, machine: ChipConfig) -> KernelJob:
         weights,
         values(1.0, sequence.steps, shape.batch, shape.inputs),
         fraction=_FRACTION,
-        engines=ChipEngines(
-            ring=VaultRing(
-                columns=sequence.columns,
-                rows=sequence.rows,
-                address_bits=machine.network.address_bits,
-            ),
-            pes=machine.tile.pes,
-            scratchpad_bytes=machine.pe.scratchpad_bytes,
-        ),
+        engines=chip_engines(machine),
     )
 
 

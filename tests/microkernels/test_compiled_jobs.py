@@ -57,3 +57,9 @@ def test_engines_that_fault_or_do_not_end_are_named() -> None:
     run = execute(_job("st.reg [64-bit] r0, r4\nhalt\n"))
     assert (run.match, run.outputs[0], run.instructions) == (False, 2, 4)
     assert execute(replace(_job("halt\n"), pes=1)).match
+
+
+def test_launches_have_names_of_their_own() -> None:
+    job = _job("halt")
+    with pytest.raises(KernelError, match=r"^some: two launches have the name ''$"):
+        replace(job, launches=2 * job.launches)

@@ -1,21 +1,23 @@
 """Whole networks on the Verilog of a small chip, driven through its AXI ports, beside the timing
 model; and checkpoints of interrupted runs."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from isa.image import DramImage
+from microkernels.common.errors import KernelError
 from microkernels.data.networks import photographs, usual_network_weights
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
-from microkernels.runtime.ring import VaultRing
+from microkernels.networks.network import Activation, Conv, Dense, MapSize, Network, Pool
 from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import KernelOutcome, cosim_chip
+from sim_tb.cosim.kernels import KernelOutcome, chip_engines, cosim_chip
 from sim_tb.measure.networks import measure_network
 from sim_tb.measure.sequences import measure_sequence
 from soc.generate.presets import chip_preset
@@ -42,16 +44,11 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def job() -> NetworkJob:
-    grid = TINY.network
     return network_job(
         NETWORK,
         usual_network_weights(NETWORK),
         photographs(NETWORK.input),
-        engines=ChipEngines(
-            ring=VaultRing(columns=grid.columns, rows=grid.rows, address_bits=grid.address_bits),
-            pes=TINY.tile.pes,
-            scratchpad_bytes=TINY.pe.scratchpad_bytes,
-        ),
+        engines=chip_engines(TINY),
     )
 
 
@@ -96,7 +93,7 @@ def test_an_interrupted_run_goes_on_and_takes_the_same_cycles(
             TINY,
             on="model",
             preload=True,
-            checkpoint=Checkpoint(tmp_path / folder, "key"),
+            checkpoint=Checkpoint(tmp_path / folder / "file", "key"),
             begins=begins,  # type: ignore[arg-type]
         )
 
@@ -113,16 +110,75 @@ def test_an_interrupted_run_goes_on_and_takes_the_same_cycles(
     assert {name: each.cycles for name, each in resumed.results.items()} == {
         name: each.cycles for name, each in whole.results.items()
     }
-    assert not list(tmp_path.rglob("*.checkpoint"))
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert [path.name for path in (tmp_path / "broken").iterdir()] == ["file"]
+    Checkpoint(tmp_path / "broken" / "file", "key").remove()
+    assert not list((tmp_path / "broken").iterdir())
 
 
-def test_a_checkpoint_of_another_job_is_not_used(job: NetworkJob, tmp_path: Path) -> None:
-    (tmp_path / "other.checkpoint").write_text("{}\n")
-    found = cosim_chip(
-        job.job, TINY, on="model", preload=True, checkpoint=Checkpoint(tmp_path, "key")
+def damaged(content: bytes) -> list[bytes]:
+    """Contents that are no checkpoint of the job."""
+    head, _, body = content.partition(b"\n")
+    known = json.loads(head)
+    other = [
+        {**known, "format": 0},
+        {**known, "key": "another"},
+        {**known, "results": {"conv1": {}}},
+        {**known, "results": [1]},
+        {name: value for name, value in known.items() if name != "digest"},
+        [1],
+    ]
+    return [
+        b"",
+        b"{}",
+        head[:-5],
+        content[:-1],
+        content[:-40] + b"\xff" * 40,
+        head + b"\n",
+        *(json.dumps(each).encode() + b"\n" + body for each in other),
+    ]
+
+
+def test_a_checkpoint_that_is_damaged_or_of_another_run_counts_as_missing(
+    job: NetworkJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
+    file = tmp_path / "file"
+    checkpoint = Checkpoint(file, "key")
+    whole = cosim_chip(job.job, TINY, on="model", preload=True, checkpoint=checkpoint)
+    content = file.read_bytes()
+    with DramImage(TINY.memory_bytes) as image:
+        assert list(checkpoint.load(image)) == list(whole.results)
+    for wrong in damaged(content):
+        file.write_bytes(wrong)
+        with DramImage(TINY.memory_bytes) as image:
+            assert checkpoint.load(image) == {}
+            assert not list(image.blocks())
+    file.unlink()
+    file.mkdir()
+    with DramImage(TINY.memory_bytes) as image:
+        assert checkpoint.load(image) == {}
+        with pytest.warns(UserWarning, match="no checkpoint could be written"):
+            checkpoint.save(image, dict(whole.results))
+
+
+def test_an_instruction_that_the_engines_lack_is_reported_before_any_launch() -> None:
+    network = Network(
+        input=MapSize(8, 8, 1),
+        layers=(
+            Conv(name="conv", filters=4, fraction=12),
+            Activation(name="gate", function="sigmoid", fraction=8),
+        ),
     )
-    assert found.match
+    job = network_job(
+        network,
+        usual_network_weights(network),
+        np.zeros((1, 8, 8, 1), int),
+        engines=chip_engines(TINY),
+    )
+    begun: list[str] = []
+    with pytest.raises(KernelError, match=r"network, gate: the program needs v\.sigmoid"):
+        cosim_chip(job.job, TINY, on="model", preload=True, begins=begun.append)
+    assert not begun
 
 
 def test_a_run_with_checkpoints_has_to_be_preloaded(job: NetworkJob, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "form": ("hex",),
     "on": ("rtl", "model"),
     "kind": ("chip",),
+    "bench networks name": ("little",),
 }
 
 

@@ -15,7 +15,7 @@ from vip.output import write_json
 from vip.progress import by_part
 
 from .machine_option import OnOption
-from .options import JsonOption
+from .options import JsonOption, PresetOption
 
 __all__ = ["networks"]
 
@@ -38,21 +38,21 @@ def _show(run: NetworkRun) -> None:
 
 def networks(
     name: Annotated[str, typer.Option(help=f"One of {', '.join(NETWORKS)}.")] = "little",
-    preset: Annotated[str, typer.Option(help="A chip: tiny, small, fpga or thesis.")] = "tiny",
+    preset_name: PresetOption = "tiny",
     batch: Annotated[int, typer.Option(help="Images.", min=1, max=64)] = 1,
     on: OnOption = "model",
     json: JsonOption = None,
 ) -> None:
     """A whole network on all engines of a chip, layer by layer; every activation is checked.
 
-    VGG-16 on the thesis's chip takes the timing model some ten minutes. An interrupted run goes on
-    after the last launch that ended.
+    VGG-16 on the thesis's chip takes the timing model some ten minutes on two processors; an
+    interrupted run goes on.
 
     Example: vip bench networks --name vgg16 --preset thesis --json vgg16.json
     """
     if name not in NETWORKS:
         raise UserError(f"--name {name}: there are {', '.join(NETWORKS)}")
-    config = chip_preset(preset)
+    config = chip_preset(preset_name)
     with shown() as progress:
         run = measure_network(
             name, config, batch=batch, on=on, progress=by_part(progress, "launches")
