@@ -43,6 +43,7 @@ class Sequence:
 
     Attributes:
         shape: of the layer. steps: of the sequence.
+        weight_fraction: fraction bits of weights and peepholes; all other numbers have 11.
         columns, rows: of vaults. pes: engines of each.
     """
 
@@ -51,6 +52,7 @@ class Sequence:
     columns: int = 1
     rows: int = 1
     pes: int = 4
+    weight_fraction: int = _FRACTION
 
     def machine(self, base: ChipConfig) -> ChipConfig:
         """``base`` with this grid, and engines with the instructions for recurrent networks."""
@@ -68,7 +70,7 @@ SEQUENCES: Mapping[str, Sequence] = {
     "cells_128_one_engine": Sequence(shape=_CELLS_128, steps=16, pes=1),
     "cells_128_one_vault": Sequence(shape=_CELLS_128, steps=16),
     "cells_128_four_vaults": Sequence(shape=_CELLS_128, steps=16, columns=2, rows=2, pes=1),
-    "little": Sequence(shape=_LITTLE, steps=4, columns=2, rows=2, pes=1),
+    "little": Sequence(shape=_LITTLE, steps=4, columns=2, rows=2, pes=1, weight_fraction=13),
 }
 
 
@@ -115,16 +117,16 @@ def sequence_job(name: str, machine: ChipConfig) -> KernelJob:
     sequence = SEQUENCES[name]
     rng = np.random.default_rng(_SEED)
 
-    def values(scale: float, *size: int) -> Elements:
-        return to_fixed(rng.normal(0, scale, size), _FRACTION)
+    def values(scale: float, *size: int, fraction: int = sequence.weight_fraction) -> Elements:
+        return to_fixed(rng.normal(0, scale, size), fraction)
 
     shape = sequence.shape
-    weights = usual_weights(shape, values)
     return lstm_sequence_job(
         shape,
-        weights,
-        values(1.0, sequence.steps, shape.batch, shape.inputs),
+        usual_weights(shape, values),
+        values(1.0, sequence.steps, shape.batch, shape.inputs, fraction=_FRACTION),
         fraction=_FRACTION,
+        weight_fraction=sequence.weight_fraction,
         engines=chip_engines(machine),
     )
 
