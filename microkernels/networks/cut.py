@@ -51,7 +51,8 @@ class Region:
         return Region(x=x, y=y, channel=channel, width=width, height=height, channels=channels)
 
     def without(self, other: "Region") -> "list[Region]":
-        """Rectangles of pixels that are in no way in ``other``, with the channels of this one."""
+        """Rectangles that have the pixels of this region outside ``other``, each pixel once, with
+        all channels of this region; the channels of ``other`` do not matter."""
         same = self.common(
             Region(
                 x=other.x,
@@ -86,7 +87,8 @@ class Region:
 
 
 def _pieces(length: int, count: int, number: int) -> tuple[int, int]:
-    """First and end of piece ``number``, of whole length but for the last."""
+    """First and end of piece ``number``. Pieces have one length; the last ones may be shorter, or
+    empty."""
     size = -(-length // count)
     return min(number * size, length), min((number + 1) * size, length)
 

@@ -7,7 +7,9 @@ than engines in a vault, more parts keep all engines at work.
 An input lies in chunks. Each chunk of y and of the inputs of the projection lies in the vault whose
 part computes its first element, so most vaults read it over the network; kernels load chunks ahead.
 Every step has inputs x and outputs y of its own in memory, so one barrier after each phase is
-enough: what a step writes, no engine reads before the barrier, and nothing is written twice.
+enough: no engine reads before it what another writes in the phase. Two things are written anew in
+each step: c, of which an engine reads and writes its own part alone, and the inputs of the
+projection, which all engines have read when they pass the barrier after the projection.
 
 An engine's part of the parameter block::
 

@@ -7,7 +7,7 @@ own flag of the round is full. After all rounds it has heard, directly or by oth
 vault, and marks a flag that releases the engines of its own.
 
 An engine completes its stores before it signals, and goes on only after every engine has
-signalled. So what any engine stored before the barrier is seen by all engines behind it.
+signalled. So what any engine stored before the barrier is seen by all engines after it.
 
 Flags count barriers, so they are never emptied. A leader that is ahead may mark a flag for the next
 barrier before its owner has passed this one: the flag then holds a larger number, which is full for
