@@ -61,16 +61,29 @@ def check_fraction(fraction: int) -> None:
 
 
 def check_elements(
-    name: str, values: Elements, shape: tuple[int, ...], dtype: np.dtype[Any] = ELEMENT
+    name: str, values: Elements, shape: tuple[int | str, ...], dtype: np.dtype[Any] = ELEMENT
 ) -> Elements:
     """``values`` as elements of ``dtype``, which must be whole numbers of it in this shape.
+
+    Parameters:
+        shape: numbers; a text is what messages call a size that may have any value.
 
     Raises:
         KernelError: another shape, no whole numbers, or numbers beyond the element.
     """
-    found = np.asarray(values)
-    if found.shape != shape:
-        raise KernelError(f"{name} must have the shape {shape}, not {found.shape}")
+    fixed = all(isinstance(size, int) for size in shape)
+    wanted = str(shape) if fixed else " x ".join(map(str, shape))
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise KernelError(
+            f"{name} must have the shape {wanted}, not rows of different lengths"
+        ) from None
+    if len(found.shape) != len(shape) or any(
+        isinstance(size, int) and size != given
+        for size, given in zip(shape, found.shape, strict=True)
+    ):
+        raise KernelError(f"{name} must have the shape {wanted}, not {found.shape}")
     if not np.issubdtype(found.dtype, np.integer):
         raise KernelError(f"{name} must be whole numbers (see to_fixed), not {found.dtype}")
     limits = np.iinfo(dtype)

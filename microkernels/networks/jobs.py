@@ -27,7 +27,8 @@ class NetworkJob:
 
     Attributes:
         layout: where everything is.
-        job: its outputs are the activations of all layers, one after the other.
+        job: its outputs are the activations of all layers, or of those that no layer uses, one
+            after the other.
     """
 
     layout: NetworkLayout
@@ -39,10 +40,11 @@ class NetworkJob:
         return self.layout.plan
 
     def of_layers(self, outputs: Elements) -> dict[str, Elements]:
-        """Outputs of the job as batch x height x width x channels elements of each layer."""
+        """Outputs of the job as batch x height x width x channels elements of each of these
+        layers."""
         found: dict[str, Elements] = {}
         first = 0
-        for name, maps in self.layout.outputs.items():
+        for name, maps in self.layout.results.items():
             size = maps.size
             last = first + maps.batch * size.elements
             found[name] = outputs[first:last].reshape(
@@ -79,6 +81,7 @@ def network_job(
     images: Elements,
     *,
     engines: ChipEngines | None = None,
+    keep: bool = True,
 ) -> NetworkJob:
     """A network on all engines of a chip.
 
@@ -86,6 +89,8 @@ def network_job(
         weights: of each layer that has some, by name.
         images: batch x height x width x channels elements, a batch of at least 1.
         engines: of the chip; None: four of one vault.
+        keep: the outputs of the job are those of all layers; else memory is used again, and they
+            are the outputs of the layers that no layer uses.
 
     Raises:
         KernelError: data that do not fit the network, a layer without a cut, or a network that
@@ -93,22 +98,22 @@ def network_job(
     """
     weights = check_weights(network, weights)
     size = network.input
-    batch = len(images) if np.ndim(images) else 0
-    images = check_elements("images", images, (batch, size.height, size.width, size.channels))
+    images = check_elements("images", images, ("batch", size.height, size.width, size.channels))
+    batch = len(images)
     machine = engines or ChipEngines()
     plan = plan_network(network, batch=batch, engines=machine)
-    layout = NetworkLayout(plan)
+    layout = NetworkLayout(plan, keep=keep)
 
     def prepare(memory: Writable) -> None:
         layout.store(memory, weights)
         layout.store_images(memory, images)
 
     def outputs(memory: Readable) -> Elements:
-        return np.concatenate([maps.load(memory).ravel() for maps in layout.outputs.values()])
+        return np.concatenate([maps.load(memory).ravel() for maps in layout.results.values()])
 
     def model() -> Elements:
         found = activations(plan, layout.dense_layers, weights, images)
-        return np.concatenate([found[name].ravel() for name in layout.outputs])
+        return np.concatenate([found[name].ravel() for name in layout.results])
 
     job = KernelJob(
         name="network",

@@ -16,7 +16,7 @@ from microkernels.runtime.job import Launch
 
 from .golden import Weights
 from .moves import PIECE_ELEMENTS, Move, flat_moves, flat_order, map_moves
-from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Use
+from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Use, named
 from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
 from .steps import ConvStep, DenseStep, ElementStep, MoveStep, PoolStep, Step, tile_shape
@@ -26,6 +26,13 @@ __all__ = ["NetworkLayout"]
 
 _CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
 _MIB = 1 << 20
+#: From here on messages give sizes in MiB.
+_LARGE = 8 * _MIB
+
+
+def _amount(size: int) -> str:
+    """Bytes for a message."""
+    return f"{size} bytes" if size < _LARGE else f"{-(-size // _MIB)} MiB"
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,12 @@ class _Placed:
 
     step: Step
     offset: int
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The step's launches."""
+        with named(self.step.layer_name):
+            return self.step.launches(self.offset)
 
 
 class NetworkLayout:
@@ -75,11 +88,10 @@ class NetworkLayout:
             layer.name: self._order(layer) for layer in network.layers if isinstance(layer, Dense)
         }
         self._dense_places = {
-            name: self._places.take(self._dense_step(plan.layers[name]).bytes)
-            for name in self._orders
+            name: self._take(self._dense_step(plan.layers[name])) for name in self._orders
         }
         self._steps = [
-            _Placed(step, place if place >= 0 else self._places.take(step.bytes))
+            _Placed(step, place if place >= 0 else self._take(step))
             for layer in network.layers
             for step, place in self._steps_of(layer)
         ]
@@ -88,6 +100,11 @@ class NetworkLayout:
         self._check_room()
 
     # Places.
+
+    def _take(self, step: Step) -> int:
+        """Place for the data of a step."""
+        with named(step.layer_name):
+            return self._places.take(step.bytes)
 
     def _life(self, start: int, last: int) -> dict[str, int]:
         return {} if self._keep else {"start": start, "last": last}
@@ -154,12 +171,11 @@ class NetworkLayout:
         room = 1 << self.plan.ring.address_bits
         if self.end <= room:
             return
-        more = -(-(self.end - room) // _MIB)
         needed = self.plan.ring.vaults * self.end
         raise KernelError(
-            f"the network needs {-(-self.end // _MIB)} MiB in each of {self.plan.ring.vaults} "
-            f"vault(s), {more} MiB more than they have; weights and maps of a vault shrink with "
-            f"more vaults: {-(-needed // room)} or more may do"
+            f"the network needs {_amount(self.end)} in each of {self.plan.ring.vaults} vault(s), "
+            f"{_amount(self.end - room)} more than they have; weights and maps of a vault shrink "
+            f"with more vaults: {-(-needed // room)} or more may do"
         )
 
     # Steps.
@@ -181,11 +197,12 @@ class NetworkLayout:
         shape = DenseShape(
             inputs=len(self._orders[name]), outputs=tile.channels, batch=self.plan.batch
         )
-        return plan_dense(
-            shape,
-            sharers=self.plan.engines.pes,
-            scratchpad_bytes=self.plan.engines.scratchpad_bytes,
-        )
+        with named(name):
+            return plan_dense(
+                shape,
+                sharers=self.plan.engines.pes,
+                scratchpad_bytes=self.plan.engines.scratchpad_bytes,
+            )
 
     @property
     def dense_layers(self) -> Mapping[str, tuple[NDArray[np.int64], DensePlan]]:
@@ -276,18 +293,21 @@ class NetworkLayout:
     @property
     def launch_steps(self) -> Mapping[str, Step]:
         """Name of each launch -> its step."""
-        return {
-            launch.name: placed.step
-            for placed in self._steps
-            for launch in placed.step.launches(placed.offset)
-        }
+        return {launch.name: placed.step for placed in self._steps for launch in placed.launches}
 
     @property
     def launches(self) -> tuple[Launch, ...]:
         """All launches, in order."""
-        return tuple(
-            launch for placed in self._steps for launch in placed.step.launches(placed.offset)
-        )
+        return tuple(launch for placed in self._steps for launch in placed.launches)
+
+    @property
+    def results(self) -> Mapping[str, OutputMaps]:
+        """Maps that are there at the end, by the name of their layer: all outputs, or those that no
+        layer uses."""
+        if self._keep:
+            return self.outputs
+        users = self.plan.network.users
+        return {name: maps for name, maps in self.outputs.items() if not users(name)}
 
     # Contents.
 

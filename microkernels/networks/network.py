@@ -1,11 +1,13 @@
 """Networks: layers by name, each with the layers whose output it takes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
@@ -25,10 +27,20 @@ __all__ = [
     "Network",
     "Pool",
     "Use",
+    "named",
 ]
 
 #: Name of a network's input, where the name of a layer is expected.
 INPUT = "input"
+
+
+@contextmanager
+def named(layer: str) -> Iterator[None]:
+    """Put the name of a layer before the messages of errors."""
+    try:
+        yield
+    except KernelError as error:
+        raise KernelError(f"{layer}: {error}") from None
 
 
 class MapSize(NamedTuple):
@@ -59,7 +71,7 @@ class _Named:
     """What all layers have.
 
     Attributes:
-        name: not empty, and of one layer alone.
+        name: not empty, without white space, and of one layer alone.
         source: name of the layer whose output it takes, or :data:`INPUT`; "": the layer before.
     """
 
@@ -68,8 +80,12 @@ class _Named:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        if not self.name or self.name == INPUT:
-            raise KernelError(f"a layer can't have the name {self.name!r}")
+        # Launches have names of their own, which are a layer's name and a word.
+        if self.name.split() != [self.name] or self.name == INPUT:
+            raise KernelError(
+                f"a layer can't have the name {shown(self.name)}: a name is not empty, has no "
+                f"white space, and is not {INPUT!r}"
+            )
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -265,6 +281,9 @@ class Network:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
+        CHECK.kind("layers", self.layers, tuple)
+        for number, layer in enumerate(self.layers):
+            CHECK.kind(f"layers[{number}]", layer, Conv, Pool, Dense, ElementWise)
         for what, value in zip(MapSize._fields, self.input, strict=True):
             CHECK.at_least(f"{what} of the input", value, 1)
         if not self.layers:
@@ -291,11 +310,11 @@ class Network:
     def sizes(self) -> Mapping[str, MapSize]:
         """Name of each layer, and :data:`INPUT`, -> size of its output."""
         found = {INPUT: self.input}
+        # Errors of the chain name a layer of their own.
+        sources = self.sources
         for layer in self.layers:
-            try:
-                found[layer.name] = _output(layer, {n: found[n] for n in self.sources[layer.name]})
-            except KernelError as error:
-                raise KernelError(f"{layer.name}: {error}") from None
+            with named(layer.name):
+                found[layer.name] = _output(layer, {n: found[n] for n in sources[layer.name]})
         return found
 
     def users(self, name: str) -> tuple[Use, ...]:

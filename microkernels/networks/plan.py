@@ -1,37 +1,33 @@
-"""Plans of networks: how the vaults of a chip share each layer, and the slices of each map.
+"""Plans of networks: how the vaults of a chip share each layer.
 
-A tensor that convolutions read has the slices that suit them, and the output of a fully connected
-layer is one slice in each vault. Pooling and element-wise layers leave slices as they are. So the
-maps of a layer always have the slices of its sources', and are moved as they lie in memory. The
-cuts are chosen by predicted cycles: of the layers, and of the moves between them.
+Slices of the maps are those of :mod:`microkernels.networks.slices`. The cuts are chosen by predicted cycles: of the layers, and of the moves between them.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import LOWEST
+from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST
 from microkernels.nn.conv_estimate import predict_conv
-from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
+from microkernels.nn.conv_plan import ConvPlan, plan_conv
 from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut
 from .engines import ChipEngines
 from .network import INPUT, Conv, Dense, ElementWise, Layer, MapSize, Network, Pool, Use
+from .slices import slice_depths
 from .stored import Windows
 
 __all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
 
-#: Channels in a slice of a map that no convolution reads.
-_DEPTH = 16
 #: For estimates alone. Bytes that a vault moves in a cycle; cycles of a launch, and of an output of
 #: pooling on an engine; bytes that the vault's memory moves in a cycle.
 _MOVED_BYTES = 3.0
 _LAUNCH = 4000
 _POOLED = 60
 _MEMORY_BYTES = 8
-_ELEMENT_BYTES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +110,8 @@ class NetworkPlan:
 
     @cached_property
     def within(self) -> Mapping[str, Use]:
-        """Layers that write into the input of another layer: the only one that is not shared."""
+        """Name of each layer that writes its output into the input of another layer -> that input.
+        It is the only input with this output that is not :attr:`shared`."""
         found = {}
         for name, plan in self.layers.items():
             own = [use for use in self.network.users(name) if use not in self.shared]
@@ -149,44 +146,10 @@ def _inside(plan: LayerPlan, user: LayerPlan, vaults: int) -> bool:
     return True
 
 
-def _groups(network: Network) -> Mapping[str, str]:
-    """Name of each tensor -> the same name for all that have the same slices."""
-    group = {INPUT: INPUT}
-    for layer in network.layers:
-        group[layer.name] = layer.name
-        if isinstance(layer, Pool | ElementWise):
-            same = {group[source] for source in network.sources[layer.name]}
-            group = {name: layer.name if held in same else held for name, held in group.items()}
-    return group
-
-
-def _depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
-    """Channels in a slice of each tensor."""
-    group = _groups(network)
-    found: dict[str, int] = {}
-    for layer in network.layers:
-        if isinstance(layer, Conv):
-            (source,) = network.sources[layer.name]
-            shape = layer.shape(network.sizes[source])
-            depth = best_depth(
-                shape,
-                out_depth=min(layer.filters, _DEPTH),
-                scratchpad_bytes=engines.scratchpad_bytes,
-            )
-            # Where convolutions of one tensor want different slices, the thinnest fit all.
-            name = group[source]
-            found[name] = min(depth, found.get(name, depth))
-    for layer in network.layers:
-        if isinstance(layer, Dense):
-            found[group[layer.name]] = -(-layer.outputs // engines.ring.vaults)
-    return {
-        name: found.get(group[name], min(_DEPTH, size.channels))
-        for name, size in network.sizes.items()
-    }
-
-
 def _cuts(output: MapSize, depth: int, vaults: int, batch: int) -> Iterator[Cut]:
-    """All cuts of a map that give no vault nothing."""
+    """All cuts of a map over at most so many vaults, with at most as many tiles across and down as
+    pixels, parts as slices, and images at a time as there are. A vault gets nothing where fewer
+    tiles or parts of their size hold the whole map."""
     slices = -(-output.channels // depth)
     for images in range(1, min(vaults, batch) + 1):
         for columns in range(1, min(vaults // images, output.width) + 1):
@@ -202,7 +165,7 @@ class _Planner:
         self.vaults = engines.ring.vaults
         self.pes = engines.pes
         self.scratchpad_bytes = engines.scratchpad_bytes
-        self.depths = _depths(network, engines)
+        self.depths = slice_depths(network, engines)
 
     def options(self, layer: Layer) -> list[LayerPlan]:
         """Plans of a layer, the fastest first."""
@@ -217,15 +180,19 @@ class _Planner:
             out_depth=self.depths[layer.name],
         )
         if isinstance(layer, Dense):
-            return [replace(bare, cut=Cut(parts=-(-output.channels // bare.out_depth)))]
+            # A vault has whole slices, about as many as another.
+            slices = -(-output.channels // bare.out_depth)
+            each = -(-slices // self.vaults)
+            return [replace(bare, cut=Cut(parts=-(-slices // each)))]
         found = []
         failed = ""
-        for cut in _cuts(output, bare.out_depth, self.vaults, self.batch):
+        cuts = _cuts(output, bare.out_depth, self.vaults, self.batch)
+        kinds = (False, True) if isinstance(layer, Conv) and source == INPUT else (False,)
+        for cut, strips in product(cuts, kinds):
             plan = replace(bare, cut=cut)
             try:
                 if isinstance(layer, Conv):
-                    kinds = (False, True) if source == INPUT else (False,)
-                    found += [self._conv(plan, layer, strips) for strips in kinds]
+                    found.append(self._conv(plan, layer, strips))
                 elif isinstance(layer, Pool):
                     found.append(self._pool(plan, layer))
                 else:
@@ -261,14 +228,14 @@ class _Planner:
         tile = plan.cut.tile_size(plan.output, plan.out_depth)
         slices = -(-tile.channels // plan.out_depth)
         lines = -(-tile.height * slices // self.pes)
-        read = layer.window * layer.window * plan.depth * _ELEMENT_BYTES / 8 * self.pes
+        read = layer.window * layer.window * plan.depth * ELEMENT_BYTES / 8 * self.pes
         cycles = lines * tile.width * max(_POOLED, read)
         return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
 
     def _element(self, plan: LayerPlan, layer: ElementWise) -> LayerPlan:
         tile = plan.cut.tile_size(plan.output, plan.out_depth)
         maps = len(layer.sources) + 1
-        cycles = maps * tile.elements * _ELEMENT_BYTES / _MEMORY_BYTES
+        cycles = maps * tile.elements * ELEMENT_BYTES / _MEMORY_BYTES
         return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
 
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:
@@ -287,7 +254,7 @@ class _Planner:
             if _inside(before, plan, self.vaults):
                 elements -= before.cut.tile_size(before.output, before.out_depth).elements
             elements *= plan.rounds(self.batch)
-        return max(elements, 0) * _ELEMENT_BYTES / _MOVED_BYTES + _LAUNCH
+        return max(elements, 0) * ELEMENT_BYTES / _MOVED_BYTES + _LAUNCH
 
 
 #: Options of a layer that are looked at together with its neighbours', and how often.

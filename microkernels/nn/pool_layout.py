@@ -28,12 +28,37 @@ from microkernels.common.parameter_block import block_bytes, block_size
 
 from .pool_shape import PoolShape
 
-__all__ = ["PoolLayout"]
+__all__ = ["PoolLayout", "window_fits"]
 
 _HEADER_WORDS = 2
 _LINE_WORDS = 3
 #: Loads in flight at most; the array range check has 20 entries.
 _MOST_LOADS = 16
+
+
+def _slot_bytes(shape: PoolShape, depth: int) -> int:
+    """Bytes of a slot: for each column of the window, that of each segment."""
+    return (
+        shape.window * shape.segments * round_up(shape.window * depth * ELEMENT_BYTES, RANGE_BYTES)
+    )
+
+
+def _ring(depth: int, *, biased: bool) -> int:
+    """Scratchpad address of the ring."""
+    return RANGE_BYTES + (2 + biased) * round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
+
+
+def window_fits(
+    shape: PoolShape,
+    depth: int,
+    *,
+    biased: bool = False,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> bool:
+    """Whether an engine can work on slices of ``depth`` channels: a column of a window fits a
+    vector, and a window the scratchpad."""
+    end = _ring(depth, biased=biased) + _slot_bytes(shape, depth)
+    return shape.window * depth <= MAX_VL and end <= scratchpad_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +126,9 @@ class PoolLayout:
     def _fitting(self) -> str:
         """Suggestion, for the error message, of sizes that fit where the window is too large."""
         for depth in range(self.source.depth - 1, 0, -1):
-            column = round_up(self.shape.window * depth * ELEMENT_BYTES, RANGE_BYTES)
-            pixel = round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
-            slot = self.shape.window * self.shape.segments * column
-            if self.bias_place + (2 + self.biased) * pixel + slot <= self.scratchpad_bytes:
+            if window_fits(
+                self.shape, depth, biased=self.biased, scratchpad_bytes=self.scratchpad_bytes
+            ):
                 return f"give slices of at most {depth} channels"
         return "no slice does"
 
@@ -126,7 +150,7 @@ class PoolLayout:
     @property
     def slot_bytes(self) -> int:
         """Bytes of a slot: for each column of the window, that of each segment."""
-        return self.shape.window * self.shape.segments * self.column_bytes
+        return _slot_bytes(self.shape, self.source.depth)
 
     @property
     def bias_place(self) -> int:
@@ -141,7 +165,7 @@ class PoolLayout:
     @property
     def ring(self) -> int:
         """Scratchpad address of the ring."""
-        return self.outputs + 2 * self.depth_bytes
+        return _ring(self.source.depth, biased=self.biased)
 
     @property
     def slots(self) -> int:
