@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.errors import KernelError
+from isa.support.checks import shown
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.nn.conv_shape import convolve
 from microkernels.nn.dense_plan import DensePlan
@@ -37,14 +38,17 @@ def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str,
     """``weights`` as elements, those of all layers that have some.
 
     Raises:
-        KernelError: weights are missing, superfluous, of another shape or beyond 16 bits; the
-            message names the layer.
+        KernelError: no :class:`Weights`, or weights that are missing, superfluous, of another
+            shape or beyond 16 bits; the message names the layer.
     """
+    CHECK.kind("weights", weights, Mapping)
     wanted = network.weights
     if missing := [name for name in wanted if name not in weights]:
         raise KernelError(f"{missing[0]}: weights are missing")
     if extra := [name for name in weights if name not in wanted]:
-        raise KernelError(f"{extra[0]}: there is no layer with weights of this name")
+        raise KernelError(f"weights: no layer with weights has the name {shown(extra[0])}")
+    for name in wanted:
+        CHECK.kind(f"{name}: weights", weights[name], Weights)
     return {
         name: Weights(
             weights=check_elements(f"{name}: weights", weights[name].weights, shape),

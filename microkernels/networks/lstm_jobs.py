@@ -1,5 +1,7 @@
 """A sequence of time steps of an LSTM layer as a job of a chip; every output is checked."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from microkernels.common.errors import CHECK
@@ -43,9 +45,14 @@ def lstm_sequence_job(
     """
     machine = engines or ChipEngines()
     weights = weights.checked(shape)
-    steps = len(x) if np.ndim(x) else 0
-    x = check_elements("x", x, (steps, shape.batch, shape.inputs))
+    x = check_elements("x", x, ("steps", shape.batch, shape.inputs))
+    steps = len(x)
     before = LstmState.start(shape) if state is None else state
+    before = replace(
+        before,
+        c=check_elements("c of the state", before.c, (shape.batch, shape.cells)),
+        y=check_elements("y of the state", before.y, (shape.batch, shape.outputs)),
+    )
     plan, parts = plan_sequence(shape, machine)
     layout = SequenceLayout(plan=plan, parts=parts, engines=machine, steps=steps)
     program = lstm_sequence_program(layout, fraction=fraction, weight_fraction=weight_fraction)

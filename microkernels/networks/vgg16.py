@@ -2,15 +2,21 @@
 
 from collections.abc import Iterator
 
+from microkernels.common.errors import CHECK
+
 from .network import Conv, Dense, Layer, MapSize, Network, Pool
 
-__all__ = ["VGG16", "vgg16"]
+__all__ = ["vgg16"]
 
 #: Filters of the convolutions of each group, which pooling ends.
 _GROUPS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 _OUTPUTS = (4096, 4096, 1000)
 #: Fraction bits of weights.
 _FRACTION = 12
+#: Five poolings halve an image.
+_LEAST_SIDE = 32
+#: Divisors of all numbers of filters and outputs.
+_NARROWER = (1, 2, 4, 8)
 
 
 def _layers(groups: tuple[tuple[int, ...], ...], outputs: tuple[int, ...]) -> Iterator[Layer]:
@@ -28,11 +34,13 @@ def vgg16(side: int = 224, *, narrower: int = 1) -> Network:
 
     Parameters:
         side: at least 32.
-        narrower: all layers have so many times fewer channels and outputs; divides 8.
+        narrower: all layers have so many times fewer channels and outputs: 1, 2, 4 or 8.
 
     Raises:
-        KernelError: an image too small for five poolings.
+        KernelError: a value outside its range.
     """
+    CHECK.at_least("side", side, _LEAST_SIDE)
+    CHECK.one_of("narrower", narrower, _NARROWER)
     return Network(
         input=MapSize(side, side, 3),
         layers=tuple(
@@ -42,6 +50,3 @@ def vgg16(side: int = 224, *, narrower: int = 1) -> Network:
             )
         ),
     )
-
-
-VGG16 = vgg16()
