@@ -1,6 +1,7 @@
 """Plans of networks: how the vaults of a chip share each layer.
 
-Slices of the maps are those of :mod:`microkernels.networks.slices`. The cuts are chosen by predicted cycles: of the layers, and of the moves between them.
+Slices of the maps are those of :mod:`microkernels.networks.slices`. The cuts are chosen by
+predicted cycles: of the layers, and of the moves between them.
 """
 
 from collections.abc import Iterator, Mapping

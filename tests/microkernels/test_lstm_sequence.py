@@ -1,5 +1,7 @@
 """Sequences of LSTM steps over the vaults of a chip, on simulators, bit by bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -176,8 +178,15 @@ def test_data_that_do_not_fit_are_refused() -> None:
     x = np.zeros((2, 3, 10), int)
     with pytest.raises(KernelError, match="without a projection there are as many outputs"):
         LstmShape(inputs=1, cells=3, outputs=2, projected=False)
-    with pytest.raises(KernelError, match="x must have the shape"):
-        lstm_sequence_job(PROJECTED, weights, x[:, :, :4], fraction=FRACTION)
+    for values, found in (
+        (x[:, :, :4], r"\(2, 3, 4\)"),
+        (None, r"\(\)"),
+        ([[1, 2], [3]], "rows of different lengths"),
+    ):
+        with pytest.raises(
+            KernelError, match=f"^x must have the shape steps x 3 x 10, not {found}$"
+        ):
+            lstm_sequence_job(PROJECTED, weights, values, fraction=FRACTION)  # type: ignore[arg-type]
     with pytest.raises(KernelError, match="steps must be at least 1"):
         lstm_sequence_job(PROJECTED, weights, x[:0], fraction=FRACTION)
     with pytest.raises(KernelError, match="fraction bits"):
@@ -187,3 +196,20 @@ def test_data_that_do_not_fit_are_refused() -> None:
     plan, parts = plan_sequence(PROJECTED, engines())
     with pytest.raises(KernelError, match="are not the 4 engines of a vault"):
         SequenceLayout(plan=plan, parts=parts, engines=engines(pes=4), steps=1)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"c": np.zeros((3, 23), int)}, r"c of the state must have the shape \(3, 24\), not "),
+        ({"y": np.zeros((2, 12), int)}, r"y of the state must have the shape \(3, 12\), not "),
+        ({"c": np.full((3, 24), 40000)}, "c of the state must be from -32768 to 32767, but goes "),
+        ({"y": np.zeros((3, 12))}, "y of the state must be whole numbers .* not float64"),
+        ({"y": None}, r"y of the state must have the shape \(3, 12\), not \(\)"),
+    ],
+)
+def test_states_that_do_not_fit_are_refused(broken: dict[str, Elements], message: str) -> None:
+    state = replace(LstmState.start(PROJECTED), **broken)
+    x = np.zeros((2, 3, 10), int)
+    with pytest.raises(KernelError, match=f"^{message}"):
+        lstm_sequence_job(PROJECTED, layer(PROJECTED, 1, FRACTION), x, state, fraction=FRACTION)

@@ -9,9 +9,7 @@ import pytest
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.golden import check_weights
-from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.jobs import network_job
 from microkernels.networks.network import (
     INPUT,
     Activation,
@@ -26,7 +24,6 @@ from microkernels.networks.network import (
     Use,
 )
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import Golden, KernelJob
 from tests.microkernels.test_networks import check, engines, job_of, launches_of_moves
 
 #: Of an engine with the logistic unit.
@@ -87,29 +84,6 @@ def test_moves_of_a_launch_do_not_race(grid: tuple[int, int]) -> None:
     assert launches_of_moves(job_of(RESIDUAL, engines(*grid), batch=3)) > 2
 
 
-def reused(job: NetworkJob, images: np.ndarray, seed: int) -> KernelJob:
-    """The same job with memory used again; its outputs are the last layer's."""
-    network = job.plan.network
-    layout = NetworkLayout(job.plan, keep=False)
-    weights = check_weights(network, usual_network_weights(network, seed))
-    last = network.layers[-1].name
-
-    def prepare(memory: Any) -> None:
-        layout.store(memory, weights)
-        layout.store_images(memory, images)
-
-    return KernelJob(
-        name="network",
-        launches=layout.launches,
-        prepare=prepare,
-        outputs=layout.outputs[last].load,
-        golden=Golden(lambda: job.of_layers(job.job.expected)[last]),
-        end=layout.end,
-        pes=job.job.pes,
-        ring=job.job.ring,
-    )
-
-
 FUNCTIONS: tuple[dict[str, Any], ...] = (
     {"function": "relu"},
     {"function": "clip", "low": -50, "high": 300},
@@ -152,7 +126,7 @@ def random_layer(random: Random, network: Network, name: str) -> Layer:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_random_networks(seed: int) -> None:
-    """Every activation, and the last one with memory used again."""
+    """Every activation, and those that no layer uses with memory used again."""
     random = Random(seed)
     size = MapSize(random.randint(3, 14), random.randint(3, 12), random.randint(1, 40))
     network = Network(
@@ -171,9 +145,9 @@ def test_random_networks(seed: int) -> None:
     batch = random.randint(1, 3)
     images = np.random.default_rng(seed).integers(-500, 500, (batch, size[1], size[0], size[2]))
     weights = usual_network_weights(network, seed)
-    job = network_job(network, weights, images, engines=engines(*grid))
-    assert execute(job.job, instructions=ALL).match
-    assert execute(reused(job, images, seed), instructions=ALL).match
+    for keep in (True, False):
+        job = network_job(network, weights, images, engines=engines(*grid), keep=keep)
+        assert execute(job.job, instructions=ALL).match
 
 
 @pytest.mark.parametrize(

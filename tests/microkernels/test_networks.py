@@ -1,6 +1,5 @@
 """Whole networks over the vaults of a chip, on compiled simulators, against the golden model."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -14,14 +13,12 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.cut import Cut, Region
 from microkernels.networks.engines import ChipEngines
-from microkernels.networks.golden import Weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.move_kernel import move_program
 from microkernels.networks.move_layout import move_block
 from microkernels.networks.moves import Move
 from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
 from microkernels.networks.places import Places
-from microkernels.networks.plan import plan_network
 from microkernels.networks.steps import MoveStep
 from microkernels.networks.vgg16 import vgg16
 from microkernels.runtime.compiled import execute
@@ -47,11 +44,14 @@ def engines(columns: int, rows: int, pes: int = 2, address_bits: int = 20) -> Ch
     return ChipEngines(ring=ring, pes=pes)
 
 
-def job_of(network: Network, machine: ChipEngines, *, batch: int = 1, seed: int = 1) -> NetworkJob:
+def job_of(
+    network: Network, machine: ChipEngines, *, batch: int = 1, seed: int = 1, keep: bool = True
+) -> NetworkJob:
     size = network.input
     rng = np.random.default_rng(seed)
     images = rng.integers(-500, 500, (batch, size.height, size.width, size.channels))
-    return network_job(network, usual_network_weights(network, seed), images, engines=machine)
+    weights = usual_network_weights(network, seed)
+    return network_job(network, weights, images, engines=machine, keep=keep)
 
 
 def check(job: NetworkJob, instructions: frozenset[str] = STANDARD) -> None:
@@ -149,11 +149,12 @@ def test_programs_have_no_hazards_on_one_vault() -> None:
 
 
 def test_memory_is_used_again_without_keeping_activations() -> None:
-    plan = plan_network(LITTLE, engines=engines(2, 2))
-    from microkernels.networks.layout import NetworkLayout
-
-    kept, reused = NetworkLayout(plan), NetworkLayout(plan, keep=False)
-    assert reused.end < kept.end
+    kept, again = (job_of(LITTLE, engines(2, 2), keep=keep) for keep in (True, False))
+    assert again.job.end < kept.job.end
+    check(again)
+    last = again.of_layers(again.job.expected)
+    assert list(last) == ["fc2"]
+    assert (last["fc2"] == kept.of_layers(kept.job.expected)["fc2"]).all()
 
 
 def touched(move: Move) -> tuple[list[range], list[range]]:
@@ -268,14 +269,48 @@ def test_places_in_use_at_the_same_time_do_not_overlap(
         assert apart or one[1] <= other[0] or other[1] <= one[0]
 
 
-def test_shares_of_moves_hold_every_piece_once() -> None:
+def pieces(moves: list[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """Address and elements of each piece of moves, given as a parameter block describes them."""
+    return [
+        (address + number * step, elements)
+        for address, step, elements, count in moves
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("sharers", [1, 3, 5])
+def test_shares_of_moves_hold_every_piece_once(sharers: int) -> None:
     moves = [
         Move(source=100, target=9000, source_step=64, target_step=32, elements=16, count=37),
         Move(source=5000, target=20000, source_step=0, target_step=512, elements=128, count=1),
+        Move(source=6000, target=30000, source_step=0, target_step=256, elements=90, count=20),
     ]
-    words = np.frombuffer(move_block(0, moves, 3), "<i8")
-    pieces = [words[start // 8] for start in words[:3]]
-    assert sum(pieces) == 38
+    words = np.frombuffer(move_block(0, moves, sharers), "<i8")
+    found = []
+    for start in words[:sharers]:
+        count, *tables = words[start // 8 : start // 8 + 3]
+        sides = []
+        for table in tables:
+            described = []
+            place = table // 8
+            while words[place + 3]:
+                described.append(tuple(map(int, words[place : place + 4])))
+                place += 4
+            sides.append(pieces(described))
+        loads, stores = sides
+        assert count == len(loads) == len(stores)
+        found += [(*load, *store) for load, store in zip(loads, stores, strict=True)]
+    wanted = [
+        (
+            move.source + number * move.source_step,
+            move.elements,
+            move.target + number * move.target_step,
+            move.elements,
+        )
+        for move in moves
+        for number in range(move.count)
+    ]
+    assert sorted(found) == sorted(wanted)
     assert len(move_program(vault_bits=20).words) < 128
 
 
@@ -289,60 +324,3 @@ def test_a_part_of_a_map_lies_where_it_lies_in_the_map() -> None:
         part.store({}, np.zeros(1))  # type: ignore[arg-type]
     with pytest.raises(KernelError, match="are not in a map of 9 x 7"):
         PartMap.of(whole, left=6, top=0, width=4, height=2)
-
-
-WEIGHTS = usual_network_weights(LITTLE)
-IMAGE = np.zeros((1, 18, 20, 3), np.int16)
-
-
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        ({"layers": ()}, "a network has at least one layer"),
-        ({"input": MapSize(0, 4, 4)}, "width of the input"),
-        ({"layers": (Pool(name="a", window=30),)}, "a: a window of 30"),
-        ({"layers": (Pool(name="a"), Pool(name="a"))}, "two layers have the name 'a'"),
-        ({"layers": (Pool(name="a", source="b"),)}, "a: no layer before it has the name 'b'"),
-    ],
-)
-def test_networks_that_do_not_chain_are_refused(broken: dict[str, object], message: str) -> None:
-    with pytest.raises(KernelError, match=message):
-        replace(LITTLE, **broken)  # type: ignore[arg-type]
-
-
-def test_a_layer_needs_a_name() -> None:
-    for name in ("", "input"):
-        with pytest.raises(KernelError, match="can't have the name"):
-            Pool(name=name)
-
-
-@pytest.mark.parametrize(
-    ("weights", "images", "message"),
-    [
-        ({}, IMAGE, "conv1: weights are missing"),
-        (WEIGHTS | {"pool1": WEIGHTS["fc1"]}, IMAGE, "pool1: there is no layer with weights"),
-        (
-            WEIGHTS | {"conv2": Weights(weights=np.zeros((3, 3), int), bias=np.zeros(16, int))},
-            IMAGE,
-            r"conv2: weights must have the shape \(16, 3, 3, 16\)",
-        ),
-        (WEIGHTS, IMAGE[0], "images must have the shape"),
-        (WEIGHTS, IMAGE[:0], "batch must be at least 1"),
-    ],
-)
-def test_data_that_do_not_fit_are_refused(
-    weights: dict[str, Weights], images: np.ndarray, message: str
-) -> None:
-    with pytest.raises(KernelError, match=message):
-        network_job(LITTLE, weights, images)
-
-
-def test_a_network_larger_than_the_vaults_is_refused_with_a_grid_that_may_do() -> None:
-    with pytest.raises(KernelError, match=r"MiB more than they have; .* \d+ or more may do"):
-        job_of(LITTLE, engines(2, 1, address_bits=14))
-
-
-def test_a_dense_layer_on_the_input_is_refused() -> None:
-    network = Network(input=MapSize(4, 4, 1), layers=(Dense(name="a", outputs=3, fraction=8),))
-    with pytest.raises(KernelError, match="a: a fully connected layer can't take"):
-        job_of(network, engines(2, 1))

@@ -29,6 +29,16 @@ from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, StripMap
 from microkernels.common.fixed_point import Elements
+from microkernels.data.networks import usual_network_weights
+from microkernels.networks.cut import Cut
+from microkernels.networks.engines import ChipEngines
+from microkernels.networks.jobs import network_job
+from microkernels.networks.lstm_jobs import lstm_sequence_job
+from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
+from microkernels.networks.network import Activation, Add, Conv, Dense, MapSize, Multiply, Pool
+from microkernels.networks.network import Network as LayerNetwork
+from microkernels.networks.plan import plan_network
+from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
 from microkernels.nn.conv_plan import best_depth, plan_conv
@@ -70,6 +80,15 @@ SMALL = FeatureMap(base=8192, width=4, height=4, channels=16, depth=16)
 TARGET = FeatureMap(base=8192, width=6, height=6, channels=8, depth=8)
 PLAN = plan_conv(CONV, depth=16, out_depth=8)
 DENSE_PLAN = plan_dense(DENSE)
+LAYERS = LayerNetwork(
+    input=MapSize(6, 6, 3),
+    layers=(
+        Conv(name="conv", filters=4, fraction=8),
+        Pool(name="pool"),
+        Dense(name="fc", outputs=5, fraction=8),
+    ),
+)
+ENGINES = ChipEngines(pes=2)
 PROBLEM = BpProblem(zeros(6, 8, 4), zeros(4, 4))
 
 INSTANCES: tuple[Any, ...] = (
@@ -102,6 +121,14 @@ INSTANCES: tuple[Any, ...] = (
     LstmCut(shape=LSTM, vaults=1, block=2, chunk=4),
     MultiplyShape(rows=3, inner=4, columns=5),
     WindowShape(height=9, width=9, down=3, across=3),
+    *LAYERS.layers,
+    Add(name="sum", other="conv"),
+    Multiply(name="product", other="conv", fraction=8),
+    Activation(name="relu", function="relu"),
+    LAYERS,
+    ENGINES,
+    Cut(),
+    SequenceLayout(plan=plan_lstm(LSTM, sharers=2), parts=1, engines=ENGINES, steps=2),
     RELU,
     ElementLayout(shape=RELU, source=replace(TARGET, base=0), target=TARGET, base=16384),
 )
@@ -174,6 +201,16 @@ def _lstm(**given: Any) -> object:
     return lstm_job(LSTM, WEIGHTS, zeros(2, 4), **({"fraction": 8} | given))
 
 
+def _network(**given: Any) -> object:
+    data = {"network": LAYERS, "weights": usual_network_weights(LAYERS)}
+    return network_job(**(data | {"images": zeros(1, 6, 6, 3)} | given))  # type: ignore[arg-type]
+
+
+def _sequence(**given: Any) -> object:
+    data = {"shape": LSTM, "weights": WEIGHTS, "x": zeros(2, 2, 4), "fraction": 8}
+    return lstm_sequence_job(**(data | given))  # type: ignore[arg-type]
+
+
 FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (
         _conv,
@@ -199,6 +236,16 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
         ),
     ),
     (_lstm, dict.fromkeys(("fraction", "vaults", "vault", "sharers", "base", "scratchpad_bytes"))),
+    (_network, dict.fromkeys(("network", "weights", "images", "engines", "keep"))),
+    (
+        _sequence,
+        dict.fromkeys(
+            ("shape", "weights", "x", "state", "fraction", "weight_fraction", "engines"),
+        ),
+    ),
+    (plan_network, {"network": LAYERS, "batch": 1, "engines": ENGINES}),
+    (plan_sequence, {"shape": LSTM, "engines": ENGINES}),
+    (vgg16, {"side": 32, "narrower": 8}),
     (plan_conv, {"shape": CONV, "depth": 16, "out_depth": 8, "filters": None, "strips": False}),
     (best_depth, {"shape": CONV, "out_depth": 8, "scratchpad_bytes": 4096}),
     (plan_dense, {"shape": DENSE, "segments": 1, "sharers": 1, "chunk": None}),
@@ -254,5 +301,6 @@ def test_a_tuple_is_refused_by_the_arguments_name(
     function: Callable[..., object], given_: dict[str, Any], name: str
 ) -> None:
     others = {} if function.__name__.startswith("_") else given_
-    with pytest.raises(KernelError, match=rf"^{name} must be "):
+    # A tuple is an array, of the wrong shape.
+    with pytest.raises(KernelError, match=rf"^{name} must (be|have the shape) "):
         function(**(others | {name: (3, 1)}))

@@ -1,0 +1,143 @@
+"""Slices that every layer can read, whatever the layers before and after it."""
+
+from typing import Any
+
+import pytest
+
+from microkernels.common.errors import KernelError
+from microkernels.networks import plan
+from microkernels.networks.engines import ChipEngines
+from microkernels.networks.network import (
+    Activation,
+    Add,
+    Conv,
+    Dense,
+    Layer,
+    MapSize,
+    Network,
+    Pool,
+)
+from microkernels.networks.plan import plan_network
+from tests.microkernels.test_networks import LITTLE, check, engines, job_of
+
+
+def network(*layers: Layer, side: int = 6) -> Network:
+    stem = Conv(name="stem", filters=9, padding=1, fraction=12)
+    return Network(input=MapSize(side, side, 3), layers=(stem, *layers))
+
+
+def fc(outputs: int = 600, name: str = "fc") -> Dense:
+    return Dense(name=name, outputs=outputs, fraction=12)
+
+
+def head(kernel: int = 1, padding: int = 0) -> Conv:
+    return Conv(name="head", filters=8, kernel=kernel, padding=padding, fraction=12)
+
+
+AFTER_DENSE = {
+    "convolution": network(fc(), head()),
+    "an odd number": network(fc(601), head()),
+    "many slices": network(fc(1100), head(), fc(7, "fc2")),
+    "padded convolution": network(fc(300), head(3, 1)),
+    "pooling between": network(
+        fc(300),
+        Activation(name="relu", function="relu"),
+        Pool(name="pool", window=3, padding=1),
+        head(3, 1),
+    ),
+    "a sum": network(
+        fc(600, "one"),
+        Dense(name="two", source="stem", outputs=600, fraction=12),
+        Add(name="sum", other="one"),
+        head(),
+    ),
+}
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (2, 1), (3, 1)])
+@pytest.mark.parametrize("given", AFTER_DENSE.values(), ids=AFTER_DENSE)
+def test_layers_after_a_fully_connected_one(given: Network, grid: tuple[int, int]) -> None:
+    check(job_of(given, engines(*grid), batch=2))
+
+
+def test_a_fully_connected_layer_without_such_readers_is_one_slice_in_each_vault() -> None:
+    layers = plan_network(network(fc(), fc(5, "fc2")), engines=engines(2, 1)).layers
+    assert layers["fc"].out_depth == 300
+    assert layers["fc"].cut.parts == 2
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_pooling_of_large_windows_has_thinner_slices(mean: bool) -> None:
+    given = network(
+        Conv(name="wide", filters=64, padding=1, fraction=12),
+        Pool(name="pool", window=14, stride=14, mean=mean),
+        fc(5),
+        side=14,
+    )
+    job = job_of(given, engines(2, 1), batch=2)
+    assert job.plan.layers["pool"].depth == 8
+    check(job)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            network(Pool(name="pool", window=60, mean=True), side=60),
+            "pool: a window of 60 x 60 pixels of 1 channel(s) does not fit an engine with a "
+            "scratchpad of 4096 bytes",
+        ),
+        (
+            network(fc(), head(15, 7)),
+            "head: a window of 15 x 15 pixels of 16 channel(s), the fewest of a fully connected "
+            "layer's output, does not fit an engine with a scratchpad of 4096 bytes",
+        ),
+        (
+            network(head(33), side=40),
+            "head: a filter of 33 x 33 pixels does not fit a scratchpad of 4096 bytes, even one "
+            "channel at a time: at most 28 x 28 pixels do",
+        ),
+    ],
+)
+def test_windows_that_no_slice_fits_are_refused_by_the_layers_name(
+    given: Network, message: str
+) -> None:
+    with pytest.raises(KernelError) as error:
+        plan_network(given, engines=engines(1, 1))
+    assert str(error.value) == message
+
+
+def test_a_batch_that_does_not_fit_is_refused_by_the_layers_name() -> None:
+    with pytest.raises(KernelError, match=r"^fc: a batch of 65 vectors does not fit a scratchpad"):
+        job_of(network(fc(5)), engines(1, 1), batch=65)
+
+
+@pytest.mark.parametrize(
+    ("layer", "scratchpad", "message"),
+    [
+        (Activation(name="relu", function="relu"), 128, "relu: relu needs a scratchpad of "),
+        (Pool(name="pool"), 64, r"pool: a window of 2 x 2 pixels of 1 channel\(s\) does not fit"),
+    ],
+)
+def test_scratchpads_that_are_too_small_are_refused_by_the_layers_name(
+    layer: Layer, scratchpad: int, message: str
+) -> None:
+    given = Network(input=MapSize(6, 6, 3), layers=(layer,))
+    with pytest.raises(KernelError, match=f"^{message}"):
+        job_of(given, ChipEngines(scratchpad_bytes=scratchpad))
+
+
+@pytest.mark.parametrize("failing", [True, False])
+def test_plans_with_and_without_strips_fail_alone(
+    failing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = plan.plan_conv
+
+    def plan_conv(*args: Any, strips: bool, **given: Any) -> object:
+        if strips == failing:
+            raise KernelError("too large")
+        return real(*args, strips=strips, **given)
+
+    monkeypatch.setattr(plan, "plan_conv", plan_conv)
+    first = Network(input=MapSize(8, 8, 3), layers=LITTLE.layers[:1])
+    assert plan_network(first, engines=engines(2, 1)).layers["conv1"].strips != failing
