@@ -42,6 +42,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         *("--iterations", "1", "--verilog", "--image", FILE),
     ),
     "roofline": ("vip", "bench", "kernels", "--roofline", FILE),
+    "whole_networks": (
+        *("vip", "bench", "networks", "--name", "vgg16", "--preset", "thesis", "--plot", FILE),
+    ),
     "trimming": ("vip", "bench", "trim", "--image", FILE),
     "network": ("vip", "bench", "network", "--size", "4x4", "--size", "8x4", "--image", FILE),
 }

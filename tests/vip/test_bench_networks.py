@@ -49,7 +49,9 @@ def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_shows_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
-    result = CliRunner().invoke(app, ["bench", "networks", "--json", str(file)])
+    plot = tmp_path / "run.svg"
+    arguments = ["bench", "networks", "--json", str(file), "--plot", str(plot)]
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "0.0010" in result.output
     assert "0.0080" in result.output
@@ -58,6 +60,7 @@ def test_it_shows_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
     content = json.loads(file.read_text())
     assert content["steps"][0]["layer"] == "conv"
     assert content["configuration"]
+    assert "<svg" in plot.read_text()
 
 
 @pytest.mark.parametrize(

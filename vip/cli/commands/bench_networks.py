@@ -1,5 +1,6 @@
 """``vip bench networks``: a whole network on all engines of a chip, layer by layer."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ from rich import box
 from rich.table import Table
 
 from sim_tb.measure.networks import NETWORKS, NetworkRun, measure_network
+from sim_tb.measure.networks_plot import draw_network
 from soc.generate.generate import configuration_json
 from soc.generate.presets import chip_preset
 from vip.cli.console import console, shown
@@ -15,7 +17,7 @@ from vip.output import write_json
 from vip.progress import by_part
 
 from .machine_option import OnOption
-from .options import JsonOption, PresetOption
+from .options import JsonOption, PresetOption, drawing
 
 __all__ = ["networks"]
 
@@ -41,6 +43,12 @@ def networks(
     preset_name: PresetOption = "tiny",
     batch: Annotated[int, typer.Option(help="Images.", min=1, max=64)] = 1,
     on: OnOption = "model",
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=drawing(), help="Draw the layers' times as PNG or SVG."
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """A whole network on all engines of a chip, layer by layer; every activation is checked.
@@ -57,5 +65,7 @@ def networks(
         run = measure_network(
             name, config, batch=batch, on=on, progress=by_part(progress, "launches")
         )
+    if plot is not None:
+        draw_network(run, plot)
     write_json(json, {**run.to_dict(), "configuration": configuration_json(config)})
     _show(run)
