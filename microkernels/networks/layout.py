@@ -87,9 +87,8 @@ class NetworkLayout:
         self._orders = {
             layer.name: self._order(layer) for layer in network.layers if isinstance(layer, Dense)
         }
-        self._dense_places = {
-            name: self._take(self._dense_step(plan.layers[name])) for name in self._orders
-        }
+        self._dense_steps = {name: self._dense_step(plan.layers[name]) for name in self._orders}
+        self._dense_places = {name: self._take(step) for name, step in self._dense_steps.items()}
         self._steps = [
             _Placed(step, place if place >= 0 else self._take(step))
             for layer in network.layers
@@ -190,7 +189,7 @@ class NetworkLayout:
             )
         return flat_order(self.outputs[source])
 
-    def dense_plan(self, name: str) -> DensePlan:
+    def _dense_plan(self, name: str) -> DensePlan:
         """The plan of a vault's part of a fully connected layer."""
         plan = self.plan.layers[name]
         tile = plan.cut.tile_size(plan.output, plan.out_depth)
@@ -207,7 +206,7 @@ class NetworkLayout:
     @property
     def dense_layers(self) -> Mapping[str, tuple[NDArray[np.int64], DensePlan]]:
         """Order of the inputs and plan of each fully connected layer."""
-        return {name: (order, self.dense_plan(name)) for name, order in self._orders.items()}
+        return {name: (step.order, step.plan) for name, step in self._dense_steps.items()}
 
     def _dense_step(self, plan: LayerPlan) -> DenseStep:
         layer = plan.layer
@@ -216,7 +215,7 @@ class NetworkLayout:
             layer_name=layer.name,
             engines=self.plan.engines,
             layer=layer,
-            plan=self.dense_plan(layer.name),
+            plan=self._dense_plan(layer.name),
             target=self.outputs[layer.name],
             order=self._orders[layer.name],
         )
@@ -229,7 +228,7 @@ class NetworkLayout:
         if any(moves):
             yield MoveStep(layer_name=layer.name, engines=engines, moves=moves), -1
         if isinstance(layer, Dense):
-            yield self._dense_step(plan), self._dense_places[layer.name]
+            yield self._dense_steps[layer.name], self._dense_places[layer.name]
             return
         source_maps, target_maps = self._sources(layer), self.outputs[layer.name]
         if isinstance(layer, ElementWise):
@@ -278,8 +277,8 @@ class NetworkLayout:
         if isinstance(plan.layer, Dense):
             if self.outputs[name].tile(vault) is None:
                 return []
-            step = self._dense_step(plan)
-            vectors = step.layout(vault, self._dense_places[name]).copied
+            step, place = self._dense_steps[name], self._dense_places[name]
+            vectors = step.layout(vault, place).copied
             return flat_moves(self.outputs[sources[0]], vectors)
         kind = int(plan.windows.around == LOWEST)
         constants = self.plan.ring.address(vault, self._constants + kind * _CONSTANT_BYTES)
