@@ -9,36 +9,20 @@ to 7 pixels, strides 1 and 2, with and without strips, on one and on four engine
 4.3 %, the largest 23 %.
 """
 
-from isa.timing import WORD_BYTES
-from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.common.fixed_point import ELEMENT_BYTES
-
 from .conv_layout import share_conv
 from .conv_plan import ConvPlan
 
 __all__ = ["predict_conv"]
 
-#: Clocks that a DRAM column takes on the bus, and the bus's efficiency.
-_BUS_CLOCKS = 4
-_BUS_EFFICIENCY = 0.8
-#: Clocks that the vector unit loses when it takes a short instruction; clocks until a load's data
-#: are there; clocks of a program's start, and of a pass besides its windows.
-_SHORT, _LATENCY, _START, _PASS = 1, 240, 600, 200
+#: Clocks until a load's data are there; of a program's start, and of a pass besides its windows.
+_LATENCY, _START, _PASS = 240, 600, 200
 #: How sharply the longest time decides: the times are added in this norm.
 _EXPONENT = 12
 
 
 def _window(plan: ConvPlan, sharers: int) -> float:
-    short = -(-plan.group_bytes // WORD_BYTES) + _SHORT
-    vector = plan.parts * plan.product_beats + (plan.parts + 1) * short
-    size = plan.load_elements * ELEMENT_BYTES
-    # A piece that does not fill its columns may begin anywhere in one.
-    of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
-    columns = plan.advance * plan.slot_loads * of_load
-    columns += 2 * -(-plan.group_bytes // COLUMN_BYTES)
-    bus = sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
     ahead = (plan.slots - plan.window_slots) / plan.advance
-    times = (vector, bus, _LATENCY / max(ahead, 1 / 2))
+    times = (plan.vector_cycles, plan.bus_cycles(sharers), _LATENCY / max(ahead, 1 / 2))
     return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
 
 

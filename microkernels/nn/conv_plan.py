@@ -208,18 +208,26 @@ class ConvPlan:
         return self.product_beats >= VECTOR_LATENCY
 
     @property
-    def cycles(self) -> float:
-        """Estimate of the cycles of four engines on a vault for the whole layer, for choosing."""
+    def vector_cycles(self) -> int:
+        """Estimate of the cycles of the vector unit for a window."""
         short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
-        vector = self.parts * self.product_beats + (self.parts + 1) * short
+        return self.parts * self.product_beats + (self.parts + 1) * short
+
+    def bus_cycles(self, sharers: int) -> float:
+        """Estimate of the cycles of a vault's bus for a window of each of ``sharers`` engines."""
         size = self.load_elements * ELEMENT_BYTES
         # A piece that does not fill its columns may begin anywhere in one.
         columns_of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
         columns = self.advance * self.slot_loads * columns_of_load
         columns += 2 * -(-self.group_bytes // COLUMN_BYTES)
-        bus = _SHARERS * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
+        return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
+
+    @property
+    def cycles(self) -> float:
+        """Estimate of the cycles of four engines on a vault for the whole layer, for choosing."""
+        window = max(self.vector_cycles, self.bus_cycles(_SHARERS))
         pixels = self.shape.out_width * self.shape.out_height
-        return max(vector, bus) * pixels * self.slices * self.groups / _SHARERS
+        return window * pixels * self.slices * self.groups / _SHARERS
 
 
 @CHECK.arguments
