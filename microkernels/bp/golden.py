@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import add, subtract
+from microkernels.common.fixed_point import Elements, add, subtract
 
 from .problem import BpProblem, Direction, Messages, check_messages
 
@@ -55,9 +55,26 @@ def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
     first, second, third = (part[: len(moving) - 1] for part in parts)
     lines = add(add(first, second), third)
     for step in range(len(lines)):
-        total = add(lines[step], moving[step])
-        raw = add(matrix[None, :, :], total[:, None, :]).min(axis=2)
+        raw = _least_sums(matrix, add(lines[step], moving[step]))
         moving[step + 1] = subtract(raw, raw[:, :1])
+
+
+def _least_sums(matrix: Elements, totals: Elements) -> Elements:
+    """``[line, o]``: ``min over i of (matrix[o, i] + totals[line, i])``, each sum saturated."""
+    limits = np.iinfo(matrix.dtype)
+    least = int(matrix.min()) + int(totals.min())
+    most = int(matrix.max()) + int(totals.max())
+    if least < limits.min or most > limits.max:
+        saturated: Elements = add(matrix[None, :, :], totals[:, None, :]).min(axis=2)
+        return saturated
+    # No sum saturates, so none has to be counted: a column of the matrix at a time stays in caches.
+    by_label = np.ascontiguousarray(totals.T)
+    raw: Elements = np.add.outer(matrix[:, 0], by_label[0])
+    sums = np.empty_like(raw)
+    for column, values in zip(matrix.T[1:], by_label[1:], strict=True):
+        np.add.outer(column, values, out=sums)
+        np.minimum(raw, sums, out=raw)
+    return raw.T
 
 
 def iterate(

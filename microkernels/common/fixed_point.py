@@ -95,14 +95,20 @@ def check_elements(
     return found.astype(dtype)
 
 
+def _wide(first: Elements, second: Elements) -> type[np.signedinteger[Any]]:
+    """A type that holds every sum and difference; a small one is faster."""
+    narrow = max(first.dtype.itemsize, np.asarray(second).dtype.itemsize) < np.int32().itemsize
+    return np.int32 if narrow else np.int64
+
+
 def add(first: Elements, second: Elements) -> Elements:
     """Element-wise saturated sums: ``v.v.add`` and ``v.s.add``, of the type of ``first``."""
-    return _saturate(first.astype(np.int64) + second, first.dtype)
+    return _saturate(np.add(first, second, dtype=_wide(first, second)), first.dtype)
 
 
 def subtract(first: Elements, second: Elements) -> Elements:
     """Element-wise saturated differences: ``v.v.sub`` and ``v.s.sub``, of the type of ``first``."""
-    return _saturate(first.astype(np.int64) - second, first.dtype)
+    return _saturate(np.subtract(first, second, dtype=_wide(first, second)), first.dtype)
 
 
 def multiply(first: Elements, second: Elements, fraction: int) -> Elements:
