@@ -10,12 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
 
     from .cosimulation.certificate import ModelCertificate, certify
     from .cosimulation.program import ChipRun, EngineRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .designs import Generated, generate
+    from .mrf.run import MrfRun, solve_mrf
+    from .mrf.stereo import MrfStereo, mrf_stereo
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
     from .reports.write import WrittenReport, report
@@ -35,6 +38,9 @@ __all__ = [
     "Launches",
     "MemoryBehaviour",
     "ModelCertificate",
+    "MrfRun",
+    "MrfStereo",
+    "PairOptions",
     "PowerResult",
     "ProofReport",
     "RunResult",
@@ -49,10 +55,12 @@ __all__ = [
     "cosim",
     "cosim_bp",
     "generate",
+    "mrf_stereo",
     "power",
     "prove",
     "report",
     "run",
+    "solve_mrf",
     "stereo_pair",
     "synth",
     "timing",
@@ -66,6 +74,9 @@ _MODULES = {
     "vip.cosimulation.program": ("ChipRun", "EngineRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.designs": ("Generated", "generate"),
+    "microkernels.mrf.pair": ("PairOptions",),
+    "vip.mrf.run": ("MrfRun", "solve_mrf"),
+    "vip.mrf.stereo": ("MrfStereo", "mrf_stereo"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.write": ("WrittenReport", "report"),

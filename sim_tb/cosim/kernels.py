@@ -32,6 +32,7 @@ __all__ = [
     "KernelOutcome",
     "chip_bp_job",
     "chip_engines",
+    "chip_ring",
     "cosim_chip",
     "cosim_engine",
     "cosim_job",

@@ -41,7 +41,12 @@ def test_they_are_in_processes_with_little_memory(harness: Harness, number: int)
 
 def test_every_command_and_parameter_is_called_with_something_wrong() -> None:
     names = {command.name for command in commands()}
-    groups = {"cosim": "cosim bp", "bench": "bench vault", "model": "model certify"}
+    groups = {
+        "cosim": "cosim bp",
+        "bench": "bench vault",
+        "model": "model certify",
+        "mrf": "mrf stereo",
+    }
     assert {groups.get(name, name) for name in Commands.entries} <= names
     assert {f"bench {name}" for name in Benches.entries} <= names
     spoiled = {

@@ -35,6 +35,7 @@ class Commands(LazyGroup):
         "cosim": Entry(
             "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
         ),
+        "mrf": Entry("mrf", "app", "Markov random fields of your own, by belief propagation."),
         "model": Entry("model", "app", "Compare the timing model with the Verilog."),
         "presets": Entry(
             "presets",

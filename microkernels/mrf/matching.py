@@ -1,0 +1,178 @@
+"""Data costs of a stereo pair in whole numbers: absolute differences, Birchfield-Tomasi, census.
+
+Label ``l`` stands for the disparity ``first + l``: the pixel at column ``x`` of the left picture is
+compared with the one at column ``x - first - l`` of the same row of the right picture. Where that
+column lies outside of the right picture, the cost is the largest that the kind of cost has.
+"""
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.errors import CHECK, KernelError
+
+__all__ = ["CENSUS_SIDE", "Cost", "matching_costs"]
+
+#: ``ad``: absolute differences. ``bt``: those of Birchfield and Tomasi. ``census``: Hamming
+#: distance of census transforms.
+Cost = Literal["ad", "bt", "census"]
+#: Side of the census transform's window in pixels.
+CENSUS_SIDE = 5
+#: Shares of red, green and blue in the luminance of ITU-R BT.709, of 10,000.
+_LUMINANCE = (2125, 7154, 721)
+_Picture = NDArray[np.uint8]
+_Plane = NDArray[np.int16]
+
+
+def matching_costs(
+    left: _Picture,
+    right: _Picture,
+    *,
+    labels: int,
+    first: int = 0,
+    cost: Cost = "ad",
+    truncation: int | None = None,
+) -> NDArray[np.int16]:
+    """``[y, x, label]``: the cost of each disparity at each pixel of the left picture.
+
+    - ``ad``: the mean of the channels' absolute differences, 0 to 255, rounded.
+    - ``bt``: the same with the dissimilarity of Birchfield and Tomasi (1998), which compares each
+      pixel with the range of values within half a pixel of the other, both ways.
+    - ``census``: bits in which the census transforms of the luminances differ, 0 to
+      :data:`CENSUS_SIDE` squared less 1; a bit says that a neighbour is darker than the middle.
+
+    Parameters:
+        left, right: ``[y, x, rgb]`` of equal size.
+        labels: 1 to 256.
+        first: disparity of label 0, at least 0.
+        truncation: largest cost, at least 1; None: no limit.
+
+    Raises:
+        KernelError: pictures of different sizes, a value outside its range, or disparities beyond
+            the width of the pictures.
+    """
+    if left.shape != right.shape:
+        sizes = " and ".join(f"{one.shape[1]} x {one.shape[0]}" for one in (left, right))
+        raise KernelError(f"the two images must be of equal size, not {sizes}")
+    CHECK.within("labels", labels, 1, 256)
+    CHECK.at_least("first", first, 0)
+    if truncation is not None:
+        CHECK.at_least("truncation", truncation, 1)
+    height, width = left.shape[:2]
+    if first + labels > width:
+        raise KernelError(
+            f"disparities {first} to {first + labels - 1} don't fit images {width} pixels wide; "
+            f"the largest is {width - 1}"
+        )
+    compare = _COMPARISONS[cost](left, right)
+    most = compare.most if truncation is None else min(truncation, compare.most)
+    costs = np.full((height, width, labels), most, np.int16)
+    for label in range(labels):
+        disparity = first + label
+        found = compare.at(slice(disparity, width), slice(0, width - disparity))
+        np.minimum(found, most, out=costs[:, disparity:, label])
+    return costs
+
+
+class _Comparison(Protocol):
+    """A kind of costs on a pair; ``most`` is the largest."""
+
+    most: int
+
+    def at(self, columns: slice, others: slice) -> _Plane:
+        """Costs of ``columns`` of the left picture beside ``others`` of the right one."""
+
+
+class _Differences:
+    """Absolute differences."""
+
+    most = 255
+
+    def __init__(self, left: _Picture, right: _Picture) -> None:
+        self._left, self._right = left.astype(np.int16), right.astype(np.int16)
+
+    def at(self, columns: slice, others: slice) -> _Plane:
+        """As of :class:`_Comparison`."""
+        total = np.abs(self._left[:, columns] - self._right[:, others]).sum(axis=2, dtype=np.int16)
+        return _mean(total, self._left.shape[2])
+
+
+class _BirchfieldTomasi:
+    """Birchfield and Tomasi's dissimilarity; inside in half grey levels, which are exact."""
+
+    most = 255
+
+    def __init__(self, left: _Picture, right: _Picture) -> None:
+        self._left, self._right = _Range(left), _Range(right)
+
+    def at(self, columns: slice, others: slice) -> _Plane:
+        """As of :class:`_Comparison`."""
+        left, right = self._left, self._right
+        ways = (
+            right.distance(left.value[:, columns], others),
+            left.distance(right.value[:, others], columns),
+        )
+        total = np.minimum(*ways).sum(axis=2, dtype=np.int16)
+        return _mean(total, 2 * left.value.shape[2])
+
+
+class _Range:
+    """Twice the values of a picture, and twice the least and the largest within half a pixel."""
+
+    def __init__(self, picture: _Picture) -> None:
+        values = picture.astype(np.int16)
+        padded = np.pad(values, ((0, 0), (1, 1), (0, 0)), mode="edge")
+        self.value = 2 * values
+        before, behind = padded[:, :-2] + values, padded[:, 2:] + values
+        self.low = np.minimum(np.minimum(before, behind), self.value)
+        self.high = np.maximum(np.maximum(before, behind), self.value)
+
+    def distance(self, values: _Plane, columns: slice) -> _Plane:
+        """Distance of ``values`` from the ranges of ``columns``; 0 inside."""
+        above, below = values - self.high[:, columns], self.low[:, columns] - values
+        result: _Plane = np.maximum(np.maximum(above, below), 0)
+        return result
+
+
+class _Census:
+    """Census transforms."""
+
+    most = CENSUS_SIDE * CENSUS_SIDE - 1
+
+    def __init__(self, left: _Picture, right: _Picture) -> None:
+        self._left, self._right = _census(left), _census(right)
+
+    def at(self, columns: slice, others: slice) -> _Plane:
+        """As of :class:`_Comparison`."""
+        differing = np.bitwise_count(self._left[:, columns] ^ self._right[:, others])
+        result: _Plane = differing.astype(np.int16)
+        return result
+
+
+def _census(picture: _Picture) -> NDArray[np.uint32]:
+    grey = (picture.astype(np.int32) @ np.array(_LUMINANCE, np.int32)) // sum(_LUMINANCE)
+    reach = CENSUS_SIDE // 2
+    padded = np.pad(grey, reach, mode="edge")
+    height, width = grey.shape
+    result = np.zeros(grey.shape, np.uint32)
+    for down in range(CENSUS_SIDE):
+        for across in range(CENSUS_SIDE):
+            if (down, across) != (reach, reach):
+                darker = padded[down : down + height, across : across + width] < grey
+                result = (result << np.uint32(1)) | darker
+    return result
+
+
+_COMPARISONS: dict[Cost, Callable[[_Picture, _Picture], _Comparison]] = {
+    "ad": _Differences,
+    "bt": _BirchfieldTomasi,
+    "census": _Census,
+}
+
+
+def _mean(totals: _Plane, count: int) -> _Plane:
+    """``totals / count``, rounded to nearest, halves up."""
+    result: _Plane = (2 * totals + count) // (2 * count)
+    return result

@@ -1,0 +1,178 @@
+"""A stereo pair as a Markov random field."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.extras import need
+from microkernels.bp.problem import BpProblem
+from microkernels.common.errors import KernelError
+from microkernels.data.stereo import read_pair
+
+from .disparities import Disparities, StereoErrors, read_mask, read_truth, sampled, stereo_errors
+from .matching import Cost, matching_costs
+from .smoothness import smoothness_costs
+
+__all__ = ["PairOptions", "StereoField", "stereo_field"]
+
+_LEAST_SIDE = 2
+#: An array over the pixels of a picture.
+Values = TypeVar("Values", NDArray[np.float64], NDArray[np.bool_])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """How a pair becomes a Markov random field.
+
+    Attributes:
+        labels: disparities, 2 to 256; a label is one pixel of the scaled pictures.
+        first: disparity of label 0 in pixels of the scaled pictures.
+        scale: factor on both sides of the pictures, above 0 and up to 1; with antialiasing.
+        cost: kind of data costs. truncation: their largest; None: no limit
+            (:func:`microkernels.mrf.matching.matching_costs`).
+        smooth: name of the smoothness costs. weight: their factor
+            (:func:`microkernels.mrf.smoothness.smoothness_costs`).
+        bits: element width, 8, 16 or 32.
+    """
+
+    labels: int = 16
+    first: int = 0
+    scale: float = 1.0
+    cost: Cost = "ad"
+    truncation: int | None = None
+    smooth: str = "linear:2"
+    weight: int = 20
+    bits: int = 16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StereoField:
+    """A pair with its problem.
+
+    Attributes:
+        problem: the Markov random field of the scaled pair.
+        options: that it was made with.
+        truth: true disparities at the problem's pixels, in pixels of the files; None: not given.
+        visible: pixels that both pictures show; None: not given.
+        picture: ``[y, x, rgb]``: the left picture, scaled.
+        name: for captions.
+    """
+
+    problem: BpProblem
+    options: PairOptions
+    truth: Disparities | None
+    visible: NDArray[np.bool_] | None
+    picture: NDArray[np.uint8]
+    name: str
+
+    def disparities(self, labels: NDArray[np.integer]) -> Disparities:
+        """``[y, x]``: the disparity of each label, in pixels of the scaled pair."""
+        return labels.astype(np.float64) + self.options.first
+
+    def errors(self, labels: NDArray[np.integer]) -> dict[str, StereoErrors]:
+        """Errors in pixels of the files: of ``all`` pixels of known truth, and of those of them
+        that are ``visible`` in both pictures; none without truth."""
+        if self.truth is None:
+            return {}
+        found = self.disparities(labels) / self.options.scale
+        result = {"all": stereo_errors(found, self.truth)}
+        if self.visible is not None:
+            result["visible"] = stereo_errors(found, self.truth, self.visible)
+        return result
+
+
+def stereo_field(
+    left: Path,
+    right: Path,
+    options: PairOptions,
+    *,
+    truth: Path | None = None,
+    truth_factor: float | None = None,
+    mask: Path | None = None,
+) -> StereoField:
+    """The Markov random field of two rectified photographs.
+
+    Parameters:
+        left, right: image files of equal size, both grey or both in colour.
+        truth: file of the left picture's true disparities.
+        truth_factor: of its numbers; None: 1 (:func:`microkernels.mrf.disparities.read_truth`).
+        mask: picture that is white where both photographs show a point; only with ``truth``.
+
+    Raises:
+        KernelError: a file or value that can't be used, or costs that ``options.bits`` bits can't
+            hold; one line.
+        MissingExtraError: Pillow or scikit-image is not installed.
+    """
+    if not 2 <= options.labels <= 256:
+        raise KernelError(f"labels must be from 2 to 256, not {options.labels}")
+    if truth is None and (mask is not None or truth_factor is not None):
+        raise KernelError("a mask and a factor of the truth need a truth, which is not given")
+    if truth_factor is not None and not 0 < truth_factor < math.inf:
+        raise KernelError(f"the factor of the truth must be above 0, not {truth_factor}")
+    pair = read_pair(left, right)
+    _check_kinds(*pair)
+    size = pair[0].shape[:2]
+    scaled = [_scaled(one, options.scale) for one in pair]
+    costs = matching_costs(
+        *scaled,
+        labels=options.labels,
+        first=options.first,
+        cost=options.cost,
+        truncation=options.truncation,
+    )
+    smoothness = smoothness_costs(options.labels, options.smooth, options.weight)
+    problem = BpProblem(costs, smoothness, options.bits)
+    known = None if truth is None else _fitting(truth, read_truth(truth, truth_factor or 1.0), size)
+    shown = None if mask is None else _fitting(mask, read_mask(mask), size)
+    grid = (problem.height, problem.width)
+    return StereoField(
+        problem=problem,
+        options=options,
+        truth=None if known is None else sampled(known, grid),
+        visible=None if shown is None else sampled(shown, grid),
+        picture=scaled[0],
+        name=left.stem,
+    )
+
+
+def _check_kinds(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> None:
+    grey = [bool((one == one[..., :1]).all()) for one in (left, right)]
+    if grey[0] != grey[1]:
+        kinds = ["grey" if one else "in colour" for one in grey]
+        raise KernelError(
+            f"the left image is {kinds[0]}, the right one {kinds[1]}: both must be alike"
+        )
+
+
+def _scaled(picture: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
+    if not 0 < scale <= 1:
+        raise KernelError(f"the scale must be above 0 and at most 1, not {scale}")
+    if scale == 1:
+        return picture
+    need("skimage", "scaled photographs")
+    from skimage.transform import resize
+
+    height, width = (round(side * scale) for side in picture.shape[:2])
+    if min(height, width) < _LEAST_SIDE:
+        raise KernelError(
+            f"scale {scale} leaves {width} x {height} pixels; at least {_LEAST_SIDE} a side are "
+            "needed"
+        )
+    found: Disparities = resize(  # type: ignore[no-untyped-call]
+        picture, (height, width), anti_aliasing=True, preserve_range=True
+    )
+    result: NDArray[np.uint8] = np.rint(found).clip(0, 255).astype(np.uint8)
+    return result
+
+
+def _fitting(path: Path, values: Values, size: tuple[int, ...]) -> Values:
+    if values.shape != size:
+        raise KernelError(
+            f"{path}: {values.shape[1]} x {values.shape[0]} pixels, but the photographs have "
+            f"{size[1]} x {size[0]}"
+        )
+    return values

@@ -1,0 +1,83 @@
+"""Smoothness costs by name: ``linear:2``, ``potts``, ``quadratic:7``, or a matrix in a file."""
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.errors import clipped
+from isa.support.files import read_bytes
+from microkernels.common.errors import CHECK, KernelError
+
+__all__ = ["LARGEST_WEIGHT", "smoothness_costs"]
+
+#: Largest weight: costs of any width that an engine has stay far from 64 bits.
+LARGEST_WEIGHT = (1 << 31) - 1
+_KINDS = ("linear", "potts", "quadratic")
+#: Bytes of a file of 256 x 256 costs of 64 bits, with room for its header.
+_MOST_BYTES = 1 << 20
+
+
+def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
+    """``[a, b]``: the cost of labels ``a`` and ``b`` at neighbouring pixels.
+
+    Parameters:
+        labels: 1 to 256.
+        name: with ``d`` the absolute difference of two labels and ``T`` a whole number of at least
+            1, ``linear`` is d, ``linear:T`` is min(d, T), ``potts`` is min(d, 1), ``quadratic`` is
+            d * d, ``quadratic:T`` is min(d * d, T); or the name of a NumPy file (``.npy``) with
+            ``labels`` x ``labels`` whole numbers.
+        weight: factor of all costs, 0 to :data:`LARGEST_WEIGHT`.
+
+    Raises:
+        KernelError: a value outside its range, an unknown name, a file that holds no such matrix.
+    """
+    CHECK.within("labels", labels, 1, 256)
+    CHECK.within("weight", weight, 0, LARGEST_WEIGHT)
+    if name.endswith(".npy"):
+        return weight * _read(Path(name), labels)
+    kind, colon, limit = name.partition(":")
+    if kind not in _KINDS or (colon and kind == "potts"):
+        raise KernelError(
+            f"unknown smoothness {clipped(name, 40)!r}; there are linear, linear:T, potts, "
+            "quadratic, quadratic:T and files .npy"
+        )
+    places = np.arange(labels, dtype=np.int64)
+    difference = np.abs(np.subtract.outer(places, places))
+    costs = difference * difference if kind == "quadratic" else difference
+    if kind == "potts":
+        costs = np.minimum(costs, 1)
+    if colon:
+        if not (limit.isascii() and limit.isdigit() and int(limit[:10]) >= 1 and len(limit) < 10):
+            raise KernelError(
+                f"smoothness {clipped(name, 40)!r}: the truncation must be a whole number from 1 "
+                "to 999999999"
+            )
+        costs = np.minimum(costs, int(limit))
+    return weight * costs
+
+
+def _read(path: Path, labels: int) -> NDArray[np.int64]:
+    try:
+        content = read_bytes(path, _MOST_BYTES)
+    except OSError as error:
+        raise KernelError(f"{path}: can't be read: {error.strerror}") from error
+    try:
+        found = np.load(BytesIO(content), allow_pickle=False)
+    except Exception as error:
+        # NumPy raises many kinds of exceptions on damaged files.
+        raise KernelError(f"{path}: no array of NumPy (.npy)") from error
+    if not isinstance(found, np.ndarray) or found.shape != (labels, labels):
+        shape = found.shape if isinstance(found, np.ndarray) else "several arrays"
+        raise KernelError(
+            f"{path}: the smoothness costs of {labels} labels must have the shape "
+            f"{(labels, labels)}, not {shape}"
+        )
+    if (
+        not np.issubdtype(found.dtype, np.integer)
+        or np.abs(found.astype(np.float64)).max() >= 2**31
+    ):
+        raise KernelError(f"{path}: smoothness costs must be whole numbers below 2**31")
+    result: NDArray[np.int64] = found.astype(np.int64)
+    return result

@@ -1,0 +1,218 @@
+"""The verb ``solve_mrf``: belief propagation on any grid, on the machine that is named."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.bp.golden import energy, iterate
+from microkernels.bp.golden import labels as best_labels
+from microkernels.bp.jobs import bp_job, bp_levels_job
+from microkernels.bp.levels import coarse_problem, copied
+from microkernels.bp.problem import BpProblem, Messages
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.saturation import count_saturation
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import Golden, KernelJob
+from pe.config import PeConfig
+from sim_tb.cosim.kernels import chip_ring, cosim_chip, cosim_engine, cosim_vault
+from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration
+from soc.generate.generate import configuration_json
+from soc.tile.config import VaultTileConfig
+from vip.configurations import Design, design
+from vip.progress import Progress, counting, silent
+
+__all__ = ["Method", "MrfRun", "Place", "solve_mrf"]
+
+#: ``bp``: BP-M. ``hbp``: BP-M on a quarter of the size first.
+Method = Literal["bp", "hbp"]
+#: ``golden``: the golden model alone. ``iss``: the instruction set simulator. ``model``: the timing
+#: model. ``rtl``: the Verilog.
+Place = Literal["golden", "iss", "model", "rtl"]
+
+_GOLDEN = "golden model (iterations)"
+_CYCLES = "machine (cycles)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MrfRun:
+    """A Markov random field that was solved.
+
+    Attributes:
+        problem: that was solved.
+        method, on: as given. config: of the hardware; None: golden model alone.
+        labels: ``[y, x]``, as the machine's messages give them (equation 2.11).
+        energies: of the labels after each iteration, by the golden model; the first number is that
+            of the labels before, which the data costs alone choose.
+        coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``.
+        saturated: sums that the golden model limited to the width of an element.
+        differing: elements of the machine's messages that are not the golden model's.
+        cycles: of each launch, by its name; empty where no cycles are known.
+    """
+
+    problem: BpProblem
+    method: Method
+    on: Place
+    config: Configuration | None
+    labels: NDArray[np.int64]
+    energies: tuple[int, ...]
+    coarse_energies: tuple[int, ...]
+    saturated: int
+    differing: int
+    cycles: dict[str, int]
+
+    @property
+    def match(self) -> bool:
+        """Whether every message equals the golden model's, hence the energy."""
+        return self.differing == 0
+
+    @property
+    def energy(self) -> int:
+        """Total cost of :attr:`labels`."""
+        return energy(self.problem, self.labels)
+
+    def energies_json(self) -> dict[str, object]:
+        """Energies by iteration as plain JSON data."""
+        return {
+            "method": self.method,
+            "energies": list(self.energies),
+            "coarse_energies": list(self.coarse_energies),
+        }
+
+    def to_json(self) -> dict[str, object]:
+        """The numbers of the run as plain JSON data."""
+        problem = self.problem
+        return {
+            "machine": self.on,
+            "match": self.match,
+            "differing_elements": self.differing,
+            "width": problem.width,
+            "height": problem.height,
+            "labels": problem.labels,
+            "bits": problem.bits,
+            "energy": self.energy,
+            "saturated": self.saturated,
+            "cycles": self.cycles,
+            **self.energies_json(),
+            "configuration": None if self.config is None else configuration_json(self.config),
+        }
+
+
+def solve_mrf(
+    problem: BpProblem,
+    config: Design = "pe",
+    *,
+    method: Method = "bp",
+    iterations: int = 5,
+    coarse_iterations: int = 5,
+    on: Place = "golden",
+    progress: Progress = silent,
+) -> MrfRun:
+    """Labels of low energy for a Markov random field on a grid of pixels.
+
+    On a machine every message is compared with the golden model's.
+
+    Parameters:
+        problem: data costs, smoothness costs, element width.
+        config: of an engine, a vault or a chip; all engines work. Not used on ``golden``.
+        method: ``bp``, or ``hbp`` with ``coarse_iterations`` on a quarter of the size before.
+        iterations, coarse_iterations: 0 or more; on a machine at least 1.
+        on: the place of the computation.
+        progress: called with the iterations of the golden model, then with the machine's cycles.
+
+    Raises:
+        VipError: a value outside its range, a problem that does not fit, a run that faults or does
+            not end, or a simulator that can't be built.
+    """
+    CHECK.at_least("iterations", iterations, 0)
+    CHECK.at_least("coarse_iterations", coarse_iterations, 0)
+    job, chosen = None, design(config)
+    if on != "golden":
+        job = _job(problem, chosen, method, iterations, coarse_iterations)
+    with count_saturation() as count:
+        done = 0
+        coarse_energies: list[int] = []
+        messages = None
+        total = iterations + (coarse_iterations if method == "hbp" else 0)
+        if method == "hbp":
+            coarse = coarse_problem(problem)
+            step = _counted(progress, done, total)
+            coarse_messages, coarse_energies = _golden(coarse, coarse_iterations, None, step)
+            messages, done = copied(problem, coarse_messages), coarse_iterations
+        expected, energies = _golden(problem, iterations, messages, _counted(progress, done, total))
+    found = expected
+    cycles: dict[str, int] = {}
+    if job is not None:
+        golden = Golden(lambda: expected)
+        found, cycles = _run(replace(job, golden=golden), chosen, on, progress)
+    return MrfRun(
+        problem=problem,
+        method=method,
+        on=on,
+        config=None if job is None else chosen,
+        labels=best_labels(problem, found),
+        energies=tuple(energies),
+        coarse_energies=tuple(coarse_energies),
+        saturated=count.values,
+        differing=int(np.count_nonzero(found != expected)),
+        cycles=cycles,
+    )
+
+
+def _counted(progress: Progress, done: int, total: int) -> Callable[[int], None]:
+    return lambda step: progress(_GOLDEN, done + step, total)
+
+
+def _golden(
+    problem: BpProblem, iterations: int, start: Messages | None, step: Callable[[int], None]
+) -> tuple[Messages, list[int]]:
+    """Messages after ``iterations``, and the energy before them and after each."""
+    messages = iterate(problem, 0, start)
+    energies = [energy(problem, best_labels(problem, messages))]
+    for number in range(iterations):
+        step(number)
+        messages = iterate(problem, 1, messages)
+        energies.append(energy(problem, best_labels(problem, messages)))
+    return messages, energies
+
+
+def _job(
+    problem: BpProblem, config: Configuration, method: Method, iterations: int, coarse: int
+) -> KernelJob:
+    ring, pes = None, 1
+    if isinstance(config, ChipConfig):
+        ring, pes = chip_ring(config), config.tile.pes
+    elif isinstance(config, VaultTileConfig):
+        pes = config.pes
+    room = (config if isinstance(config, PeConfig) else config.pe).scratchpad_bytes
+    if method == "bp":
+        return bp_job(problem, iterations, ring=ring, pes=pes, scratchpad_bytes=room)
+    return bp_levels_job(problem, coarse, iterations, ring=ring, pes=pes, scratchpad_bytes=room)
+
+
+def _run(
+    job: KernelJob, config: Configuration, on: Place, progress: Progress
+) -> tuple[Messages, dict[str, int]]:
+    """Messages of the machine, and cycles of its launches."""
+    if on == "iss":
+        count = counting(progress, "instruction set simulator (instructions)")
+        return execute(job, progress=count).outputs, {}
+    if on == "golden":
+        raise KernelError("the golden model runs no job")
+    cycles = counting(progress, _CYCLES)
+    if isinstance(config, ChipConfig):
+        chip = cosim_chip(job, config, on=on, preload=True, progress=cycles)
+        return chip.outputs, {name: one.program_cycles for name, one in chip.results.items()}
+    if isinstance(config, VaultTileConfig):
+        vault = cosim_vault(job, config, on=on, progress=cycles)
+        return vault.outputs, {
+            name: max(pe.counters["CYCLES"] for pe in one.pes) or one.cycles
+            for name, one in vault.results.items()
+        }
+    engine = cosim_engine(job, config, on=on, progress=cycles)
+    return engine.outputs, {
+        name: one.counters["CYCLES"] or one.cycles for name, one in engine.results.items()
+    }

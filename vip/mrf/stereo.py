@@ -1,0 +1,99 @@
+"""The verb ``mrf_stereo``: disparities of any pair of photographs."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.files import write_atomically
+from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
+from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
+from vip.configurations import Design
+from vip.progress import Progress, silent
+
+from .run import Method, MrfRun, Place, solve_mrf
+
+__all__ = ["MrfStereo", "mrf_stereo"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MrfStereo:
+    """Disparities of a pair.
+
+    Attributes:
+        field: the pair with its Markov random field. run: its solution.
+    """
+
+    field: StereoField
+    run: MrfRun
+
+    @property
+    def disparities(self) -> NDArray[np.float64]:
+        """``[y, x]``, in pixels of the scaled pair."""
+        return self.field.disparities(self.run.labels)
+
+    @property
+    def errors(self) -> dict[str, StereoErrors]:
+        """Errors against the truth, in pixels of the files; empty without truth."""
+        return self.field.errors(self.run.labels)
+
+    def save(self, path: Path) -> None:
+        """Write the disparities; the ending of ``path`` chooses the format
+        (:func:`microkernels.mrf.disparities.encoded`).
+
+        Raises:
+            OSError: the file can't be written.
+        """
+        write_atomically(path, encoded(self.disparities, path.suffix.lower()))
+
+    def to_json(self) -> dict[str, object]:
+        """The numbers of the run as plain JSON data."""
+        return {
+            **self.run.to_json(),
+            "options": asdict(self.field.options),
+            "errors": {name: one.to_json() for name, one in self.errors.items()},
+            "png_levels_a_pixel": png_factor(self.disparities),
+        }
+
+
+def mrf_stereo(
+    left: Path,
+    right: Path,
+    options: PairOptions | None = None,
+    config: Design = "pe",
+    *,
+    method: Method = "bp",
+    iterations: int = 5,
+    coarse_iterations: int = 5,
+    on: Place = "golden",
+    truth: Path | None = None,
+    truth_factor: float | None = None,
+    mask: Path | None = None,
+    progress: Progress = silent,
+) -> MrfStereo:
+    """Disparities of two rectified photographs: ``mrf_stereo(left, right).save(Path("d.png"))``.
+
+    Parameters:
+        left, right: image files of equal size.
+        options: labels, costs, scale, width; None: the defaults.
+        config, method, iterations, coarse_iterations, on, progress: as for
+            :func:`vip.mrf.run.solve_mrf`.
+        truth, truth_factor, mask: as for :func:`microkernels.mrf.pair.stereo_field`.
+
+    Raises:
+        VipError: as from these two.
+    """
+    field = stereo_field(
+        left, right, options or PairOptions(), truth=truth, truth_factor=truth_factor, mask=mask
+    )
+    run = solve_mrf(
+        field.problem,
+        config,
+        method=method,
+        iterations=iterations,
+        coarse_iterations=coarse_iterations,
+        on=on,
+        progress=progress,
+    )
+    return MrfStereo(field=field, run=run)
