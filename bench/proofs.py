@@ -8,11 +8,13 @@ from unittest.mock import patch
 import synth.formal
 import synth.formal.prove
 from isa.program import Program
+from pe.config import PeConfig
 from sim_tb.cosim.applications import choose
 from soc.generate.presets import preset
-from synth.analysis.trim import trim
+from synth.analysis.trim import Known, trim
 from synth.formal.prove import prove
 from vip.proofs import DEFAULT
+from vip.trimming.subjects import known_launches
 
 from . import fingerprints
 from .measurement import BenchError, Measurement, cpu_seconds
@@ -20,16 +22,17 @@ from .measurement import BenchError, Measurement, cpu_seconds
 __all__ = ["made_of_proofs", "proofs"]
 
 
-def _programs() -> dict[str, list[Program]]:
-    return {each.name: [work.program for work in each.workloads] for each in choose(DEFAULT)}
+def _launches(full: PeConfig) -> dict[str, list[tuple[str, Program, Known]]]:
+    return {each.name: known_launches([each], full) for each in choose(DEFAULT)}
 
 
 def proofs() -> Iterator[Measurement]:
     """Conditions and seconds of a processor of the proofs that ``vip prove`` makes, without cached
     results."""
     full = preset("pe")
-    for name, programs in _programs().items():
-        trimmed = trim(programs, full)
+    for name, launches in _launches(full).items():
+        programs = [program for _, program, _ in launches]
+        trimmed = trim(programs, full, known=[known for _, _, known in launches])
         with TemporaryDirectory() as folder, patch.dict(os.environ, VIP_BUILD_DIR=folder):
             before = cpu_seconds()
             proof = prove(full, trimmed)
@@ -43,7 +46,8 @@ def proofs() -> Iterator[Measurement]:
 
 def made_of_proofs() -> dict[str, str]:
     """The engine, the programs, and the code that sets up proofs."""
-    programs = [program for found in _programs().values() for program in found]
+    found = _launches(preset("pe")).values()
+    programs = [program for launches in found for _, program, _ in launches]
     return {
         "Verilog of pe": fingerprints.hardware(preset("pe")),
         "programs": fingerprints.programs(programs),

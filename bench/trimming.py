@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import synth.analysis.bounds
+import synth.analysis.contents
 import synth.analysis.effects
 import synth.analysis.needs
 import synth.analysis.reach
@@ -17,6 +18,7 @@ import vip.trimming.filling
 import vip.trimming.gain
 import vip.trimming.rows
 import vip.trimming.runs
+import vip.trimming.subjects
 import vip.trimming.suite
 from sim_tb.cosim.applications import applications, choose
 from sim_tb.cosim.engine import CosimError
@@ -78,11 +80,13 @@ def _made_of_trimmed() -> dict[str, str]:
             synth.analysis.trim,
             synth.physical.comparison,
             synth.analysis.values,
+            synth.analysis.contents,
             synth.analysis.needs,
             synth.analysis.bounds,
             synth.analysis.effects,
             synth.analysis.reach,
             vip.trimming.runs,
+            vip.trimming.subjects,
         ),
     }
 

@@ -2,7 +2,7 @@
 
 from isa.support.errors import VipError
 
-__all__ = ["CoverageError", "SynthesisError", "TrimError"]
+__all__ = ["CoverageError", "DeclarationError", "SynthesisError", "TrimError"]
 
 
 class SynthesisError(VipError):
@@ -15,3 +15,7 @@ class TrimError(SynthesisError):
 
 class CoverageError(TrimError):
     """A profile that does not cover its program; the line names the branches."""
+
+
+class DeclarationError(TrimError):
+    """Declared constants or ranges that the memory or the program contradicts; names the place."""

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
     from .trimming.result import TrimResult
-    from .trimming.trim import Launches, Sizes, Subject, trim
+    from .trimming.subjects import Subject
+    from .trimming.trim import Launches, Sizes, trim
 
 __all__ = [
     "BpRun",
@@ -85,7 +86,8 @@ _MODULES = {
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.trimming.result": ("TrimResult",),
-    "vip.trimming.trim": ("Launches", "Sizes", "Subject", "trim"),
+    "vip.trimming.subjects": ("Subject",),
+    "vip.trimming.trim": ("Launches", "Sizes", "trim"),
 }
 
 

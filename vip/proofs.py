@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
+from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError, applications
-from synth.analysis.trim import trim
+from synth.analysis.trim import Known, trim
 from synth.formal.prove import Proof
 from synth.formal.prove import prove as prove_trimmed
 
 from .configurations import Design, engine
 from .programs import load_program
 from .progress import Progress, by_part, silent
+from .trimming.subjects import known_launches
 
 __all__ = ["DEFAULT", "ProofReport", "prove"]
 
@@ -57,22 +59,24 @@ def prove(
     """
     full = engine(config)
     proofs = {}
-    for name, programs in _programs(what, full.instruction_words).items():
-        trimmed = trim(programs, full)
+    for name, launches in _launches(what, full).items():
+        programs = [program for program, _ in launches]
+        trimmed = trim(programs, full, known=[known for _, known in launches])
         proofs[name] = prove_trimmed(full, trimmed, by_part(progress, f"proof for {name}"))
     return ProofReport(proofs=proofs)
 
 
-def _programs(what: Sequence[str | Path], words: int) -> dict[str, list[Program]]:
-    """The programs of each application or file, of at most ``words`` words."""
+def _launches(what: Sequence[str | Path], full: PeConfig) -> dict[str, list[tuple[Program, Known]]]:
+    """The programs of each application or file, with what is declared about them."""
     known = {each.name: each for each in applications()}
-    found: dict[str, list[Program]] = {}
+    found: dict[str, list[tuple[Program, Known]]] = {}
     for each in what:
         name = str(each)
         if name in known:
-            found[name] = [work.program for work in known[name].workloads]
+            launches = known_launches([known[name]], full)
+            found[name] = [(program, about) for _, program, about in launches]
         elif Path(each).is_file():
-            found[name] = [load_program(Path(each), words)]
+            found[name] = [(load_program(Path(each), full.instruction_words), Known())]
         else:
             raise ApplicationError(f"{name}: no such file, and no application ({', '.join(known)})")
     return found

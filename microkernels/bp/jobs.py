@@ -78,6 +78,7 @@ def bp_job(
         outputs=lambda memory: unpack(layout, memory),
         golden=Golden(lambda: iterate(problem, iterations, messages), lazy=True),
         end=layout.end,
+        declared=layout.declared,
         pes=pes,
         ring=ring,
         # Three sums of vectors and a difference; a sum and a minimum for each pair of labels.
@@ -205,6 +206,7 @@ def bp_levels_job(
             lambda: iterate_levels(problem, coarse_iterations, iterations, smoothness), lazy=True
         ),
         end=both.layout.coarse.end,
+        declared=both.layout.declared,
         pes=pes,
         ring=ring,
     )
@@ -256,6 +258,7 @@ def bp_between_job(
         outputs=lambda memory: joined([memory.read(at, len(data)) for at, data in after]),
         golden=Golden(lambda: joined([data for _, data in after])),
         end=both.layout.coarse.end,
+        declared=both.layout.declared,
         pes=pes,
     )
 
@@ -296,6 +299,7 @@ def bp_construct_job(problem: BpProblem) -> KernelJob:
         outputs=outputs,
         golden=Golden(lambda: coarse_problem(problem).data_costs),
         end=both.layout.coarse.end,
+        declared=both.layout.declared,
         operations=(BLOCK * BLOCK - 1) * costs.size,
     )
 
@@ -317,4 +321,5 @@ def bp_copy_job(problem: BpProblem, iterations: int = 1) -> KernelJob:
         outputs=lambda memory: unpack(both.layout.fine, memory),
         golden=Golden(lambda: copied(problem, messages)),
         end=both.layout.coarse.end,
+        declared=both.layout.declared,
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from isa.declared import Declared, Numbers, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
@@ -255,6 +256,17 @@ class BpLayout:
                 share = share_sweep(lines, place.updates, len(team))[team.index(member)]
             end = neighbours.end_of_step(member, team, direction, step == steps - 1)
             yield from step_runs(place, share, neighbours.own, member, end)
+
+    @cached_property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the problem: parameter blocks and flags of each vault."""
+        blocks: list[Span] = []
+        numbers: list[Numbers] = []
+        for vault in range(self.ring.vaults):
+            start = self.ring.address(vault, self.parameters)
+            blocks.append(Span(start, len(self.parameter_block(0, vault))))
+            numbers += self._flags_of(vault).numbers
+        return Declared(constants=tuple(blocks), numbers=tuple(numbers), slots=self.sharers)
 
     def parameter_block(self, iterations: int, vault: int = 0) -> bytes:
         """The parameter block of ``vault`` for ``iterations`` (0 or more) iterations.

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
+from isa.declared import Declared, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.parameter_block import block_bytes
@@ -130,6 +131,21 @@ class LevelsLayout:
             sharers=self.sharers,
             ring=self.ring,
             symmetric=self.coarse_symmetric,
+        )
+
+    @cached_property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the problem: all parameter blocks, and flags."""
+        found = [self.fine.declared, self.coarse.declared]
+        blocks = [
+            Span(address, len(data))
+            for vault in range(self.ring.vaults)
+            for address, data in self.parameters(vault)
+        ]
+        return Declared(
+            constants=(*blocks, *(span for each in found for span in each.constants)),
+            numbers=tuple(numbers for each in found for numbers in each.numbers),
+            slots=self.sharers,
         )
 
     def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.declared import Declared, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
@@ -134,6 +135,12 @@ class ConvLayout:
     def _parts(self) -> list[int]:
         """Words of each engine's part of the block."""
         return [_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) for share in self.shares]
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the layer: the parameter block."""
+        block = Span(self.parameters, block_size(self._parts))
+        return Declared(constants=(block,), slots=self.sharers)
 
     @property
     def thresholds(self) -> int:

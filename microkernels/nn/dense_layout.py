@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.declared import Declared, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
@@ -146,6 +147,12 @@ class DenseLayout:
     def parameters(self) -> int:
         """Address of the parameter block."""
         return self.base
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the layer: parameter block and flags."""
+        block = Span(self.parameters, block_size([_WORDS] * self.plan.sharers))
+        return Declared(constants=(block,), numbers=self.flags.numbers, slots=self.plan.sharers)
 
     @property
     def flags(self) -> FlagTable:

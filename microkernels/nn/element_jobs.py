@@ -80,6 +80,7 @@ def element_job(
         launches=(Launch(program=element_program(layout), parameters=layout.parameters),),
         end=layout.end,
         pes=sharers,
+        declared=layout.declared,
         prepare=prepare,
         outputs=target.load,
         golden=golden,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.declared import Declared, Span
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
@@ -187,6 +188,12 @@ class ElementLayout:
     def parameters(self) -> int:
         """Address of the parameter block."""
         return self.base
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the layer: the parameter block."""
+        block = Span(self.parameters, block_size(self._parts))
+        return Declared(constants=(block,), slots=self.sharers)
 
     @property
     def constants(self) -> int:

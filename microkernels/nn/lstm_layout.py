@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.declared import Declared, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements
@@ -76,6 +77,16 @@ class LstmLayout:
     def parameters(self) -> int:
         """Address of the parameter block."""
         return self.base
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the layer: parameter block and flags."""
+        size = block_size([FIXED_WORDS + self._tables] * self.plan.sharers)
+        return Declared(
+            constants=(Span(self.parameters, size),),
+            numbers=self.flags.numbers,
+            slots=self.plan.sharers,
+        )
 
     @property
     def flags(self) -> FlagTable:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.declared import Declared, Span
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
@@ -199,6 +200,14 @@ class PoolLayout:
         return self.base
 
     @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the layer: the parameter block, and what follows up to the
+        biases, where an engine may read a word beyond its last line."""
+        return Declared(
+            constants=(Span(self.parameters, self.bias - self.parameters),), slots=self.sharers
+        )
+
+    @property
     def constants(self) -> int:
         """Address of threshold and reciprocal."""
         return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
@@ -233,8 +242,9 @@ class PoolLayout:
             filled = np.pad(bias, (0, source.slices * source.depth - shape.channels))
             memory.write(self.bias, filled.astype(ELEMENT).tobytes())
         constants = np.array([0 if relu else LOWEST, shape.reciprocal if shape.scaled else 0])
-        memory.write(self.constants, constants.astype(ELEMENT).tobytes())
-        memory.write(self.parameters, self.block(self.parameters))
+        memory.write(self.constants, constants.astype(ELEMENT).tobytes().ljust(COLUMN_BYTES, b"\0"))
+        block = self.block(self.parameters)
+        memory.write(self.parameters, block.ljust(self.constants - self.parameters, b"\0"))
 
     def block(self, address: int) -> bytes:
         """The parameter block, for ``address``; see

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isa.declared import Numbers, Span
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 
@@ -47,6 +48,8 @@ FLAG_BYTES = 32
 PAUSE = 2
 #: Flags read at a time.
 _GROUP = 4
+#: Events that a flag counts at most, over all launches since it was cleared.
+_MOST_EVENTS = 1 << 20
 _ALWAYS_FULL = np.iinfo(np.int64).max
 _WIDE = "[64-bit]"
 
@@ -155,6 +158,21 @@ class FlagTable:
             first, end = ((address - self.base) // 8 for address in self._range(number))
             words[first:end].reshape(-1, FLAG_BYTES // 8)[count:, 0] = _ALWAYS_FULL
         return words.tobytes()
+
+    @property
+    def numbers(self) -> tuple[Numbers, ...]:
+        """Bounds of the flags, which hold for a million events."""
+
+        def flags(first: int, end: int, low: int, high: int) -> list[Numbers]:
+            return [Numbers(Span(at, 8), low, high) for at in range(first, end, FLAG_BYTES)]
+
+        found = flags(self.handover(0), self.end, 0, _MOST_EVENTS)
+        for number, count in enumerate(self._groups):
+            first, end = self._range(number)
+            used = first + count * FLAG_BYTES
+            found += flags(first, used, 0, _MOST_EVENTS)
+            found += flags(used, end, _ALWAYS_FULL, _ALWAYS_FULL)
+        return tuple(sorted(found))
 
 
 class FlagCode:

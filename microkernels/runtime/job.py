@@ -17,11 +17,12 @@ Engines may wait for each other, so a fault of one engine may block the others.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from isa.declared import Declared
 from isa.image import DramImage
 from isa.program import Program
 from isa.table import INSTRUCTIONS, find
@@ -107,6 +108,8 @@ class KernelJob:
             independent of the instructions that the program executes.
         updates: messages of belief propagation that it updates; None: it is something else.
         remote_bytes: share of the bytes moved that go to another vault, by the layout.
+        declared: what is fixed with the layout, in every launch: parameter blocks and flags. All
+            else in memory is data.
 
     Raises:
         KernelError: two launches have one name.
@@ -123,6 +126,7 @@ class KernelJob:
     operations: int = 0
     updates: int | None = None
     remote_bytes: float = 0.0
+    declared: Declared = field(default_factory=Declared)
 
     def __post_init__(self) -> None:
         names = [launch.name for launch in self.launches]

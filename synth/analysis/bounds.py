@@ -37,12 +37,16 @@ class Study:
 
     Attributes:
         name: for messages; "" where there is only one. values: proved. profile: seen, if any.
+        in_flight: seen on the hardware, if anything was.
+        parameters: the highest that a launch names.
     """
 
     program: Program
     name: str
     values: Values
     profile: Profile | None
+    in_flight: InFlight | None
+    parameters: int
 
     def place(self, address: int) -> str:
         """Place of a word, for a message."""
@@ -232,7 +236,8 @@ def _address(studies: Sequence[Study], config: PeConfig, given: int | None, tigh
         if study.profile is not None and facts is study.profile.facts:
             return ends | {_LAUNCH: study.profile.parameters.bit_length()}
         # A parameter that no instruction reads can be 0.
-        return ends | {_LAUNCH: config.address_bits if study.values.reads_parameters else 0}
+        most = study.parameters.bit_length() if study.values.reads_parameters else 0
+        return ends | {_LAUNCH: most}
 
     return _settle(
         studies,
@@ -308,7 +313,8 @@ def _most(study: Study, values: Mapping[int, int]) -> tuple[int, str]:
 
 def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound]:
     """Entries of the array range check, and of the load-store queue: they decide about cycles
-    alone, so the sizes seen on the hardware are safe for every run."""
+    alone, so the sizes seen on the hardware are safe for every run. Where all runs take the same
+    cycles, one run proves that they stay the same."""
 
     transfers = (Opcode.LD_SRAM, Opcode.ST_SRAM)
     entries = _waiting(
@@ -339,26 +345,36 @@ def _waiting(
     least: int,
 ) -> Bound:
     """A size beyond which a run waits."""
-    basis: Basis
-    users = []
+    value, why, guard = least, "no word uses it", ""
+    basis: Basis = "proved"
+    profiled = []
     for study in studies:
         rows = study.values.flow.rows
         words = [word for word in study.values.facts.executed if uses(rows[word])]
-        if words:
-            users.append((study, min(words)))
-    if not users:
-        value, basis, why, guard = least, "proved", "no word uses it", ""
-    else:
-        known = [None if user.profile is None else user.profile.in_flight for user, _ in users]
-        sizes = [size_of(item) for item in known if item is not None]
-        if len(sizes) == len(users):
-            value, basis = max(sizes), "profiled"
+        if not words:
+            continue
+        known = study.in_flight
+        if known is not None and study.profile is None and not study.values.steady:
+            # Only proofs count, and other data may take other cycles.
+            known = None
+        if known is None:
+            return Bound(
+                name=name,
+                value=full,
+                size=full,
+                full=full,
+                basis="given",
+                why=f"{study.place(min(words))} uses it; {_no_measure(study)}",
+            )
+        if why == "no word uses it":
             why = "the fewest that leave the cycles of the runs as they are"
-            guard = "waits: the same results, later"
-        else:
-            user, word = users[known.index(None)]
-            value, basis, guard = full, "given", ""
-            why = f"{user.place(word)} uses it; no run on the hardware tells how many are needed"
+        value = max(value, size_of(known))
+        if not study.values.steady:
+            profiled.append(study.name)
+    if profiled:
+        basis, guard = "profiled", "waits: the same results, later"
+    elif studies and why != "no word uses it":
+        why = "the fewest that leave the cycles as they are; data can't change them"
     return Bound(
         name=name,
         value=value,
@@ -367,4 +383,12 @@ def _waiting(
         basis=basis,
         why=why,
         guard=guard,
+        profiled=tuple(profiled),
     )
+
+
+def _no_measure(study: Study) -> str:
+    """Why the transfers of a program in flight are not known."""
+    if study.in_flight is None:
+        return "no run on the hardware tells how many are needed"
+    return f"data decide about cycles, first at {study.place(min(study.values.varying))}"

@@ -1,7 +1,9 @@
 """Effects of single instructions on states of the analysis: one closure a word, made once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from isa.declared import Span
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -16,15 +18,20 @@ from isa.table import (
 )
 from pe.config import PeConfig
 
+from .contents import NOTHING_KNOWN, Contents
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, clip, evaluate, step_of
-from .reach import FX, MR, VL
+from .reach import FX, MR, SLOTS, VL
 from .spans import register_access, transfer, vector_spans
 
-__all__ = ["Effects", "Registers", "held_range"]
+__all__ = ["Effects", "Overwrite", "OwnNumber", "Registers", "held_range"]
 
-#: Values of all registers, then of VL, MR and FX.
+#: Values of all registers, then of VL, MR and FX, then of the numbers in memory that the program
+#: itself stores.
 Registers = list[Value]
+
+#: Bytes of a number in memory that the program itself stores.
+_OWN_BYTES = 8
 
 #: Changes the registers; returns whether a run can go on after the word.
 Effect = Callable[[Registers], bool]
@@ -46,15 +53,50 @@ def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[
     return bounds(result)
 
 
+@dataclass
+class Overwrite(Exception):
+    """Word ``word`` may store to ``first``..``end`` - 1, which overlaps the declared ``span``."""
+
+    word: int
+    first: int
+    end: int
+    span: Span
+
+
+@dataclass
+class OwnNumber(Exception):
+    """The program stores the bounded number at ``place``: it needs a slot of the state."""
+
+    place: int
+
+
 class Effects:
     """Makes the effects of words on an engine of ``config``, which record their facts in ``facts``.
 
     A word that faults for sure ends the run; after one that may fault, its operands have only the
     values with which it does not.
+
+    Parameters:
+        contents: known memory. own: addresses of the numbers in it that the program stores, in the
+            order of their slots of the state.
+
+    Attributes:
+        varying: words whose addresses, lengths or settings data decide about.
+        unknown: word that loads any number -> first address and end of where it may be.
     """
 
-    def __init__(self, config: PeConfig, facts: Facts) -> None:
+    def __init__(
+        self,
+        config: PeConfig,
+        facts: Facts,
+        contents: Contents = NOTHING_KNOWN,
+        own: tuple[int, ...] = (),
+    ) -> None:
         self.facts = facts
+        self.contents = contents
+        self.own: Mapping[int, int] = {place: SLOTS + n for n, place in enumerate(own)}
+        self.varying: set[int] = set()
+        self.unknown: dict[int, tuple[int, int]] = {}
         self.pad = config.scratchpad_bytes
         self.memory = 1 << config.address_bits
         self.low = -(1 << (config.register_width - 1))
@@ -130,7 +172,7 @@ class Effects:
 
     def _setting(self, opcode: Opcode, word: int, address: int) -> Effect:
         slot, least, most = self.settings[opcode]
-        a, facts = FIELD_A.extract(word), self.facts
+        a, facts, varying = FIELD_A.extract(word), self.facts, self.varying
 
         def effect(registers: Registers) -> bool:
             kept = clip(registers[a], least, most)
@@ -138,6 +180,8 @@ class Effects:
                 return False
             facts.sets(address, *bounds(kept))
             registers[a] = registers[slot] = kept
+            if kept.__class__ is not int and slot != FX:
+                varying.add(address)
             return True
 
         return effect
@@ -145,7 +189,7 @@ class Effects:
     def _vector(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
         width, spans = row.width.bytes, vector_spans(row, word)
-        facts, inside = self.facts, self._inside
+        facts, inside, varying = self.facts, self._inside, self.varying
 
         def effect(registers: Registers) -> bool:
             (vl_low, vl_high), (mr_low, mr_high) = bounds(registers[VL]), bounds(registers[MR])
@@ -156,6 +200,8 @@ class Effects:
                 end = inside(registers, register, least, most)
                 if end is None:
                     return False
+                if registers[register].__class__ is not int:
+                    varying.add(address)
                 ends.append(end)
             facts.touches(address, max(ends))
             facts.lies(address, min(step_of(registers[span.register]) for span in spans))
@@ -183,6 +229,7 @@ class Effects:
         width = row.width.bytes
         near, far, length = transfer(row, word)
         facts, inside, pad, memory = self.facts, self._inside, self.pad, self.memory
+        held_in, varying, stores = self.contents.held_in, self.varying, row.opcode == Opcode.ST_SRAM
 
         def effect(registers: Registers) -> bool:
             count = clip(registers[length], 0, min(pad, memory) // width)
@@ -195,9 +242,14 @@ class Effects:
             if end is None or place is None:
                 return False
             registers[far] = place
+            last = min(bounds(place)[1] + most, memory)
+            if stores and (span := held_in(bounds(place)[0], last)) is not None:
+                raise Overwrite(address, bounds(place)[0], last, span)
+            if any(registers[each].__class__ is not int for each in (near, far, length)):
+                varying.add(address)
             facts.touches(address, end)
             facts.lies(address, min(step_of(registers[near]), step_of(place)))
-            facts.reaches(address, min(bounds(place)[1] + most, memory))
+            facts.reaches(address, last)
             return True
 
         return effect
@@ -205,10 +257,10 @@ class Effects:
     def _register(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
         width, bits = row.width.bytes, row.width.bits
-        far, written = register_access(row, word)
-        facts, memory = self.facts, self.memory
+        far, written, stored = register_access(row, word)
+        facts, memory, varying = self.facts, self.memory, self.varying
         low = max(-(1 << (bits - 1)), self.low)
-        loaded = Interval(low, -1 - low)
+        any_number = Interval(low, -1 - low)
 
         def effect(registers: Registers) -> bool:
             value = registers[far]
@@ -219,9 +271,47 @@ class Effects:
                 return False
             registers[far] = place
             facts.reaches(address, bounds(place)[1] + width)
-            if written is not None:
-                registers[written] = loaded
-                facts.writes(address, *bounds(loaded))
+            if place.__class__ is not int:
+                varying.add(address)
+            if stored is not None:
+                self._store(registers, address, place, width, registers[stored])
+            if written is None:
+                return True
+            loaded = self._load(registers, address, place, width)
+            kept = clip(any_number if loaded is None else loaded, low, -1 - low)
+            if kept is None:
+                return False
+            registers[written] = kept
+            facts.writes(address, *bounds(kept))
             return True
 
         return effect
+
+    def _load(self, registers: Registers, address: int, place: Value, width: int) -> Value | None:
+        """The number that word ``address`` loads; None: any."""
+        first, last = bounds(place)
+        slot = self.own.get(first)
+        if slot is not None and first == last and width == _OWN_BYTES:
+            return registers[slot]
+        # One of several places: a number that the program has changed may be among them.
+        changed = any(first < own + _OWN_BYTES and own < last + width for own in self.own)
+        loaded = None if changed else self.contents.load(place, width)
+        if loaded is None:
+            held = self.unknown.get(address, (first, last + width))
+            self.unknown[address] = min(held[0], first), max(held[1], last + width)
+        return loaded
+
+    def _store(
+        self, registers: Registers, address: int, place: Value, width: int, value: Value
+    ) -> None:
+        """Word ``address`` stores ``value``; outside of declared memory nothing is kept of it."""
+        first, last = bounds(place)
+        span = self.contents.held_in(first, last + width)
+        if span is None:
+            return
+        own = first == last and width == _OWN_BYTES
+        if not own or self.contents.numbers_at(first, width) is None:
+            raise Overwrite(address, first, last + width, span)
+        if first not in self.own:
+            raise OwnNumber(first)
+        registers[self.own[first]] = value

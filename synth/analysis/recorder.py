@@ -162,7 +162,7 @@ def _register(
 ) -> Operation:
     assert row.width is not None
     registers, width = state.registers, row.width.bytes
-    far, loaded = register_access(row, word)
+    far, loaded, _ = register_access(row, word)
 
     def observed() -> int:
         end = registers[far] + width

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from isa.table import Instruction, Role
 
-__all__ = ["Span", "Transfer", "register_access", "transfer", "vector_spans"]
+__all__ = ["RegisterAccess", "Span", "Transfer", "register_access", "transfer", "vector_spans"]
 
 
 class Span(NamedTuple):
@@ -28,6 +28,15 @@ class Transfer(NamedTuple):
     length: int
 
 
+class RegisterAccess(NamedTuple):
+    """Registers of ``ld.reg`` and ``st.reg``: that with the DRAM address, that which is loaded, and
+    that which is stored; one of these two is None."""
+
+    far: int
+    loaded: int | None
+    stored: int | None
+
+
 def vector_spans(row: Instruction, word: int) -> tuple[Span, ...]:
     """Scratchpad operands and result of the vector instruction ``word``, which encodes ``row``."""
     return tuple(
@@ -46,8 +55,9 @@ def transfer(row: Instruction, word: int) -> Transfer:
     return Transfer(named[Role.SCRATCHPAD_ADDRESS], named[Role.DRAM_ADDRESS], named[Role.LENGTH])
 
 
-def register_access(row: Instruction, word: int) -> tuple[int, int | None]:
-    """Registers of ``ld.reg`` and ``st.reg``: that with the DRAM address, and that which is loaded
-    (None: stored)."""
+def register_access(row: Instruction, word: int) -> RegisterAccess:
+    """Registers of ``word``, which encodes ``row``, a load or store of a register."""
     named = _registers(row, word)
-    return named[Role.DRAM_ADDRESS], named.get(Role.DESTINATION)
+    return RegisterAccess(
+        named[Role.DRAM_ADDRESS], named.get(Role.DESTINATION), named.get(Role.SOURCE)
+    )

@@ -7,24 +7,49 @@ that needs more faults. Either way the engine behaves as the full one or stops. 
 section 3; docs/decisions/machine/configuration.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from pe.config import PeConfig
-from synth.errors import TrimError
+from synth.errors import DeclarationError, TrimError
 
 from .bounds import Bound, Study, bounds_of, check_covered
+from .contents import NOTHING_KNOWN, Contents
 from .needs import Needs, needed, union
 from .profile import Profile, program_digest
 from .values import Launch, analyse
 
-__all__ = ["TrimReport", "check_reason", "profile_of_each", "report", "trim"]
+__all__ = ["Known", "TrimReport", "check_reason", "profile_of_each", "report", "trim"]
 
 _MIN_REGISTERS = 8
 _MIN_WORDS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What all launches of a program have in common.
+
+    Attributes:
+        contents: of its memory; the rest holds anything.
+        parameters: start register of that name; None: any address.
+        slots: it runs in the slots below.
+    """
+
+    contents: Contents = NOTHING_KNOWN
+    parameters: int | None = None
+    slots: int = 1 << 16
+
+    def launch(self, config: PeConfig) -> Launch:
+        """The launches on engines of ``config``."""
+        most = (1 << config.address_bits) - 1
+        given = self.parameters
+        return Launch(
+            parameters=(0, most) if given is None else (given, given), slot=(0, self.slots - 1)
+        )
 
 
 def trim(
@@ -32,6 +57,8 @@ def trim(
     config: PeConfig,
     profiles: Sequence[Profile] = (),
     *,
+    known: Sequence[Known] = (),
+    timed: Sequence[Profile] = (),
     keep_counters: bool = False,
     rom: bool = False,
     allow_uncovered: bool = False,
@@ -45,6 +72,10 @@ def trim(
 
     Parameters:
         profiles: of any of the programs. Those without one get the sizes proved for all runs.
+        known: what is known of the launches of each program; empty: nothing. A program may be given
+            several times, with other memory.
+        timed: profiles of further runs, of which only the transfers in flight count, of programs
+            whose runs all take the same cycles.
         keep_counters: the performance counters stay.
         rom: build the program, exactly one, into a ROM.
         allow_uncovered: take profiles that do not go wherever the program can go.
@@ -54,12 +85,15 @@ def trim(
     Raises:
         TrimError: a program that does not run on ``config`` or holds words that are no
             instructions; a profile of another program.
+        DeclarationError: a program that may overwrite memory declared as constant or bounded.
         CoverageError: a profile that does not cover its program, where a size depends on it.
     """
     return report(
         programs,
         config,
         profiles,
+        known=known,
+        timed=timed,
         keep_counters=keep_counters,
         rom=rom,
         allow_uncovered=allow_uncovered,
@@ -74,6 +108,8 @@ def report(
     profiles: Sequence[Profile] = (),
     *,
     names: Sequence[str] = (),
+    known: Sequence[Known] = (),
+    timed: Sequence[Profile] = (),
     keep_counters: bool = False,
     rom: bool = False,
     allow_uncovered: bool = False,
@@ -88,7 +124,7 @@ def report(
     listed = [programs] if isinstance(programs, Program) else list(programs)
     if not listed:
         raise TrimError("there is no program to trim to")
-    if rom and len(listed) > 1:
+    if rom and len({program.words for program in listed}) > 1:
         raise TrimError(f"a ROM holds one program, not {len(listed)}")
     if address_bits is not None and address_bits > config.address_bits:
         raise TrimError(
@@ -101,11 +137,24 @@ def report(
     if len(set(shown)) < len(listed) or len(shown) != len(listed):
         raise TrimError(f"each program needs a name of its own, not {', '.join(shown)}")
     found = profile_of_each(listed, profiles)
-    launch = Launch(parameters=(0, (1 << config.address_bits) - 1))
-    studies = [
-        Study(program=program, name=name, values=analyse(program, config, launch), profile=profile)
-        for program, name, profile in zip(listed, shown, found, strict=True)
-    ]
+    every = profile_of_each(listed, (*profiles, *timed))
+    studies = []
+    for program, name, profile, seen, each in zip(
+        listed, shown, found, every, known or [Known()] * len(listed), strict=True
+    ):
+        launch = each.launch(config)
+        with _named(name):
+            values = analyse(program, config, launch, each.contents)
+        studies.append(
+            Study(
+                program=program,
+                name=name,
+                values=values,
+                profile=profile,
+                in_flight=None if seen is None else seen.in_flight,
+                parameters=launch.parameters[1],
+            )
+        )
     parts = {
         study.name: needed(study.program, study.values.facts.executed, study.name)
         for study in studies
@@ -133,6 +182,15 @@ def report(
         bounds=bounds,
         exact=all(study.values.exact for study in studies),
     )
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Add the program to the message of a declaration that it contradicts."""
+    try:
+        yield
+    except DeclarationError as error:
+        raise DeclarationError(f"{name}: {error}" if name else str(error)) from error
 
 
 def profile_of_each(

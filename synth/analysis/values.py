@@ -7,18 +7,20 @@ memory contents, and of any launch within :class:`Launch`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
 from isa.program import Program
 from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Role
 from pe.config import PeConfig
+from synth.errors import DeclarationError
 
-from .effects import Effects, Registers
+from .contents import NOTHING_KNOWN, Contents
+from .effects import Effects, Overwrite, OwnNumber, Registers
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, join, refine, step_of
-from .reach import FX, MR, SLOTS, VL, Flow, flow
+from .reach import FX, MR, SLOTS, VL, Flow, flow, place
 
 __all__ = ["Launch", "Values", "analyse"]
 
@@ -31,6 +33,8 @@ _FORKS = 2_000
 _ATTEMPTS = 6
 #: Changes of the joined state of one place after which a value that still grows can be anything.
 _CHANGES = 60
+#: Slots that are followed one by one.
+_SEPARATE = 16
 #: Constants that one branch compares with, if they are limits.
 _FEW = 4
 
@@ -54,27 +58,63 @@ class Values:
         flow: control flow of the program. facts: all that it can do, at most.
         exact: no states were joined: every fact belongs to a run with some memory contents.
         reads_parameters: some run can read the register of the parameter block.
+        varying: words at which data decide what is done when: branches that go either way, and
+            words with addresses, lengths or settings that data decide about. Without any, all runs
+            in a slot take the same cycles on memories that answer alike.
+        steady: no word varies, nor do slots differ, so that all runs take the same cycles.
+        unknown: word that loads any number -> first address and end of where it may be.
     """
 
     flow: Flow
     facts: Facts
     exact: bool
     reads_parameters: bool
+    varying: frozenset[int]
+    steady: bool
+    unknown: Mapping[int, tuple[int, int]]
 
 
-def analyse(program: Program, config: PeConfig, launch: Launch) -> Values:
+def analyse(
+    program: Program, config: PeConfig, launch: Launch, contents: Contents = NOTHING_KNOWN
+) -> Values:
     """All that runs of ``program`` on an engine of ``config`` can do.
 
     A run that faults does so on this engine; its instructions after the fault do not count.
 
+    Parameters:
+        contents: known memory. All else holds anything.
+
     Raises:
         TrimError: an empty program, or a reachable word that is no instruction.
+        DeclarationError: a run may overwrite declared memory.
     """
     control = flow(program)
+    own: tuple[int, ...] = ()
+    while True:
+        try:
+            return _analyse(program, config, launch, control, contents, own)
+        except OwnNumber as found:
+            own = (*own, found.place)
+        except Overwrite as error:
+            where = f"{error.first:#x} to {error.end - 1:#x}"
+            raise DeclarationError(
+                f"{place(program, error.word)} may store to {where}, which overlaps {error.span}, "
+                "declared as constant or bounded"
+            ) from error
+
+
+def _analyse(
+    program: Program,
+    config: PeConfig,
+    launch: Launch,
+    control: Flow,
+    contents: Contents,
+    own: tuple[int, ...],
+) -> Values:
     thresholds = _constants(program, control)
     widened: frozenset[int] = frozenset()
     for _ in range(_ATTEMPTS):
-        attempt = _Attempt(program, config, control, widened, thresholds)
+        attempt = _Attempt(program, config, control, widened, thresholds, contents, own)
         if attempt.run(launch):
             return attempt.values()
         thresholds |= attempt.limits()
@@ -82,7 +122,7 @@ def analyse(program: Program, config: PeConfig, launch: Launch) -> Values:
         if not forked:
             break
         widened |= {forked[0]}
-    attempt = _Attempt(program, config, control, None, thresholds)
+    attempt = _Attempt(program, config, control, None, thresholds, contents, own)
     attempt.run(launch)
     return attempt.values()
 
@@ -108,6 +148,8 @@ class _Attempt:
         control: Flow,
         widened: frozenset[int] | None,
         thresholds: frozenset[int],
+        contents: Contents,
+        own: tuple[int, ...],
     ) -> None:
         self.size = len(program.words)
         self.control = control
@@ -120,11 +162,15 @@ class _Attempt:
         self._most_forks = 0
         #: Constants that unknown values were compared with, by branch.
         self._compared: dict[int, set[int]] = {}
+        self._varying: set[int] = set()
+        self._several = False
         self.joined: dict[tuple[int, int], tuple[Value, ...]] = {}
         self._changes: Counter[tuple[int, int]] = Counter()
         self._seen: dict[int, set[tuple[Value, ...]]] = {place: set() for place in control.joins}
         self._work: list[tuple[int, Registers]] = []
-        effects = Effects(config, self.facts)
+        effects = Effects(config, self.facts, contents, own)
+        self._effects = effects
+        self._own = tuple(range(SLOTS, SLOTS + len(own)))
         self._steps: dict[int, Callable[[Registers], bool]] = {}
         self._branches = {}
         for address, row in control.rows.items():
@@ -137,12 +183,16 @@ class _Attempt:
 
     def values(self) -> Values:
         """The result, after :meth:`run`."""
-        parameters = next(slot for slot, name in START_REGISTERS.items() if name == "parameters")
+        live = {START_REGISTERS.get(slot) for slot in self.control.live[0]}
+        varying = frozenset(self._effects.varying | self._varying)
         return Values(
             flow=self.control,
             facts=self.facts,
             exact=not self.joined,
-            reads_parameters=parameters in self.control.live[0],
+            reads_parameters="parameters" in live,
+            varying=varying,
+            steady=not varying and not (self._several and "slot" in live),
+            unknown=dict(self._effects.unknown),
         )
 
     def limits(self) -> frozenset[int]:
@@ -153,12 +203,25 @@ class _Attempt:
 
     def run(self, launch: Launch) -> bool:
         """Follow all runs; False if that was broken off because they are too many."""
+        effects = self._effects
         start: Registers = [0] * SLOTS
         for register, name in START_REGISTERS.items():
             low, high = getattr(launch, name)
             start[register] = join(low, high)
         start[VL], start[MR], start[FX] = START_VL, START_MR, START_FX
-        self._work = [(0, start)]
+        for own in effects.own:
+            held = effects.contents.load(own, 8)
+            assert held is not None
+            start.append(held)
+        low, high = launch.slot
+        self._several = high > low
+        if high - low < _SEPARATE:
+            slot = next(register for register, name in START_REGISTERS.items() if name == "slot")
+            for number in range(low, high + 1):
+                start[slot] = number
+                self._work.append((0, list(start)))
+        else:
+            self._work = [(0, start)]
         steps = 0
         while self._work:
             pc, registers = self._work.pop()
@@ -199,7 +262,7 @@ class _Attempt:
         """Whether a state at a place where ways meet has not been there; joins it if asked."""
         if self.widened is None and not self._join(pc, 0, registers):
             return False
-        key = tuple(registers[slot] for slot in self.control.live[pc])
+        key = tuple(registers[slot] for slot in (*self.control.live[pc], *self._own))
         seen = self._seen[pc]
         if key in seen:
             return False
@@ -228,6 +291,7 @@ class _Attempt:
         if len(ways) == 1:
             _, after, (registers[a], registers[b]) = ways[0]
             return after
+        self._varying.add(pc)
         joins = self.widened is not None and pc in self.widened
         if not joins:
             self.forks[pc] += 1
@@ -250,8 +314,8 @@ class _Attempt:
             Whether there was anything new.
         """
         key = pc, way
-        place = pc if after is None else after
-        live = self.control.live.get(place, ())
+        after_or_pc = pc if after is None else after
+        live = (*self.control.live.get(after_or_pc, ()), *self._own)
         held = self.joined.get(key)
         found = tuple(registers[slot] for slot in live)
         if held is not None:
@@ -261,7 +325,7 @@ class _Attempt:
             if found == held:
                 return False
         self.joined[key] = found
-        registers[:] = [0] * SLOTS
+        registers[:] = [0] * len(registers)
         for slot, value in zip(live, found, strict=True):
             registers[slot] = value
         return True

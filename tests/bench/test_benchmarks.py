@@ -228,7 +228,7 @@ def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applications, "train", lambda *_, **__: None)
     monkeypatch.setattr(applications, "cosim_digits", lambda *_, **__: Anything(match=True))
     check("digits")
-    monkeypatch.setattr(proofs, "trim", lambda *_: None)
+    monkeypatch.setattr(proofs, "trim", lambda *_, **__: None)
     monkeypatch.setattr(proofs, "prove", lambda *_: Anything(holds=True))
     check("proofs")
 

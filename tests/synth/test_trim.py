@@ -281,7 +281,8 @@ def test_rom_and_counters() -> None:
     assert not trim(program, FULL).counters
     assert trim(program, FULL, keep_counters=True).counters
     with pytest.raises(TrimError, match="a ROM holds one program, not 2"):
-        trim([program, program], FULL, rom=True)
+        trim([program, assemble("v.drain\nhalt\n")], FULL, rom=True)
+    assert trim([program, program], FULL, rom=True).program == program.words
     with pytest.raises(TrimError, match="no program"):
         trim([], FULL)
 

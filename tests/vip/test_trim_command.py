@@ -61,7 +61,8 @@ def test_sizes_reasons_and_verilog(vip, tmp_path):
     assert (found["max_vl"]["size"], found["max_vl"]["basis"]) == (100, "proved")
     assert (found["register_width"]["size"], found["register_width"]["basis"]) == (24, "profiled")
     assert found["scratchpad_bytes"]["size"] == 256
-    assert found["address_bits"]["guard"] == "DRAM_RANGE"
+    assert found["register_width"]["guard"] == "REGISTER_RANGE"
+    assert (found["address_bits"]["size"], found["address_bits"]["basis"]) == (12, "proved")
     report = json.loads((tmp_path / "trim.json").read_text())
     assert report["trim"]["needs"]["places"]["set.vl"] == ["word 3 (a.s:5)"]
     assert read_configuration(tmp_path / "out" / "vip.json").max_vl == 100
@@ -84,6 +85,65 @@ def test_proofs_alone(vip, tmp_path):
     code, out, _ = vip("trim", "a.vip", *QUICK)
     assert code == 0
     assert "only proofs count" in out
+
+
+def test_declared_memory_needs_no_runs_and_no_flag(vip, tmp_path):
+    run = ("--memory", "few.bin")
+    for declared, words, vl in (
+        (("--constant", "0:8"), ["halt", "ld.reg[64]", "ld.sram[16]", "v.v.add[16]"], 64),
+        (("--range", "0x0:8=1..90"), ["halt", "ld.reg[64]", "ld.sram[16]", "v.v.add[16]"], 90),
+        (("--range", "0:2/16=1..90"), None, None),
+        (("--constant", "8:8"), None, None),
+    ):
+        result = vip("trim", "a.vip", *run, *declared, *QUICK, "--json", "trim.json")
+        if vl is None:
+            # Another number than the program loads.
+            refused(result, "word 2 (a.s:4) is never taken")
+            continue
+        assert result[0] == 0, result
+        found = bounds(tmp_path / "trim.json")
+        assert found["register_width"]["basis"] == found["max_vl"]["basis"] == "proved"
+        assert (found["max_vl"]["size"], found["register_width"]["size"]) == (vl, 24)
+        needs = json.loads((tmp_path / "trim.json").read_text())["trim"]["needs"]["uses"]
+        assert needs.keys() >= set(words)
+
+
+def test_declarations_that_can_not_be(vip):
+    run = ("trim", "a.vip", *QUICK, "--memory", "few.bin")
+    refused(vip("trim", "a.vip", *QUICK, "--constant", "0:8"), "0x0:8 is declared, but no memory")
+    refused(vip(*run, "--constant", "0:"), "--constant 0:", "START:BYTES")
+    refused(vip(*run, "--constant", "0:0"), "0x0:0", "at least 1 byte")
+    refused(vip(*run, "--constant", f"{1 << 33}:8"), "the memory has 0x200000000 bytes")
+    refused(vip(*run, "--constant", "b.vip=0:8"), "b.vip is none of the programs")
+    refused(vip(*run, "--constant", "0:8", "--range", "4:4/32=0..1"), "0x4:4 is declared twice")
+    refused(vip(*run, "--range", "0:8=65..90"), "0x0:8=65..90", "holds 64 at 0x0")
+    refused(vip(*run, "--range", "0:8=9..1"), "bounds must ascend")
+    refused(vip(*run, "--range", "4:8=0..9"), "multiples of 8")
+    refused(
+        vip(*run, "--memory", "many.bin", "--constant", "0:8"),
+        "a.vip: 0x0:8 is declared as constant",
+        "64 and 101 at 0x0",
+    )
+    refused(vip("trim", "a.vip", "b.vip", *QUICK, "--constant", "0:8"), "put PROGRAM= before it")
+    refused(vip("trim", "bp", *QUICK, "--constant", "0:8"), "bp is an application")
+
+
+def test_constants_that_a_program_overwrites(vip, tmp_path):
+    (tmp_path / "own.s").write_text(
+        "mov.imm r6, #8\nld.reg [64-bit] r7, r0\nst.reg [32-bit] r6, r7\nhalt\n"
+    )
+    run = ("trim", "own.s", "--memory", "few.bin", *QUICK)
+    assert vip(*run, "--constant", "0:8")[0] == 0
+    assert vip(*run, "--constant", "12:4")[0] == 0
+    for declared in (("--constant", "0:16"), ("--constant", "11:1"), ("--range", "8:8=0..1")):
+        refused(vip(*run, *declared), "word 2 (own.s:3) may store to 0x8 to 0xb", "declared")
+
+
+def test_an_application_needs_no_flag(vip, tmp_path):
+    assert vip("trim", "max-pooling", *QUICK, "--json", "trim.json")[0] == 0
+    found = bounds(tmp_path / "trim.json")
+    assert found["register_width"]["size"] == 24
+    assert {bound["basis"] for bound in found.values()} == {"proved", "given"}
 
 
 def test_profiles_in_files(vip, tmp_path):

@@ -183,7 +183,8 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
     found = fit_application(application, known.full.chip.budget, lambda step: None)
     assert tuple(found) == BASES
     (full, full_tags), *trimmed = filled
-    assert len(trimmed) == 2
+    # Proofs give the sizes of the runs.
+    assert len(trimmed) == 1
     for pe, tags in trimmed:
         assert tags == full_tags == full.tag_bits
         assert pe.address_bits == full.address_bits == WINDOW_BITS

@@ -11,6 +11,7 @@ from synth.physical.budget import Budget
 from synth.physical.fit import ChipFit, Step, fit
 
 from .runs import BASES, Basis, Observed, cuts, demand, moved, observe
+from .subjects import known_launches
 
 __all__ = [
     "CHIP_FILE",
@@ -164,7 +165,7 @@ def fit_application(application: Application, budget: Budget, step: Step) -> dic
     full = replace(counted, counters=False, address_bits=WINDOW_BITS)
     step(f"{application.name} on the full engine")
     runs = [observe(work, counted) for work in application.workloads]
-    reports = cuts(application.programs, full, runs).reports
+    reports = cuts(known_launches([application], full), full, runs).reports
     large = _fill("full", full, budget, full.tag_bits, runs, step)
     small: dict[PeConfig, Filled] = {}
     for basis in BASES:

@@ -9,7 +9,7 @@ from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.cosim.trim_check import Measured, Workload, measure
 from synth.analysis.profile import InFlight, Profile, profile_run
-from synth.analysis.trim import TrimReport, report
+from synth.analysis.trim import Known, TrimReport, report
 from synth.errors import CoverageError
 
 __all__ = ["BASES", "Basis", "Cuts", "Observed", "cuts", "demand", "moved", "observe"]
@@ -102,18 +102,29 @@ class Cuts:
     uncovered: str
 
 
-def cuts(programs: Sequence[Program], full: PeConfig, runs: Sequence[Observed]) -> Cuts:
-    """Trim ``full`` to ``programs``, of which ``runs`` are.
+def cuts(
+    launches: Sequence[tuple[str, Program, Known]], full: PeConfig, runs: Sequence[Observed]
+) -> Cuts:
+    """Trim ``full`` to launches: name, program, and what is known of it. ``runs`` are theirs.
+
+    The profiled sizes are those of the runs without anything known.
 
     Raises:
         TrimError: see :func:`synth.analysis.trim.trim`.
     """
     profiles = [run.profile for run in runs]
+    programs = list(dict.fromkeys(program for _, program, _ in launches))
     uncovered = ""
     try:
         profiled = report(programs, full, profiles)
     except CoverageError as error:
         uncovered = str(error)
         profiled = report(programs, full, profiles, allow_uncovered=True)
-    proved = report(programs, full)
+    proved = report(
+        [program for _, program, _ in launches],
+        full,
+        names=[name for name, _, _ in launches],
+        known=[known for _, _, known in launches],
+        timed=profiles,
+    )
     return Cuts(reports={"proved": proved, "profiled": profiled}, uncovered=uncovered)

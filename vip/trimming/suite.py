@@ -25,6 +25,7 @@ from vip.synthesis.energy import check_power_target, engine_power
 
 from .rows import CELLS, POWER_MHZ, TARGET, TrimmedEngine, TrimRow, made_from
 from .runs import Observed, cuts, demand, observe
+from .subjects import known_launches
 
 __all__ = ["QUICK", "UNIONS", "measure_trims"]
 
@@ -104,8 +105,7 @@ class _Bench:
         full = replace(counted, counters=False)
         runs = [run for item in members for run in self._observed(item, counted)]
         before = [measure(run.work, full, watched=False) for run in runs]
-        programs = list(dict.fromkeys(program for item in members for program in item.programs))
-        found = cuts(programs, full, runs)
+        found = cuts(known_launches(members, full), full, runs)
         made: dict[PeConfig, TrimmedEngine] = {}
         for cut in found.reports.values():
             if cut.trimmed not in made:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 from isa.program import Program
-from isa.support.files import read_bytes
 from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
@@ -21,33 +20,14 @@ from synth.physical.budget import find_budget
 from synth.physical.comparison import AreaComparison, compare_area
 from synth.physical.targets import DEFAULT_TARGETS
 from vip.configurations import Design, engine
-from vip.programs import load_program
 from vip.progress import Progress, by_part, counting, naming, silent
 
 from .filling import CHIP_FILE, fit_both
 from .result import Checked, TrimResult
 from .runs import Observed, observe
+from .subjects import Loaded, Subject, load_subjects
 
 __all__ = ["Launches", "Sizes", "Subject", "trim"]
-
-#: Bytes that a file of a memory's contents may have.
-_MEMORY_BYTES = 1 << 28
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """A program that the engine must run.
-
-    Attributes:
-        program: a program, or a file of one or of assembly.
-        memories: contents of the memory from address 0 on, bytes or a file, of a run each. Without
-            any the program runs on zeros, and this run is not used as a profile.
-        name: for messages; "": that of the file.
-    """
-
-    program: Program | Path
-    memories: Sequence[bytes | Path] = ()
-    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +58,7 @@ class Launches:
     """Settings for the runs of the programs.
 
     Attributes:
-        parameters: DRAM address of the parameter block (r5).
+        parameters: DRAM address of the parameter block (r5), fixed with the application.
         behaviour: of the memory. max_cycles: a longer run is an error.
         allow_fault: compare a program that faults up to its fault.
     """
@@ -90,7 +70,7 @@ class Launches:
 
 
 def trim(
-    programs: Sequence[Subject | Program | Path],
+    programs: Sequence[Subject | Program | Path | str],
     config: Design = "pe",
     *,
     output: Path | str | None = None,
@@ -108,7 +88,8 @@ def trim(
     kernel.s needs, unless :attr:`TrimResult.failure` gives a reason.
 
     Parameters:
-        programs: that the engine must run, at least one.
+        programs: that the engine must run, at least one; a text is the name of an application of
+            the suite (:mod:`microkernels.suite`), which declares its constants, or of a file.
         config: of the full engine.
         output: directory of Verilog; with ``fit`` also a file with the chip of trimmed engines.
         sizes: parts and sizes that the engine keeps; None: sizes of the runs, else proved ones.
@@ -122,6 +103,8 @@ def trim(
         progress: called with each stage.
 
     Raises:
+        DeclarationError: declared memory that contradicts the memory given, or that a program may
+            overwrite.
         CoverageError: runs that do not cover all paths of a program, unless that is allowed.
         ProgramFaultError: a program faults on the full engine, unless that is allowed.
         VipError: a program, configuration, device or memory that can't be used, or a run that does
@@ -133,16 +116,16 @@ def trim(
     if budget is not None and not check:
         raise TrimError("a device is filled with engines that run the programs: check is needed")
     full = engine(config)
-    subjects = _subjects(programs, full)
+    subjects = load_subjects(programs, full, launches.parameters)
     # Early, as the runs of the programs on hardware take long.
-    profile_of_each([program for _, program in subjects], sizes.profiles)
-    works = _works(subjects, full, launches)
+    profile_of_each([each.program for each in subjects], sizes.profiles)
+    _cut(subjects, full, replace(sizes, basis="proved"), (), ())
+    works = _works(subjects, launches)
     # A run on zeros is not representative of runs on data.
     given = works if check else [each for each in works if each[0].memories]
-    learning = sizes.basis != "proved" or budget is not None
-    runs = _observe(given, full, hardware=check, progress=progress) if learning else []
-    profiles = [run.profile for (one, _), run in zip(given, runs, strict=False) if one.memories]
-    cut = _cut(subjects, full, sizes, profiles)
+    runs = _observe(given, full, hardware=check, progress=progress)
+    profiles = [run.profile for (one, _), run in zip(given, runs, strict=True) if one.memories]
+    cut = _cut(subjects, full, sizes, profiles, [run.profile for run in runs])
     found = TrimResult(
         cut=cut,
         checks=_check(works, runs, cut, progress) if check else (),
@@ -176,45 +159,27 @@ def _areas(
     }
 
 
-def _subjects(
-    programs: Sequence[Subject | Program | Path], full: PeConfig
-) -> list[tuple[Subject, Program]]:
-    """The programs with names and memories, each loaded."""
-    found = []
-    for number, each in enumerate(programs):
-        subject = each if isinstance(each, Subject) else Subject(program=each)
-        if not subject.name:
-            path = subject.program
-            name = path.name if isinstance(path, Path) else f"program {number}"
-            subject = replace(subject, name=name)
-        found.append((subject, load_program(subject.program, full.instruction_words)))
-    return found
-
-
-def _works(
-    subjects: Sequence[tuple[Subject, Program]], full: PeConfig, launches: Launches
-) -> list[tuple[Subject, Workload]]:
+def _works(subjects: Sequence[Loaded], launches: Launches) -> list[tuple[Loaded, Workload]]:
     """The runs of each program: one on each of its memories, or one on zeros."""
-    most = min(1 << full.address_bits, _MEMORY_BYTES)
     return [
         (
             subject,
             Workload(
-                program=program,
-                contents=read_bytes(memory, most) if isinstance(memory, Path) else memory,
-                parameters=launches.parameters,
+                program=subject.program,
+                contents=memory,
+                parameters=subject.known.parameters or 0,
                 memory=launches.behaviour,
                 max_cycles=launches.max_cycles,
                 may_fault=launches.allow_fault,
             ),
         )
-        for subject, program in subjects
+        for subject in subjects
         for memory in subject.memories or (b"",)
     ]
 
 
 def _observe(
-    works: Sequence[tuple[Subject, Workload]],
+    works: Sequence[tuple[Loaded, Workload]],
     full: PeConfig,
     *,
     hardware: bool,
@@ -230,7 +195,7 @@ def _observe(
 
 
 @contextmanager
-def _named(subject: Subject) -> Iterator[None]:
+def _named(subject: Loaded) -> Iterator[None]:
     """Add the program to the message of a fault."""
     try:
         yield
@@ -239,16 +204,19 @@ def _named(subject: Subject) -> Iterator[None]:
 
 
 def _cut(
-    subjects: Sequence[tuple[Subject, Program]],
+    subjects: Sequence[Loaded],
     full: PeConfig,
     sizes: Sizes,
     profiles: Sequence[Profile],
+    timed: Sequence[Profile],
 ) -> TrimReport:
     return report(
-        [program for _, program in subjects],
+        [each.program for each in subjects],
         full,
         () if sizes.basis == "proved" else (*sizes.profiles, *profiles),
-        names=[subject.name for subject, _ in subjects],
+        names=[each.name for each in subjects],
+        known=[each.known for each in subjects],
+        timed=timed,
         keep_counters=sizes.keep_counters,
         rom=sizes.rom,
         allow_uncovered=sizes.allow_uncovered,
@@ -258,7 +226,7 @@ def _cut(
 
 
 def _check(
-    works: Sequence[tuple[Subject, Workload]],
+    works: Sequence[tuple[Loaded, Workload]],
     runs: Sequence[Observed],
     cut: TrimReport,
     progress: Progress,

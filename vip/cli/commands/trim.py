@@ -1,6 +1,6 @@
 """``vip trim``: the engine that some programs need."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 import vip
+from isa.declared import Declared
+from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError
 from soc.generate.presets import preset
@@ -17,6 +19,7 @@ from synth.analysis.trim import check_reason
 from synth.errors import CoverageError
 from synth.physical.budget import find_budget
 from vip.cli.console import console, shown
+from vip.cli.declarations import declarations
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 from vip.cli.groups import grouped
@@ -24,6 +27,7 @@ from vip.cli.tables.proofs import show_proofs
 from vip.cli.tables.trim import show_fit, show_trim
 from vip.output import write_json
 from vip.trimming.result import TrimResult
+from vip.trimming.subjects import subjects_of
 
 from .options import (
     JsonOption,
@@ -42,6 +46,12 @@ def _memory_files(given: Sequence[str] | None) -> list[Path]:
     return [Path(text.rpartition("=")[2]) for text in given or ()]
 
 
+def _program_files(names: Sequence[str] | None) -> list[Path]:
+    """Those of ``names`` that are no applications."""
+    known = {each.name for each in applications()}
+    return [Path(name) for name in names or () if name not in known]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
     """What decides the sizes of the engine."""
@@ -54,6 +64,23 @@ class SizeOptions:
             "one).",
             metavar="FILE",
             callback=reading(_memory_files),
+        ),
+    ] = None
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Bytes of the memory that are the same in all runs, such as a parameter block; "
+            "all else is data. May be repeated; PROGRAM=START:BYTES with several programs.",
+            metavar="START:BYTES",
+        ),
+    ] = None
+    range: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            help="Signed numbers in memory, of 64 or BITS bits each, from LOW to HIGH in all runs; "
+            "may be repeated.",
+            metavar="START:BYTES[/BITS]=LOW..HIGH",
         ),
     ] = None
     profile: Annotated[
@@ -96,7 +123,7 @@ class SizeOptions:
         bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
     ] = False
 
-    def check(self, programs: Sequence[Path], preset_name: str) -> None:
+    def check(self, programs: Sequence[str], preset_name: str) -> None:
         """Refuse options that exclude each other.
 
         Raises:
@@ -107,6 +134,13 @@ class SizeOptions:
             raise UserError("--proved and --tight exclude each other")
         if self.rom and len(programs) > 1:
             raise UserError("--rom bakes in one program; there are several")
+        known = {each.name for each in applications()}
+        given = bool(self.constant or self.range or self.memory)
+        if given and known & set(programs):
+            raise UserError(
+                f"{min(known & set(programs))} is an application, which brings its memory and "
+                "declarations: --memory, --constant and --range are for programs"
+            )
         if self.address_bits is not None and self.address_bits > most:
             raise UserError(
                 f"--address-bits {self.address_bits}: preset {preset_name!r} has {most}"
@@ -124,30 +158,38 @@ class SizeOptions:
         )
 
     def memories(
-        self, programs: Sequence[Path], files_given: FileArguments
-    ) -> dict[Path, list[Path]]:
+        self, programs: Sequence[str], files_given: FileArguments
+    ) -> dict[str, list[Path]]:
         """For each program the files that its memory may hold at the start.
 
         Raises:
             UserError: a file of none of the programs, or of an unknown one of several.
         """
-        found: dict[Path, list[Path]] = {program: [] for program in programs}
+        found: dict[str, list[Path]] = {program: [] for program in programs}
         for text in self.memory or []:
             owner, separator, file = text.rpartition("=")
             if not separator and len(programs) > 1:
                 raise UserError(f"--memory {text}: with several programs, give PROGRAM=FILE")
             if not separator:
                 found[programs[0]].append(Path(file))
-            elif Path(owner) in found:
-                found[Path(owner)].append(Path(file))
+            elif owner in found:
+                found[owner].append(Path(file))
             else:
                 raise UserError(f"--memory {text}: {owner} is none of the programs")
         for program, files in found.items():
-            beside = program.with_suffix(".memory")
+            beside = Path(program).with_suffix(".memory")
             if not files and beside.is_file():
                 files_given.reads(beside, "the memory of a program")
                 files.append(beside)
         return found
+
+    def declared(self, programs: Sequence[str]) -> Mapping[str, Declared]:
+        """For each program what is declared about its memory.
+
+        Raises:
+            UserError: a declaration of another form, or of none of the programs.
+        """
+        return declarations(programs, self.constant or (), self.range or ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,9 +243,11 @@ class ComparisonOptions:
 def trim(
     context: typer.Context,
     programs: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            help="Program files, or assembly (.s).", metavar="PROGRAM...", callback=reading()
+            help="Program files, assembly (.s), or applications of the suite.",
+            metavar="PROGRAM|APPLICATION...",
+            callback=reading(_program_files),
         ),
     ],
     output: OutputDirectory,
@@ -229,14 +273,16 @@ def trim(
 ) -> None:
     """Rebuild the engine with what programs need, and compare it with the full one.
 
-    Sizes are proved where constants determine them. Otherwise they are those of the runs given, and
-    a run that needs more ends with a fault. Both engines run the programs: results and cycles must
-    be the same, and each removed instruction must fault; only then DIR gets the Verilog. --prove
+    Memory declared with --constant or --range is fixed with the application, as --parameters is;
+    all else is data. Sizes are proved for every data where they follow from that. Otherwise they
+    are those of the runs given, and a run that needs more ends with a fault. An application of the
+    suite declares its own. Both engines run the programs: results and cycles must be the same, and
+    each removed instruction must fault; only then DIR gets the Verilog. --prove
     also demands a proof, which takes some minutes. The JSON's ff_saved and lut_saved are fractions,
     for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed engines, for vip generate
     --config.
 
-    Example: vip trim kernel.vip --memory image.bin -o build/trimmed --json trim.json
+    Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
     if comparison.fit is not None:
         find_budget(comparison.fit)
@@ -247,35 +293,41 @@ def trim(
     for key in why or []:
         check_reason(key)
     sizes.check(programs, preset_name)
-    subjects = _subjects(sizes.memories(programs, file_arguments(context)))
+    memories = sizes.memories(programs, file_arguments(context))
+    subjects = _subjects(memories, sizes.declared(programs))
     result = _trim(subjects, preset_name, output, sizes, launches, comparison)
     _show(result, why or [])
     write_json(json, result.to_json())
     if result.failure:
         raise UserError(result.failure)
     if figure is not None:
-        draw_types(result.cut, figure, name=programs[0].name)
+        draw_types(result.cut, figure, name=Path(programs[0]).name)
     if result.verilog is not None:
         modules = len(result.verilog.modules)
         console.print(f"{output}: Verilog of the trimmed engine, {modules} modules")
 
 
-def _subjects(memories: dict[Path, list[Path]]) -> list[vip.Subject]:
+def _subjects(
+    memories: Mapping[str, list[Path]], declared: Mapping[str, Declared]
+) -> list[vip.Subject]:
     """The programs, by names that differ."""
-    for path, files in memories.items():
+    known = {each.name: each for each in applications()}
+    short = {Path(program).name for program in memories}
+    found = []
+    for program, files in memories.items():
+        if program in known:
+            found += subjects_of(known[program])
+            continue
+        path = Path(program)
         if not files:
             console.print(
                 f"{path.name}: no --memory, so only proofs count; it runs on zeros", style="dim"
             )
-    short = {path.name for path in memories}
-    return [
-        vip.Subject(
-            program=path,
-            memories=files,
-            name=path.name if len(short) == len(memories) else str(path),
+        name = path.name if len(short) == len(memories) else program
+        found.append(
+            vip.Subject(program=path, memories=files, name=name, declared=declared[program])
         )
-        for path, files in memories.items()
-    ]
+    return found
 
 
 def _trim(

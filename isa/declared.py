@@ -1,0 +1,64 @@
+"""Declarations about the memory of a launch: what is fixed with the application, and what is data.
+
+All bytes that nothing is declared about are data: they may hold anything at any time.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["Declared", "Numbers", "Span"]
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """Bytes of memory: ``size`` (at least 1) from address ``start`` (at least 0) on."""
+
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The first address after them."""
+        return self.start + self.size
+
+    def overlaps(self, other: "Span") -> bool:
+        """Whether they share a byte."""
+        return self.start < other.end and other.start < self.end
+
+    def __str__(self) -> str:
+        return f"{self.start:#x}:{self.size}"
+
+
+@dataclass(frozen=True, order=True)
+class Numbers:
+    """Signed numbers in memory, one after the other, each from ``low`` to ``high``.
+
+    Attributes:
+        span: their bytes, whole numbers of ``width`` bits from a multiple of their bytes on.
+        width: bits of each, 8, 16, 32 or 64.
+    """
+
+    span: Span
+    low: int
+    high: int
+    width: int = 64
+
+    def __str__(self) -> str:
+        width = "" if self.width == 64 else f"/{self.width}"
+        return f"{self.span}{width}={self.low}..{self.high}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What holds in every launch of a program.
+
+    Attributes:
+        constants: bytes that always are those of the memory given; no engine writes them.
+        numbers: bounded numbers. They hold at the launch, and whenever others write them. A 64-bit
+            number that the program itself stores with ``st.reg`` is its own: nothing else changes
+            it before the program ends.
+        slots: the program runs in the slots below.
+    """
+
+    constants: tuple[Span, ...] = ()
+    numbers: tuple[Numbers, ...] = ()
+    slots: int = 1 << 16

@@ -1,0 +1,158 @@
+"""Contents of memory that an analysis knows: declared constants and bounded numbers."""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from isa.declared import Declared, Numbers, Span
+from synth.errors import DeclarationError
+
+from .interval import Interval, Value, bounds, join, step_of
+
+__all__ = ["NOTHING_KNOWN", "Contents", "contents_of"]
+
+#: Numbers of a table that one load may choose from.
+_MOST_CHOICES = 4096
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Known memory.
+
+    Attributes:
+        constants: bytes by their first address; spans neither overlap nor touch.
+        numbers: bounded numbers, which overlap nothing.
+    """
+
+    constants: Mapping[int, bytes] = field(default_factory=dict)
+    numbers: tuple[Numbers, ...] = ()
+
+    def __post_init__(self) -> None:
+        spans = [Span(start, len(held)) for start, held in sorted(self.constants.items())]
+        object.__setattr__(self, "_spans", spans)
+        object.__setattr__(self, "_starts", [span.start for span in spans])
+        object.__setattr__(self, "_numbered", [each.span for each in self.numbers])
+
+    _spans: list[Span] = field(init=False, repr=False, compare=False)
+    _starts: list[int] = field(init=False, repr=False, compare=False)
+    _numbered: list[Span] = field(init=False, repr=False, compare=False)
+
+    def load(self, place: Value, width: int) -> Value | None:
+        """The signed number of ``width`` bytes at ``place``, a multiple of ``width``; None: any."""
+        if isinstance(place, int):
+            return self._load(place, width)
+        low, high = bounds(place)
+        step = max(step_of(place), width)
+        low, high = -(-low // step) * step, high // step * step
+        if high < low or (high - low) // step >= _MOST_CHOICES:
+            return None
+        found: Value | None = None
+        for address in range(low, high + 1, step):
+            value = self._load(address, width)
+            if value is None:
+                return None
+            found = value if found is None else join(found, value)
+        return found
+
+    def _load(self, address: int, width: int) -> Value | None:
+        index = bisect_right(self._starts, address) - 1
+        if index >= 0:
+            start = self._starts[index]
+            held = self.constants[start]
+            if address + width <= start + len(held):
+                offset = address - start
+                return int.from_bytes(held[offset : offset + width], "little", signed=True)
+        numbers = self.numbers_at(address, width)
+        if numbers is None:
+            return None
+        low, high = numbers.low, numbers.high
+        return low if low == high else Interval(low, high)
+
+    def check_same(self, other: "Contents") -> None:
+        """Make sure that the constants of ``other``, declared alike, are the same.
+
+        Raises:
+            DeclarationError: a byte differs; names its address.
+        """
+        for start, held in self.constants.items():
+            for offset, (one, two) in enumerate(zip(held, other.constants[start], strict=True)):
+                if one != two:
+                    raise DeclarationError(
+                        f"{Span(start, len(held))} is declared as constant, but its memories hold "
+                        f"{one} and {two} at {start + offset:#x}"
+                    )
+
+    def numbers_at(self, address: int, width: int) -> Numbers | None:
+        """The bounded numbers of which the ``width`` bytes at ``address`` are one."""
+        for numbers in self.numbers:
+            span = numbers.span
+            if numbers.width == 8 * width and span.start <= address < span.end:
+                return numbers
+        return None
+
+    def held_in(self, first: int, end: int) -> Span | None:
+        """Declared bytes that share one with ``first``..``end`` - 1; None if there are none."""
+        wanted = Span(first, end - first)
+        for span in (*self._spans, *self._numbered):
+            if end > first and span.overlaps(wanted):
+                return span
+        return None
+
+
+#: Of memory in which everything is data.
+NOTHING_KNOWN = Contents()
+
+
+def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
+    """What ``declared`` says of a memory.
+
+    Parameters:
+        memory: contents from address 0 on; zeros follow. size: bytes of the memory.
+
+    Raises:
+        DeclarationError: declarations that lie outside the memory, overlap or contradict it.
+    """
+    spans = [*declared.constants, *(each.span for each in declared.numbers)]
+    for span in spans:
+        if span.size < 1:
+            raise DeclarationError(f"{span}: at least 1 byte must be declared")
+        if span.start < 0 or span.end > size:
+            raise DeclarationError(f"{span}: the memory has {size:#x} bytes")
+    for numbers in declared.numbers:
+        _check_numbers(numbers, memory)
+    merged: list[Span] = []
+    for span in sorted(declared.constants):
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end) - merged[-1].start)
+        else:
+            merged.append(span)
+    kept = [*merged, *(each.span for each in declared.numbers)]
+    for before, after in zip(sorted(kept), sorted(kept)[1:], strict=False):
+        if before.overlaps(after):
+            raise DeclarationError(f"{after} is declared twice: it overlaps {before}")
+    return Contents(
+        constants={
+            span.start: memory[span.start : span.end].ljust(span.size, b"\0") for span in merged
+        },
+        numbers=tuple(sorted(declared.numbers)),
+    )
+
+
+def _check_numbers(numbers: Numbers, memory: bytes) -> None:
+    """Refuse bounds that are none, or that the memory contradicts."""
+    width = numbers.width // 8
+    span = numbers.span
+    if numbers.width not in (8, 16, 32, 64):
+        raise DeclarationError(f"{numbers}: numbers have 8, 16, 32 or 64 bits, not {numbers.width}")
+    if span.start % width or span.size % width:
+        raise DeclarationError(f"{numbers}: address and bytes must be multiples of {width}")
+    least, most = -(1 << (numbers.width - 1)), (1 << (numbers.width - 1)) - 1
+    if not least <= numbers.low <= numbers.high <= most:
+        raise DeclarationError(f"{numbers}: bounds must ascend within {numbers.width} bits, signed")
+    held = memory[span.start : span.end].ljust(span.size, b"\0")
+    for offset in range(0, span.size, width):
+        value = int.from_bytes(held[offset : offset + width], "little", signed=True)
+        if not numbers.low <= value <= numbers.high:
+            raise DeclarationError(
+                f"{numbers}: the memory holds {value} at {span.start + offset:#x}, beyond the range"
+            )

@@ -1,0 +1,156 @@
+"""Programs that an engine is trimmed to, with what is declared about their memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from isa.declared import Declared
+from isa.image import DramImage
+from isa.program import Program
+from isa.support.files import read_bytes
+from microkernels.runtime.job import KernelJob
+from pe.config import PeConfig
+from sim_tb.cosim.applications import Application, applications
+from synth.analysis.contents import contents_of
+from synth.analysis.trim import Known
+from synth.errors import DeclarationError
+from vip.programs import load_program
+
+__all__ = ["Loaded", "Subject", "known_launches", "load_subjects", "subjects_of"]
+
+#: Bytes that a file of a memory's contents may have.
+_MEMORY_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A program that the engine must run.
+
+    Attributes:
+        program: a program, or a file of one or of assembly.
+        memories: contents of the memory from address 0 on, bytes or a file, of a run each. Without
+            any the program runs on zeros, and this run is not used as a profile.
+        name: for messages; "": that of the file.
+        declared: what is fixed in memory; the rest is data, and may hold anything.
+        parameters: DRAM address of the parameter block (r5); None: that of the launches.
+    """
+
+    program: Program | Path
+    memories: Sequence[bytes | Path] = ()
+    name: str = ""
+    declared: Declared = field(default_factory=Declared)
+    parameters: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A subject, read.
+
+    Attributes:
+        name: not empty. program: it. memories: contents, one at least if anything is declared.
+        known: what all its launches have in common.
+    """
+
+    name: str
+    program: Program
+    memories: tuple[bytes, ...]
+    known: Known
+
+
+def subjects_of(application: Application) -> list[Subject]:
+    """The launches of an application, with what its jobs declare."""
+    jobs = application.jobs
+    return [
+        Subject(
+            program=job.program,
+            memories=(_memory(job),),
+            name=application.name if len(jobs) == 1 else f"{application.name}, launch {number}",
+            declared=job.declared,
+            parameters=job.parameters,
+        )
+        for number, job in enumerate(jobs, 1)
+    ]
+
+
+def known_launches(
+    members: Sequence[Application], full: PeConfig
+) -> list[tuple[str, Program, Known]]:
+    """The launches of applications on engines of ``full``: name, program, and what is known."""
+    found = load_subjects([each for item in members for each in subjects_of(item)], full, 0)
+    return [(each.name, each.program, each.known) for each in found]
+
+
+def _memory(job: KernelJob) -> bytes:
+    with DramImage(job.end) as memory:
+        job.prepare(memory)
+        return memory.read(0, job.end)
+
+
+def load_subjects(
+    programs: Sequence[Subject | Program | Path | str], full: PeConfig, parameters: int
+) -> list[Loaded]:
+    """The programs with names and memories, each read.
+
+    Parameters:
+        programs: of these a text is the name of an application, or of a file.
+        parameters: start register of that name, where a subject has none.
+
+    Raises:
+        VipError: a program or memory that can't be used.
+        DeclarationError: declarations that the memory, or the memories of one program, contradict.
+        OSError: a file that can't be read.
+    """
+    found = []
+    for number, each in enumerate(_listed(programs)):
+        subject = each if isinstance(each, Subject) else Subject(program=each)
+        if not subject.name:
+            path = subject.program
+            name = path.name if isinstance(path, Path) else f"program {number}"
+            subject = replace(subject, name=name)
+        found.append(_loaded(subject, full, parameters))
+    return found
+
+
+def _listed(
+    programs: Sequence[Subject | Program | Path | str],
+) -> list[Subject | Program | Path]:
+    known = {each.name: each for each in applications()}
+    found: list[Subject | Program | Path] = []
+    for each in programs:
+        if not isinstance(each, str):
+            found.append(each)
+        elif each in known:
+            found += subjects_of(known[each])
+        else:
+            found.append(Path(each))
+    return found
+
+
+def _loaded(subject: Subject, full: PeConfig, parameters: int) -> Loaded:
+    size = 1 << full.address_bits
+    most = min(size, _MEMORY_BYTES)
+    memories = tuple(
+        read_bytes(memory, most) if isinstance(memory, Path) else memory
+        for memory in subject.memories
+    )
+    declared = subject.declared
+    if (declared.constants or declared.numbers) and not memories:
+        span = (*declared.constants, *(each.span for each in declared.numbers))[0]
+        raise DeclarationError(f"{subject.name}: {span} is declared, but no memory is given")
+    given = subject.parameters
+    try:
+        contents = [contents_of(declared, memory, size) for memory in memories or (b"",)]
+        for other in contents[1:]:
+            contents[0].check_same(other)
+    except DeclarationError as error:
+        raise DeclarationError(f"{subject.name}: {error}") from error
+    return Loaded(
+        name=subject.name,
+        program=load_program(subject.program, full.instruction_words),
+        memories=memories,
+        known=Known(
+            contents=contents[0],
+            parameters=parameters if given is None else given,
+            slots=declared.slots,
+        ),
+    )
