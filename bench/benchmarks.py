@@ -225,6 +225,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=_SIMULATION,
         minutes=120,
     ),
+    "column_reuse": Benchmark(
+        run=networks.column_reuse,
+        made_of=networks.made_of_column_reuse,
+        presets=("vault", "thesis"),
+        tools=("amaranth",),
+        minutes=60,
+    ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,
         made_of=memories.made_of_vault_stress,

@@ -5,21 +5,40 @@ from dataclasses import replace
 
 import microkernels.data.networks
 import microkernels.networks.vgg16
+import sim_tb.measure.column_reuse
 import sim_tb.measure.networks
 import sim_tb.measure.sequences
+from microkernels.common.feature_map import COLUMN_BYTES
+from sim_tb.measure.column_reuse import (
+    LAYERS,
+    layer_job,
+    measure_layer,
+    measure_vgg16,
+    vgg16_job,
+    with_engines,
+)
 from sim_tb.measure.networks import NetworkRun, measure_host, measure_network, network_of
 from sim_tb.measure.sequences import SEQUENCES, measure_sequence, sequence_job
 from soc.chip.config import ChipConfig
-from soc.generate.presets import chip_preset
+from soc.generate.presets import chip_preset, tile_preset
 
 from . import fingerprints
 from .functional import model_parts
 from .measurement import Measurement
 
-__all__ = ["made_of_networks", "made_of_sequences", "networks", "sequences"]
+__all__ = [
+    "column_reuse",
+    "made_of_column_reuse",
+    "made_of_networks",
+    "made_of_sequences",
+    "networks",
+    "sequences",
+]
 
 _CHIP, _LITTLE_CHIP = "thesis", "tiny"
 _NETWORK, _LITTLE = "vgg16", "little"
+#: How windows of convolutions are loaded -> they share columns.
+_WAYS = {"whole": False, "shared": True}
 #: Columns and rows of vaults, images.
 _RUNS = ((8, 4, 1), (4, 4, 1), (4, 2, 1), (2, 2, 1), (8, 4, 3))
 
@@ -119,5 +138,46 @@ def made_of_sequences() -> dict[str, str]:
     return {
         **found,
         "what is measured": fingerprints.code(sim_tb.measure.sequences),
+        **model_parts(),
+    }
+
+
+def column_reuse() -> Iterator[Measurement]:
+    """What windows that share columns save, on the timing model: DRAM columns that a round of
+    filters of VGG-16's convolutions reads, and its cycles, on a vault of four engines and of eight;
+    then those of VGG-16, whole, on the 128 engines of the thesis's chip. Every output is compared
+    with the golden model's."""
+    for pes in (4, 8):
+        config = with_engines(tile_preset("vault"), pes)
+        for name in LAYERS:
+            for way, reuse in _WAYS.items():
+                run = measure_layer(name, config, reuse=reuse)
+                prefix = f"{name}_{pes}_engines_{way}"
+                yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
+                yield Measurement(f"{prefix}_columns", run.columns, "columns")
+    for way, reuse in _WAYS.items():
+        whole = measure_vgg16(chip_preset(_CHIP), reuse=reuse)
+        yield Measurement(f"vgg16_{way}_cycles", whole.cycles, "cycles")
+        yield Measurement(f"vgg16_{way}_read_gb", whole.columns * COLUMN_BYTES / 1e9, "GB")
+        read = whole.convolutions * COLUMN_BYTES / 1e9
+        yield Measurement(f"vgg16_{way}_convolutions_read_gb", read, "GB")
+
+
+def made_of_column_reuse() -> dict[str, str]:
+    """The machines, the model of them, the programs and the data."""
+    found = {"Verilog of thesis": fingerprints.hardware(chip_preset(_CHIP))}
+    for pes in (4, 8):
+        config = with_engines(tile_preset("vault"), pes)
+        found[f"Verilog of {pes} engines"] = fingerprints.hardware(config)
+    for way, reuse in _WAYS.items():
+        layers = [layer_job(name, pes, reuse=reuse) for name in LAYERS for pes in (4, 8)]
+        whole = vgg16_job(chip_preset(_CHIP), reuse=reuse).job
+        programs = [launch.program for job in (*layers, whole) for launch in job.launches]
+        found[f"programs for {way} windows"] = fingerprints.programs(programs)
+    return {
+        **found,
+        "what is measured": fingerprints.code(
+            sim_tb.measure.column_reuse, microkernels.data.networks
+        ),
         **model_parts(),
     }

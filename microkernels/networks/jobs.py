@@ -82,6 +82,7 @@ def network_job(
     *,
     engines: ChipEngines | None = None,
     keep: bool = True,
+    reuse: bool = False,
 ) -> NetworkJob:
     """A network on all engines of a chip.
 
@@ -91,6 +92,7 @@ def network_job(
         engines: of the chip; None: four of one vault.
         keep: the outputs of the job are those of all layers; else memory is used again, and they
             are the outputs of the layers that no layer uses.
+        reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
 
     Raises:
         KernelError: data that do not fit the network, a layer without a cut, or a network that
@@ -101,7 +103,7 @@ def network_job(
     images = check_elements("images", images, ("batch", size.height, size.width, size.channels))
     batch = len(images)
     machine = engines or ChipEngines()
-    plan = plan_network(network, batch=batch, engines=machine)
+    plan = plan_network(network, batch=batch, engines=machine, reuse=reuse)
     layout = NetworkLayout(plan, keep=keep)
 
     def prepare(memory: Writable) -> None:

@@ -160,7 +160,8 @@ def _cuts(output: MapSize, depth: int, vaults: int, batch: int) -> Iterator[Cut]
 
 
 class _Planner:
-    def __init__(self, network: Network, batch: int, engines: ChipEngines) -> None:
+    def __init__(self, network: Network, batch: int, engines: ChipEngines, *, reuse: bool) -> None:
+        self.reuse = reuse
         self.network = network
         self.batch = batch
         self.vaults = engines.ring.vaults
@@ -218,6 +219,7 @@ class _Planner:
             depth=plan.depth,
             out_depth=plan.out_depth,
             strips=strips,
+            reuse=self.reuse,
             scratchpad_bytes=self.scratchpad_bytes,
         )
         cycles = predict_conv(conv, self.pes)
@@ -264,18 +266,21 @@ _SWEEPS = 3
 
 
 @CHECK.arguments
-def plan_network(network: Network, *, batch: int = 1, engines: ChipEngines) -> NetworkPlan:
+def plan_network(
+    network: Network, *, batch: int = 1, engines: ChipEngines, reuse: bool = False
+) -> NetworkPlan:
     """The fastest plan found, by predicted cycles.
 
     Parameters:
         batch: images, at least 1.
         engines: of the chip.
+        reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
 
     Raises:
         KernelError: a value outside its range, or a layer without a cut; the message names it.
     """
     CHECK.at_least("batch", batch, 1)
-    planner = _Planner(network, batch, engines)
+    planner = _Planner(network, batch, engines, reuse=reuse)
     options = {layer.name: planner.options(layer)[:_OPTIONS] for layer in network.layers}
     chosen = {name: plans[0] for name, plans in options.items()}
 

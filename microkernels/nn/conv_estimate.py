@@ -21,8 +21,8 @@ _EXPONENT = 12
 
 
 def _window(plan: ConvPlan, sharers: int) -> float:
-    ahead = (plan.slots - plan.window_slots) / plan.advance
-    times = (plan.vector_cycles, plan.bus_cycles(sharers), _LATENCY / max(ahead, 1 / 2))
+    latency = _LATENCY / max(plan.ahead, 1 / 2)
+    times = (plan.vector_cycles, plan.bus_cycles(sharers), latency)
     return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
 
 

@@ -87,12 +87,17 @@ class _ConvKernel:
             f"{plan.filters} filters at once on slices of {plan.depth} channels; a window has "
             f"{plan.parts} part(s) of {plan.length} elements.",
             "",
-            f"Scratchpad ({plan.ring_end} bytes)",
+            f"Scratchpad ({plan.end} bytes)",
             f"  {0:>4} weights of a pass, {plan.part_bytes} bytes a part",
             f"  {plan.thresholds:>4} thresholds: lowest element; 0 with ReLU",
             f"  {plan.results:>4} ring of {RESULTS} results: sums of {plan.parts} part(s), "
             "earlier sums",
             f"  {plan.ring:>4} ring of {plan.slots} slots of {plan.slot_bytes} bytes: input",
+            *(
+                [f"  {plan.ring_end:>4} the first {plan.repeated} slots again"]
+                if plan.repeated
+                else []
+            ),
             launch=launch_registers(vault_bits),
         )
         self.fraction = fraction

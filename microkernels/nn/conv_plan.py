@@ -8,14 +8,18 @@ scratchpad holds::
     threshold    the lowest element and 0: lower limit of outputs without and with ReLU
     results      a ring of RESULTS slots, one for a pixel: the sums of each part, and the
                  partial sum of the earlier slices
-    input        a ring of slots: columns of the window, or whole windows
+    input        a ring of slots: columns of the window, or whole windows; after its end its first
+                 columns again, where a window of one part slides
 
 Loaded data begin at multiples of :data:`isa.timing.RANGE_BYTES`: an access to the same unit of the
 array range check as a load in flight would wait for the load.
 
 The window of a slice has one *part* if it fits a vector register's length (256 elements), otherwise
-one a column. Columns are shared by neighbouring windows (``sliding``) when there is more than one
-part and windows overlap; otherwise a slot holds a whole window.
+one a column. Columns are shared by neighbouring windows (``sliding``) when windows overlap and
+there is more than one part, or ``reuse`` is asked for and a column is a multiple of
+:data:`isa.timing.RANGE_BYTES`; otherwise a slot holds a whole window. A part lies in one piece:
+where a window of one part slides, the first columns of the ring are loaded twice, to their slots
+and after the ring's end, where such a window goes on.
 """
 
 from dataclasses import dataclass, replace
@@ -38,6 +42,8 @@ RESULTS = 5
 #: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
 #: weights, earlier sums and stores.
 _MOST_LOADS = 12
+#: Slots of a ring whose first ones are repeated: a larger ring repeats fewer columns.
+_MOST_REPEATING = 14
 #: Engines of a vault, and clocks that a DRAM column takes on its bus: for estimates alone.
 _SHARERS = 4
 _BUS_CLOCKS = 4
@@ -116,9 +122,26 @@ class ConvPlan:
         return self.shape.stride if self.sliding else 1
 
     @property
+    def repeated(self) -> int:
+        """Slots that are loaded a second time, after the ring's end."""
+        return self.window_slots - 1 if self.joined else 0
+
+    @property
+    def least_slots(self) -> int:
+        """Slots of the smallest input ring. Slots that a window leaves are loaded after the first
+        product of the next one, which reads one slot, but a whole window where it has one part;
+        the next row begins with a window of new slots."""
+        return 2 * self.window_slots if self.joined else self.window_slots + 1
+
+    @property
     def row_slots(self) -> int:
         """Slots that a row of windows takes."""
         return self.window_slots + (self.shape.out_width - 1) * self.advance
+
+    @property
+    def ahead(self) -> float:
+        """Windows that are loaded before they are needed."""
+        return (self.slots - self.window_slots) / self.advance
 
     @property
     def slot_loads(self) -> int:
@@ -193,8 +216,13 @@ class ConvPlan:
 
     @property
     def ring_end(self) -> int:
-        """First byte after the input ring, which is the last area."""
+        """First byte after the slots of the input ring, and where the repeated ones begin."""
         return self.ring + self.slots * self.slot_bytes
+
+    @property
+    def end(self) -> int:
+        """First byte that is not in use."""
+        return self.ring_end + self.repeated * self.slot_bytes
 
     @property
     def product_beats(self) -> int:
@@ -218,7 +246,8 @@ class ConvPlan:
         size = self.load_elements * ELEMENT_BYTES
         # A piece that does not fill its columns may begin anywhere in one.
         columns_of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
-        columns = self.advance * self.slot_loads * columns_of_load
+        twice = 1 + self.repeated / self.slots
+        columns = self.advance * self.slot_loads * twice * columns_of_load
         columns += 2 * -(-self.group_bytes // COLUMN_BYTES)
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
 
@@ -239,6 +268,7 @@ def plan_conv(
     out_depth: int,
     filters: int | None = None,
     strips: bool = False,
+    reuse: bool = False,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvPlan:
     """The fastest plan for an input map with slices of ``depth`` channels.
@@ -248,6 +278,8 @@ def plan_conv(
         out_depth: channels in a slice of the output map; filters at once divide it.
         filters: at once; None: choose.
         strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
+        reuse: windows of one part share columns, too, where they can: about half as many columns
+            are read, in as many cycles.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -269,28 +301,37 @@ def plan_conv(
         candidates = [filters]
     else:
         raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
-    found = []
-    for count in candidates:
-        bare = ConvPlan(
-            shape=shape,
-            depth=depth,
-            filters=count,
-            joined=joined,
-            sliding=not joined and shape.stride < shape.kernel,
-            strips=strips,
-            slots=0,
-        )
-        slots = (scratchpad_bytes - bare.ring) // bare.slot_bytes
-        slots = min(slots, max(bare.window_slots + 1, _MOST_LOADS // bare.slot_loads))
-        if slots > bare.window_slots:
-            found.append(replace(bare, slots=slots))
-    if not found:
+    slides = shape.stride < shape.kernel
+    kinds = [not joined and slides]
+    if joined and slides and reuse and column * ELEMENT_BYTES % RANGE_BYTES == 0:
+        kinds.append(True)
+    best = []
+    for sliding in kinds:
+        found = []
+        for count in candidates:
+            bare = ConvPlan(
+                shape=shape,
+                depth=depth,
+                filters=count,
+                joined=joined,
+                sliding=sliding,
+                strips=strips,
+                slots=0,
+            )
+            slots = (scratchpad_bytes - bare.ring) // bare.slot_bytes - bare.repeated
+            most = _MOST_REPEATING if bare.repeated else _MOST_LOADS // bare.slot_loads
+            slots = min(slots, max(bare.least_slots, most))
+            if slots >= bare.least_slots:
+                found.append(replace(bare, slots=slots))
+        if found:
+            best.append(min(found, key=lambda plan: (plan.cycles, -plan.slots)))
+    if not best:
         raise KernelError(
             f"{candidates[0]} filter(s) of {shape.kernel} x {shape.kernel} pixels of {depth} "
             f"channels do not fit a scratchpad of {scratchpad_bytes} bytes with the window before "
             f"them: give slices of fewer channels"
         )
-    return min(found, key=lambda plan: (plan.cycles, -plan.slots))
+    return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(_SHARERS)))
 
 
 @CHECK.arguments

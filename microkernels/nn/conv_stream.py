@@ -44,6 +44,10 @@ class ConvStream:
         self._pieces = (w.register("piece", "for one load"), w.register("piece_from", "likewise"))
         self.ring = w.constant("ring", plan.ring, "input ring")
         self.ring_end = w.constant("ring_end", plan.ring_end, "its end")
+        if plan.repeated:
+            self._again = w.constant(
+                "repeated_end", plan.ring + plan.repeated * plan.slot_bytes, "end of repeated slots"
+            )
         self._elements = w.constant(
             "piece_size", plan.load_elements, "elements of a load of the input"
         )
@@ -74,6 +78,11 @@ class ConvStream:
                 w.offset(piece, piece, plan.column_pitch)
                 w.offset(memory, memory, self.source.x_step)
                 w.load(piece, memory, self._elements)
+        if plan.repeated:
+            piece = self._pieces[0]
+            with w.unless("bge", self._slot, self._again):
+                w.offset(piece, self._slot, plan.slots * plan.slot_bytes)
+                w.load(piece, self._from, self._elements, note="again, after the ring's end")
         w.offset(self._from, self._from, self.source.x_step * (1 if plan.sliding else stride))
         w.advance_ring(self._slot, plan.slot_bytes, self.ring, self.ring_end)
         w.op("sub", self._row_left, self._row_left, 1)

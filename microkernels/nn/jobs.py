@@ -51,6 +51,7 @@ def conv_job(
     out_depth: int | None = None,
     out_padding: int = 0,
     strips: bool = False,
+    reuse: bool = False,
     sharers: int = 1,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
@@ -64,6 +65,7 @@ def conv_job(
         out_depth: channels in a slice of the output; None: :data:`DEFAULT_OUT_DEPTH` at most.
         out_padding: pixels around the output.
         strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
+        reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
         sharers: engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
 
@@ -80,6 +82,7 @@ def conv_job(
         out_depth=out_depth,
         filters=filters,
         strips=strips,
+        reuse=reuse,
         scratchpad_bytes=scratchpad_bytes,
     )
     size = {"width": shape.width, "height": shape.height, "channels": shape.channels}

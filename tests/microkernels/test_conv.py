@@ -1,6 +1,8 @@
 """The convolution kernel on the instruction set simulator against its golden model, and that model
 against ONNX's reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -59,6 +61,7 @@ def shapes(draw: st.DrawFn) -> ConvShape:
     depth=st.integers(1, 40),
     out_depth=st.integers(1, 24),
     strips=st.booleans(),
+    reuse=st.booleans(),
     sharers=st.integers(1, 4),
     fraction=st.integers(0, 12),
     limit=st.sampled_from([100, 30000]),
@@ -71,6 +74,7 @@ def test_equals_the_golden_model(
     depth: int,
     out_depth: int,
     strips: bool,
+    reuse: bool,
     sharers: int,
     fraction: int,
     limit: int,
@@ -87,12 +91,67 @@ def test_equals_the_golden_model(
         out_depth=out_depth,
         out_padding=seed % 3,
         strips=strips,
+        reuse=reuse,
         sharers=sharers,
         base=base,
     )
     outputs, hazards = simulate(job, seed=seed)
     assert np.array_equal(outputs, job.expected)
     assert not hazards
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    kernel=st.integers(2, 5),
+    stride=st.integers(1, 3),
+    width=st.integers(0, 9),
+    channels=st.integers(8, 20),
+    scratchpad_bytes=st.sampled_from([640, 1024, 1536, 2048, 4096]),
+    strips=st.booleans(),
+    seed=st.integers(0, 1 << 20),
+)
+def test_rings_of_any_size_share_columns(
+    kernel: int,
+    stride: int,
+    width: int,
+    channels: int,
+    scratchpad_bytes: int,
+    strips: bool,
+    seed: int,
+) -> None:
+    """Windows of one part that share columns go on after the ring's end, wherever it is."""
+    assume(stride < kernel)
+    shape = ConvShape(
+        width=kernel + width,
+        height=kernel + 2,
+        channels=channels,
+        filters=4,
+        kernel=kernel,
+        stride=stride,
+    )
+    size = {"depth": 8, "out_depth": 4, "strips": strips, "scratchpad_bytes": scratchpad_bytes}
+    try:
+        plan = plan_conv(shape, **size)
+    except KernelError:
+        assume(False)
+    assume(plan.joined and plan.sliding)
+    assert plan.ring_end < plan.end <= scratchpad_bytes
+    job = conv_job(shape, *data(shape, seed), fraction=FRACTION, **size)
+    outputs, hazards = simulate(job, seed=seed)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
+def test_shares_columns_where_that_loads_less() -> None:
+    shape = ConvShape(width=16, height=9, channels=16, filters=8)
+    plan = plan_conv(shape, depth=16, out_depth=8)
+    whole = plan_conv(shape, depth=16, out_depth=8, reuse=False)
+    assert (plan.sliding, plan.slots, plan.repeated) == (True, 14, 2)
+    assert (whole.sliding, whole.repeated) == (False, 0)
+    assert plan.cycles <= whole.cycles
+    assert plan.bus_cycles(4) < 0.6 * whole.bus_cycles(4)
+    # 18 bytes a column: it would begin within a unit of the array range check.
+    assert not plan_conv(replace(shape, channels=3), depth=3, out_depth=8).sliding
 
 
 @pytest.mark.parametrize(("depth", "filters"), [(64, 2), (32, 4), (16, 8)])

@@ -45,13 +45,19 @@ def engines(columns: int, rows: int, pes: int = 2, address_bits: int = 20) -> Ch
 
 
 def job_of(
-    network: Network, machine: ChipEngines, *, batch: int = 1, seed: int = 1, keep: bool = True
+    network: Network,
+    machine: ChipEngines,
+    *,
+    batch: int = 1,
+    seed: int = 1,
+    keep: bool = True,
+    reuse: bool = False,
 ) -> NetworkJob:
     size = network.input
     rng = np.random.default_rng(seed)
     images = rng.integers(-500, 500, (batch, size.height, size.width, size.channels))
     weights = usual_network_weights(network, seed)
-    return network_job(network, weights, images, engines=machine, keep=keep)
+    return network_job(network, weights, images, engines=machine, keep=keep, reuse=reuse)
 
 
 def check(job: NetworkJob, instructions: frozenset[str] = STANDARD) -> None:
@@ -72,8 +78,12 @@ def test_batches(batch: int) -> None:
     check(job_of(LITTLE, engines(2, 2), batch=batch))
 
 
-def test_vgg16_of_fewer_channels_on_eight_vaults() -> None:
-    check(job_of(vgg16(32, narrower=8), engines(4, 2, pes=4)))
+@pytest.mark.parametrize("reuse", [False, True])
+def test_vgg16_of_fewer_channels_on_eight_vaults(reuse: bool) -> None:
+    job = job_of(vgg16(32, narrower=8), engines(4, 2, pes=4), reuse=reuse)
+    shared = [plan.conv.repeated for plan in job.plan.layers.values() if plan.conv]
+    assert any(shared) == reuse
+    check(job)
 
 
 def layers(sizes: list[tuple[str, int, int, int]]) -> tuple[Layer, ...]:

@@ -1,4 +1,4 @@
-"""Predicted cycles of convolutions beside those of the timing model of a vault."""
+"""Convolutions on the timing model of a vault: predicted cycles, and columns that are read."""
 
 from dataclasses import replace
 
@@ -64,3 +64,22 @@ def test_predictions_are_near_the_timing_models_cycles(strips: bool, sharers: in
         errors.append(abs(predicted / measured - 1))
     assert max(errors) < 0.27
     assert np.mean(errors) < 0.14
+
+
+def test_windows_that_share_columns_read_fewer() -> None:
+    """Half of conv5_1's columns, in no more cycles."""
+    shape = ConvShape(width=16, height=9, channels=64, filters=32)
+    rng = np.random.default_rng(1)
+    data = (
+        rng.integers(-1000, 1000, (9, 16, 64)),
+        rng.integers(-100, 100, (32, 3, 3, 64)),
+        rng.integers(-1000, 1000, 32),
+    )
+    runs = {}
+    for reuse in (False, True):
+        job = conv_job(shape, *data, fraction=10, sharers=4, reuse=reuse)
+        outcome = cosim_vault(job, tile_preset("vault"), on="model")
+        assert outcome.match
+        runs[reuse] = (outcome.result.counters["READS"], outcome.cycles)
+    assert runs[True][0] < 0.6 * runs[False][0]
+    assert runs[True][1] <= runs[False][1]
