@@ -2,6 +2,7 @@
 against ONNX's reference."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx.parser
@@ -129,7 +130,13 @@ def test_rings_of_any_size_share_columns(
         kernel=kernel,
         stride=stride,
     )
-    size = {"depth": 8, "out_depth": 4, "strips": strips, "scratchpad_bytes": scratchpad_bytes}
+    size: dict[str, Any] = {
+        "depth": 8,
+        "out_depth": 4,
+        "strips": strips,
+        "reuse": True,
+        "scratchpad_bytes": scratchpad_bytes,
+    }
     try:
         plan = plan_conv(shape, **size)
     except KernelError:
@@ -144,14 +151,14 @@ def test_rings_of_any_size_share_columns(
 
 def test_shares_columns_where_that_loads_less() -> None:
     shape = ConvShape(width=16, height=9, channels=16, filters=8)
-    plan = plan_conv(shape, depth=16, out_depth=8)
-    whole = plan_conv(shape, depth=16, out_depth=8, reuse=False)
+    plan = plan_conv(shape, depth=16, out_depth=8, reuse=True)
+    whole = plan_conv(shape, depth=16, out_depth=8)
     assert (plan.sliding, plan.slots, plan.repeated) == (True, 14, 2)
     assert (whole.sliding, whole.repeated) == (False, 0)
     assert plan.cycles <= whole.cycles
     assert plan.bus_cycles(4) < 0.6 * whole.bus_cycles(4)
     # 18 bytes a column: it would begin within a unit of the array range check.
-    assert not plan_conv(replace(shape, channels=3), depth=3, out_depth=8).sliding
+    assert not plan_conv(replace(shape, channels=3), depth=3, out_depth=8, reuse=True).sliding
 
 
 @pytest.mark.parametrize(("depth", "filters"), [(64, 2), (32, 4), (16, 8)])
