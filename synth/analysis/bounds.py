@@ -15,6 +15,7 @@ from synth.errors import CoverageError
 from .facts import Facts
 from .profile import InFlight, Profile
 from .reach import place
+from .sources import remedy
 from .values import Values
 
 __all__ = ["Basis", "Bound", "Study", "bounds_of", "check_covered"]
@@ -38,7 +39,6 @@ class Study:
     Attributes:
         name: for messages; "" where there is only one. values: proved. profile: seen, if any.
         in_flight: seen on the hardware, if anything was.
-        parameters: the highest that a launch names.
     """
 
     program: Program
@@ -46,7 +46,6 @@ class Study:
     values: Values
     profile: Profile | None
     in_flight: InFlight | None
-    parameters: int
 
     def place(self, address: int) -> str:
         """Place of a word, for a message."""
@@ -65,6 +64,8 @@ class Bound:
         basis: how ``value`` is known. why: the word that needs it, or the reason, one line.
         guard: effect on a run that needs more; "" if none can.
         profiled: names of the programs with runs that might need more.
+        remedy: declarations of memory that would bound what data decide about; "" if there are
+            none, or nothing would become smaller.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Bound:
     why: str
     guard: str = ""
     profiled: tuple[str, ...] = ()
+    remedy: str = ""
 
     def to_json(self) -> dict[str, object]:
         """The bound as plain JSON data."""
@@ -86,6 +88,7 @@ class Bound:
             "why": self.why,
             "guard": self.guard,
             "profiled": list(self.profiled),
+            "remedy": self.remedy,
         }
 
 
@@ -97,8 +100,11 @@ def _signed_bits(ends: tuple[int, int]) -> int:
     return max((end if end >= 0 else ~end).bit_length() for end in ends) + 1
 
 
-def check_covered(studies: Iterable[Study]) -> None:
+def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
     """Make sure that profiles went wherever their programs can go.
+
+    Parameters:
+        remedy: declarations that would make the profiles needless.
 
     Raises:
         CoverageError: one did not; names the branches, with source lines.
@@ -118,7 +124,8 @@ def check_covered(studies: Iterable[Study]) -> None:
         if missing:
             more = len(missing) - _NAMED
             text = ", ".join(missing[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-            raise CoverageError(f"the profile does not cover the program: {text}")
+            helps = f"; declare what is constant: {remedy}" if remedy else ""
+            raise CoverageError(f"the profile does not cover the program: {text}{helps}")
 
 
 #: Stands for the launch where the address of a word is expected.
@@ -236,7 +243,9 @@ def _address(studies: Sequence[Study], config: PeConfig, given: int | None, tigh
         if study.profile is not None and facts is study.profile.facts:
             return ends | {_LAUNCH: study.profile.parameters.bit_length()}
         # A parameter that no instruction reads can be 0.
-        most = study.parameters.bit_length() if study.values.reads_parameters else 0
+        most = (
+            study.values.launch.parameters[1].bit_length() if study.values.reads_parameters else 0
+        )
         return ends | {_LAUNCH: most}
 
     return _settle(
@@ -262,8 +271,16 @@ def _settle(
     """The size that all studies need, each by proof or by profile."""
     chosen: list[tuple[int, str]] = []
     proved: list[int] = []
+    remedies: dict[str, None] = {}
     for study in studies:
-        most = _most(study, needed(study, study.values.facts))
+        needs = needed(study, study.values.facts)
+        most = _most(study, needs)
+        if fit(most[0]) >= full > fit(0):
+            words = [word for word, value in needs.items() if fit(value) >= full]
+            helps = remedy(study.program, study.values, (w for w in words if w != _LAUNCH))
+            if _LAUNCH in words:
+                helps = helps or "--parameters for r5, which the launch sets"
+            remedies[helps] = None
         proved.append(most[0])
         if study.profile is not None:
             seen = _most(study, _profiled(study, needed, fit, full))
@@ -286,6 +303,7 @@ def _settle(
         why=why,
         guard=guard if profiled else "",
         profiled=profiled,
+        remedy="; ".join(filter(None, remedies)),
     )
 
 
@@ -365,6 +383,7 @@ def _waiting(
                 full=full,
                 basis="given",
                 why=f"{study.place(min(words))} uses it; {_no_measure(study)}",
+                remedy=remedy(study.program, study.values, study.values.varying),
             )
         if why == "no word uses it":
             why = "the fewest that leave the cycles of the runs as they are"
@@ -384,6 +403,11 @@ def _waiting(
         why=why,
         guard=guard,
         profiled=tuple(profiled),
+        remedy="; ".join(
+            remedy(study.program, study.values, study.values.varying)
+            for study in studies
+            if study.name in profiled
+        ),
     )
 
 

@@ -242,11 +242,11 @@ class Effects:
             if end is None or place is None:
                 return False
             registers[far] = place
+            if any(registers[each].__class__ is not int for each in (near, far, length)):
+                varying.add(address)
             last = min(bounds(place)[1] + most, memory)
             if stores and (span := held_in(bounds(place)[0], last)) is not None:
                 raise Overwrite(address, bounds(place)[0], last, span)
-            if any(registers[each].__class__ is not int for each in (near, far, length)):
-                varying.add(address)
             facts.touches(address, end)
             facts.lies(address, min(step_of(registers[near]), step_of(place)))
             facts.reaches(address, last)

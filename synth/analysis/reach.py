@@ -4,13 +4,14 @@ Targets of branches are constants, so this follows both sides of every branch an
 more. :mod:`synth.analysis.values` finds out which sides are really taken.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from isa.program import Program
 from isa.table import FIELD_A, BranchOp, Instruction, Role, Unit, find
 from synth.errors import TrimError
 
-__all__ = ["FX", "MR", "SLOTS", "VL", "Flow", "flow", "place"]
+__all__ = ["FX", "MR", "SLOTS", "VL", "Flow", "flow", "place", "reads", "writes"]
 
 _REGISTERS = FIELD_A.range.stop
 #: The vector settings, as registers after the others.
@@ -96,14 +97,14 @@ def _live(
     words: tuple[int, ...], rows: dict[int, Instruction], came_from: dict[int, list[int]]
 ) -> dict[int, tuple[int, ...]]:
     """Registers that live before each word, found backwards, as sets of bits."""
-    reads = {address: _reads(row, words[address]) for address, row in rows.items()}
-    writes = {address: _writes(row, words[address]) for address, row in rows.items()}
-    before = dict(reads)
+    read = {address: _bits(reads(row, words[address])) for address, row in rows.items()}
+    written = {address: _bits(writes(row, words[address])) for address, row in rows.items()}
+    before = dict(read)
     pending = sorted(rows)
     while pending:
         address = pending.pop()
         for source in came_from.get(address, ()):
-            grown = before[source] | (before[address] & ~writes[source])
+            grown = before[source] | (before[address] & ~written[source])
             if grown != before[source]:
                 before[source] = grown
                 pending.append(source)
@@ -113,21 +114,25 @@ def _live(
     }
 
 
-def _reads(row: Instruction, word: int) -> int:
-    bits = 0
-    for field in row.reads:
-        bits |= 1 << field.extract(word)
+def _bits(slots: Iterable[int]) -> int:
+    return sum(1 << slot for slot in set(slots))
+
+
+def reads(row: Instruction, word: int) -> list[int]:
+    """Registers and vector settings that ``word``, which encodes ``row``, reads."""
+    slots = [field.extract(word) for field in row.reads]
     if row.unit is Unit.VECTOR:
-        bits |= 1 << VL
+        slots.append(VL)
         if any(operand.extent.by_mr for operand in row.scratchpad):
-            bits |= 1 << MR
+            slots.append(MR)
         if row.fractions:
-            bits |= 1 << FX
-    return bits
+            slots.append(FX)
+    return slots
 
 
-def _writes(row: Instruction, word: int) -> int:
+def writes(row: Instruction, word: int) -> list[int]:
+    """The register or vector setting that ``word``, which encodes ``row``, writes, if any."""
     setting = {"set.vl": VL, "set.mr": MR, "set.fx": FX}.get(row.key)
     if setting is not None:
-        return 1 << setting
-    return 0 if row.writes is None else 1 << row.writes.extract(word)
+        return [setting]
+    return [] if row.writes is None else [row.writes.extract(word)]

@@ -152,7 +152,6 @@ def report(
                 values=values,
                 profile=profile,
                 in_flight=None if seen is None else seen.in_flight,
-                parameters=launch.parameters[1],
             )
         )
     parts = {
@@ -164,7 +163,8 @@ def report(
     sizes = bounds_of(studies, config, address_bits=address_bits, tight=tight)
     if not allow_uncovered:
         relied = {name for bound in sizes if bound.name != "fx" for name in bound.profiled}
-        check_covered(study for study in studies if study.name in relied)
+        helps = {bound.remedy: None for bound in sizes if bound.profiled and bound.remedy}
+        check_covered((s for s in studies if s.name in relied), "; ".join(list(helps)[:1]))
     bounds = (*_fixed(needs, config), *sizes)
     given: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
     trimmed = replace(

@@ -21,6 +21,7 @@ from .effects import Effects, Overwrite, OwnNumber, Registers
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .reach import FX, MR, SLOTS, VL, Flow, flow, place
+from .sources import remedy
 
 __all__ = ["Launch", "Values", "analyse"]
 
@@ -63,6 +64,7 @@ class Values:
             in a slot take the same cycles on memories that answer alike.
         steady: no word varies, nor do slots differ, so that all runs take the same cycles.
         unknown: word that loads any number -> first address and end of where it may be.
+        launch: that all holds for.
     """
 
     flow: Flow
@@ -72,6 +74,7 @@ class Values:
     varying: frozenset[int]
     steady: bool
     unknown: Mapping[int, tuple[int, int]]
+    launch: Launch
 
 
 def analyse(
@@ -95,12 +98,6 @@ def analyse(
             return _analyse(program, config, launch, control, contents, own)
         except OwnNumber as found:
             own = (*own, found.place)
-        except Overwrite as error:
-            where = f"{error.first:#x} to {error.end - 1:#x}"
-            raise DeclarationError(
-                f"{place(program, error.word)} may store to {where}, which overlaps {error.span}, "
-                "declared as constant or bounded"
-            ) from error
 
 
 def _analyse(
@@ -116,7 +113,7 @@ def _analyse(
     for _ in range(_ATTEMPTS):
         attempt = _Attempt(program, config, control, widened, thresholds, contents, own)
         if attempt.run(launch):
-            return attempt.values()
+            return attempt.values(launch)
         thresholds |= attempt.limits()
         forked = [pc for pc, _ in attempt.forks.most_common() if pc not in widened]
         if not forked:
@@ -124,7 +121,7 @@ def _analyse(
         widened |= {forked[0]}
     attempt = _Attempt(program, config, control, None, thresholds, contents, own)
     attempt.run(launch)
-    return attempt.values()
+    return attempt.values(launch)
 
 
 def _constants(program: Program, control: Flow) -> frozenset[int]:
@@ -151,6 +148,7 @@ class _Attempt:
         contents: Contents,
         own: tuple[int, ...],
     ) -> None:
+        self._program = program
         self.size = len(program.words)
         self.control = control
         self.widened = widened
@@ -181,8 +179,8 @@ class _Attempt:
             elif row.key != "halt":
                 self._steps[address] = effects.of(row, word, address)
 
-    def values(self) -> Values:
-        """The result, after :meth:`run`."""
+    def values(self, launch: Launch) -> Values:
+        """The result, after :meth:`run` with ``launch``."""
         live = {START_REGISTERS.get(slot) for slot in self.control.live[0]}
         varying = frozenset(self._effects.varying | self._varying)
         return Values(
@@ -193,6 +191,7 @@ class _Attempt:
             varying=varying,
             steady=not varying and not (self._several and "slot" in live),
             unknown=dict(self._effects.unknown),
+            launch=launch,
         )
 
     def limits(self) -> frozenset[int]:
@@ -202,7 +201,26 @@ class _Attempt:
         return frozenset(value for found in few for value in found)
 
     def run(self, launch: Launch) -> bool:
-        """Follow all runs; False if that was broken off because they are too many."""
+        """Follow all runs; False if that was broken off because they are too many.
+
+        Raises:
+            DeclarationError: a run may overwrite declared memory.
+            OwnNumber: the program stores a number of declared memory that is not followed yet.
+        """
+        try:
+            return self._follow_all(launch)
+        except Overwrite as error:
+            word = error.word
+            helps = ""
+            if word in self._effects.varying:
+                helps = remedy(self._program, self.values(launch), [word])
+            raise DeclarationError(
+                f"{place(self._program, word)} may store to {error.first:#x} to "
+                f"{error.end - 1:#x}, which overlaps {error.span}, declared as constant or bounded"
+                + (f"; its address is known with {helps}" if helps else "")
+            ) from error
+
+    def _follow_all(self, launch: Launch) -> bool:
         effects = self._effects
         start: Registers = [0] * SLOTS
         for register, name in START_REGISTERS.items():

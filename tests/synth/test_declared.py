@@ -248,5 +248,7 @@ def test_slots_that_a_program_reads_are_not_steady() -> None:
     ],
 )
 def test_declared_memory_that_a_run_may_overwrite_is_refused(text: str) -> None:
-    with pytest.raises(DeclarationError, match=r"word \d .*may store to 0x.* declared as constant"):
+    with pytest.raises(DeclarationError, match=r"word \d .*may store to 0x.* declared as") as error:
         found(text, content=memory(0, 0))
+    data = "--constant 0x80:1 or --range 0x80:1 for r6, which word 1"
+    assert (data in str(error.value)) == ("r8" in text)

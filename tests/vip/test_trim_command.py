@@ -85,6 +85,8 @@ def test_proofs_alone(vip, tmp_path):
     code, out, _ = vip("trim", "a.vip", *QUICK)
     assert code == 0
     assert "only proofs count" in out
+    remedy = "--constant 0x0:8 or --range 0x0:8 for r6, which word 0 (a.s:2) loads"
+    assert f"register width may shrink with {remedy}" in " ".join(out.split())
 
 
 def test_declared_memory_needs_no_runs_and_no_flag(vip, tmp_path):
@@ -160,6 +162,7 @@ def test_runs_that_do_not_go_everywhere(vip, tmp_path):
     run = ("--memory", "few.bin")
     refused(
         vip("trim", "a.vip", *run, *QUICK),
+        "declare what is constant: --constant 0x0:8 or --range 0x0:8 for r6",
         "word 2 (a.s:4) is never taken",
         "--proved",
         "--allow-uncovered",

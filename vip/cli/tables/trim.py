@@ -97,6 +97,9 @@ def show_trim(result: TrimResult) -> None:
     """Print the removed parts, the reasons for the others, the savings, and the runs."""
     console.print(_instructions(result.cut))
     console.print(_sizes(result.cut))
+    for bound in result.cut.bounds:
+        if bound.remedy:
+            console.print(f"{bound.name.replace('_', ' ')} may shrink with {bound.remedy}")
     if result.areas:
         console.print(_areas(result.areas, counters=result.cut.trimmed.counters))
     if not result.checks:
