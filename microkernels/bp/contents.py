@@ -14,6 +14,7 @@ from microkernels.common.memory import Readable, Writable
 from .layout import BpLayout
 from .problem import BpProblem, Direction, Messages, check_messages, element_type
 from .record import COST_PLACE, PLACE
+from .transform import transform_of
 
 __all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
 
@@ -26,6 +27,8 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
             "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*held)
             + "the problem needs {} x {}, {} of {}".format(*needed)
         )
+    if layout.shifts is not None and layout.shifts.transform != transform_of(problem.smoothness):
+        raise KernelError("the layout is for other shifts than those of the smoothness costs")
     if layout.symmetric and not problem.symmetric:
         raise KernelError("the layout is for symmetric smoothness costs; the problem's are not")
 
@@ -76,11 +79,13 @@ def contents(
     given = problem.no_messages() if messages is None else check_messages(problem, messages)
     planes = {COST_PLACE: problem.data_costs}
     planes |= {place: given[direction] for direction, place in PLACE.items()}
-    shared = (
-        (layout.flags.base, layout.flags.words()),
+    costs: tuple[tuple[int, bytes], ...] = (
         (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes()),
         (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes()),
     )
+    if layout.shifts is not None:
+        costs = ((layout.matrix, layout.shifts.constants.tobytes()),)
+    shared = ((layout.flags.base, layout.flags.words()), *costs)
     for vault in range(layout.ring.vaults):
         parameters = layout.parameter_block(iterations, vault)
         yield layout.ring.address(vault, layout.parameters), parameters

@@ -17,6 +17,7 @@ from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .problem import BpProblem, Messages
+from .shifts import Form, shifts_of
 from .traffic import remote_share
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
@@ -39,6 +40,7 @@ def bp_job(
     pes: int = 1,
     messages: Messages | None = None,
     scratchpad_bytes: int = 4096,
+    form: Form = "matrix",
 ) -> KernelJob:
     """``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
     messages.
@@ -51,20 +53,23 @@ def bp_job(
         pes: of each vault that work.
         messages: where to begin; None: all 0.
         scratchpad_bytes: of an engine.
+        form: how new messages are computed; the messages are the same.
 
     Raises:
         KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad, or
             negative iterations.
     """
     CHECK.at_least("iterations", iterations, 0)
-    layout = BpLayout.of(problem, sharers=pes, ring=ring)
+    shifts = shifts_of(problem, form, scratchpad_bytes)
+    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts)
     labels, updates = problem.labels, problem.updates * iterations
-    program = bp_program(
-        labels,
-        problem.bits,
-        scratchpad_bytes=scratchpad_bytes,
-        vault_bits=None if ring is None else ring.address_bits,
-    )
+    vault_bits = None if ring is None else ring.address_bits
+    if shifts is None:
+        program = bp_program(
+            labels, problem.bits, scratchpad_bytes=scratchpad_bytes, vault_bits=vault_bits
+        )
+    else:
+        program = shifts.program(vault_bits)
 
     def prepare(memory: Writable) -> None:
         pack(problem, layout, memory, iterations=iterations, messages=messages)
@@ -104,6 +109,7 @@ class _Levels:
         pes: int = 1,
         smoothness: NDArray[np.integer] | None = None,
         scratchpad_bytes: int = 4096,
+        form: Form = "matrix",
     ) -> None:
         self.problem = problem
         self.coarse = coarse_problem(problem, smoothness)
@@ -114,24 +120,29 @@ class _Levels:
             sharers=pes,
             ring=ring or VaultRing(),
             coarse_symmetric=ring is not None and self.coarse.symmetric,
+            shifts=shifts_of(problem, form, scratchpad_bytes),
+            coarse_shifts=shifts_of(self.coarse, form, scratchpad_bytes),
         )
         self._vault_bits = None if ring is None else ring.address_bits
         self._scratchpad_bytes = scratchpad_bytes
 
     def launch(self, name: str, updates: int = 0) -> Launch:
         """The launch ``construct``, ``coarse``, ``copy`` or ``fine``."""
-        make, parameters = {
-            "construct": (construct_program, self.layout.construct_parameters),
-            "coarse": (bp_program, self.layout.coarse.parameters),
-            "copy": (copy_program, self.layout.copy_parameters),
-            "fine": (bp_program, self.layout.fine.parameters),
+        make, parameters, shifts = {
+            "construct": (construct_program, self.layout.construct_parameters, None),
+            "coarse": (bp_program, self.layout.coarse.parameters, self.layout.coarse_shifts),
+            "copy": (copy_program, self.layout.copy_parameters, None),
+            "fine": (bp_program, self.layout.fine.parameters, self.layout.shifts),
         }[name]
-        program = make(
-            self.problem.labels,
-            self.problem.bits,
-            scratchpad_bytes=self._scratchpad_bytes,
-            vault_bits=self._vault_bits,
-        )
+        if shifts is not None:
+            program = shifts.program(self._vault_bits)
+        else:
+            program = make(
+                self.problem.labels,
+                self.problem.bits,
+                scratchpad_bytes=self._scratchpad_bytes,
+                vault_bits=self._vault_bits,
+            )
         cycles = _max_cycles(updates + self.problem.width * self.problem.height)
         return Launch(name=name, program=program, parameters=parameters, max_cycles=cycles)
 
@@ -163,6 +174,7 @@ def bp_levels_job(
     pes: int = 1,
     smoothness: NDArray[np.integer] | None = None,
     scratchpad_bytes: int = 4096,
+    form: Form = "matrix",
 ) -> KernelJob:
     """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
     are the messages of the fine level.
@@ -171,7 +183,7 @@ def bp_levels_job(
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         ring: of the vaults; None: a chip of one.
         smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
-        problem, pes, scratchpad_bytes: as for :func:`bp_job`.
+        problem, pes, scratchpad_bytes, form: as for :func:`bp_job`.
 
     Raises:
         KernelError: as :func:`bp_job` and :func:`microkernels.bp.levels.coarse_problem`.
@@ -182,7 +194,12 @@ def bp_levels_job(
         CHECK.kind("smoothness", smoothness, np.ndarray)
     ring = ring or VaultRing()
     both = _Levels(
-        problem, ring=ring, pes=pes, smoothness=smoothness, scratchpad_bytes=scratchpad_bytes
+        problem,
+        ring=ring,
+        pes=pes,
+        smoothness=smoothness,
+        scratchpad_bytes=scratchpad_bytes,
+        form=form,
     )
     coarse_updates = both.coarse.updates * coarse_iterations
     updates = problem.updates * iterations

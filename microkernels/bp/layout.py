@@ -17,7 +17,7 @@ from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 
 from .parameters import Run, block_bytes, most_words
-from .partition import NOTHING, share_sweep
+from .partition import NOTHING, PAIR, share_sweep
 from .problem import BpProblem, Direction, element_type
 from .record import (
     BANKS,
@@ -27,7 +27,8 @@ from .record import (
     row_stride,
     vector_stride,
 )
-from .steps import MOST_RUNS, Neighbours, SweepPlace, step_runs, sweep_team
+from .shifts import Shifts
+from .steps import Neighbours, SweepPlace, most_runs, step_runs, sweep_team
 from .tiles import Tile, TileGrid
 
 __all__ = [
@@ -54,6 +55,8 @@ class BpLayout:
         block: tiles are cut between blocks of so many pixels a side; pixels that fill up the last
             block of a row or column have records too.
         symmetric: the smoothness costs are their own transpose, so engines load them once.
+        shifts: the kernel by shifts, whose constants take the place of the smoothness costs; None:
+            the kernel by a matrix.
 
     Raises:
         KernelError: a value outside its range, or tiles that don't fit their vault.
@@ -68,6 +71,7 @@ class BpLayout:
     ring: VaultRing = field(default_factory=VaultRing)
     block: int = 1
     symmetric: bool = False
+    shifts: Shifts | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -91,6 +95,7 @@ class BpLayout:
         sharers: int = 1,
         ring: VaultRing | None = None,
         block: int = 1,
+        shifts: Shifts | None = None,
     ) -> "BpLayout":
         """The layout of ``problem``."""
         return cls(
@@ -103,6 +108,7 @@ class BpLayout:
             ring=ring or VaultRing(),
             block=block,
             symmetric=problem.symmetric,
+            shifts=shifts,
         )
 
     @cached_property
@@ -130,20 +136,28 @@ class BpLayout:
         """The flags of a vault, at their offset."""
         # After the parameter block, hence never at address 0, which stands for no flag.
         steps = sum(self.grid.steps(direction) for direction in Direction)
-        block = 8 * most_words(self.sharers, MOST_RUNS * steps)
+        block = 8 * most_words(self.sharers, most_runs(self.lanes) * steps)
         base = self.base + round_up(block, COLUMN_BYTES)
         team = len(sweep_team(Direction.RIGHT, self.sharers))
         return FlagTable(base, self.sharers, ring=self.ring.vaults > 1, team=team)
 
     @property
+    def lanes(self) -> int:
+        """Lines that the kernel works on at a time, at most."""
+        return PAIR if self.shifts is None else self.shifts.lanes
+
+    @property
     def matrix(self) -> int:
-        """Offset of the smoothness costs, rows contiguous."""
+        """Offset of the smoothness costs, rows contiguous, or of the constants of shifts."""
         return self.flags.end
 
     @property
     def transposed(self) -> int:
         """Offset of the transposed smoothness costs."""
-        return self.matrix + round_up(self.labels**2 * self.bits // 8, COLUMN_BYTES)
+        used = self.labels**2 * self.bits // 8
+        if self.shifts is not None:
+            used = self.shifts.plan.constant_bytes
+        return self.matrix + round_up(used, COLUMN_BYTES)
 
     @property
     def parameters(self) -> int:
@@ -255,7 +269,7 @@ class BpLayout:
                 lines = tile.height if direction.horizontal else tile.width
                 share = share_sweep(lines, place.updates, len(team))[team.index(member)]
             end = neighbours.end_of_step(member, team, direction, step == steps - 1)
-            yield from step_runs(place, share, neighbours.own, member, end)
+            yield from step_runs(place, share, neighbours.own, member, end, self.lanes)
 
     @cached_property
     def declared(self) -> Declared:

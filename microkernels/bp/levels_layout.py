@@ -37,6 +37,7 @@ from .layout import BpLayout
 from .levels import BLOCK
 from .problem import BpProblem
 from .record import COST_PLACE
+from .shifts import Shifts
 from .tiles import Tile
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
@@ -81,6 +82,7 @@ class LevelsLayout:
         sharers: engines of a vault that work; at least 1.
         ring: of the vaults.
         coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
+        shifts, coarse_shifts: the kernels by shifts of the two levels; None: by a matrix.
 
     Raises:
         KernelError: a value outside its range, or levels that don't fit their vault.
@@ -90,6 +92,8 @@ class LevelsLayout:
     sharers: int = 1
     ring: VaultRing = field(default_factory=VaultRing)
     coarse_symmetric: bool = False
+    shifts: Shifts | None = None
+    coarse_shifts: Shifts | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -104,7 +108,9 @@ class LevelsLayout:
     @cached_property
     def fine(self) -> BpLayout:
         """The fine level."""
-        return BpLayout.of(self.problem, sharers=self.sharers, ring=self.ring, block=BLOCK)
+        return BpLayout.of(
+            self.problem, sharers=self.sharers, ring=self.ring, block=BLOCK, shifts=self.shifts
+        )
 
     @property
     def construct_parameters(self) -> int:
@@ -131,6 +137,7 @@ class LevelsLayout:
             sharers=self.sharers,
             ring=self.ring,
             symmetric=self.coarse_symmetric,
+            shifts=self.coarse_shifts,
         )
 
     @cached_property

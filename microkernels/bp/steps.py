@@ -27,10 +27,17 @@ from .parameters import Run
 from .partition import PAIR, Piece, Share
 from .problem import Direction
 
-__all__ = ["MOST_RUNS", "Neighbours", "SweepPlace", "step_runs", "sweep_team"]
+__all__ = ["Neighbours", "SweepPlace", "most_runs", "step_runs", "sweep_team"]
 
 #: A step's runs: head, pairs, a line alone, tail.
-MOST_RUNS = 4
+_RUNS = 4
+#: Pairs of a run with four lines at a time.
+_PAIRS = 2
+
+
+def most_runs(lanes: int) -> int:
+    """Most runs of an engine in a step, for a kernel that works on so many lines at a time."""
+    return _RUNS + (lanes > PAIR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +117,12 @@ def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
 
 
 def step_runs(
-    place: SweepPlace | None, share: Share, flags: FlagTable, member: int, end: dict[str, int]
+    place: SweepPlace | None,
+    share: Share,
+    flags: FlagTable,
+    member: int,
+    end: dict[str, int],
+    lanes: int = PAIR,
 ) -> list[Run]:
     """The runs of one engine in one step.
 
@@ -120,19 +132,21 @@ def step_runs(
         flags: of its vault.
         member: its slot.
         end: words of the last run, from :meth:`Neighbours.end_of_step`.
+        lanes: lines that the kernel works on at a time; with 4, pairs go in twos.
     """
-    found = [] if place is None else _work(place, share, flags, member)
+    found = [] if place is None else _work(place, share, flags, member, lanes)
     found = found or [Run()]
     found[-1] = replace(found[-1], **end)
     return found
 
 
-def _work(place: SweepPlace, share: Share, flags: FlagTable, member: int) -> list[Run]:
+def _work(place: SweepPlace, share: Share, flags: FlagTable, member: int, most: int) -> list[Run]:
     first_step = place.step if place.updates > 1 else place.exit
     last_message = (place.updates - 1) * place.step + place.exit
 
     def lines(first: int, lanes: int, stride: int = 1, groups: int = 1) -> Run:
-        """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on."""
+        """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on. Of four
+        lines, the second pair is half as far from the first as the next group."""
         along = lanes * stride * place.line_step
         return Run(
             lanes=lanes,
@@ -151,20 +165,30 @@ def _work(place: SweepPlace, share: Share, flags: FlagTable, member: int) -> lis
     def piece(part: Piece, **words: int) -> Run:
         run = lines(PAIR * part.pair, PAIR)
         skipped = part.first * place.step
-        return replace(
+        run = replace(
             run,
             load=run.load + skipped,
             edge=run.edge + skipped,
             updates=part.updates,
             **words,
         )
+        if most < PAIR:
+            # The lines of the pair are worked on one after the other.
+            first = run.step if part.updates > 1 else run.exit
+            last = (part.updates - 1) * run.step + run.exit
+            run = replace(run, turn=run.next - last + first)
+        return run
 
     found = []
     if share.head is not None:
         signal = flags.handover(member)
         found.append(piece(share.head, exit=place.step, signal_1=signal))
-    if share.pairs:
-        pairs = share.pairs
+    pairs = share.pairs
+    if most > PAIR and len(pairs) >= _PAIRS:
+        twos = len(pairs) // _PAIRS
+        found.append(lines(PAIR * pairs.start, _PAIRS * PAIR, pairs.step, twos))
+        pairs = pairs[_PAIRS * twos :]
+    if pairs:
         found.append(lines(PAIR * pairs.start, PAIR, pairs.step, len(pairs)))
     if share.line is not None:
         found.append(lines(share.line, 1))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.support.files import write_atomically
+from microkernels.bp.shifts import Form
 from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from vip.configurations import Design
@@ -67,6 +68,7 @@ def mrf_stereo(
     iterations: int = 5,
     coarse_iterations: int = 5,
     on: Place = "golden",
+    form: Form = "auto",
     truth: Path | None = None,
     truth_factor: float | None = None,
     mask: Path | None = None,
@@ -77,7 +79,7 @@ def mrf_stereo(
     Parameters:
         left, right: image files of equal size.
         options: labels, costs, scale, width; None: the defaults.
-        config, method, iterations, coarse_iterations, on, progress: as for
+        config, method, iterations, coarse_iterations, on, form, progress: as for
             :func:`vip.mrf.run.solve_mrf`.
         truth, truth_factor, mask: as for :func:`microkernels.mrf.pair.stereo_field`.
 
@@ -94,6 +96,7 @@ def mrf_stereo(
         iterations=iterations,
         coarse_iterations=coarse_iterations,
         on=on,
+        form=form,
         progress=progress,
     )
     return MrfStereo(field=field, run=run)

@@ -59,6 +59,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "smooth": ("potts",),
     "cost": ("census",),
     "method": ("hbp",),
+    "messages": ("shifts",),
     "on": ("rtl", "model"),
     "kind": ("chip",),
     "bench networks name": ("little",),

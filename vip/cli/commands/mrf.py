@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from microkernels.bp.shifts import Form
 from microkernels.mrf.disparities import ENDINGS
 from microkernels.mrf.matching import Cost
 from microkernels.mrf.pair import PairOptions
@@ -67,6 +68,13 @@ class SolveOptions:
             "three every message is compared with the golden model's.",
         ),
     ] = "golden"
+    messages: Annotated[
+        Form,
+        typer.Option(
+            help="New messages on a machine: by a matrix of all pairs of labels, by shifts, which "
+            "convex and truncated costs allow, or what takes fewer cycles. The result is the same."
+        ),
+    ] = "auto"
 
 
 @app.command()
@@ -164,6 +172,7 @@ def stereo(
             iterations=solve.iterations,
             coarse_iterations=solve.coarse,
             on=solve.on,
+            form=solve.messages,
             truth=truth,
             truth_factor=truth_factor,
             mask=mask,

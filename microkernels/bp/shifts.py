@@ -1,0 +1,152 @@
+"""Choice between the two kernels of belief propagation: by a matrix, or by shifts."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.program import Program
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.errors import KernelError
+
+from .problem import BpProblem
+from .schedule import Spacing, most_labels
+from .transform import Transform, transform_of
+from .transform_kernel import LANES, constants, transform_program
+from .transform_schedule import MOST_SLOTS, TransformPlan, beats_of, rhythm, transform_plan
+
+__all__ = ["Form", "Shifts", "matrix_cycles", "shifts_of"]
+
+#: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: as a distance
+#: transform (:mod:`microkernels.bp.transform`). ``auto``: in the way that takes fewer cycles.
+Form = Literal["matrix", "shifts", "auto"]
+#: Instructions of an update that every program by shifts has beside those of the vector unit.
+_SCALAR_INSTRUCTIONS = 13
+_MOST_WORDS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifts:
+    """A kernel by shifts.
+
+    Attributes:
+        transform: of the smoothness costs. labels, bits: of the problem.
+        lanes: lines worked on at a time. slots: updates held or in flight, at most.
+        scratchpad_bytes: of an engine.
+    """
+
+    transform: Transform
+    labels: int
+    bits: int
+    lanes: int
+    slots: int = MOST_SLOTS
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+
+    @cached_property
+    def plan(self) -> TransformPlan:
+        """Places in the scratchpad."""
+        beat = rhythm(self.transform, self.labels, self.bits, self.lanes)
+        return transform_plan(
+            self.transform, self.labels, self.bits, beat, self.scratchpad_bytes, self.slots
+        )
+
+    @property
+    def constants(self) -> NDArray[np.signedinteger]:
+        """Elements that engines load before the first run."""
+        return constants(self.transform, self.labels, self.bits, self.plan)
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of an engine for an update with ideal memory, about."""
+        period = rhythm(self.transform, self.labels, self.bits, self.lanes).period
+        return max(period * beats_of(self.labels, self.bits), period + _SCALAR_INSTRUCTIONS)
+
+    def program(self, vault_bits: int | None) -> Program:
+        """The program; ``vault_bits`` as of :func:`microkernels.bp.kernel.bp_builder`.
+
+        Raises:
+            KernelError: it does not fit an engine.
+        """
+        program = transform_program(
+            self.transform,
+            self.labels,
+            self.bits,
+            lanes=self.lanes,
+            slots=self.slots,
+            scratchpad_bytes=self.scratchpad_bytes,
+            vault_bits=vault_bits,
+        )
+        if len(program.words) > _MOST_WORDS:
+            raise KernelError(
+                f"the program of {len(self.transform.shifts)} shifts for {self.labels} labels of "
+                f"{self.bits} bits has {len(program.words)} words; an engine holds {_MOST_WORDS}"
+            )
+        return program
+
+
+def matrix_cycles(labels: int, bits: int) -> int:
+    """Cycles of an engine for an update by a matrix with ideal memory, about."""
+    spacing = Spacing.of(labels, bits)
+    # q, p, t, the difference, and a row for each label.
+    rows = labels + 4 + spacing.before_total + spacing.behind_total
+    return rows * beats_of(labels, bits)
+
+
+def shifts_of(problem: BpProblem, form: Form, scratchpad_bytes: int) -> Shifts | None:
+    """The kernel by shifts for ``problem``; None: the one by a matrix is chosen.
+
+    Raises:
+        KernelError: ``shifts`` can't be used; the message says why.
+    """
+    if form == "matrix":
+        return None
+    transform = transform_of(problem.smoothness)
+    if transform is None:
+        if form == "auto":
+            return None
+        raise KernelError(
+            "messages by shifts need smoothness costs of the difference of labels that begin at 0, "
+            "are convex and may end in one value"
+        )
+    try:
+        found = _best(transform, problem.labels, problem.bits, scratchpad_bytes)
+    except KernelError:
+        if form == "shifts":
+            raise
+        return None
+    fits = problem.labels <= most_labels(problem.bits, scratchpad_bytes)
+    if form == "auto" and fits and matrix_cycles(problem.labels, problem.bits) <= found.cycles:
+        return None
+    return found
+
+
+@lru_cache(maxsize=64)
+def _best(transform: Transform, labels: int, bits: int, scratchpad_bytes: int) -> Shifts:
+    """The fastest kernel that fits an engine."""
+    found: list[tuple[int, int, int, Shifts]] = []
+    reasons: list[KernelError] = []
+    # Fewer slots make a shorter program.
+    for lanes, slots in product(LANES, (MOST_SLOTS, MOST_SLOTS // 2)):
+        one = Shifts(
+            transform=transform,
+            labels=labels,
+            bits=bits,
+            lanes=lanes,
+            slots=slots,
+            scratchpad_bytes=scratchpad_bytes,
+        )
+        try:
+            found.append((one.cycles, -one.plan.slots, lanes, one))
+        except KernelError as error:
+            reasons.append(error)
+    for *_, one in sorted(found, key=lambda each: each[:3]):
+        try:
+            one.program(vault_bits=0)
+        except KernelError as error:
+            reasons.append(error)
+        else:
+            return one
+    raise reasons[0]

@@ -1,0 +1,100 @@
+"""Smoothness costs whose message needs no matrix: the minimum by shifts.
+
+For smoothness costs that depend on the distance ``d`` of two labels alone, ``V(d)``, the new
+message ``r[o] = min over i of (V(|o - i|) + t[i])`` is a distance transform of ``t`` (Felzenszwalb
+and Huttenlocher 2006). If ``V`` begins at 0, never falls, rises by steps that never shrink up to a
+distance ``D - 1`` (is convex there) and has one value ``P`` from ``D`` on, then ``r`` follows from
+
+1. ``u[o] = min(t[o], min(t) + P)`` for the plateau ``P``;
+2. for each *shift* of ``m`` labels at the cost ``c``:
+   ``u[o] = min(u[o], u[o - m] + c, u[o + m] + c)``, without terms that lie outside of the labels.
+
+The shifts are those of runs of equal steps ``s``: with ``k`` labels reached, a shift by up to
+``k + 1`` labels reaches up to ``2 k + 1``, so a run of ``n`` equal steps takes about
+``log2(n + 1)`` shifts. A convex ``V`` is the cheapest sum of its steps (infimal convolution), so
+the runs follow one another.
+
+*Saturation.* The result equals that of the matrix bit for bit, also where sums saturate. All costs
+are 0 or more. So a sum saturates at the upper end only, and a sum of sums that saturate,
+``sat(sat(t + c) + c')``, is ``sat(t + (c + c'))``. ``sat`` never falls, hence exchanges with
+minima: ``sat(min(t) + P)`` is the least of ``sat(t[i] + P)``. So the shifts produce, for each pair
+``o, i``, terms ``sat(t[i] + c)`` for several sums ``c``, of which the least is ``V(|o - i|)`` or,
+beyond ``D``, not below ``P``, which the plateau has for every ``i``. Those above ``V(|o - i|)``
+don't change the minimum. The way from ``i`` to ``o`` that costs ``V(|o - i|)`` goes in one
+direction, so it never leaves the labels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Shift", "Transform", "transform_of"]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One step of a transform.
+
+    Attributes:
+        labels: distance, at least 1.
+        cost: at least 0.
+    """
+
+    labels: int
+    cost: int
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Smoothness costs as shifts; see the module's text.
+
+    Attributes:
+        shifts: in their order.
+        plateau: ``P``; None: there is none.
+    """
+
+    shifts: tuple[Shift, ...]
+    plateau: int | None
+
+    @property
+    def instructions(self) -> int:
+        """Vector instructions of about the length of a vector that make ``r`` from ``t``."""
+        return 3 * len(self.shifts) + (0 if self.plateau is None else 2)
+
+
+def transform_of(smoothness: NDArray[np.integer]) -> Transform | None:
+    """The transform with the fewest instructions that equals ``smoothness[a, b]``; None: there is
+    none."""
+    matrix = np.asarray(smoothness, np.int64)
+    labels = len(matrix)
+    values = matrix[0]
+    places = np.arange(labels)
+    if values[0] != 0 or (matrix != values[np.abs(np.subtract.outer(places, places))]).any():
+        return None
+    steps = np.diff(values)
+    if (steps < 0).any():
+        return None
+    end = int(np.flatnonzero(values != values[-1])[-1]) + 1 if values[-1] else 0
+    # Up to this distance the costs are convex; the plateau takes over from the next one on.
+    found = []
+    if labels > 1 and _convex(steps[: max(0, end - 1)]):
+        found.append(Transform(_shifts(steps[: max(0, end - 1)]), int(values[-1])))
+    if _convex(steps):
+        found.append(Transform(_shifts(steps), None))
+    return min(found, key=lambda one: one.instructions, default=None)
+
+
+def _convex(steps: NDArray[np.int64]) -> bool:
+    return not (np.diff(steps) < 0).any()
+
+
+def _shifts(steps: NDArray[np.int64]) -> tuple[Shift, ...]:
+    result = []
+    for step in np.unique(steps):
+        left, reached = int((steps == step).sum()), 0
+        while reached < left:
+            shift = min(reached + 1, left - reached)
+            result.append(Shift(shift, shift * int(step)))
+            reached += shift
+    return tuple(result)

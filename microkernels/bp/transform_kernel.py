@@ -1,0 +1,435 @@
+"""Generator of the BP-M kernel with messages by shifts (:mod:`microkernels.bp.transform`).
+
+The frame, the runs and the layout in memory are those of the kernel with a matrix
+(:mod:`microkernels.bp.kernel`); in place of the matrix a run loads the constants of
+:func:`constants`. The order of the vector instructions is a modulo schedule
+(:mod:`microkernels.bp.transform_schedule`) over several lines, the *lanes*. A run with fewer lines
+at a time works on its lines several times, with the same results.
+
+The program repeats one *body* for each slot of the ring, so that addresses of slots and lanes are
+constants. Body ``n`` has one period of the schedule: ``t`` of update ``n``, earlier instructions of
+later updates, later instructions of earlier updates. It stores the message of an earlier update
+when it is complete, and loads a later update into a slot that is free. All lanes end their lines
+together, so what happens at the end of a line stands behind the last lane's body, update, load or
+store; code for rare cases stands after the loop.
+
+The rules by which the program is correct under any timing are those of
+:mod:`microkernels.bp.kernel`: results of the vector unit are read a latency later in beats of the
+instructions between; a store, or a load into a slot, follows at least two vector instructions after
+the one that shows that the vector is complete or has been read.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.program import Program
+from isa.table import Width
+from isa.timing import VECTOR_LATENCY
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
+from microkernels.common.errors import CHECK
+
+from .frame import BpFrame
+from .problem import element_type
+from .transform import Transform
+from .transform_parts import TransformParts
+from .transform_schedule import (
+    MOST_SLOTS,
+    TransformPlan,
+    beats_of,
+    dependences,
+    rhythm,
+    transform_plan,
+)
+
+__all__ = ["LANES", "constants", "transform_builder", "transform_program"]
+
+#: Numbers of lines that a kernel may work on at a time.
+LANES = (1, 2, 4)
+
+
+def transform_program(
+    transform: Transform,
+    labels: int,
+    bits: int = 16,
+    *,
+    lanes: int = 2,
+    slots: int = MOST_SLOTS,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+    vault_bits: int | None = None,
+) -> Program:
+    """The assembled kernel; see :func:`transform_builder`."""
+    builder = transform_builder(
+        transform,
+        labels,
+        bits,
+        lanes=lanes,
+        slots=slots,
+        scratchpad_bytes=scratchpad_bytes,
+        vault_bits=vault_bits,
+    )
+    return builder.program(f"bp_m_shifts_{labels}x{bits}.s")
+
+
+@CHECK.arguments
+def transform_builder(
+    transform: Transform,
+    labels: int,
+    bits: int = 16,
+    *,
+    lanes: int = 2,
+    slots: int = MOST_SLOTS,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+    vault_bits: int | None = None,
+) -> KernelBuilder:
+    """BP-M by shifts on the tiles that a parameter block describes.
+
+    Parameters:
+        transform: of the smoothness costs. Its shifts are built into the code, its costs are not.
+        labels, bits, scratchpad_bytes, vault_bits: as for
+            :func:`microkernels.bp.kernel.bp_builder`.
+        lanes: lines worked on at a time: 1, 2 or 4.
+        slots: updates held or in flight, at most.
+
+    Raises:
+        KernelError: labels that don't fit the scratchpad, or transforms that need more registers
+            than there are.
+    """
+    return _TransformKernel(
+        transform, labels, bits, lanes, slots, scratchpad_bytes, vault_bits
+    ).build()
+
+
+def constants(
+    transform: Transform, labels: int, bits: int, places: TransformPlan
+) -> NDArray[np.signedinteger]:
+    """The elements that a run loads in place of a matrix: plateau, costs of the shifts, and the
+    largest value around all sums."""
+    dtype = element_type(bits)
+    size = dtype.itemsize
+    found = np.full(places.constant_bytes // size, np.iinfo(dtype).max, dtype)
+    if transform.plateau is not None:
+        found[places.plateau // size :][:labels] = transform.plateau
+    found[places.costs // size :][: len(transform.shifts)] = [
+        shift.cost for shift in transform.shifts
+    ]
+    return found
+
+
+class _TransformKernel(BpFrame):
+    """The program."""
+
+    def __init__(
+        self,
+        transform: Transform,
+        labels: int,
+        bits: int,
+        lanes: int,
+        slots: int,
+        scratchpad_bytes: int,
+        vault_bits: int | None,
+    ) -> None:
+        self.beat = rhythm(transform, labels, bits, lanes)
+        self.places = transform_plan(transform, labels, bits, self.beat, scratchpad_bytes, slots)
+        self.beats = beats_of(labels, bits)
+        self.needs = list(dependences(transform, self.beats, bits))
+        writer = KernelBuilder(
+            f"BP-M on a tile by shifts: {labels} labels of {bits} bits, thesis section 6.1.",
+            "Generated by microkernels.bp.transform_kernel, which explains it.",
+            f"Scratchpad ({self.places.used} bytes): constants and sums, totals in a ring of "
+            f"{self.places.slots} slots of {self.places.slot} bytes: a, b, c, first message.",
+            launch=("vault", "slot", "parameters"),
+            width=Width[f"W{bits}"],
+        )
+        self.parts = TransformParts(labels, bits, transform, self.beat, self.places, writer)
+        self._detours: list[tuple[str, str, Callable[[], None]]] = []
+        super().__init__(self.parts, vault_bits)
+
+    def set_lengths(self) -> None:
+        """One row."""
+        self.parts.writer.op("set.vl", "labels")
+        self.parts.writer.op("set.mr", "one")
+
+    def load_costs(self) -> None:
+        """The constants."""
+        p, w = self.parts, self.parts.writer
+        w.op("mov", p.x, self.places.constants)
+        w.op("mov", p.y, self.places.constant_bytes // p.size)
+        w.load(p.x, p.costs, p.y)
+
+    def emit_streams(self) -> None:
+        """Update all lines of a run."""
+        p, w = self.parts, self.parts.writer
+        lanes, slots = self.beat.lanes, self.places.slots
+        self._spread()
+        w.op("add", p.store[0], p.edge[0], p.step)
+        with w.unless("bne", p.updates, "one"):
+            w.op("add", p.store[0], p.edge[0], p.exit, note="the first message is the last")
+        w.op("mov", p.left, p.updates)
+        w.op("mov", p.store_left, p.updates)
+        w.note("Fill the ring.")
+        w.op("mov", p.load_groups, p.groups)
+        self._start_line()
+        for update in range(slots):
+            self._load(update)
+        self._start_messages(0)
+        w.note("First update of each lane.")
+        straight = _Straight(self)
+        straight.ahead()
+        for n in range(lanes):
+            self._body(n, straight)
+        w.op("v.drain")
+        self._end_of_group(lanes - 1)
+        w.note("One body for each slot.")
+        for n in range(lanes, slots + lanes):
+            if n % lanes == 0:
+                w.label(f"body_{n % slots}")
+            self._body(n)
+            if n % lanes == lanes - 1:
+                self._end_of_group(n)
+        w.op("jmp", f"body_{lanes % slots}")
+        detours, self._detours = self._detours, []
+        for there, back, write in detours:
+            w.label(there)
+            write()
+            w.op("jmp", back)
+        for end in range(lanes - 1, slots, lanes):
+            self._finish(end)
+
+    def _spread(self) -> None:
+        """Adapt the run's words to the number of lanes."""
+        p, w = self.parts, self.parts.writer
+        if self.beat.lanes == 1:
+            w.note("Line after line, those of a pair in turns.")
+            w.op("mov", p.other_next, p.next)
+            w.op("mov", p.other_turn, p.turn)
+            with w.unless("beq", p.lanes, "one"):
+                w.op("add", p.groups, p.groups, p.groups)
+                w.op("sub", p.other_next, p.next, p.across)
+                w.op("sub", p.other_turn, p.turn, p.across)
+                w.op("sub", p.turn, p.turn, p.next)
+                w.op("add", p.turn, p.turn, p.across)
+                w.op("mov", p.next, p.across)
+            return
+        w.note("A line without a partner is worked on several times.")
+        with w.unless("bne", p.lanes, "one"):
+            w.op("mov", p.across, p.zero)
+        if self.beat.lanes > 2:
+            w.op("mov", p.half, p.zero)
+            w.op("mov", p.x, self.beat.lanes)
+            with w.unless("bne", p.lanes, p.x):
+                w.op("sra", p.half, p.next, 1)
+
+    def _start_line(self) -> None:
+        """Place the load stream at the first pixel of its line."""
+        p, w = self.parts, self.parts.writer
+        w.op("mov", p.load_left, p.updates)
+        w.op("mov", p.load[0], p.load_start)
+
+    def _start_messages(self, update: int) -> None:
+        """Begin a line of each lane with the message in its slot."""
+        p, w = self.parts, self.parts.writer
+        for lane in range(self.beat.lanes):
+            w.op("add", p.incoming[lane], p.slot(update + lane), self.places.first_message)
+
+    def _body(self, n: int, straight: "_Straight | None" = None) -> None:
+        """Body ``n``; ``straight`` is for the bodies before the loop, in which earlier updates are
+        missing."""
+        w, beat = self.parts.writer, self.beat
+        w.note(f"Body {n % self.places.slots}: lane {n % beat.lanes}.")
+        for place in range(beat.period):
+            found = beat.at(place)
+            if straight is None:
+                if found is None:
+                    self.parts.pad()
+                else:
+                    self.parts.vector(found[0], n - found[1])
+            elif found is not None and n >= found[1]:
+                straight.vector(found[0], n - found[1])
+            stored, freed = n - beat.stored // beat.period, n - beat.freed // beat.period
+            if place == beat.stored % beat.period and (straight is None or stored >= 0):
+                if straight is not None:
+                    straight.drain()
+                self._store(stored)
+            if place == beat.freed % beat.period and (straight is None or freed >= 0):
+                if straight is not None:
+                    straight.drain()
+                self._load(freed + self.places.slots)
+
+    def _end_of_group(self, n: int) -> None:
+        """After the last lane's update: its line may end."""
+        p, w = self.parts, self.parts.writer
+        w.op("sub", p.left, p.left, 1)
+
+        def next_line() -> None:
+            w.op("sub", p.groups, p.groups, 1)
+            w.op("beq", p.groups, p.zero, f"finish_{n % self.places.slots}")
+            w.op("mov", p.left, p.updates)
+            self._start_messages(n + 1)
+
+        self._seldom("beq", p.left, p.zero, next_line)
+
+    def _lane_address(self, result: str, base: str, lane: int) -> None:
+        """``result``, the address of ``lane`` - 1 (or ``base`` for lane 0), moves to ``lane``."""
+        p, w = self.parts, self.parts.writer
+        if lane == 2:
+            w.op("add", result, base, p.half)
+        else:
+            w.op("add", result, base if lane == 1 else result, p.across)
+
+    def _load(self, update: int) -> None:
+        """Load stream: ``update`` into its slot."""
+        p, w = self.parts, self.parts.writer
+        lane, slot = p.lane(update), p.slot(update)
+        done = w.new_label("loaded")
+        w.op("beq", p.load_groups, p.zero, done)
+        w.load(slot, p.load[lane > 0], "inputs", note=f"a, b, c of lane {lane}")
+
+        def first() -> None:
+            edge = p.edge[0]
+            for number in range(1, lane + 1):
+                if lane < 2 or number >= 2:
+                    self._lane_address(p.y, p.edge[0], number)
+                edge = p.y
+            w.op("add", p.x, slot, self.places.first_message)
+            w.load(p.x, edge, "labels", note=f"message that begins lane {lane}")
+
+        self._seldom("beq", p.load_left, p.updates, first)
+        if lane + 1 < self.beat.lanes:
+            self._lane_address(p.load[1], p.load[0], lane + 1)
+        else:
+            w.op("add", p.load[0], p.load[0], p.step)
+            w.op("sub", p.load_left, p.load_left, 1)
+            self._seldom("beq", p.load_left, p.zero, self._load_next_line)
+        w.label(done)
+
+    def _load_next_line(self) -> None:
+        p, w = self.parts, self.parts.writer
+        w.op("sub", p.load_groups, p.load_groups, 1)
+        w.op("add", p.load_start, p.load_start, p.next)
+        w.op("add", p.edge[0], p.edge[0], p.next)
+        if self.beat.lanes == 1:
+            w.swap(p.next, p.other_next, p.scratch)
+        self._start_line()
+
+    def _store(self, update: int) -> None:
+        """Store the message of an update."""
+        p, w = self.parts, self.parts.writer
+        lane = p.lane(update)
+        w.store(p.store[lane > 0], p.message[lane], "labels", note=f"message of lane {lane}")
+        if lane + 1 < self.beat.lanes:
+            self._lane_address(p.store[1], p.store[0], lane + 1)
+            return
+        w.op("sub", p.store_left, p.store_left, 1)
+        there, on, moved = (w.new_label(name) for name in ("seldom", "on", "moved"))
+        w.op("bge", "one", p.store_left, there)
+        w.op("add", p.store[0], p.store[0], p.step)
+        w.label(on)
+
+        def end() -> None:
+            # The last message of a line may leave the tile; after it comes another line.
+            w.op("beq", p.store_left, p.zero, moved)
+            w.op("add", p.store[0], p.store[0], p.exit)
+            w.op("jmp", on)
+            w.label(moved)
+            w.op("add", p.store[0], p.store[0], p.turn)
+            if self.beat.lanes == 1:
+                w.swap(p.turn, p.other_turn, p.scratch)
+            w.op("mov", p.store_left, p.updates)
+
+        self._detours.append((there, on, end))
+
+    def _finish(self, end: int) -> None:
+        """The remaining instructions of the last updates, of which the last is in slot ``end``."""
+        p, w, beat = self.parts, self.parts.writer, self.beat
+        w.note("Last messages.")
+        w.label(f"finish_{end}")
+        last = end + self.places.slots
+        straight = _Straight(self)
+        straight.after(last)
+        for n in range(last + 1, last + 2 + max(beat.places.values()) // beat.period):
+            for place in range(beat.period):
+                found = beat.at(place)
+                if found is not None and n - found[1] <= last:
+                    straight.vector(found[0], n - found[1])
+        pending = range(last - beat.stored // beat.period + 1, last + 1)
+        addresses: list[tuple[str, str]] = []
+        free = [*p.store, *p.load]
+        for update in pending:
+            lane = p.lane(update)
+            if lane == 0:
+                address = free[0]
+            elif update == pending[0]:
+                address = free[1]
+            else:
+                address = free[lane]
+                if lane == 3:
+                    w.op("add", address, addresses[-1][1], p.across)
+                else:
+                    self._lane_address(address, p.store[0], lane)
+            addresses.append((p.message[lane], address))
+        self.describe()
+        w.op("v.drain")
+        for message, address in addresses:
+            w.store(address, message, "labels")
+        w.op("jmp", "run_end")
+
+    def _seldom(self, branch: str, first: str, second: str, write: Callable[[], None]) -> None:
+        """Code for rare cases, placed after the loop: a branch taken costs three cycles."""
+        w = self.parts.writer
+        there, back = w.new_label("seldom"), w.new_label("on")
+        w.op(branch, first, second, there)
+        w.label(back)
+        self._detours.append((there, back, write))
+
+
+class _Straight:
+    """Vector instructions outside of the loop, where some are missing: a ``v.drain`` comes before
+    an instruction that would be too early.
+
+    Parameters:
+        kernel: that they belong to.
+    """
+
+    def __init__(self, kernel: _TransformKernel) -> None:
+        self._kernel = kernel
+        self._clock = 0
+        self._begun: dict[tuple[str, int], int] = {}
+
+    def after(self, last: int) -> None:
+        """All instructions of the loop up to update ``last`` and its body have been written."""
+        beat, beats = self._kernel.beat, self._kernel.beats
+        self._clock = (last + 1) * beat.period * beats
+        for update in range(last - 2 * beat.lanes, last + 1):
+            for name, place in beat.places.items():
+                at = (update * beat.period + place) * beats
+                if at < self._clock:
+                    self._begun[name, update] = at
+
+    def ahead(self) -> None:
+        """Instructions before the first ``t``."""
+        beat = self._kernel.beat
+        for name in ("q", "p"):
+            for update in range(-(beat.places[name] // beat.period)):
+                self.vector(name, update)
+
+    def drain(self) -> None:
+        """Write a ``v.drain``."""
+        self._kernel.parts.writer.op("v.drain")
+        self._begun.clear()
+
+    def vector(self, name: str, update: int) -> None:
+        """Write instruction ``name`` of ``update``."""
+        kernel = self._kernel
+        needs = [((maker, update), far) for maker, reader, far in kernel.needs if reader == name]
+        if name == "t":
+            again = -(-VECTOR_LATENCY // kernel.beats)
+            needs.append((("m", update - kernel.beat.lanes), again))
+        for maker, far in needs:
+            if maker in self._begun and self._clock < self._begun[maker] + far * kernel.beats:
+                self.drain()
+                break
+        kernel.parts.vector(name, update)
+        self._begun[name, update] = self._clock
+        self._clock += kernel.beats

@@ -1,0 +1,282 @@
+"""Order of the vector instructions of messages by shifts, and their scratchpad plan.
+
+Instructions of one update, each as long as a vector (``b`` beats of 64 bits)::
+
+    q = a + b    p = q + c    t = p + m                 data cost and messages, as in golden
+    g = min(t + P)    u = min(t, g)                     the plateau; without it u is t
+    s = u + c_i    x = min(s[o - m_i], s[o + m_i])    u = min(u, x)     for each shift
+    m = u - u[0]                                        the message
+
+The first ``s`` starts from ``t`` instead of ``u``, which is the same in the end
+(:mod:`microkernels.bp.transform`) and is known earlier. ``g`` is one instruction,
+``m.v.add.min`` with one row, as minimum and saturated sum exchange.
+
+The next update of the line needs ``m``, and results take :data:`isa.timing.VECTOR_LATENCY` cycles.
+So several lines are worked on in turns (*lanes*): every ``period`` places, a place being one vector
+instruction, the update of the next lane begins. The vector unit takes one instruction after the
+other, so the schedule is a modulo schedule (Rau 1994): each instruction has a place relative to
+``t`` of its update, no two have the same place modulo the period, and operands are far enough
+apart. :func:`rhythm` finds the shortest period. Places that stay empty hold *pads*, instructions
+whose result is not used.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import round_up
+
+from .problem import element_type
+from .record import LOADED_VECTORS, vector_stride
+from .transform import Transform
+
+__all__ = [
+    "MOST_SLOTS",
+    "Rhythm",
+    "TransformPlan",
+    "beats_of",
+    "dependences",
+    "rhythm",
+    "transform_plan",
+]
+
+#: Most slots of the ring: their addresses are in registers.
+MOST_SLOTS = 8
+#: Bytes that places in the scratchpad are aligned to, so that none waits for a transfer beside it.
+_ALIGN = 16
+#: Places that are tried beyond the number of instructions.
+_MOST_PADS = 40
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """A modulo schedule.
+
+    Attributes:
+        lanes: lines that are worked on in turns.
+        period: places from an update to the next one, of another lane.
+        places: of each instruction, relative to ``t`` of its update.
+        stored: the message may be stored after the instruction at this place.
+        freed: a new update may be loaded over this one after the instruction at this place.
+    """
+
+    lanes: int
+    period: int
+    places: dict[str, int]
+    stored: int
+    freed: int
+
+    def at(self, place: int) -> tuple[str, int] | None:
+        """The instruction at a place of the period, and the number of updates since the one that it
+        belongs to (negative: of a later one); None: a pad."""
+        for name, its in self.places.items():
+            if its % self.period == place:
+                return name, its // self.period
+        return None
+
+
+def beats_of(labels: int, bits: int) -> int:
+    """Beats of a vector."""
+    return -(-labels * element_type(bits).itemsize // WORD_BYTES)
+
+
+def dependences(transform: Transform, beats: int, bits: int) -> Iterator[tuple[str, str, int]]:
+    """Instruction that makes a value, instruction that reads it, and places between them."""
+    size = bits // 8
+
+    def places(late_beats: int) -> int:
+        """Between an instruction and one that reads results of a beat so many beats later."""
+        return -(-(VECTOR_LATENCY + late_beats) // beats)
+
+    yield "q", "p", places(0)
+    yield "p", "t", places(0)
+    last = "t"
+    if transform.plateau is not None:
+        yield "t", "g", places(0)
+        # A reduction has its result after its last beat.
+        yield "g", "u", places(beats - 1)
+        yield "t", "u", places(0)
+        last = "u"
+    for number, shift in enumerate(transform.shifts):
+        yield last if number else "t", f"s{number}", places(0)
+        yield f"s{number}", f"x{number}", places(-(-shift.labels * size // WORD_BYTES))
+        yield f"x{number}", f"u{number}", places(0)
+        yield last, f"u{number}", places(0)
+        last = f"u{number}"
+    yield last, "m", places(0)
+
+
+def rhythm(transform: Transform, labels: int, bits: int, lanes: int) -> Rhythm:
+    """The modulo schedule with the shortest period that this search finds.
+
+    Raises:
+        KernelError: it finds none.
+    """
+    beats = beats_of(labels, bits)
+    needs = list(dependences(transform, beats, bits))
+    names = list(dict.fromkeys(name for one in needs for name in one[:2]))
+    again = -(-VECTOR_LATENCY // beats)
+    # Forward from t in the order of dependences, then p and q backward.
+    order = ["t", *(name for name in names if name not in ("q", "p", "t")), "p", "q"]
+    for period in range(len(names), len(names) + _MOST_PADS):
+        places = _placed(order, needs, period, {})
+        if places is None or places["m"] + again > lanes * period:
+            continue
+        done = -(-VECTOR_LATENCY // beats)
+        stored = places["m"] + done + VECTOR_HELD
+        freed = places["m"] + VECTOR_HELD
+        if max(stored, freed) // period <= lanes:
+            return Rhythm(lanes, period, places, stored, freed)
+    raise KernelError(f"no schedule for {lanes} lines of {labels} labels of {bits} bits")
+
+
+def _placed(
+    order: list[str], needs: list[tuple[str, str, int]], period: int, places: dict[str, int]
+) -> dict[str, int] | None:
+    """``places`` with those of the instructions of ``order`` that are not in it."""
+    if len(places) == len(order):
+        return places
+    name = order[len(places)]
+    taken = {place % period for place in places.values()}
+    if name in ("p", "q"):
+        latest = min(places[reader] - far for maker, reader, far in needs if maker == name)
+        tries = range(latest, latest - period, -1)
+    else:
+        earliest = max(
+            (
+                places[maker] + far
+                for maker, reader, far in needs
+                if reader == name and maker in places
+            ),
+            default=0,
+        )
+        tries = range(earliest, earliest + (1 if name == "t" else period))
+    for place in tries:
+        if place % period in taken or not _lives(name, place, needs, period, places):
+            continue
+        found = _placed(order, needs, period, places | {name: place})
+        if found is not None:
+            return found
+    return None
+
+
+def _lives(
+    name: str,
+    place: int,
+    needs: list[tuple[str, str, int]],
+    period: int,
+    places: dict[str, int],
+) -> bool:
+    """Whether ``name`` reads vectors that all lanes share (s, x, g) before they are made anew."""
+    return all(
+        place < places[maker] + period
+        for maker, reader, _ in needs
+        if reader == name and maker[0] in "sxg"
+    )
+
+
+@dataclass(frozen=True)
+class TransformPlan:
+    """Byte addresses in the scratchpad.
+
+    Attributes:
+        constants: first byte of the data that is loaded before the first run; from there on ``P``
+            for each label (if there is a plateau), the costs of the shifts, and ``s`` of each
+            shift, with elements on both sides that are never written.
+        constant_bytes: of it.
+        plateau, costs: of the parts.
+        sums: of ``s`` of each shift.
+        windows: of ``x`` of each shift.
+        least: of ``g``.
+        pad, idle: result and operand of pads.
+        messages: of ``m`` of each lane.
+        ring, slot, slots: as of :class:`microkernels.bp.schedule.ScratchpadPlan`.
+        vector: bytes from a vector of a slot to the next.
+        used: bytes of all.
+    """
+
+    constants: int
+    constant_bytes: int
+    plateau: int
+    costs: int
+    sums: tuple[int, ...]
+    windows: tuple[int, ...]
+    least: int
+    pad: int
+    idle: int
+    messages: tuple[int, ...]
+    ring: int
+    slot: int
+    slots: int
+    vector: int
+    used: int
+
+    @property
+    def first_message(self) -> int:
+        """Offset in a slot of the message that begins a line."""
+        return LOADED_VECTORS * self.vector
+
+
+def transform_plan(
+    transform: Transform,
+    labels: int,
+    bits: int,
+    beat: Rhythm,
+    scratchpad_bytes: int,
+    most_slots: int = MOST_SLOTS,
+) -> TransformPlan:
+    """The plan with as many slots as fit, up to ``most_slots``.
+
+    Raises:
+        KernelError: not even the fewest slots fit.
+    """
+    size = element_type(bits).itemsize
+    vector = round_up(labels * size, _ALIGN)
+    at = 0
+
+    def take(used: int) -> int:
+        nonlocal at
+        start, at = at, round_up(at + used, _ALIGN)
+        return start
+
+    plateau = take(0 if transform.plateau is None else vector)
+    costs = take(size * len(transform.shifts))
+    sums = []
+    for shift in transform.shifts:
+        take(size * shift.labels)
+        sums.append(take(vector))
+        take(size * shift.labels)
+    constant_bytes = at
+    windows = tuple(take(vector) for _ in transform.shifts)
+    least = take(size)
+    padded = vector if None in map(beat.at, range(beat.period)) else 0
+    pad, idle = take(padded), take(padded)
+    messages = tuple(take(vector) for _ in range(beat.lanes))
+    stride = vector_stride(labels, bits)
+    slot = round_up((LOADED_VECTORS + 1) * stride, _ALIGN)
+    # An update is loaded before its q, after the update of its slot has been read.
+    fewest = round_up(beat.freed // beat.period - beat.places["q"] // beat.period + 1, beat.lanes)
+    slots = min(most_slots, (scratchpad_bytes - at) // slot) // beat.lanes * beat.lanes
+    if slots < fewest:
+        raise KernelError(
+            f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} bytes "
+            f"by shifts on {beat.lanes} lines at a time"
+        )
+    return TransformPlan(
+        constants=0,
+        constant_bytes=constant_bytes,
+        plateau=plateau,
+        costs=costs,
+        sums=tuple(sums),
+        windows=windows,
+        least=least,
+        pad=pad,
+        idle=idle,
+        messages=messages,
+        ring=at,
+        slot=slot,
+        slots=slots,
+        vector=stride,
+        used=at + slot * slots,
+    )

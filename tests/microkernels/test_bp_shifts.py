@@ -1,0 +1,149 @@
+"""The kernel by shifts against the golden model, which computes with the matrix."""
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, reject, settings
+from hypothesis import strategies as st
+
+from microkernels.bp.jobs import bp_job, bp_levels_job
+from microkernels.bp.problem import BpProblem
+from microkernels.bp.shifts import matrix_cycles, shifts_of
+from microkernels.bp.transform import transform_of
+from microkernels.bp.transform_kernel import LANES, transform_builder
+from microkernels.bp.transform_schedule import beats_of, dependences, rhythm
+from microkernels.common.errors import KernelError
+from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import simulate
+from microkernels.runtime.ring import VaultRing
+
+NAMES = ("potts", "linear:2", "linear:4", "quadratic:7", "linear")
+
+
+def problem(
+    width: int, height: int, labels: int, bits: int, name: str, weight: int = 3, most: int = 60
+) -> BpProblem:
+    rng = np.random.default_rng(width + 100 * height)
+    costs = rng.integers(-most if most > 60 else 0, most, (height, width, labels), endpoint=True)
+    return BpProblem(costs, smoothness_costs(labels, name, weight), bits)
+
+
+@given(
+    width=st.integers(1, 9),
+    height=st.integers(1, 9),
+    labels=st.integers(2, 20),
+    bits=st.sampled_from([8, 16, 32]),
+    name=st.sampled_from(NAMES),
+    pes=st.integers(1, 4),
+    seed=st.integers(0, 9),
+)
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_messages_equal_those_of_the_matrix(width, height, labels, bits, name, pes, seed) -> None:
+    weight = 1 if bits == 8 else 3
+    try:
+        job = bp_job(problem(width, height, labels, bits, name, weight), 2, pes=pes, form="shifts")
+    except KernelError:
+        # More shifts than an engine has registers or words for: another test counts these.
+        reject()
+    outputs, hazards = simulate(job, seed=seed)
+    assert not job.differing(outputs)
+    assert not hazards
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("name", ["linear:2", "potts", "linear:4"])
+def test_they_do_where_sums_saturate(bits: int, name: str) -> None:
+    most = (1 << bits - 1) - 1
+    job = bp_job(problem(9, 8, 16, bits, name, most // 4, most), 2, form="shifts")
+    outputs, hazards = simulate(job)
+    assert not job.differing(outputs)
+    assert not hazards
+    assert job.saturated > 100
+
+
+@pytest.mark.parametrize(
+    ("labels", "lanes"), [(16, 1), (16, 2), (16, 4), (60, 1), (60, 2), (40, 4)]
+)
+@pytest.mark.parametrize("pes", [1, 4])
+def test_every_number_of_lanes(labels: int, lanes: int, pes: int, monkeypatch) -> None:
+    """Odd lines, cut pairs and twos of pairs, on a grid that is large enough for them."""
+    monkeypatch.setattr("microkernels.bp.shifts.LANES", (lanes,))
+    shifts_of.__globals__["_best"].cache_clear()
+    try:
+        one = problem(19, 17, labels, 16, "linear:2")
+        found = shifts_of(one, "shifts", 4096)
+        assert found is not None
+        assert found.lanes == lanes
+        job = bp_job(one, 1, pes=pes, form="shifts")
+        outputs, hazards = simulate(job)
+    finally:
+        shifts_of.__globals__["_best"].cache_clear()
+    assert not job.differing(outputs)
+    assert not hazards
+
+
+@pytest.mark.parametrize("levels", [False, True])
+@pytest.mark.parametrize(("labels", "bits"), [(16, 8), (16, 16), (34, 16)])
+def test_on_vaults_of_a_chip(labels: int, bits: int, levels: bool) -> None:
+    ring = VaultRing(columns=2, rows=2, address_bits=22)
+    one = problem(21, 18, labels, bits, "linear:2", 1)
+    if levels:
+        job = bp_levels_job(one, 1, 1, ring=ring, pes=4, form="shifts")
+    else:
+        job = bp_job(one, 2, ring=ring, pes=4, form="shifts")
+    assert execute(job).match
+
+
+def test_the_cheaper_form_is_chosen() -> None:
+    def form(labels: int, name: str, bits: int = 16) -> bool:
+        return shifts_of(problem(2, 2, labels, bits, name, 1), "auto", 4096) is not None
+
+    assert form(16, "linear:2")
+    assert form(16, "linear:2", 8)
+    assert form(60, "potts")
+    # With few labels the matrix takes as many cycles as a sum.
+    assert not form(2, "linear:2")
+    assert matrix_cycles(16, 16) == 80
+
+
+def test_costs_that_have_no_shifts() -> None:
+    matrix = smoothness_costs(4, "linear:2", 3)
+    matrix[1, 0] += 1
+    one = BpProblem(np.zeros((2, 2, 4), int), matrix)
+    assert shifts_of(one, "auto", 4096) is None
+    assert shifts_of(one, "matrix", 4096) is None
+    with pytest.raises(KernelError, match="convex"):
+        shifts_of(one, "shifts", 4096)
+
+
+def test_too_many_labels_are_refused() -> None:
+    one = problem(2, 2, 250, 32, "potts")
+    assert shifts_of(one, "auto", 4096) is None
+    with pytest.raises(KernelError, match="250 labels of 32 bits do not fit"):
+        shifts_of(one, "shifts", 4096)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("name", ["potts", "linear:2", "linear:4", "quadratic:7"])
+def test_schedules_keep_operands_apart(lanes: int, bits: int, name: str) -> None:
+    transform = transform_of(smoothness_costs(16, name, 1))
+    assert transform is not None
+    found = rhythm(transform, 16, bits, lanes)
+    beats = beats_of(16, bits)
+    for maker, reader, far in dependences(transform, beats, bits):
+        assert found.places[reader] - found.places[maker] >= far
+    taken = [place % found.period for place in found.places.values()]
+    assert len(set(taken)) == len(taken)
+    # The next update of the lane reads the message.
+    assert (lanes * found.period - found.places["m"]) * beats >= 12
+
+
+def test_the_loop_has_no_drain() -> None:
+    """The schedule itself keeps operands apart."""
+    transform = transform_of(smoothness_costs(16, "linear:2", 1))
+    assert transform is not None
+    text = transform_builder(transform, 16).text()
+    loop = text[text.index("body_2:") : text.index("jmp body_2")]
+    assert "v.drain" not in loop
+    assert loop.count("m.v.add.min") == 8

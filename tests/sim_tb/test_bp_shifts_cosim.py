@@ -1,0 +1,68 @@
+"""Belief propagation by shifts on Verilog and on the timing model."""
+
+import os
+
+import numpy as np
+import pytest
+
+from microkernels.bp.jobs import bp_job
+from microkernels.bp.problem import BpProblem
+from microkernels.mrf.smoothness import smoothness_costs
+from sim_tb.cosim.engine import MemoryBehaviour
+from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from soc.generate.presets import preset, tile_preset
+
+PE = preset("pe")
+HOSTILE = MemoryBehaviour(
+    latency=3, extra_latency=60, bandwidth=128, stall=0.4, gap=0.4, out_of_order=True, seed=5
+)
+
+
+@pytest.fixture(autouse=True)
+def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+
+
+def problem(width: int, height: int, labels: int, bits: int, name: str, weight: int) -> BpProblem:
+    rng = np.random.default_rng([width, height, labels, bits])
+    limit = (1 << (bits - 1)) - 1
+    costs = rng.integers(-limit // 2, limit // 2, (height, width, labels))
+    return BpProblem(costs, smoothness_costs(labels, name, weight), bits)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "labels", "bits", "name"),
+    [
+        (9, 6, 16, 16, "linear:2"),
+        (7, 9, 16, 8, "linear:2"),
+        (5, 5, 60, 16, "potts"),
+        (6, 4, 16, 16, "quadratic:7"),
+    ],
+)
+@pytest.mark.parametrize("memory", [MemoryBehaviour(), HOSTILE])
+def test_verilog_is_exact_and_takes_the_model_s_cycles(
+    width: int, height: int, labels: int, bits: int, name: str, memory: MemoryBehaviour
+) -> None:
+    job = bp_job(problem(width, height, labels, bits, name, 20), 2, form="shifts")
+    outcome = cosim_engine(job, PE, memory=memory)
+    assert outcome.match
+    assert cosim_engine(job, PE, on="model", memory=memory).cycles == outcome.cycles
+
+
+@pytest.mark.parametrize(
+    ("labels", "bits", "limit"), [(16, 16, 46), (16, 8, 30), (32, 16, 80), (60, 16, 140)]
+)
+def test_an_engine_with_ideal_memory(labels: int, bits: int, limit: float) -> None:
+    job = bp_job(problem(64, 32, labels, bits, "linear:2", 5), 1, form="shifts")
+    outcome = cosim_engine(job, PE, on="model")
+    assert outcome.match
+    assert outcome.cycles_per_update <= limit
+
+
+def test_four_engines_of_a_vault() -> None:
+    """Three vectors of 32 bytes are read and one is written: 64 cycles of the vault's bus."""
+    config = tile_preset("vault")
+    job = bp_job(problem(60, 34, 16, 16, "linear:2", 5), 1, pes=config.pes, form="shifts")
+    outcome = cosim_vault(job, config, on="model")
+    assert outcome.match
+    assert 64 <= outcome.cycles_per_update <= 74
