@@ -8,17 +8,18 @@ from numpy.typing import NDArray
 
 from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements, check_elements
+from microkernels.common.fixed_point import LOWEST, Elements, check_elements
 from microkernels.nn.conv_shape import convolve
 from microkernels.nn.dense_plan import DensePlan
 from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
 from microkernels.nn.element_shape import element
 from microkernels.nn.pool_shape import pool
 
-from .network import INPUT, Conv, ElementWise, Layer, Network, Pool
+from .network import INPUT, Conv, ElementWise, Layer, Network, Pool, Source
+from .pairs import Pads, pads
 from .plan import NetworkPlan
 
-__all__ = ["Weights", "activations", "check_weights"]
+__all__ = ["Weights", "activation", "activations", "check_weights"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,6 +65,7 @@ def activations(
     weights: Mapping[str, Weights],
     images: Elements,
     progress: Callable[[str], None] | None = None,
+    further: Mapping[str, Elements] | None = None,
 ) -> dict[str, Elements]:
     """Outputs of all layers, bit-exact, with sums in the order of ``plan``.
 
@@ -73,43 +75,67 @@ def activations(
         weights: by layer.
         images: batch x height x width x channels elements.
         progress: called with the name of each layer before it is computed.
+        further: values of :class:`microkernels.networks.network.Source` layers, by name.
 
     Returns:
-        batch x height x width x channels elements of each layer.
+        batch x height x width x channels elements of each layer that is computed.
 
     Raises:
         KernelError: arrays of another shape, or values beyond 16 bits.
     """
     network = plan.network
-    found: dict[str, Elements] = {INPUT: images}
+    given = {INPUT: images, **(further or {})}
+    found = dict(given)
     for layer in network.layers:
+        if isinstance(layer, Source):
+            continue
         if progress is not None:
             progress(layer.name)
         sources = [found[source] for source in network.sources[layer.name]]
-        outputs = _layer(plan, layer, dense_layers, weights, sources)
-        size = network.sizes[layer.name]
-        found[layer.name] = outputs.reshape(-1, size.height, size.width, size.channels)
-    del found[INPUT]
-    return found
+        outputs = activation(plan, layer, dense_layers, weights, sources)
+        found[layer.name] = outputs
+    return {name: values for name, values in found.items() if name not in given}
 
 
-def _layer(
+def activation(
     plan: NetworkPlan,
     layer: Layer,
     dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
     weights: Mapping[str, Weights],
     sources: Sequence[Elements],
 ) -> Elements:
+    """Output of one layer for those of its sources; parameters and result as of
+    :func:`activations`.
+
+    Parameters:
+        layer: of the plan's network, but for its fraction bits and constants, which may be others.
+    """
+    size = plan.network.sizes[layer.name]
+    outputs = _outputs(plan, layer, dense_layers, weights, sources)
+    return outputs.reshape(-1, size.height, size.width, size.channels)
+
+
+def _outputs(
+    plan: NetworkPlan,
+    layer: Layer,
+    dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
+    weights: Mapping[str, Weights],
+    sources: Sequence[Elements],
+) -> Elements:
+    assert not isinstance(layer, Source)
     size = plan.layers[layer.name].input
     if isinstance(layer, ElementWise):
         return np.stack([element(layer.shape(size), *maps) for maps in zip(*sources, strict=True)])
     (source,) = sources
     if isinstance(layer, Pool):
+        around = 0 if layer.mean else LOWEST
+        source = _surrounded(source, layer.padding, around)
         return np.stack([pool(layer.shape(size), image[np.newaxis]) for image in source])
     own = weights[layer.name]
     if isinstance(layer, Conv):
         part = plan.layers[layer.name].conv
         assert part is not None
+        source = _surrounded(source, layer.padding, 0)
         return np.stack(
             [
                 convolve(
@@ -131,3 +157,10 @@ def _layer(
     shape = DenseShape(inputs=len(order), outputs=layer.outputs, batch=len(source))
     sums = partial_sums(shape, split.chunk, inputs, held, fraction=layer.fraction)
     return dense(sums[np.newaxis], own.bias, relu=layer.relu)
+
+
+def _surrounded(images: Elements, padding: int | Pads, around: int) -> Elements:
+    """``images`` with the pixels around them."""
+    sides = pads(padding)
+    widths = ((0, 0), (sides.top, sides.bottom), (sides.left, sides.right), (0, 0))
+    return np.pad(images, widths, constant_values=around)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
-from microkernels.common.errors import CHECK
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
@@ -14,7 +15,8 @@ from microkernels.runtime.job import Golden, KernelJob
 from .engines import ChipEngines
 from .golden import Weights, activations, check_weights
 from .layout import NetworkLayout
-from .network import Conv, ElementWise, Network, Pool
+from .network import Conv, ElementWise, Network, Pool, Source
+from .pairs import pair
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
 
@@ -65,13 +67,30 @@ class NetworkJob:
 
 def _operations(plan: NetworkPlan, name: str) -> int:
     own = plan.layers[name]
+    if isinstance(own.layer, Source):
+        return 0
     if isinstance(own.layer, Conv):
         return 2 * own.layer.shape(own.input).macs
     if isinstance(own.layer, Pool):
-        return own.output.elements * (own.layer.window**2 - 1)
+        return own.output.elements * (prod(pair(own.layer.window)) - 1)
     if isinstance(own.layer, ElementWise):
         return own.output.elements * own.layer.shape(own.input).operations
     return 2 * own.input.elements * own.output.channels
+
+
+def _check_further(
+    network: Network, further: Mapping[str, Elements], batch: int
+) -> dict[str, Elements]:
+    """``further`` as elements, those of all sources of the network."""
+    found = {}
+    for layer in network.layers:
+        if isinstance(layer, Source):
+            if layer.name not in further:
+                raise KernelError(f"{layer.name}: its map is missing")
+            size = layer.size
+            wanted = (batch, size.height, size.width, size.channels)
+            found[layer.name] = check_elements(layer.name, further[layer.name], wanted)
+    return found
 
 
 @CHECK.arguments
@@ -83,6 +102,7 @@ def network_job(
     engines: ChipEngines | None = None,
     keep: bool = True,
     reuse: bool = False,
+    further: Mapping[str, Elements] | None = None,
 ) -> NetworkJob:
     """A network on all engines of a chip.
 
@@ -93,6 +113,8 @@ def network_job(
         keep: the outputs of the job are those of all layers; else memory is used again, and they
             are the outputs of the layers that no layer uses.
         reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
+        further: batch x height x width x channels elements of each
+            :class:`microkernels.networks.network.Source` layer, by name.
 
     Raises:
         KernelError: data that do not fit the network, a layer without a cut, or a network that
@@ -102,19 +124,20 @@ def network_job(
     size = network.input
     images = check_elements("images", images, ("batch", size.height, size.width, size.channels))
     batch = len(images)
+    more = _check_further(network, further or {}, batch)
     machine = engines or ChipEngines()
     plan = plan_network(network, batch=batch, engines=machine, reuse=reuse)
     layout = NetworkLayout(plan, keep=keep)
 
     def prepare(memory: Writable) -> None:
         layout.store(memory, weights)
-        layout.store_images(memory, images)
+        layout.store_images(memory, images, more)
 
     def outputs(memory: Readable) -> Elements:
         return np.concatenate([maps.load(memory).ravel() for maps in layout.results.values()])
 
     def model() -> Elements:
-        found = activations(plan, layout.dense_layers, weights, images)
+        found = activations(plan, layout.dense_layers, weights, images, further=more)
         return np.concatenate([found[name].ravel() for name in layout.results])
 
     job = KernelJob(

@@ -16,7 +16,7 @@ from microkernels.runtime.job import Launch
 
 from .golden import Weights
 from .moves import PIECE_ELEMENTS, Move, flat_moves, flat_order, map_moves
-from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Use, named
+from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Source, Use, named
 from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
 from .steps import ConvStep, DenseStep, ElementStep, MoveStep, PoolStep, Step, tile_shape
@@ -80,7 +80,7 @@ class NetworkLayout:
         #: Time of each layer's work; its moves come just before.
         self._times = {layer.name: 2 * n + 1 for n, layer in enumerate(network.layers)}
         for layer in network.layers:
-            if not isinstance(layer, Dense):
+            if not isinstance(layer, Dense | Source):
                 self._place_inputs(plan.layers[layer.name])
         for layer in network.layers:
             self._place_output(plan.layers[layer.name])
@@ -162,7 +162,8 @@ class NetworkLayout:
             inside=self.inputs[within] if within is not None else None,
         )
         if within is None:
-            life = self._life(self._times[name], self._last_use(name))
+            start = 0 if isinstance(plan.layer, Source) else self._times[name]
+            life = self._life(start, self._last_use(name))
             maps = replace(maps, offsets=self._tiles(maps, life))
         self.outputs[name] = maps
 
@@ -223,6 +224,8 @@ class NetworkLayout:
     def _steps_of(self, layer: Layer) -> Iterator[tuple[Step, int]]:
         """Steps of a layer, with the places of those that have one; -1: none yet."""
         plan = self.plan.layers[layer.name]
+        if isinstance(layer, Source):
+            return
         moves = [self._moves(plan, vault) for vault in range(self.plan.ring.vaults)]
         engines = self.plan.engines
         if any(moves):
@@ -302,11 +305,16 @@ class NetworkLayout:
     @property
     def results(self) -> Mapping[str, OutputMaps]:
         """Maps that are there at the end, by the name of their layer: all outputs, or those that no
-        layer uses."""
+        layer uses; not those that the host puts into memory."""
+        computed = {
+            name: maps
+            for name, maps in self.outputs.items()
+            if not isinstance(self.plan.layers[name].layer, Source)
+        }
         if self._keep:
-            return self.outputs
+            return computed
         users = self.plan.network.users
-        return {name: maps for name, maps in self.outputs.items() if not users(name)}
+        return {name: maps for name, maps in computed.items() if not users(name)}
 
     # Contents.
 
@@ -323,8 +331,13 @@ class NetworkLayout:
             elif isinstance(step, MoveStep | PoolStep | ElementStep):
                 step.write(memory, placed.offset)
 
-    def store_images(self, memory: Writable, images: Elements) -> None:
+    def store_images(
+        self, memory: Writable, images: Elements, further: Mapping[str, Elements] | None = None
+    ) -> None:
         """Put batch x height x width x channels elements into ``memory``, for all layers that read
-        the network's input."""
+        the network's input, and likewise those of :class:`microkernels.networks.network.Source`
+        layers, by name."""
+        for name, values in (further or {}).items():
+            self.outputs[name].store(memory, values)
         for use in self.plan.network.users(INPUT):
             self.inputs[use].store(memory, images)

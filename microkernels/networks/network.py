@@ -14,10 +14,13 @@ from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.element_shape import FUNCTIONS, ElementShape
 from microkernels.nn.pool_shape import PoolShape
 
+from .pairs import Pads, Pair, pads, pair
+
 __all__ = [
     "INPUT",
     "Activation",
     "Add",
+    "Combine",
     "Conv",
     "Dense",
     "ElementWise",
@@ -26,6 +29,7 @@ __all__ = [
     "Multiply",
     "Network",
     "Pool",
+    "Source",
     "Use",
     "named",
 ]
@@ -93,58 +97,84 @@ class _Named:
         return (self.source,)
 
 
+def _check_window(name: str, size: int | Pair, stride: int | Pair, padding: int | Pads) -> None:
+    for what, value in ((name, size), ("stride", stride)):
+        for number in pair(value):
+            CHECK.at_least(what, number, 1)
+    for number in pads(padding):
+        CHECK.at_least("padding", number, 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Conv(_Named):
     """A convolution (:mod:`microkernels.nn.conv_shape`).
 
     Attributes:
-        filters, kernel, stride, padding: see :class:`microkernels.nn.conv_shape.ConvShape`.
+        filters: at least 1.
+        kernel, stride: pixels, the same across and down, or a pair.
+        padding: pixels of zeros around the map, the same on all sides, or a number for each.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
     """
 
     filters: int
-    kernel: int = 3
-    stride: int = 1
-    padding: int = 0
+    kernel: int | Pair = 3
+    stride: int | Pair = 1
+    padding: int | Pads = 0
     fraction: int
     relu: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_window("kernel", self.kernel, self.stride, self.padding)
         check_fraction(self.fraction)
 
     def shape(self, size: MapSize) -> ConvShape:
-        """Sizes of the layer for an input of ``size``."""
+        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        kernel, stride, around = pair(self.kernel), pair(self.stride), pads(self.padding)
         return ConvShape(
-            width=size.width,
-            height=size.height,
+            width=size.width + around.left + around.right,
+            height=size.height + around.top + around.bottom,
             channels=size.channels,
             filters=self.filters,
-            kernel=self.kernel,
-            stride=self.stride,
-            padding=self.padding,
+            kernel=kernel.across,
+            stride=stride.across,
+            kernel_down=kernel.other,
+            stride_down=stride.other,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool(_Named):
-    """Pooling (:mod:`microkernels.nn.pool_shape`); attributes as there."""
+    """Pooling (:mod:`microkernels.nn.pool_shape`).
 
-    window: int = 2
-    stride: int = 2
-    padding: int = 0
+    Attributes:
+        window, stride: pixels, the same across and down, or a pair.
+        padding: pixels around the map, the same on all sides, or a number for each. Their value is
+            the lowest element for a maximum, and 0 for a mean, which includes them.
+        mean: combine by mean instead of maximum.
+    """
+
+    window: int | Pair = 2
+    stride: int | Pair = 2
+    padding: int | Pads = 0
     mean: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_window("window", self.window, self.stride, self.padding)
+
     def shape(self, size: MapSize) -> PoolShape:
-        """Sizes of the layer for an input of ``size``."""
+        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        window, stride, around = pair(self.window), pair(self.stride), pads(self.padding)
         return PoolShape(
-            width=size.width,
-            height=size.height,
+            width=size.width + around.left + around.right,
+            height=size.height + around.top + around.bottom,
             channels=size.channels,
-            window=self.window,
-            stride=self.stride,
-            padding=self.padding,
+            window=window.across,
+            stride=stride.across,
+            window_down=window.other,
+            stride_down=stride.other,
             mean=self.mean,
         )
 
@@ -228,13 +258,31 @@ class Multiply(_OfTwo):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Combine(_OfTwo):
+    """Two maps combined element by element.
+
+    Attributes:
+        operation: ``subtract`` (the second from the first), ``maximum`` or ``minimum``.
+    """
+
+    operation: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.one_of("operation", self.operation, ("subtract", "maximum", "minimum"))
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(**size._asdict(), operation=self.operation)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Activation(ElementWise):
     """A function of each element.
 
     Attributes:
         function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
             need engines with the logistic unit.
-        fraction, low, high, slope: what the function needs, else None; see
+        fraction, low, high, slope, factor, offset: what the function needs, else None; see
             :class:`microkernels.nn.element_shape.ElementShape`.
     """
 
@@ -243,6 +291,8 @@ class Activation(ElementWise):
     low: int | None = None
     high: int | None = None
     slope: int | None = None
+    factor: int | None = None
+    offset: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -257,10 +307,27 @@ class Activation(ElementWise):
             low=self.low,
             high=self.high,
             slope=self.slope,
+            factor=self.factor,
+            offset=self.offset,
         )
 
 
-Layer = Conv | Pool | Dense | Add | Multiply | Activation
+@dataclass(frozen=True, kw_only=True)
+class Source(_Named):
+    """A further map that the host puts into memory: another input, or a constant.
+
+    Attributes:
+        size: of the map.
+    """
+
+    size: MapSize
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return ()
+
+
+Layer = Conv | Pool | Dense | Add | Multiply | Combine | Activation | Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,9 +350,12 @@ class Network:
         CHECK.fields(self)
         CHECK.kind("layers", self.layers, tuple)
         for number, layer in enumerate(self.layers):
-            CHECK.kind(f"layers[{number}]", layer, Conv, Pool, Dense, ElementWise)
-        for what, value in zip(MapSize._fields, self.input, strict=True):
-            CHECK.at_least(f"{what} of the input", value, 1)
+            CHECK.kind(f"layers[{number}]", layer, Conv, Pool, Dense, ElementWise, Source)
+        maps = {"the input": self.input}
+        maps |= {layer.name: layer.size for layer in self.layers if isinstance(layer, Source)}
+        for name, size in maps.items():
+            for what, value in zip(MapSize._fields, size, strict=True):
+                CHECK.at_least(f"{what} of {name}", value, 1)
         if not self.layers:
             raise KernelError("a network has at least one layer")
         _ = self.sizes
@@ -332,16 +402,21 @@ class Network:
         x channels, or outputs x inputs."""
         found: dict[str, tuple[int, ...]] = {}
         for layer in self.layers:
+            if not isinstance(layer, Conv | Dense):
+                continue
             size = self.sizes[self.sources[layer.name][0]]
             if isinstance(layer, Conv):
-                found[layer.name] = (layer.filters, layer.kernel, layer.kernel, size.channels)
-            elif isinstance(layer, Dense):
+                across, down = pair(layer.kernel)
+                found[layer.name] = (layer.filters, down, across, size.channels)
+            else:
                 found[layer.name] = (layer.outputs, size.elements)
         return found
 
 
 def _output(layer: Layer, sources: Mapping[str, MapSize]) -> MapSize:
     """Size of a layer's output; ``sources`` are the sizes of its inputs, by their layer's name."""
+    if isinstance(layer, Source):
+        return layer.size
     (first, size), *others = sources.items()
     for name, other in others:
         if other != size:

@@ -17,7 +17,8 @@ from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut
 from .engines import ChipEngines
-from .network import INPUT, Conv, Dense, ElementWise, Layer, MapSize, Network, Pool, Use
+from .network import INPUT, Conv, Dense, ElementWise, Layer, MapSize, Network, Pool, Source, Use
+from .pairs import Pair, pads, pair
 from .slices import slice_depths
 from .stored import Windows
 
@@ -29,6 +30,8 @@ _MOVED_BYTES = 3.0
 _LAUNCH = 4000
 _POOLED = 60
 _MEMORY_BYTES = 8
+#: Products of an engine in a cycle.
+_LANES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +63,25 @@ class LayerPlan:
         """Which pixels of its input the layer reads."""
         layer = self.layer
         if isinstance(layer, Conv):
-            return Windows(kernel=layer.kernel, stride=layer.stride, padding=layer.padding)
-        if isinstance(layer, Pool):
-            around = 0 if layer.mean else LOWEST
+            around = pads(layer.padding)
             return Windows(
-                kernel=layer.window,
-                stride=layer.stride,
-                padding=layer.padding,
-                around=around,
+                kernel=pair(layer.kernel),
+                stride=pair(layer.stride),
+                left=around.left,
+                top=around.top,
+            )
+        if isinstance(layer, Pool):
+            around = pads(layer.padding)
+            return Windows(
+                kernel=pair(layer.window),
+                stride=pair(layer.stride),
+                left=around.left,
+                top=around.top,
+                around=0 if layer.mean else LOWEST,
                 parted=True,
             )
         if isinstance(layer, ElementWise):
-            return Windows(kernel=1, stride=1, padding=0, parted=True)
+            return Windows(kernel=Pair(1, 1), stride=Pair(1, 1), parted=True)
         raise KernelError(f"{layer.name} has no windows")
 
     def rounds(self, batch: int) -> int:
@@ -87,12 +97,14 @@ class NetworkPlan:
         network: that is planned. batch: images.
         engines: of the chip.
         layers: by name.
+        moved: predicted cycles of the moves between vaults.
     """
 
     network: Network
     batch: int
     engines: ChipEngines
     layers: Mapping[str, LayerPlan]
+    moved: float = 0.0
 
     @property
     def ring(self) -> VaultRing:
@@ -115,6 +127,8 @@ class NetworkPlan:
         It is the only input with this output that is not :attr:`shared`."""
         found = {}
         for name, plan in self.layers.items():
+            if isinstance(plan.layer, Source):
+                continue
             own = [use for use in self.network.users(name) if use not in self.shared]
             if len(own) == 1 and _inside(plan, self.layers[own[0].name], self.ring.vaults):
                 found[name] = own[0]
@@ -171,7 +185,7 @@ class _Planner:
 
     def options(self, layer: Layer) -> list[LayerPlan]:
         """Plans of a layer, the fastest first."""
-        source = self.network.sources[layer.name][0]
+        source = next(iter(self.network.sources[layer.name]), layer.name)
         size, output = self.network.sizes[source], self.network.sizes[layer.name]
         bare = LayerPlan(
             layer=layer,
@@ -185,7 +199,11 @@ class _Planner:
             # A vault has whole slices, about as many as another.
             slices = -(-output.channels // bare.out_depth)
             each = -(-slices // self.vaults)
-            return [replace(bare, cut=Cut(parts=-(-slices // each)))]
+            parts = -(-slices // each)
+            weights = size.elements * -(-output.channels // parts)
+            products = weights * self.batch / (_LANES * self.pes)
+            cycles = max(weights * ELEMENT_BYTES / _MEMORY_BYTES, products) + _LAUNCH
+            return [replace(bare, cut=Cut(parts=parts), cycles=cycles)]
         found = []
         failed = ""
         cuts = _cuts(output, bare.out_depth, self.vaults, self.batch)
@@ -197,8 +215,10 @@ class _Planner:
                     found.append(self._conv(plan, layer, strips))
                 elif isinstance(layer, Pool):
                     found.append(self._pool(plan, layer))
-                else:
+                elif isinstance(layer, ElementWise):
                     found.append(self._element(plan, layer))
+                else:
+                    found.append(plan)
             except KernelError as error:
                 failed = str(error)
         if not found:
@@ -207,12 +227,12 @@ class _Planner:
 
     def _conv(self, plan: LayerPlan, layer: Conv, strips: bool) -> LayerPlan:
         tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        kernel, stride = pair(layer.kernel), pair(layer.stride)
         shape = replace(
             layer.shape(plan.input),
-            width=(tile.width - 1) * layer.stride + layer.kernel,
-            height=(tile.height - 1) * layer.stride + layer.kernel,
+            width=(tile.width - 1) * stride.across + kernel.across,
+            height=(tile.height - 1) * stride.down + kernel.down,
             filters=tile.channels,
-            padding=0,
         )
         conv = plan_conv(
             shape,
@@ -231,7 +251,8 @@ class _Planner:
         tile = plan.cut.tile_size(plan.output, plan.out_depth)
         slices = -(-tile.channels // plan.out_depth)
         lines = -(-tile.height * slices // self.pes)
-        read = layer.window * layer.window * plan.depth * ELEMENT_BYTES / 8 * self.pes
+        across, down = pair(layer.window)
+        read = across * down * plan.depth * ELEMENT_BYTES / 8 * self.pes
         cycles = lines * tile.width * max(_POOLED, read)
         return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
 
@@ -251,8 +272,9 @@ class _Planner:
             tile = plan.cut.tile_size(plan.output, plan.out_depth)
             windows = plan.windows
             channels = tile.channels if windows.parted else plan.input.channels
-            width = (tile.width - 1) * windows.stride + windows.kernel
-            height = (tile.height - 1) * windows.stride + windows.kernel
+            kernel, stride = windows.kernel, windows.stride
+            width = (tile.width - 1) * stride.across + kernel.across
+            height = (tile.height - 1) * stride.down + kernel.down
             elements = width * height * channels
             if _inside(before, plan, self.vaults):
                 elements -= before.cut.tile_size(before.output, before.out_depth).elements
@@ -292,4 +314,9 @@ def plan_network(
     for _ in range(_SWEEPS):
         for name, plans in options.items():
             chosen[name] = min(plans, key=lambda plan: cost(name, plan))
-    return NetworkPlan(network=network, batch=batch, engines=engines, layers=chosen)
+    moved = sum(
+        planner.moved(chosen.get(source), plan)
+        for name, plan in chosen.items()
+        for source in network.sources[name]
+    )
+    return NetworkPlan(network=network, batch=batch, engines=engines, layers=chosen, moved=moved)

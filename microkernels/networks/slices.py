@@ -17,6 +17,7 @@ from microkernels.nn.pool_layout import window_fits
 
 from .engines import ChipEngines
 from .network import INPUT, Conv, Dense, ElementWise, MapSize, Network, Pool, named
+from .pairs import pair
 
 __all__ = ["slice_depths"]
 
@@ -63,8 +64,8 @@ def _readable(
         """Name and window of the first layer that can't read these slices; "": all can."""
         for reader, size in readers:
             if not _can_read(reader, size, depth, scratchpad_bytes):
-                window = reader.window if isinstance(reader, Pool) else reader.kernel
-                return f"{reader.name}: a window of {window} x {window} pixels"
+                window = pair(reader.window if isinstance(reader, Pool) else reader.kernel)
+                return f"{reader.name}: a window of {window.across} x {window.down} pixels"
         return ""
 
     if not unfit(wanted):

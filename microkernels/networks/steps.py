@@ -365,6 +365,4 @@ class DenseStep(Step):
 def tile_shape(shape: PoolShape, source: InputMaps) -> PoolShape:
     """Sizes of pooling on a vault's maps."""
     whole = source.whole
-    return replace(
-        shape, width=whole.width, height=whole.height, channels=whole.channels, padding=0
-    )
+    return replace(shape, width=whole.width, height=whole.height, channels=whole.channels)

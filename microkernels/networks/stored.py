@@ -13,6 +13,7 @@ from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut, Region
 from .network import MapSize
+from .pairs import Pair
 
 __all__ = ["InputMaps", "OutputMaps", "Windows"]
 
@@ -22,25 +23,27 @@ class Windows:
     """Which pixels of its input a layer reads for an output: windows as of a convolution.
 
     Attributes:
-        kernel, stride, padding: of the layer.
+        kernel, stride: of the layer.
+        left, top: pixels around the map before its first ones.
         around: value of the pixels around the map.
         parted: a vault reads the channels that it writes, else all.
     """
 
-    kernel: int
-    stride: int
-    padding: int
+    kernel: Pair
+    stride: Pair
+    left: int = 0
+    top: int = 0
     around: int = 0
     parted: bool = False
 
     def region(self, tile: Region, channels: int) -> Region:
         """The region that is read for the outputs in ``tile``."""
         return Region(
-            x=tile.x * self.stride - self.padding,
-            y=tile.y * self.stride - self.padding,
+            x=tile.x * self.stride.across - self.left,
+            y=tile.y * self.stride.down - self.top,
             channel=tile.channel if self.parted else 0,
-            width=(tile.width - 1) * self.stride + self.kernel,
-            height=(tile.height - 1) * self.stride + self.kernel,
+            width=(tile.width - 1) * self.stride.across + self.kernel.across,
+            height=(tile.height - 1) * self.stride.down + self.kernel.down,
             channels=tile.channels if self.parted else channels,
         )
 
@@ -126,7 +129,7 @@ class InputMaps(_Maps):
             "depth": self.depth,
         }
         if self.strips:
-            return StripMap(**place, rows=self.windows.kernel, stride=self.windows.stride)
+            return StripMap(**place, rows=self.windows.kernel.down, stride=self.windows.stride.down)
         return FeatureMap(**place)
 
     @property
@@ -138,13 +141,15 @@ class InputMaps(_Maps):
     def store(self, memory: Writable, images: Elements) -> None:
         """Put batch x height x width x channels elements into all vaults, each with its region."""
         windows = self.windows
-        edge = (windows.kernel * windows.stride + windows.padding,) * 2
-        padded = np.pad(images, ((0, 0), edge, edge, (0, 0)), constant_values=windows.around)
+        # Regions of the last tiles end as far below and to the right as a window does.
+        whole = self.whole
+        sides = ((windows.top, whole.height), (windows.left, whole.width))
+        padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
         for vault in range(self.ring.vaults):
             region = self.region(vault)
             if region is None:
                 continue
-            top, left = region.y + edge[0], region.x + edge[0]
+            top, left = region.y + windows.top, region.x + windows.left
             for round_ in range(self.rounds):
                 number = self.image(vault, round_)
                 if number is None:
@@ -211,6 +216,24 @@ class OutputMaps(_Maps):
             owned = self.owned(vault)
             if owned is not None:
                 yield vault, round_, owned
+
+    def store(self, memory: Writable, images: Elements) -> None:
+        """Put batch x height x width x channels elements into all vaults, each with its tile."""
+        for vault in range(self.ring.vaults):
+            tile = self.tile(vault)
+            for round_ in range(self.rounds):
+                number = self.image(vault, round_)
+                if tile is None or number is None:
+                    continue
+                values = images[
+                    number,
+                    tile.y : tile.y + tile.height,
+                    tile.x : tile.x + tile.width,
+                    tile.channel : tile.channel + tile.channels,
+                ]
+                fill = self.whole_tile.channels - tile.channels
+                values = np.pad(values, ((0, 0), (0, 0), (0, fill)))
+                self.map(vault, round_).store(memory, values)
 
     def load(self, memory: Readable) -> Elements:
         """The batch x height x width x channels elements in ``memory``, from their owners."""

@@ -105,10 +105,10 @@ class ConvLayout:
             )
         if isinstance(self.source, StripMap) and (
             (self.source.rows, self.source.stride, self.source.padding)
-            != (shape.kernel, shape.stride, shape.padding)
+            != (shape.down, shape.step_down, shape.padding)
         ):
             raise KernelError(
-                f"source must have strips of {shape.kernel} rows, {shape.stride} apart, and "
+                f"source must have strips of {shape.down} rows, {shape.step_down} apart, and "
                 f"{shape.padding} pixels around"
             )
         if self.source.padding < shape.padding:
@@ -194,7 +194,7 @@ class ConvLayout:
             isa.image.ImageError: the layout lies outside the memory.
         """
         plan, shape = self.plan, self.plan.shape
-        size = (shape.filters, shape.kernel, shape.kernel, shape.channels)
+        size = (shape.filters, shape.down, shape.kernel, shape.channels)
         weights = check_elements("weights", weights, size)
         bias = check_elements("bias", bias, (shape.filters,))
         more = plan.groups * plan.filters - shape.filters
@@ -202,7 +202,7 @@ class ConvLayout:
         weights = np.pad(weights, ((0, more), (0, 0), (0, 0), (0, deeper)))
         # group, filter, down, across, slice, channel -> group, slice, across, filter, down, channel
         split = weights.reshape(
-            plan.groups, plan.filters, shape.kernel, shape.kernel, plan.slices, plan.depth
+            plan.groups, plan.filters, shape.down, shape.kernel, plan.slices, plan.depth
         )
         order = (0, 4, 1, 3, 2, 5) if plan.joined else (0, 4, 3, 1, 2, 5)
         passes = split.transpose(order).reshape(plan.groups, -1)
@@ -227,7 +227,7 @@ class ConvLayout:
         shape = self.plan.shape
         rows = len(share.rows)
         groups = share.groups if rows else range(0)
-        top = share.rows.start * shape.stride - shape.padding
+        top = share.rows.start * shape.step_down - shape.padding
         words = [
             len(groups),
             rows,

@@ -99,7 +99,7 @@ class ConvPlan:
     @property
     def column(self) -> int:
         """Elements of a column of the window."""
-        return self.shape.kernel * self.depth
+        return self.shape.down * self.depth
 
     @property
     def length(self) -> int:
@@ -287,11 +287,11 @@ def plan_conv(
     """
     CHECK.at_least("depth", depth, 1)
     CHECK.at_least("out_depth", out_depth, 1)
-    column = shape.kernel * depth
+    column = shape.down * depth
     if column > MAX_VL:
         raise KernelError(
-            f"a column of {shape.kernel} pixels of {depth} channels has {column} elements, a "
-            f"vector at most {MAX_VL}: give slices of at most {MAX_VL // shape.kernel} channels"
+            f"a column of {shape.down} pixels of {depth} channels has {column} elements, a "
+            f"vector at most {MAX_VL}: give slices of at most {MAX_VL // shape.down} channels"
         )
     joined = column * shape.kernel <= MAX_VL
     most = min(MAX_MR, out_depth)
@@ -327,7 +327,7 @@ def plan_conv(
             best.append(min(found, key=lambda plan: (plan.cycles, -plan.slots)))
     if not best:
         raise KernelError(
-            f"{candidates[0]} filter(s) of {shape.kernel} x {shape.kernel} pixels of {depth} "
+            f"{candidates[0]} filter(s) of {shape.kernel} x {shape.down} pixels of {depth} "
             f"channels do not fit a scratchpad of {scratchpad_bytes} bytes with the window before "
             f"them: give slices of fewer channels"
         )
@@ -346,7 +346,7 @@ def best_depth(
     Raises:
         KernelError: no slice fits.
     """
-    most = min(MAX_VL // shape.kernel, shape.channels)
+    most = min(MAX_VL // shape.down, shape.channels)
     plans = []
     for depth in range(1, most + 1):
         try:
@@ -360,7 +360,7 @@ def best_depth(
     if not plans:
         most = _largest_kernel(shape, scratchpad_bytes)
         raise KernelError(
-            f"a filter of {shape.kernel} x {shape.kernel} pixels does not fit a scratchpad of "
+            f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
             f"{scratchpad_bytes} bytes, even one channel at a time: "
             + (f"at most {most} x {most} pixels do" if most else "none does")
         )
@@ -369,9 +369,11 @@ def best_depth(
 
 def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
     """Pixels of a side of the largest filter below the shape's that fits; 0: none does."""
-    for kernel in range(min(shape.kernel - 1, MAX_VL), 0, -1):
+    for kernel in range(
+        min(max(shape.kernel, shape.down) - 1, shape.width, shape.height, MAX_VL), 0, -1
+    ):
         try:
-            smaller = replace(shape, kernel=kernel, channels=1, padding=0)
+            smaller = replace(shape, kernel=kernel, kernel_down=None, channels=1, padding=0)
             plan_conv(smaller, depth=1, out_depth=1, scratchpad_bytes=scratchpad_bytes)
         except KernelError:
             continue

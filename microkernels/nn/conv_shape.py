@@ -25,6 +25,7 @@ class ConvShape:
         filters: at least 1.
         kernel: pixels across and down of a filter, at least 1.
         stride: pixels from one output's window to the next one's, at least 1.
+        kernel_down, stride_down: the same downwards, if it is another than across; else None.
         padding: pixels of zeros around the image, less than ``kernel``.
 
     Raises:
@@ -38,18 +39,34 @@ class ConvShape:
     kernel: int = 3
     stride: int = 1
     padding: int = 0
+    kernel_down: int | None = None
+    stride_down: int | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         for name in ("width", "height", "channels", "filters", "kernel", "stride"):
             CHECK.at_least(name, getattr(self, name), 1)
+        for name in ("kernel_down", "stride_down"):
+            CHECK.at_least(name, getattr(self, name) or 1, 1)
         if not 0 <= self.padding < self.kernel:
             raise KernelError(f"padding must be from 0 to {self.kernel - 1}, not {self.padding}")
-        if self.kernel > min(self.width, self.height) + 2 * self.padding:
+        around = 2 * self.padding
+        if self.kernel > self.width + around or self.down > self.height + around:
+            size = self.kernel if self.kernel == self.down else f"{self.kernel} x {self.down}"
             raise KernelError(
-                f"a kernel of {self.kernel} does not fit an image of {self.width} x {self.height} "
+                f"a kernel of {size} does not fit an image of {self.width} x {self.height} "
                 f"pixels with {self.padding} pixels around it"
             )
+
+    @property
+    def down(self) -> int:
+        """Pixels down of a filter."""
+        return self.kernel_down or self.kernel
+
+    @property
+    def step_down(self) -> int:
+        """Pixels from an output's window to that of the output below."""
+        return self.stride_down or self.stride
 
     @property
     def out_width(self) -> int:
@@ -59,12 +76,12 @@ class ConvShape:
     @property
     def out_height(self) -> int:
         """Pixels down of the output."""
-        return (self.height + 2 * self.padding - self.kernel) // self.stride + 1
+        return (self.height + 2 * self.padding - self.down) // self.step_down + 1
 
     @property
     def macs(self) -> int:
         """Multiplications of the layer."""
-        window = self.kernel * self.kernel * self.channels
+        window = self.kernel * self.down * self.channels
         return self.out_width * self.out_height * self.filters * window
 
 
@@ -111,30 +128,31 @@ def convolve(
         KernelError: an array of another shape, or values beyond 16 bits.
     """
     check_fraction(fraction)
-    k, s = shape.kernel, shape.stride
+    down, across = shape.down, shape.kernel
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
-    weights = check_elements("weights", weights, (shape.filters, k, k, shape.channels))
+    weights = check_elements("weights", weights, (shape.filters, down, across, shape.channels))
     bias = check_elements("bias", bias, (shape.filters,))
     around = (shape.padding, shape.padding)
     padded = np.pad(image, (around, around, (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), (0, 1))[::s, ::s]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (down, across), (0, 1))
+    windows = windows[:: shape.step_down, :: shape.stride]
     # Pixels x window across x window down x channels.
-    windows = windows.transpose(0, 1, 4, 3, 2).reshape(-1, k, k, shape.channels)
+    windows = windows.transpose(0, 1, 4, 3, 2).reshape(-1, across, down, shape.channels)
     filters = weights.transpose(2, 1, 3, 0)
     total = np.broadcast_to(bias, (len(windows), shape.filters))
     for first in range(0, shape.channels, order.depth):
         part = slice(first, first + order.depth)
         columns = [
             dot(
-                windows[:, across, :, part].reshape(len(windows), -1),
-                filters[across, :, part].reshape(-1, shape.filters),
+                windows[:, column, :, part].reshape(len(windows), -1),
+                filters[column, :, part].reshape(-1, shape.filters),
                 fraction,
             )
-            for across in ([slice(None)] if order.joined else range(k))
+            for column in ([slice(None)] if order.joined else range(across))
         ]
         window = columns[0]
-        for column in columns[1:]:
-            window = add(window, column)
+        for sums in columns[1:]:
+            window = add(window, sums)
         total = add(window, total)
     if relu:
         total = np.maximum(total, 0)

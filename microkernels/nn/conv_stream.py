@@ -65,7 +65,7 @@ class ConvStream:
 
     def load(self, name: str) -> None:
         """Load :attr:`count` (0 or more) slots, and leave it at 0. ``name``: stem of the labels."""
-        w, plan, stride = self.writer, self.plan, self.plan.shape.stride
+        w, plan, shape = self.writer, self.plan, self.plan.shape
         again, done, same = name, f"{name}_done", f"{name}_same"
         w.op("beq", self.count, w.zero, done)
         w.label(again)
@@ -83,11 +83,12 @@ class ConvStream:
             with w.unless("bge", self._slot, self._again):
                 w.offset(piece, self._slot, plan.slots * plan.slot_bytes)
                 w.load(piece, self._from, self._elements, note="again, after the ring's end")
-        w.offset(self._from, self._from, self.source.x_step * (1 if plan.sliding else stride))
+        advance = 1 if plan.sliding else shape.stride
+        w.offset(self._from, self._from, self.source.x_step * advance)
         w.advance_ring(self._slot, plan.slot_bytes, self.ring, self.ring_end)
         w.op("sub", self._row_left, self._row_left, 1)
         w.op("bne", self._row_left, w.zero, same)
-        w.offset(self._row, self._row, self.source.down_step(stride), note="next row")
+        w.offset(self._row, self._row, self.source.down_step(shape.step_down), note="next row")
         self._begin_row()
         w.op("sub", self._rows_left, self._rows_left, 1)
         w.op("bne", self._rows_left, w.zero, same)

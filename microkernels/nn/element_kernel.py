@@ -19,6 +19,15 @@ from .element_layout import ElementLayout
 
 __all__ = ["element_program"]
 
+#: Operation of two maps -> its instruction.
+_OF_TWO = {
+    "add": "v.v.add",
+    "subtract": "v.v.sub",
+    "maximum": "v.v.max",
+    "minimum": "v.v.min",
+    "multiply": "v.v.mul",
+}
+
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
@@ -185,11 +194,17 @@ class _ElementKernel:
         made, slot, places = self.made, self.slot, self.places
         if shape.maps == 2:
             w.offset(self.a, slot, self.layout.piece_bytes)
-            w.vector("v.v.add" if shape.operation == "add" else "v.v.mul", made, slot, self.a)
+            w.vector(_OF_TWO[shape.operation], made, slot, self.a)
             if shape.relu:
                 w.vector("v.s.max", made, made, places[0], note="ReLU")
         elif shape.operation == "relu":
             w.vector("v.s.max", made, slot, places[0])
+        elif shape.operation == "affine":
+            w.vector("v.s.mul", made, slot, places[0], note="factor")
+            w.vector("v.s.add", made, made, places[1], note="offset")
+        elif shape.operation == "absolute":
+            w.vector("v.s.mul", made, slot, places[0], note="negative")
+            w.vector("v.v.max", made, slot, made)
         elif shape.operation == "clip":
             w.vector("v.s.max", made, slot, places[0])
             w.vector("v.s.min", made, made, places[1])

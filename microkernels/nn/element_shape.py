@@ -18,6 +18,7 @@ from microkernels.common.fixed_point import (
     check_elements,
     check_fraction,
     multiply,
+    subtract,
 )
 from microkernels.common.logistic import sigmoid, tanh
 
@@ -26,9 +27,17 @@ __all__ = ["FUNCTIONS", "OPERATIONS", "SLOPE_FRACTION", "ElementShape", "element
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
 #: Attributes of :class:`ElementShape` that each operation needs: of two maps, and of one.
-_OF_TWO = {"add": (), "multiply": ("fraction",)}
-_OF_ONE = {
+_OF_TWO: dict[str, tuple[str, ...]] = {
+    "add": (),
+    "subtract": (),
+    "maximum": (),
+    "minimum": (),
+    "multiply": ("fraction",),
+}
+_OF_ONE: dict[str, tuple[str, ...]] = {
     "relu": (),
+    "absolute": (),
+    "affine": ("factor", "fraction", "offset"),
     "clip": ("low", "high"),
     "leaky": ("slope",),
     "tanh": ("fraction",),
@@ -46,10 +55,13 @@ class ElementShape:
 
     Attributes:
         width, height, channels: of each map, at least 1 each.
-        operation: ``add`` and ``multiply`` are of two maps; ``relu``, ``clip``, ``leaky`` (the
-            larger of x and ``slope`` times x), ``tanh`` and ``sigmoid`` of one.
-        fraction: of ``multiply``, bits by which products are shifted right; of ``tanh`` and
-            ``sigmoid``, fraction bits of operand and result; 0..15.
+        operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` are of two
+            maps; ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``),
+            ``clip``, ``leaky`` (the larger of x and ``slope`` times x), ``tanh`` and ``sigmoid``
+            of one.
+        fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
+            ``tanh`` and ``sigmoid``, fraction bits of operand and result; 0..15.
+        factor, offset: of ``affine``, elements.
         low, high: least and greatest result of ``clip``; elements, ``low`` not above ``high``.
         slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
             below 1.
@@ -68,6 +80,8 @@ class ElementShape:
     low: int | None = None
     high: int | None = None
     slope: int | None = None
+    factor: int | None = None
+    offset: int | None = None
     relu: bool = False
 
     def __post_init__(self) -> None:
@@ -75,7 +89,7 @@ class ElementShape:
         for name in ("width", "height", "channels"):
             CHECK.at_least(name, getattr(self, name), 1)
         CHECK.one_of("operation", self.operation, OPERATIONS)
-        for name in ("fraction", "low", "high", "slope"):
+        for name in ("fraction", "low", "high", "slope", "factor", "offset"):
             value = getattr(self, name)
             if (value is not None) != (name in _NEEDS[self.operation]):
                 raise KernelError(
@@ -106,6 +120,12 @@ class ElementShape:
             case "leaky":
                 assert self.slope is not None
                 return (self.slope,)
+            case "affine":
+                assert self.factor is not None
+                assert self.offset is not None
+                return (self.factor, self.offset)
+            case "absolute":
+                return (-1,)
             case "relu":
                 return (0,)
             case _:
@@ -114,12 +134,14 @@ class ElementShape:
     @property
     def fraction_bits(self) -> int | None:
         """The setting FX of the vector unit; None: any."""
+        if self.operation == "absolute":
+            return 0
         return SLOPE_FRACTION if self.operation == "leaky" else self.fraction
 
     @property
     def operations(self) -> int:
         """Additions, multiplications, comparisons and functions of an element."""
-        return 2 if self.relu or self.operation in ("clip", "leaky") else 1
+        return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1
 
 
 def element(shape: ElementShape, image: Elements, other: Elements | None = None) -> Elements:
@@ -145,8 +167,19 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
         if shape.operation == "add":
             total = add(image, other)
             return np.maximum(total, 0) if shape.relu else total
+        if shape.operation == "subtract":
+            return subtract(image, other)
+        if shape.operation == "maximum":
+            return np.maximum(image, other)
+        if shape.operation == "minimum":
+            return np.minimum(image, other)
         return multiply(image, other, shape.fraction or 0)
     match shape.operation:
+        case "affine":
+            product = multiply(image, np.array(shape.factor), shape.fraction or 0)
+            return add(product, np.array(shape.offset))
+        case "absolute":
+            return np.maximum(image, multiply(image, np.array(-1), 0))
         case "leaky":
             sloped = multiply(image, np.array(shape.slope), SLOPE_FRACTION)
             return np.maximum(image, sloped)

@@ -89,7 +89,7 @@ def conv_job(
     place = {"base": base, "depth": depth, "padding": shape.padding}
     source: FeatureMap = FeatureMap(**size, **place)
     if strips:
-        source = StripMap(**size, **place, rows=shape.kernel, stride=shape.stride)
+        source = StripMap(**size, **place, rows=shape.down, stride=shape.step_down)
     target = FeatureMap(
         base=round_up(source.end, ROW_BYTES),
         width=shape.out_width,
@@ -180,7 +180,7 @@ def pool_job(
         scratchpad_bytes=scratchpad_bytes,
     )
     golden = Golden(lambda: pool(shape, maps, bias, relu=relu))
-    each_output = shape.window**2 - 1 + shape.scaled + (bias is not None) + relu
+    each_output = shape.window * shape.down - 1 + shape.scaled + (bias is not None) + relu
     added = shape.width * shape.height * shape.channels * (shape.segments - 1)
 
     def prepare(memory: Writable) -> None:

@@ -39,9 +39,7 @@ _MOST_LOADS = 16
 
 def _slot_bytes(shape: PoolShape, depth: int) -> int:
     """Bytes of a slot: for each column of the window, that of each segment."""
-    return (
-        shape.window * shape.segments * round_up(shape.window * depth * ELEMENT_BYTES, RANGE_BYTES)
-    )
+    return shape.window * shape.segments * round_up(shape.down * depth * ELEMENT_BYTES, RANGE_BYTES)
 
 
 def _ring(depth: int, *, biased: bool) -> int:
@@ -59,7 +57,7 @@ def window_fits(
     """Whether an engine can work on slices of ``depth`` channels: a column of a window fits a
     vector, and a window the scratchpad."""
     end = _ring(depth, biased=biased) + _slot_bytes(shape, depth)
-    return shape.window * depth <= MAX_VL and end <= scratchpad_bytes
+    return shape.down * depth <= MAX_VL and end <= scratchpad_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,13 +110,13 @@ class PoolLayout:
             raise KernelError(f"segment_step must be even and positive, not {self.segment_step}")
         if self.column > MAX_VL:
             raise KernelError(
-                f"a column of {shape.window} pixels of {self.source.depth} channels has "
+                f"a column of {shape.down} pixels of {self.source.depth} channels has "
                 f"{self.column} elements, a vector at most {MAX_VL}: give slices of at most "
-                f"{MAX_VL // shape.window} channels"
+                f"{MAX_VL // shape.down} channels"
             )
         if self.slots < 1:
             raise KernelError(
-                f"a window of {shape.window} x {shape.window} pixels of {self.source.depth} "
+                f"a window of {shape.window} x {shape.down} pixels of {self.source.depth} "
                 f"channels and {shape.segments} segment(s) does not fit a scratchpad of "
                 f"{self.scratchpad_bytes} bytes: {self._fitting}"
             )
@@ -136,7 +134,7 @@ class PoolLayout:
     @property
     def column(self) -> int:
         """Elements of a column of a window."""
-        return self.shape.window * self.source.depth
+        return self.shape.down * self.source.depth
 
     @property
     def column_bytes(self) -> int:
@@ -256,7 +254,7 @@ class PoolLayout:
             part = [len(lines), self.constants]
             for piece, row in lines:
                 channel = piece * source.depth
-                top = row * shape.stride - shape.padding
+                top = row * shape.step_down - shape.padding
                 part.append(source.address(-shape.padding, top, channel))
                 part.append(self.target.address(0, row, channel))
                 part.append(self.bias + channel * ELEMENT_BYTES)

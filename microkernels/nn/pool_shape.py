@@ -31,6 +31,7 @@ class PoolShape:
         width, height, channels: of a map, at least 1 each.
         window: pixels across and down, at least 1.
         stride: pixels from window to window, at least 1.
+        window_down, stride_down: the same downwards, if it is another than across; else None.
         padding: pixels around the map, less than ``window``. Their value is the lowest element for
             a maximum, and 0 for a mean, which includes them.
         mean: combine by mean instead of maximum.
@@ -48,20 +49,36 @@ class PoolShape:
     padding: int = 0
     mean: bool = False
     segments: int = 1
+    window_down: int | None = None
+    stride_down: int | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         for name in ("width", "height", "channels", "window", "stride", "segments"):
             CHECK.at_least(name, getattr(self, name), 1)
+        for name in ("window_down", "stride_down"):
+            CHECK.at_least(name, getattr(self, name) or 1, 1)
         if not 0 <= self.padding < self.window:
             raise KernelError(f"padding must be from 0 to {self.window - 1}, not {self.padding}")
         if self.segments > 1 and self.padding:
             raise KernelError("maps of several segments can't be padded: padding would be added")
-        if self.window > min(self.width, self.height) + 2 * self.padding:
+        around = 2 * self.padding
+        if self.window > self.width + around or self.down > self.height + around:
+            size = self.window if self.window == self.down else f"{self.window} x {self.down}"
             raise KernelError(
-                f"a window of {self.window} does not fit a map of {self.width} x {self.height} "
+                f"a window of {size} does not fit a map of {self.width} x {self.height} "
                 f"pixels with {self.padding} pixels around it"
             )
+
+    @property
+    def down(self) -> int:
+        """Pixels down of a window."""
+        return self.window_down or self.window
+
+    @property
+    def step_down(self) -> int:
+        """Pixels from a window to the one below."""
+        return self.stride_down or self.stride
 
     @property
     def out_width(self) -> int:
@@ -71,17 +88,17 @@ class PoolShape:
     @property
     def out_height(self) -> int:
         """Pixels down of the output."""
-        return (self.height + 2 * self.padding - self.window) // self.stride + 1
+        return (self.height + 2 * self.padding - self.down) // self.step_down + 1
 
     @property
     def scaled(self) -> bool:
         """Sums of windows are multiplied with :attr:`reciprocal`."""
-        return self.mean and self.window > 1
+        return self.mean and self.window * self.down > 1
 
     @property
     def reciprocal(self) -> int:
         """One pixel's share of a window, with :data:`MEAN_FRACTION` fraction bits."""
-        pixels = self.window * self.window
+        pixels = self.window * self.down
         return ((1 << MEAN_FRACTION) + pixels // 2) // pixels
 
     @property
@@ -114,10 +131,14 @@ def pool(
     edge = (shape.padding, shape.padding)
     total = np.pad(total, (edge, edge, (0, 0)), constant_values=shape.around)
     combine = add if shape.mean else np.maximum
-    for axis, count in ((1, shape.out_width), (0, shape.out_height)):
-        starts = np.arange(count) * shape.stride
+    sides = (
+        (1, shape.out_width, shape.stride, shape.window),
+        (0, shape.out_height, shape.step_down, shape.down),
+    )
+    for axis, count, stride, window in sides:
+        starts = np.arange(count) * stride
         combined = total.take(starts, axis)
-        for step in range(1, shape.window):
+        for step in range(1, window):
             combined = combine(combined, total.take(starts + step, axis))
         total = combined
     if shape.scaled:
