@@ -11,6 +11,8 @@ _EXTRAS = {
     "PIL": "pictures",
     "skimage": "pictures",
     "matplotlib": "plot",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
     "sklearn": "digits",
 }
 

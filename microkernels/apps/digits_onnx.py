@@ -1,0 +1,111 @@
+"""The digits' networks as ONNX models with real weights, and their data.
+
+``python -m microkernels.apps.digits_onnx FOLDER`` writes ``digits_cnn.onnx``, ``digits_mlp.onnx``,
+``digits_train.npz`` and ``digits_test.npz`` (images ``x``, labels ``y``), for ``vip nn``.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isa.support.extras import need
+from microkernels.common.fixed_point import Elements
+
+from .digits import CLASSES, SIDE, Network, load_digits
+from .digits_train import NETWORKS, train
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+__all__ = ["digits_model", "write_digits"]
+
+_OPSET = 17
+_IR_VERSION = 8
+
+
+def digits_model(network: Network) -> "ModelProto":
+    """The ONNX model of a network for digits: input ``x`` (batch x 1 x 8 x 8), output ``scores``.
+
+    Raises:
+        MissingExtraError: onnx is not installed.
+    """
+    need("onnx", "models")
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes = []
+    constants = []
+
+    def constant(name: str, values: Elements) -> str:
+        constants.append(numpy_helper.from_array(values.astype(np.float32), name))
+        return name
+
+    last = "x"
+    side = SIDE
+    for number, layer in enumerate(network.convolutions, 1):
+        weights = constant(f"conv{number}_w", layer.weights.transpose(0, 3, 1, 2))
+        bias = constant(f"conv{number}_b", layer.bias)
+        nodes += [
+            helper.make_node("Conv", [last, weights, bias], [f"conv{number}"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", [f"conv{number}"], [f"relu{number}"]),
+            helper.make_node(
+                "MaxPool", [f"relu{number}"], [f"pool{number}"], kernel_shape=[2, 2], strides=[2, 2]
+            ),
+        ]
+        last, side = f"pool{number}", side // 2
+    nodes.append(helper.make_node("Flatten", [last], ["flat"]))
+    last = "flat"
+    for number, layer in enumerate(network.connected, 1):
+        weights_of = layer.weights
+        if number == 1 and network.convolutions:
+            # The networks flatten pixel by pixel, ONNX channel by channel.
+            weights_of = weights_of.reshape(len(layer.bias), side, side, -1)
+            weights_of = weights_of.transpose(0, 3, 1, 2).reshape(len(layer.bias), -1)
+        final = number == len(network.connected)
+        made = "scores" if final else f"fc{number}"
+        inputs = [
+            last,
+            constant(f"fc{number}_w", weights_of),
+            constant(f"fc{number}_b", layer.bias),
+        ]
+        nodes.append(helper.make_node("Gemm", inputs, [made], transB=1))
+        last = made
+        if not final:
+            nodes.append(helper.make_node("Relu", [made], [f"relu_{made}"]))
+            last = f"relu_{made}"
+    graph = helper.make_graph(
+        nodes,
+        "digits",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 1, SIDE, SIDE])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", CLASSES])],
+        constants,
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION
+    )
+
+
+def write_digits(folder: Path) -> None:
+    """Write the models and data into ``folder``, which is made if it is missing.
+
+    Raises:
+        MissingExtraError: onnx or scikit-learn is not installed.
+        OSError: a file can't be written.
+    """
+    digits = load_digits()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, layers in NETWORKS.items():
+        model = digits_model(train(digits, **layers))
+        (folder / f"digits_{name.lower()}.onnx").write_bytes(model.SerializeToString())
+    parts = {
+        "train": (digits.train_images, digits.train_labels),
+        "test": (digits.test_images, digits.test_labels),
+    }
+    for name, (images, labels) in parts.items():
+        channels_first = images.transpose(0, 3, 1, 2).astype(np.float32)
+        np.savez(folder / f"digits_{name}.npz", x=channels_first, y=labels)
+
+
+if __name__ == "__main__":
+    write_digits(Path(sys.argv[1]))

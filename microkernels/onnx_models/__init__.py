@@ -1,0 +1,1 @@
+"""ONNX models as networks of the kernels: reading, mapping, calibration."""

@@ -1,0 +1,336 @@
+"""Calibration: fraction bits of all maps and weights of a model, from data.
+
+A map has as many fraction bits as the largest magnitude on the data allows. A layer that scales
+then tries fewer on the golden model, which also shows partial sums that saturate, and keeps those
+with the least squared error. Where another layer of the group saturates, the group gets one bit
+less, and the error of the outputs decides. Weights have all bits that fit; one fraction for all
+filters of a layer, as the shift is a setting of the whole vector unit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from microkernels.common.fixed_point import FRACTION_LIMIT, Elements
+from microkernels.common.saturation import count_saturation
+from microkernels.networks.golden import Weights, activation
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import (
+    INPUT,
+    Activation,
+    Conv,
+    Dense,
+    Layer,
+    Multiply,
+    Network,
+    Pool,
+    Source,
+)
+
+from .errors import ModelError
+from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
+from .model import Model, Reals
+from .reference import real_layers, window_sums
+
+__all__ = ["Calibrated", "MapReport", "calibrate"]
+
+#: Operands of logistic functions beyond this are as good as this.
+_LOGISTIC_LIMIT = 16.0
+_LOGISTIC = ("tanh", "sigmoid")
+#: Fewer bits than fit that a layer tries; times that groups get one bit less; images of the search.
+_TRIED = 3
+_ROUNDS = 4
+_SEARCH_IMAGES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapReport:
+    """A map on the calibration data.
+
+    Attributes:
+        layer: that makes it. node: of the model.
+        fraction: bits. weight_fraction: of the layer's weights; None: it has none.
+        largest: magnitude of the real numbers.
+        error: root of the mean squared error over that of the mean square.
+        saturated: values limited on the way, of ``elements``.
+    """
+
+    layer: str
+    node: str
+    fraction: int
+    weight_fraction: int | None
+    largest: float
+    error: float
+    saturated: int
+    elements: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibrated:
+    """A model with its fraction bits.
+
+    Attributes:
+        model: as mapped.
+        network, weights, constants: for the kernels; constants without a batch's images.
+        formats: of all maps.
+        maps: reports, by layer in order.
+    """
+
+    model: Model
+    network: Network
+    weights: Mapping[str, Weights]
+    constants: Mapping[str, Elements]
+    formats: Formats
+    maps: tuple[MapReport, ...]
+
+    @property
+    def saturated(self) -> int:
+        """Values limited on the calibration data."""
+        return sum(each.saturated for each in self.maps)
+
+
+class _Calibration:
+    def __init__(self, model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> None:
+        self.model = model
+        self.layout = layout
+        self.group = groups(model.network)
+        self.largest = _largest(model, given)
+        count = len(given[INPUT])
+        chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
+        self.given = {
+            name: values if name in model.constants else values[chosen]
+            for name, values in given.items()
+        }
+        for name in model.constants:
+            values = self.given[name]
+            self.given[name] = np.broadcast_to(values[:1], (len(chosen), *values.shape[1:]))
+        self.fractions = self._fitting()
+        self.weight_limits = self._weight_limits()
+
+    def _fitting(self) -> dict[str, int]:
+        """The most fraction bits of each group."""
+        needs: dict[str, float] = {}
+        for name, largest in self.largest.items():
+            group = self.group[name]
+            needs[group] = max(needs.get(group, 0.0), largest)
+        found = {group: fraction_for(most) for group, most in needs.items()}
+        for layer in self.model.network.layers:
+            if isinstance(layer, Activation) and layer.function in _LOGISTIC:
+                group = self.group[layer.name]
+                found[group] = int(np.clip(found[group], 0, FRACTION_LIMIT))
+        return found
+
+    def _weight_limits(self) -> dict[str, int]:
+        held = {
+            name: float(np.abs(real.weights).max(initial=0.0))
+            for name, real in self.model.real.items()
+        }
+        held |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
+        return {name: fraction_for(most) for name, most in held.items()}
+
+    def formats(self) -> Formats:
+        """Formats with the groups' fractions, made to fit the shifts by fewer bits.
+
+        Raises:
+            ModelError: no fractions fit.
+        """
+        network = self.model.network
+        weights = dict(self.weight_limits)
+        for _ in range(4 * len(network.layers) + 4):
+            maps = {name: self.fractions[self.group[name]] for name in network.sizes}
+            made = Formats(maps=maps, weights=weights)
+            changed = False
+            for layer in network.layers:
+                if layer.name not in weights and not isinstance(layer, Multiply):
+                    continue
+                shift = made.shift(network, layer)
+                if shift < 0:
+                    self.fractions[self.group[layer.name]] += shift
+                elif shift > FRACTION_LIMIT and layer.name in weights:
+                    weights[layer.name] -= shift - FRACTION_LIMIT
+                elif shift > FRACTION_LIMIT:
+                    source = max(network.sources[layer.name], key=lambda name: maps[name])
+                    self.fractions[self.group[source]] -= shift - FRACTION_LIMIT
+                else:
+                    continue
+                changed = True
+                break
+            if not changed:
+                return made
+        raise ModelError("no fraction bits fit all layers: the weights' magnitudes differ too much")
+
+    def run(self, *, search: bool) -> tuple[list[MapReport], float]:
+        """The golden model next to real numbers, layer by layer: reports of all maps, and the
+        largest error of an output.
+
+        Parameters:
+            search: layers may choose fewer bits for the group that they are the first of.
+        """
+        model = self.model
+        network = model.network
+        formats = self.formats()
+        values = {name: as_elements(real, formats.maps[name]) for name, real in self.given.items()}
+        used = {INPUT: len(network.users(INPUT))}
+        used |= {layer.name: len(network.users(layer.name)) for layer in network.layers}
+        decided: set[str] = set()
+        reports = []
+        outputs = {port.layer for port in model.outputs}
+        worst = 0.0
+        for layer, real in real_layers(model, self.given):
+            sources = [values[source] for source in network.sources[layer.name]]
+            group = self.group[layer.name]
+            if search and group not in decided and isinstance(layer, Conv | Dense):
+                formats = self._search(layer, sources, real, formats)
+                values |= {
+                    name: as_elements(self.given[name], formats.maps[name]) for name in self.given
+                }
+            decided.update(self.group[each] for each in (layer.name, *network.sources[layer.name]))
+            found, saturated = self._golden(layer, sources, formats)
+            values[layer.name] = found
+            error = _error(found, formats.maps[layer.name], real)
+            if layer.name in outputs:
+                worst = max(worst, error)
+            reports.append(
+                MapReport(
+                    layer=layer.name,
+                    node=model.origins.get(layer.name, layer.name),
+                    fraction=formats.maps[layer.name],
+                    weight_fraction=formats.weights.get(layer.name),
+                    largest=float(np.abs(real).max()),
+                    error=error,
+                    saturated=saturated,
+                    elements=found.size,
+                )
+            )
+            for source in network.sources[layer.name]:
+                used[source] -= 1
+                if not used[source] and source not in self.given:
+                    del values[source]
+        return reports, worst
+
+    def _golden(
+        self, layer: Layer, sources: list[Elements], formats: Formats
+    ) -> tuple[Elements, int]:
+        made, held = with_fractions(self.model, formats, layer)
+        weights = {} if held is None else {layer.name: held}
+        with count_saturation() as count:
+            found = activation(self.layout.plan, made, self.layout.dense_layers, weights, sources)
+        return found, count.values
+
+    def _search(
+        self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats
+    ) -> Formats:
+        """Formats with the fraction of the layer's output that has the least error."""
+        group = self.group[layer.name]
+        start = dict(self.fractions)
+        best = (_error(*self._made(layer, sources, formats), real), formats, start)
+        for less in range(1, _TRIED):
+            self.fractions = {**start, group: start[group] - less}
+            tried = self.formats()
+            earlier = all(
+                tried.maps[source] == formats.maps[source]
+                for source in self.model.network.sources[layer.name]
+            )
+            if not earlier:
+                break
+            error = _error(*self._made(layer, sources, tried), real)
+            if error >= best[0]:
+                break
+            best = (error, tried, dict(self.fractions))
+        _, formats, self.fractions = best
+        return formats
+
+    def _made(
+        self, layer: Layer, sources: list[Elements], formats: Formats
+    ) -> tuple[Elements, int]:
+        return self._golden(layer, sources, formats)[0], formats.maps[layer.name]
+
+
+def _error(found: Elements, fraction: int, real: Reals) -> float:
+    """Root of the mean squared error over that of the mean square."""
+    power = float(np.mean(np.square(real)))
+    error = float(np.mean(np.square(real_of(found, fraction) - real)))
+    return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
+
+
+def _largest(model: Model, given: Mapping[str, Reals]) -> dict[str, float]:
+    """Largest magnitude of each map, and of what is computed on the way from it."""
+    network = model.network
+    found = {name: float(np.abs(values).max(initial=0.0)) for name, values in given.items()}
+    kept = dict(given)
+    for layer, real in real_layers(model, given):
+        largest = float(np.abs(real).max())
+        if layer.name in model.real:
+            largest = max(largest, float(np.abs(model.real[layer.name].bias).max()))
+        sources = network.sources[layer.name]
+        if layer.name in model.affine:
+            factor, offset = model.affine[layer.name]
+            product = abs(factor) * found[sources[0]]
+            largest = max(largest, abs(offset), product)
+        if isinstance(layer, Pool) and layer.mean:
+            sums = window_sums(layer, kept[sources[0]], network.sizes[layer.name])
+            largest = max(largest, float(np.abs(sums).max()))
+        found[layer.name] = largest
+        if any(
+            isinstance(user, Pool) and user.mean and layer.name in network.sources[user.name]
+            for user in network.layers
+        ):
+            kept[layer.name] = real
+    for name in found:
+        users = [use.name for use in network.users(name)]
+        layers = {layer.name: layer for layer in network.layers}
+        logistic = [layers[user] for user in users]
+        if users and all(
+            isinstance(each, Activation) and each.function in _LOGISTIC for each in logistic
+        ):
+            found[name] = min(found[name], _LOGISTIC_LIMIT)
+    return found
+
+
+def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> Calibrated:
+    """Choose all fraction bits of a model.
+
+    Parameters:
+        layout: of the model's network on its machine: it decides the order of additions.
+        given: images x height x width x channels real numbers of each input, by its layer.
+
+    Raises:
+        ModelError: no fraction bits fit.
+    """
+    every = {**given, **model.constants}
+    work = _Calibration(model, layout, every)
+    work.run(search=True)
+    reports, worst = work.run(search=False)
+    best = (worst, work.formats(), reports)
+    for _ in range(_ROUNDS):
+        lower = {work.group[each.layer] for each in best[2] if each.saturated}
+        if not lower:
+            break
+        for group in lower:
+            work.fractions[group] -= 1
+        reports, worst = work.run(search=False)
+        if worst >= best[0]:
+            break
+        best = (worst, work.formats(), reports)
+    _, formats, reports = best
+    layers = []
+    weights = {}
+    for layer in model.network.layers:
+        made, held = (layer, None)
+        if not isinstance(layer, Source):
+            made, held = with_fractions(model, formats, layer)
+        layers.append(made)
+        if held is not None:
+            weights[layer.name] = held
+    return Calibrated(
+        model=model,
+        network=replace(model.network, layers=tuple(layers)),
+        weights=weights,
+        constants={
+            name: as_elements(values, formats.maps[name])
+            for name, values in model.constants.items()
+        },
+        formats=formats,
+        maps=tuple(reports),
+    )

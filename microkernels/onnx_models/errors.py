@@ -1,0 +1,18 @@
+"""The exception of the functions that take ONNX models."""
+
+from isa.support.errors import VipError, clipped, printable
+
+__all__ = ["ModelError", "one_line"]
+
+#: Characters of a message of another library.
+_MOST_SHOWN = 200
+
+
+class ModelError(VipError):
+    """A model, or data for one, that can't be used; the message is one line: what, where, what
+    would do."""
+
+
+def one_line(error: BaseException) -> str:
+    """The message of another library's exception on one line of limited length."""
+    return clipped(printable(" ".join(str(error).split())), _MOST_SHOWN)

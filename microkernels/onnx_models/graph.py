@@ -1,0 +1,60 @@
+"""An ONNX graph as plain data: nodes, constants, shapes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.errors import clipped, printable
+
+from .errors import ModelError
+
+__all__ = ["Array", "Graph", "Node"]
+
+#: A constant of a graph, or a tensor.
+Array = NDArray[np.generic]
+
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node.
+
+    Attributes:
+        op: type of the operator, with its domain if it is another than ONNX's own.
+        name: of the node; its first output's, or its number, if it has none.
+        inputs, outputs: names of tensors; "" for an optional one that is left out.
+        attributes: by name, as Python values.
+    """
+
+    op: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    def refused(self, why: str) -> ModelError:
+        """The exception that refuses this node."""
+        name = clipped(printable(self.name), _MOST_SHOWN)
+        return ModelError(f"node {name} ({clipped(printable(self.op), _MOST_SHOWN)}): {why}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """A graph whose sizes are all known.
+
+    Attributes:
+        nodes: those that depend on the inputs, each after those whose outputs it takes.
+        constants: tensors that do not depend on the inputs, by name.
+        shapes: of all tensors whose shape is known, by name.
+        inputs, outputs: names of tensors.
+    """
+
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Array]
+    shapes: Mapping[str, tuple[int, ...]]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]

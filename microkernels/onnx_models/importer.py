@@ -1,0 +1,297 @@
+"""Mapping of a graph onto layers, node by node.
+
+:class:`Importer` holds what is known so far: the layers, and for each tensor its :class:`Value`.
+The functions of :mod:`microkernels.onnx_models.operators` map one node each.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isa.support.errors import VipError, clipped, printable
+from microkernels.networks.network import INPUT, Layer, MapSize, Network, Source
+
+from .errors import ModelError
+from .graph import Array, Graph, Node
+from .model import Model, Port, Real, Reals, as_map, to_maps
+
+__all__ = ["Coverage", "Importer", "Operator", "Refusal", "Value", "map_graph"]
+
+#: Nodes whose output holds the same elements in the same order; an input is looked at through them.
+_VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A tensor that depends on the inputs.
+
+    Attributes:
+        layer: that holds it, or :data:`microkernels.networks.network.INPUT`.
+        size: of the layer's map.
+        shape: in the ONNX model; the elements are in the order of batch, channels, rows, columns.
+        alone: nothing else uses the layer.
+    """
+
+    layer: str
+    size: MapSize
+    shape: tuple[int, ...]
+    alone: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A node that is not supported: its operator, its name, and why."""
+
+    op: str
+    node: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """What of a graph is supported.
+
+    Attributes:
+        operators: of each type of operator, nodes in all, and nodes that are mapped.
+        refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
+            refused.
+        model: the mapped model; None if a node is refused.
+    """
+
+    operators: Mapping[str, tuple[int, int]]
+    refused: tuple[Refusal, ...]
+    model: Model | None
+
+
+Operator = Callable[["Importer", Node], None]
+
+
+class Importer:
+    """A graph that is being mapped.
+
+    Parameters:
+        graph: as read.
+
+    Attributes:
+        graph: as given. batch: images.
+        values: by name of the tensor.
+        layers: by name, in order.
+        real, bounds, affine, constants, origins: as of
+            :class:`microkernels.onnx_models.model.Model`.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.values: dict[str, Value] = {}
+        self.layers: dict[str, Layer] = {}
+        self.real: dict[str, Real] = {}
+        self.bounds: dict[str, tuple[float, float]] = {}
+        self.affine: dict[str, tuple[float, float]] = {}
+        self.constants: dict[str, Reals] = {}
+        self.origins: dict[str, str] = {}
+        self._uses = Counter(name for node in graph.nodes for name in node.inputs)
+        self._uses.update(graph.outputs)
+        self._inputs: list[Port] = []
+        self.batch = 1
+        for number, name in enumerate(graph.inputs):
+            self._add_input(number, name)
+
+    def _add_input(self, number: int, name: str) -> None:
+        shape = self.graph.shapes[name]
+        if 0 in shape:
+            raise ModelError(f"input {clipped(printable(name), 60)} is empty: {list(shape)}")
+        seen, alone = name, self._uses[name] == 1
+        batch, size = as_map(shape)
+        # A view of an input is what the host puts into memory.
+        while self._uses[seen] == 1:
+            node = next((node for node in self.graph.nodes if seen in node.inputs), None)
+            if node is None or node.op not in _VIEWS or node.inputs[0] != seen:
+                break
+            seen = node.outputs[0]
+            viewed = self.graph.shapes.get(seen)
+            if viewed is not None and as_map(viewed)[0] == batch:
+                size = as_map(viewed)[1]
+        if number == 0:
+            self.batch = batch
+        elif batch != self.batch:
+            raise ModelError(
+                f"input {clipped(printable(name), 60)} has a batch of {batch}, the first input one "
+                f"of {self.batch}"
+            )
+        layer = INPUT
+        if number:
+            layer = self.unique(name)
+            self.layers[layer] = Source(name=layer, size=size)
+        self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone)
+        self._inputs.append(Port(tensor=name, shape=shape, layer=layer, size=size))
+
+    # What operators ask for.
+
+    def unique(self, name: str) -> str:
+        """A name for a layer, after that of a node or tensor."""
+        stem = clipped(printable("_".join(name.split()) or "layer"), 60).replace(" ", "_")
+        found, number = stem, 1
+        while found in self.layers or found == INPUT:
+            number += 1
+            found = f"{stem}_{number}"
+        return found
+
+    def value(self, node: Node, number: int = 0) -> Value:
+        """The node's input of this number, which must depend on the model's inputs.
+
+        Raises:
+            ModelError: there is none, or it is constant.
+        """
+        name = node.inputs[number] if number < len(node.inputs) else ""
+        if name not in self.values:
+            raise node.refused(f"input {number} must depend on the model's inputs")
+        return self.values[name]
+
+    def is_constant(self, node: Node, number: int) -> bool:
+        """Whether the node's input of this number is a constant."""
+        return number < len(node.inputs) and node.inputs[number] in self.graph.constants
+
+    def constant(self, node: Node, number: int) -> Array | None:
+        """The node's input of this number, which must be constant; None: there is none.
+
+        Raises:
+            ModelError: it depends on the model's inputs.
+        """
+        name = node.inputs[number] if number < len(node.inputs) else ""
+        if not name:
+            return None
+        if name not in self.graph.constants:
+            raise node.refused(f"input {number} must be constant")
+        return self.graph.constants[name]
+
+    def reals(self, node: Node, number: int) -> Reals:
+        """Likewise, as finite real numbers; there must be one.
+
+        Raises:
+            ModelError: it is none.
+        """
+        found = self.constant(node, number)
+        if found is None:
+            raise node.refused(f"input {number} is missing")
+        values = found.astype(np.float64)
+        if not np.isfinite(values).all():
+            raise node.refused(f"input {number} has NaN or infinities")
+        return values
+
+    # What operators make.
+
+    def add(
+        self, node: Node, layer: Layer, size: MapSize, shape: tuple[int, ...], *, last: bool = True
+    ) -> Value:
+        """Add a layer.
+
+        Parameters:
+            layer: with a name of :meth:`unique`.
+            size: of its map. shape: of the tensor.
+            last: it makes the node's first output.
+        """
+        self.layers[layer.name] = layer
+        self.origins[layer.name] = node.name
+        alone = not last or self._uses[node.outputs[0]] == 1
+        found = Value(layer=layer.name, size=size, shape=shape, alone=alone)
+        if last:
+            self.values[node.outputs[0]] = found
+        return found
+
+    def alias(self, node: Node, value: Value, shape: tuple[int, ...]) -> None:
+        """The node's first output holds the elements of ``value`` in their order."""
+        if as_map(shape)[0] != self.batch and as_map(value.shape)[0] == self.batch:
+            raise node.refused(
+                f"its output of shape {list(shape)} must keep the batch of {self.batch} first"
+            )
+        alone = value.alone and self._uses[node.outputs[0]] == 1
+        self.values[node.outputs[0]] = replace(value, shape=shape, alone=alone)
+
+    def constant_map(self, node: Node, values: Reals, like: Value) -> Value:
+        """A map of constants, spread to the shape of ``like``.
+
+        Raises:
+            ModelError: the constant does not fit.
+        """
+        try:
+            spread = np.broadcast_to(values, like.shape)
+        except ValueError:
+            raise node.refused(
+                f"a constant of shape {list(values.shape)} can't be spread to {list(like.shape)}"
+            ) from None
+        name = self.unique(f"{node.name}_constant")
+        self.constants[name] = to_maps(name, spread, self.batch, like.size)
+        return self.add(node, Source(name=name, size=like.size), like.size, like.shape, last=False)
+
+    def finish(self) -> Model:
+        """The mapped model.
+
+        Raises:
+            ModelError: an output that no layer computes.
+        """
+        outputs = []
+        for name in self.graph.outputs:
+            shown = clipped(printable(name), 60)
+            if name not in self.values:
+                raise ModelError(f"output {shown} does not depend on the model's inputs")
+            value = self.values[name]
+            if value.layer == INPUT or isinstance(self.layers[value.layer], Source):
+                raise ModelError(f"output {shown} is an input: there is nothing to compute")
+            outputs.append(Port(tensor=name, shape=value.shape, layer=value.layer, size=value.size))
+        return Model(
+            network=Network(input=self._inputs[0].size, layers=tuple(self.layers.values())),
+            batch=self.batch,
+            real=self.real,
+            bounds=self.bounds,
+            affine=self.affine,
+            constants=self.constants,
+            inputs=tuple(self._inputs),
+            outputs=tuple(outputs),
+            origins=self.origins,
+        )
+
+
+def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
+    """Map a graph.
+
+    Parameters:
+        operators: that are supported, by type.
+
+    Raises:
+        ModelError: a model without inputs, or with inputs of different batches.
+    """
+    if not graph.inputs:
+        raise ModelError("the model has no input")
+    importer = Importer(graph)
+    counts: Counter[str] = Counter()
+    mapped: Counter[str] = Counter()
+    refused = []
+    known = set(graph.constants) | set(importer.values) | {""}
+    for node in graph.nodes:
+        counts[node.op] += 1
+        operator = operators.get(node.op)
+        why = ""
+        if operator is None:
+            why = "the operator is not supported"
+        elif known.issuperset(node.inputs):
+            try:
+                operator(importer, node)
+                mapped[node.op] += 1
+                known.add(node.outputs[0])
+            except VipError as error:
+                why = str(error)
+        if why:
+            begin = str(node.refused(""))
+            refused.append(Refusal(op=node.op, node=node.name, why=why.removeprefix(begin)))
+    model = None if refused else importer.finish()
+    operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
+    return Coverage(operators=operators_found, refused=tuple(refused), model=model)
+
+
+def attribute(node: Node, name: str, default: Any) -> Any:
+    """An attribute of a node; text as text."""
+    found = node.attributes.get(name, default)
+    return found.decode(errors="replace") if isinstance(found, bytes) else found

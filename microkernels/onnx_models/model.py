@@ -1,0 +1,106 @@
+"""A mapped model: a network whose fraction bits are still open, with real parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.networks.network import MapSize, Network
+
+from .errors import ModelError
+
+__all__ = ["Model", "Port", "Real", "Reals", "as_map", "to_maps"]
+
+#: Real numbers.
+Reals = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Real:
+    """Real weights of a layer, in the shapes of :class:`microkernels.networks.golden.Weights`."""
+
+    weights: Reals
+    bias: Reals
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """An input or output of a model.
+
+    Attributes:
+        tensor: name in the ONNX model. shape: there; the elements of an image follow each other
+            channel by channel, each row by row.
+        layer: that holds it, or :data:`microkernels.networks.network.INPUT`.
+        size: of its map.
+    """
+
+    tensor: str
+    shape: tuple[int, ...]
+    layer: str
+    size: MapSize
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A mapped model.
+
+    Attributes:
+        network: whose fraction bits and constants hold a place for those that calibration finds.
+        batch: images.
+        real: weights of the layers that have some.
+        bounds: least and greatest result of layers that limit theirs.
+        affine: factor and offset of affine layers.
+        constants: batch x height x width x channels of maps that are constant, by layer.
+        inputs, outputs: of the model.
+        origins: node from which each layer comes.
+    """
+
+    network: Network
+    batch: int
+    real: Mapping[str, Real]
+    bounds: Mapping[str, tuple[float, float]]
+    affine: Mapping[str, tuple[float, float]]
+    constants: Mapping[str, Reals]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    origins: Mapping[str, str]
+
+
+def as_map(shape: tuple[int, ...]) -> tuple[int, MapSize]:
+    """Images and size of the map that holds a tensor: batch, channels, rows, columns. With three
+    dimensions there is one row; more than four end as columns."""
+    if len(shape) <= 1:
+        return 1, MapSize(1, 1, shape[0] if shape else 1)
+    batch, channels = shape[:2]
+    if len(shape) == 2:
+        return batch, MapSize(1, 1, channels)
+    if len(shape) == 3:
+        return batch, MapSize(shape[2], 1, channels)
+    return batch, MapSize(int(np.prod(shape[3:])), shape[2], channels)
+
+
+def to_maps(name: str, values: NDArray[Any], batch: int, size: MapSize) -> Reals:
+    """Images as batch x height x width x channels real numbers.
+
+    Parameters:
+        name: of the tensor, for messages.
+        values: in ONNX's order, of any shape with as many elements.
+
+    Raises:
+        ModelError: another number of elements, no numbers, or numbers that are not finite.
+    """
+    if not (np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_):
+        raise ModelError(f"{name}: numbers are needed, not {values.dtype}")
+    if np.issubdtype(values.dtype, np.complexfloating):
+        raise ModelError(f"{name}: real numbers are needed, not {values.dtype}")
+    if values.size != batch * size.elements:
+        raise ModelError(
+            f"{name}: {batch} x {size.channels} x {size.height} x {size.width} values are needed, "
+            f"not the shape {values.shape}"
+        )
+    found = values.astype(np.float64).reshape(batch, size.channels, size.height, size.width)
+    if not np.isfinite(found).all():
+        raise ModelError(f"{name}: finite numbers are needed, but there are NaN or infinities")
+    return found.transpose(0, 2, 3, 1)

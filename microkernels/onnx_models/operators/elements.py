@@ -1,0 +1,266 @@
+"""Operators that work element by element."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from microkernels.networks.network import (
+    Activation,
+    Add,
+    Combine,
+    Layer,
+    Multiply,
+    Source,
+)
+from microkernels.nn.element_shape import SLOPE_FRACTION
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.model import Reals
+
+from .linear import activate, scale_channels
+
+__all__ = ["combined", "function", "variadic"]
+
+_UNBOUNDED = float("inf")
+
+
+def _activation(
+    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **more: int
+) -> Value:
+    layer = Activation(name=importer.unique(node.name), source=value.layer, function=name, **more)
+    return importer.add(node, layer, value.size, value.shape, last=last)
+
+
+def _affine(
+    importer: Importer, node: Node, value: Value, factor: float, offset: float, *, last: bool = True
+) -> Value:
+    """``factor`` times the elements plus ``offset``."""
+    found = _activation(importer, node, value, "affine", last=last, factor=0, offset=0, fraction=0)
+    importer.affine[found.layer] = (factor, offset)
+    return found
+
+
+def _clip(
+    importer: Importer, node: Node, value: Value, low: float, high: float, *, last: bool = True
+) -> Value:
+    found = _activation(importer, node, value, "clip", last=last, low=0, high=0)
+    importer.bounds[found.layer] = (low, high)
+    return found
+
+
+def _pair(
+    importer: Importer, node: Node, kind: str, first: Value, second: Value, *, last: bool = True
+) -> Value:
+    if first.size != second.size or np.prod(first.shape) != np.prod(second.shape):
+        raise node.refused(
+            f"its inputs of shapes {list(first.shape)} and {list(second.shape)} must have one shape"
+        )
+    name = importer.unique(node.name)
+    layer: Layer
+    match kind:
+        case "add":
+            layer = Add(name=name, source=first.layer, other=second.layer)
+        case "multiply":
+            layer = Multiply(name=name, source=first.layer, other=second.layer, fraction=0)
+        case _:
+            layer = Combine(name=name, source=first.layer, other=second.layer, operation=kind)
+    return importer.add(node, layer, first.size, first.shape, last=last)
+
+
+def _by_channel(values: Reals, like: Value) -> Reals | None:
+    """Constants that are one number, or one a channel, of ``like``; None: they are not."""
+    if values.size == 1:
+        return values.ravel()
+    try:
+        spread = np.broadcast_to(values, like.shape)
+    except ValueError:
+        return None
+    if len(like.shape) < 2 or like.shape[1] != like.size.channels:
+        return None
+    flat = spread.reshape(like.shape[0], like.shape[1], -1)
+    one = flat[:1, :, :1]
+    return one.ravel().copy() if (flat == one).all() else None
+
+
+def _with_constant(
+    importer: Importer, node: Node, kind: str, value: Value, constant: Reals, *, first: bool
+) -> None:
+    """``value`` and a constant; ``first``: the constant is the first operand."""
+    before = np.broadcast_shapes(value.shape, constant.shape)
+    if np.prod(before) != np.prod(value.shape):
+        raise node.refused(
+            f"its input of shape {list(value.shape)} can't be spread to {list(before)}"
+        )
+    linear = kind in ("add", "subtract", "multiply")
+    numbers = _by_channel(constant, value) if linear else None
+    if numbers is None:
+        held = importer.constant_map(node, constant, value)
+        operands = (held, value) if first else (value, held)
+        importer.alias(node, _pair(importer, node, kind, *operands), before)
+        return
+    scale: Reals = np.ones(1)
+    shift: Reals = np.zeros(1)
+    if kind == "multiply":
+        scale = numbers
+    else:
+        shift = numbers
+        if kind == "subtract":
+            scale, shift = (-scale, shift) if first else (scale, -shift)
+    one = scale.size == shift.size == 1
+    layer = importer.layers.get(value.layer)
+    fused = value.alone and layer is not None and layer.name in importer.real
+    if one and not fused:
+        _affine(importer, node, value, float(scale[0]), float(shift[0]))
+        return
+    found = scale_channels(importer, node, value, scale, shift)
+    importer.alias(node, found, before)
+
+
+def combined(kind: str) -> Callable[[Importer, Node], None]:
+    """The function of an operator of two operands.
+
+    Parameters:
+        kind: ``add``, ``subtract``, ``multiply``, ``divide``, ``maximum`` or ``minimum``.
+    """
+
+    def operator(importer: Importer, node: Node) -> None:
+        if attribute(node, "broadcast", 0) or attribute(node, "axis", None) is not None:
+            raise node.refused("broadcast is of opset 6; export the model with opset 7 or later")
+        operation = kind
+        if importer.is_constant(node, 1):
+            constant = importer.reals(node, 1)
+            if kind == "divide":
+                if (constant == 0).any():
+                    raise node.refused("it divides by 0")
+                constant, operation = 1 / constant, "multiply"
+            value = importer.value(node)
+            _with_constant(importer, node, operation, value, constant, first=False)
+        elif kind == "divide":
+            raise node.refused("the divisor must be constant")
+        elif importer.is_constant(node, 0):
+            constant = importer.reals(node, 0)
+            _with_constant(importer, node, kind, importer.value(node, 1), constant, first=True)
+        else:
+            first, second = importer.value(node), importer.value(node, 1)
+            if first.layer == second.layer and isinstance(importer.layers.get(first.layer), Source):
+                raise node.refused("both inputs are one input of the model")
+            _pair(importer, node, kind, first, second)
+
+    return operator
+
+
+def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], None]:
+    """The function of an operator of any number of operands, such as Sum."""
+
+    def operator(importer: Importer, node: Node) -> None:
+        count = len(node.inputs)
+        if count == 2 and not mean:
+            combined(kind)(importer, node)
+            return
+        found = importer.value(node)
+        for number in range(1, count):
+            last = number + 1 == count and not mean
+            found = _pair(importer, node, kind, found, importer.value(node, number), last=last)
+        if mean:
+            _affine(importer, node, found, 1 / count, 0.0)
+        elif count == 1:
+            importer.alias(node, found, found.shape)
+
+    return operator
+
+
+def function(name: str) -> Callable[[Importer, Node], None]:
+    """The function of an operator that :mod:`microkernels.nn.element_shape` has by this name."""
+
+    def operator(importer: Importer, node: Node) -> None:
+        value = importer.value(node)
+        if name in ("tanh", "sigmoid"):
+            _activation(importer, node, value, name, fraction=0)
+        else:
+            _activation(importer, node, value, name)
+
+    return operator
+
+
+def relu(importer: Importer, node: Node) -> None:
+    """Relu, in the layer before where possible."""
+    value = importer.value(node)
+    before = importer.layers.get(value.layer)
+    if activate(importer, node):
+        return
+    if value.alone and isinstance(before, Add) and not before.relu:
+        importer.layers[before.name] = replace(before, relu=True)
+        importer.alias(node, value, value.shape)
+        return
+    _activation(importer, node, value, "relu")
+
+
+def negative(importer: Importer, node: Node) -> None:
+    """Neg."""
+    _affine(importer, node, importer.value(node), -1.0, 0.0)
+
+
+def leaky_relu(importer: Importer, node: Node) -> None:
+    """LeakyRelu with a slope from -1 to 1."""
+    alpha = float(attribute(node, "alpha", 0.01))
+    slope = round(alpha * (1 << SLOPE_FRACTION))
+    if not -(1 << SLOPE_FRACTION) <= slope < 1 << SLOPE_FRACTION:
+        raise node.refused(f"alpha must be from -1 to below 1, not {alpha}")
+    _activation(importer, node, importer.value(node), "leaky", slope=slope)
+
+
+def p_relu(importer: Importer, node: Node) -> None:
+    """PRelu with constant slopes: the positive part plus the slopes times the negative one."""
+    value = importer.value(node)
+    slopes = importer.reals(node, 1)
+    positive = _activation(importer, node, value, "relu", last=False)
+    below = _clip(importer, node, value, -_UNBOUNDED, 0.0, last=False)
+    numbers = _by_channel(slopes, value)
+    if numbers is not None and numbers.size == 1:
+        scaled = _affine(importer, node, below, float(numbers[0]), 0.0, last=False)
+    elif numbers is not None:
+        scaled = scale_channels(importer, node, below, numbers, np.zeros(1))
+    else:
+        held = importer.constant_map(node, slopes, value)
+        scaled = _pair(importer, node, "multiply", below, held, last=False)
+    _pair(importer, node, "add", positive, scaled)
+
+
+def clip(importer: Importer, node: Node) -> None:
+    """Clip between constants."""
+    value = importer.value(node)
+    limits = []
+    for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
+        held = importer.constant(node, number)
+        limit = float(attribute(node, name, open_end)) if held is None else float(held.ravel()[0])
+        limits.append(limit)
+    low, high = limits
+    if np.isnan(low) or np.isnan(high):
+        raise node.refused(f"min and max must be numbers, not {low} and {high}")
+    _clip(importer, node, value, min(low, high), high)
+
+
+def hard_sigmoid(importer: Importer, node: Node) -> None:
+    """HardSigmoid."""
+    alpha, beta = float(attribute(node, "alpha", 0.2)), float(attribute(node, "beta", 0.5))
+    value = importer.value(node)
+    scaled = _affine(importer, node, value, alpha, beta, last=False)
+    _clip(importer, node, scaled, 0.0, 1.0)
+
+
+def hard_swish(importer: Importer, node: Node) -> None:
+    """HardSwish: the input times a HardSigmoid of slope 1/6."""
+    value = importer.value(node)
+    scaled = _affine(importer, node, value, 1 / 6, 0.5, last=False)
+    gate = _clip(importer, node, scaled, 0.0, 1.0, last=False)
+    _pair(importer, node, "multiply", value, gate)
+
+
+def swish(importer: Importer, node: Node) -> None:
+    """Swish: the input times the sigmoid of ``alpha`` times the input."""
+    value = importer.value(node)
+    alpha = float(attribute(node, "alpha", 1.0))
+    inner = value if alpha == 1 else _affine(importer, node, value, alpha, 0.0, last=False)
+    gate = _activation(importer, node, inner, "sigmoid", last=False, fraction=0)
+    _pair(importer, node, "multiply", value, gate)

@@ -1,0 +1,196 @@
+"""Operators that become convolutions and fully connected layers."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from microkernels.networks.network import INPUT, Conv, Dense, MapSize
+from microkernels.networks.pairs import Pair
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.model import Real, Reals
+
+from .window import spatial, window
+
+__all__ = ["batch_normalization", "conv", "gemm", "matmul", "scale_channels"]
+
+#: Weights of a layer that grouped ones may spread to.
+_MOST_WEIGHTS = 1 << 26
+
+
+def conv(importer: Importer, node: Node) -> None:
+    """Conv: 1-D or 2-D, with strides, pads, dilations and groups."""
+    value = importer.value(node)
+    weights = importer.reals(node, 1)
+    rank = spatial(node, value)
+    if weights.ndim != rank + 2:
+        raise node.refused(
+            f"weights of shape {list(weights.shape)} do not fit an input of shape "
+            f"{list(value.shape)}"
+        )
+    groups = int(attribute(node, "group", 1))
+    filters, each = weights.shape[:2]
+    channels = value.size.channels
+    if groups < 1 or filters % groups or each * groups != channels:
+        raise node.refused(
+            f"{groups} group(s) do not fit {channels} channels and weights of shape "
+            f"{list(weights.shape)}"
+        )
+    wanted = attribute(node, "kernel_shape", None)
+    if wanted is not None and tuple(wanted) != weights.shape[2:]:
+        raise node.refused(
+            f"kernel_shape {list(wanted)} does not fit weights of shape {list(weights.shape)}"
+        )
+    found = window(node, value, weights.shape[2:])
+    down, across = found.kernel.down, found.kernel.across
+    if filters * channels * down * across > _MOST_WEIGHTS:
+        raise node.refused(
+            f"{filters} x {channels} x {down} x {across} weights, with those of groups and "
+            f"dilation that are 0, are more than {_MOST_WEIGHTS:,}"
+        )
+    held = weights.reshape(filters, each, *(1,) * (2 - rank), *weights.shape[2:])
+    full = np.zeros((filters, down, across, channels))
+    taps = full[:, :: found.dilation.down, :: found.dilation.across]
+    of_group = filters // groups
+    for group in range(groups):
+        rows = slice(group * of_group, (group + 1) * of_group)
+        taps[rows, :, :, group * each : (group + 1) * each] = held[rows].transpose(0, 2, 3, 1)
+    bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
+    if bias.shape != (filters,):
+        raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
+    layer = Conv(
+        name=importer.unique(node.name),
+        source=value.layer,
+        filters=filters,
+        kernel=found.kernel,
+        stride=found.stride,
+        padding=found.pads,
+        fraction=0,
+        relu=False,
+    )
+    size = found.output(value.size, filters)
+    shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
+    importer.real[layer.name] = Real(weights=full, bias=bias)
+    importer.add(node, layer, size, shape)
+
+
+def _connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None:
+    """A fully connected layer of outputs x inputs weights."""
+    value = importer.value(node)
+    outputs, inputs = weights.shape
+    size = value.size
+    if inputs != size.elements or len(value.shape) != 2:
+        raise node.refused(
+            f"weights for {inputs} inputs do not fit an input of shape {list(value.shape)}"
+        )
+    name = importer.unique(node.name)
+    if value.layer == INPUT:
+        # The kernel of fully connected layers takes the outputs of layers alone.
+        layer: Conv | Dense = Conv(
+            name=name,
+            source=value.layer,
+            filters=outputs,
+            kernel=Pair(size.width, size.height),
+            fraction=0,
+            relu=False,
+        )
+        weights = weights.reshape(outputs, size.channels, size.height, size.width)
+        weights = weights.transpose(0, 2, 3, 1)
+    else:
+        layer = Dense(name=name, source=value.layer, outputs=outputs, fraction=0, relu=False)
+    importer.real[name] = Real(weights=weights, bias=bias)
+    importer.add(node, layer, MapSize(1, 1, outputs), (value.shape[0], outputs))
+
+
+def gemm(importer: Importer, node: Node) -> None:
+    """Gemm of an input and constant weights."""
+    if attribute(node, "transA", 0):
+        raise node.refused("transA must be 0: the input's rows are the images of a batch")
+    weights = importer.reals(node, 1)
+    if weights.ndim != 2:
+        raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
+    if not attribute(node, "transB", 0):
+        weights = weights.T
+    outputs = len(weights)
+    bias = np.zeros(outputs)
+    if importer.constant(node, 2) is not None:
+        given = importer.reals(node, 2)
+        batch = importer.value(node).shape[0]
+        try:
+            spread = np.broadcast_to(given, (batch, outputs))
+        except ValueError:
+            raise node.refused(
+                f"C of shape {list(given.shape)} does not fit {outputs} outputs"
+            ) from None
+        if (spread != spread[:1]).any():
+            raise node.refused("C must be the same for all images of a batch")
+        bias = spread[0] * float(attribute(node, "beta", 1.0))
+    _connect(importer, node, weights * float(attribute(node, "alpha", 1.0)), bias)
+
+
+def matmul(importer: Importer, node: Node) -> None:
+    """MatMul of an input and constant weights."""
+    weights = importer.reals(node, 1)
+    if weights.ndim != 2:
+        raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
+    _connect(importer, node, weights.T, np.zeros(weights.shape[1]))
+
+
+def scale_channels(
+    importer: Importer, node: Node, value: Value, scale: Reals, shift: Reals
+) -> Value:
+    """Each channel of ``value`` times ``scale`` plus ``shift``, one number of each a channel, or
+    one for all: in the weights of the layer before if nothing else reads it, else in a layer of
+    its own."""
+    before = importer.layers.get(value.layer)
+    channels = value.size.channels
+    if value.alone and isinstance(before, Conv | Dense) and not before.relu:
+        held = importer.real[before.name]
+        if scale.size == 1 or len(held.bias) == scale.size:
+            rows = scale.reshape(-1, *(1,) * (held.weights.ndim - 1))
+            importer.real[before.name] = Real(
+                weights=held.weights * rows, bias=held.bias * scale.ravel() + shift.ravel()
+            )
+            return value
+    weights = np.zeros((channels, 1, 1, channels))
+    weights[range(channels), 0, 0, range(channels)] = scale.ravel()
+    layer = Conv(
+        name=importer.unique(node.name),
+        source=value.layer,
+        filters=channels,
+        kernel=1,
+        fraction=0,
+        relu=False,
+    )
+    importer.real[layer.name] = Real(
+        weights=weights, bias=np.broadcast_to(shift.ravel(), (channels,)).copy()
+    )
+    return importer.add(node, layer, value.size, value.shape, last=False)
+
+
+def batch_normalization(importer: Importer, node: Node) -> None:
+    """BatchNormalization with the statistics of the training."""
+    value = importer.value(node)
+    if attribute(node, "training_mode", 0):
+        raise node.refused("training_mode must be 0: export the model for inference")
+    scale, shift, mean, variance = (importer.reals(node, number) for number in range(1, 5))
+    channels = value.size.channels
+    if any(each.shape != (channels,) for each in (scale, shift, mean, variance)):
+        raise node.refused(f"scale, bias, mean and variance must have {channels} values each")
+    deviation = np.sqrt(variance + float(attribute(node, "epsilon", 1e-5)))
+    if not (np.isfinite(deviation).all() and (deviation > 0).all()):
+        raise node.refused("variances must not be negative")
+    factor = scale / deviation
+    result = scale_channels(importer, node, value, factor, shift - mean * factor)
+    importer.alias(node, result, value.shape)
+
+
+def activate(importer: Importer, node: Node) -> bool:
+    """Take ReLU into the layer before, if nothing else reads that; whether it was possible."""
+    value = importer.value(node)
+    before = importer.layers.get(value.layer)
+    if not value.alone or not isinstance(before, Conv | Dense) or before.relu:
+        return False
+    importer.layers[before.name] = replace(before, relu=True)
+    importer.alias(node, value, value.shape)
+    return True

@@ -1,0 +1,117 @@
+"""Windows of convolutions and pooling, from ONNX's attributes."""
+
+from dataclasses import dataclass
+
+from microkernels.networks.network import MapSize
+from microkernels.networks.pairs import Pads, Pair
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Value, attribute
+
+__all__ = ["Window", "spatial", "window"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Windows on a map.
+
+    Attributes:
+        kernel: pixels of a window, with the gaps that dilation leaves. dilation: from one pixel of
+            the window that counts to the next.
+        stride, pads: as of a layer.
+    """
+
+    kernel: Pair
+    dilation: Pair
+    stride: Pair
+    pads: Pads
+
+    def output(self, size: MapSize, channels: int) -> MapSize:
+        """Size of the map of all windows' results."""
+        across = size.width + self.pads.left + self.pads.right - self.kernel.across
+        down = size.height + self.pads.top + self.pads.bottom - self.kernel.down
+        return MapSize(across // self.stride.across + 1, down // self.stride.down + 1, channels)
+
+
+def spatial(node: Node, value: Value) -> int:
+    """Dimensions of the maps in ``value``, 1 or 2, which must be as its tensor has them.
+
+    Raises:
+        ModelError: another number of them, or a tensor that was reshaped.
+    """
+    rank = len(value.shape) - 2
+    if rank not in (1, 2):
+        raise node.refused(
+            f"its input of shape {list(value.shape)} must have 1 or 2 dimensions after batch and "
+            "channels"
+        )
+    height, width = (1, value.shape[2]) if rank == 1 else value.shape[2:]
+    if value.size != MapSize(width, height, value.shape[1]):
+        raise node.refused(
+            f"its input of shape {list(value.shape)} was reshaped from a map of {value.size} "
+            "(width, height, channels); only flattening is supported"
+        )
+    return rank
+
+
+def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
+    """The windows of a node.
+
+    Parameters:
+        value: its input, a map. kernel: pixels of a window, down and across, or across alone.
+
+    Raises:
+        ModelError: attributes that contradict each other, or a window that does not fit.
+    """
+    rank = len(kernel)
+
+    def numbers(name: str, count: int, default: int, least: int) -> list[int]:
+        found = [int(each) for each in attribute(node, name, None) or [default] * count]
+        if len(found) != count or min(found) < least:
+            raise node.refused(f"{name} must be {count} number(s) from {least} on, not {found}")
+        return found
+
+    strides = numbers("strides", rank, 1, 1)
+    dilations = numbers("dilations", rank, 1, 1)
+    before_after = numbers("pads", 2 * rank, 0, 0)
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    sizes = value.shape[2:]
+    auto = attribute(node, "auto_pad", "NOTSET")
+    if auto in ("SAME_UPPER", "SAME_LOWER"):
+        missing = [
+            max((-(-size // s) - 1) * s + e - size, 0)
+            for size, s, e in zip(sizes, strides, extents, strict=True)
+        ]
+        less, more = [m // 2 for m in missing], [m - m // 2 for m in missing]
+        before_after = less + more if auto == "SAME_UPPER" else more + less
+    elif auto == "VALID":
+        before_after = [0] * (2 * rank)
+    elif auto != "NOTSET":
+        raise node.refused(f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto}")
+    before, after = before_after[:rank], before_after[rank:]
+    if attribute(node, "ceil_mode", 0):
+        for axis, size in enumerate(sizes):
+            free = size + before[axis] + after[axis] - extents[axis]
+            count = -(-free // strides[axis]) + 1
+            # A window that begins after the map and the pixels before it does not count.
+            if (count - 1) * strides[axis] >= size + before[axis]:
+                count -= 1
+            after[axis] += max((count - 1) * strides[axis] - free, 0)
+    for axis, size in enumerate(sizes):
+        if extents[axis] > size + before[axis] + after[axis]:
+            raise node.refused(
+                f"a window of {extents[axis]} pixels does not fit {size} pixels with "
+                f"{before[axis] + after[axis]} around them"
+            )
+    one = [1] * (2 - rank)
+    none = [0] * (2 - rank)
+    down, across = one + extents
+    dilation_down, dilation_across = one + dilations
+    stride_down, stride_across = one + strides
+    top, left = none + before
+    bottom, right = none + after
+    return Window(
+        kernel=Pair(across, down),
+        dilation=Pair(dilation_across, dilation_down),
+        stride=Pair(stride_across, stride_down),
+        pads=Pads(left, top, right, bottom),
+    )

@@ -1,0 +1,383 @@
+"""Reading of ONNX models: limits, checks, shapes, and constant folding.
+
+A model is refused before memory is taken for what it only claims to hold: the elements of each
+constant are compared with the bytes that are there, and what constant nodes would make is limited.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isa.support.errors import clipped, printable
+from isa.support.extras import need
+from isa.support.files import read_bytes
+
+from .errors import ModelError, one_line
+from .graph import Array, Graph, Node
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto
+
+__all__ = ["load_proto", "read_graph"]
+
+#: Bytes of a file, which protocol buffers limit; elements and dimensions of a tensor; nodes.
+_MOST_BYTES = (1 << 31) - 1
+_MOST_ELEMENTS = 1 << 30
+_MOST_NODES = 50_000
+_MOST_RANK = 16
+#: Elements of a tensor that constant folding makes, and of all.
+_MOST_FOLDED = 1 << 28
+_MOST_FOLDED_IN_ALL = 1 << 29
+_OLDEST_OPSET = 6
+#: Operators whose result is taken for constant when all their inputs are.
+_FOLDED = frozenset(
+    (
+        "Abs",
+        "Add",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Concat",
+        "Constant",
+        "ConstantOfShape",
+        "DequantizeLinear",
+        "Div",
+        "Equal",
+        "Expand",
+        "Flatten",
+        "Floor",
+        "Gather",
+        "Identity",
+        "Less",
+        "Max",
+        "Min",
+        "Mul",
+        "Neg",
+        "Pow",
+        "Range",
+        "Reciprocal",
+        "ReduceProd",
+        "Reshape",
+        "Shape",
+        "Size",
+        "Slice",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+    )
+)
+
+
+def load_proto(path: Path) -> "ModelProto":
+    """The model in a file, not yet checked.
+
+    Raises:
+        ModelError: no model.
+        MissingExtraError: the package ``onnx`` is not installed.
+        OSError: the file can't be read.
+    """
+    need("onnx", "models")
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from onnx import ModelProto
+
+    content = read_bytes(path, _MOST_BYTES)
+    model = ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError as error:
+        raise ModelError(f"{path}: no ONNX model, or a truncated one") from error
+    if not model.graph.node and not model.graph.output:
+        raise ModelError(f"{path}: no ONNX model: it has no graph")
+    return model
+
+
+def read_graph(
+    model: "ModelProto", *, batch: int | None = None, frozen: Mapping[str, Array] | None = None
+) -> Graph:
+    """The graph of a model, with all shapes, and with constants folded.
+
+    Parameters:
+        model: is not changed.
+        batch: size of the first dimension of inputs that the model leaves open; None: 1.
+        frozen: inputs that are constants from now on, by name.
+
+    Raises:
+        ModelError: a model that is broken, too large, or not of known shapes.
+    """
+    import onnx
+    from onnx import checker, inliner, shape_inference
+
+    _check_limits(model)
+    work = onnx.ModelProto()
+    work.CopyFrom(model)
+    given = dict(frozen or {})
+    for name, values in given.items():
+        work.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    try:
+        checker.check_model(work)
+        if work.functions:
+            work = inliner.inline_local_functions(work)
+    except (checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"the model is not valid: {one_line(error)}") from error
+    opset = next((each.version for each in work.opset_import if each.domain in ("", "ai.onnx")), 0)
+    if opset < _OLDEST_OPSET:
+        raise ModelError(f"the model needs opset {_OLDEST_OPSET} or later of ONNX, not {opset}")
+    constants = {each.name: _array(each) for each in work.graph.initializer}
+    inputs = [each for each in work.graph.input if each.name not in constants]
+    _fix_batch(inputs, batch)
+    del work.graph.input[:]
+    work.graph.input.extend(inputs)
+    _drop_shapes(work)
+    _fold(work, constants, opset, {each.name: _dims(each) for each in inputs})
+    try:
+        inferred = shape_inference.infer_shapes(work, strict_mode=False, data_prop=True)
+    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
+    shapes = {name: array.shape for name, array in constants.items()}
+    known = (inferred.graph.input, inferred.graph.value_info, inferred.graph.output)
+    for value in (each for group in known for each in group):
+        dims = _dims(value)
+        if dims is not None:
+            shapes[value.name] = dims
+    _fold(work, constants, opset, shapes)
+    nodes = [
+        _node(number, node)
+        for number, node in enumerate(work.graph.node)
+        if not all(name in constants for name in node.output if name)
+    ]
+    return Graph(
+        nodes=tuple(_needed(nodes, [each.name for each in work.graph.output])),
+        constants=constants,
+        shapes=shapes,
+        inputs=tuple(each.name for each in inputs),
+        outputs=tuple(each.name for each in work.graph.output),
+    )
+
+
+def _check_limits(model: "ModelProto") -> None:
+    graph = model.graph
+    if len(graph.node) > _MOST_NODES:
+        raise ModelError(f"the model has {len(graph.node)} nodes; {_MOST_NODES} are allowed")
+    tensors = list(graph.initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g") or attribute.graphs:
+                raise ModelError(
+                    f"node {clipped(printable(node.name or node.output[0]), 60)} "
+                    f"({clipped(printable(node.op_type), 60)}): operators with graphs within "
+                    "(If, Loop, Scan) are not supported; export the model with them unrolled"
+                )
+            if attribute.HasField("t"):
+                tensors.append(attribute.t)
+    if graph.sparse_initializer:
+        raise ModelError("sparse constants are not supported; export them dense")
+    for tensor in tensors:
+        _check_tensor(tensor)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        _check_dims(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])
+
+
+def _check_dims(name: str, dims: Iterable[int]) -> None:
+    sizes = list(dims)
+    shown = clipped(printable(name), 60)
+    if len(sizes) > _MOST_RANK:
+        raise ModelError(f"tensor {shown} has {len(sizes)} dimensions; {_MOST_RANK} are allowed")
+    if any(size < 0 for size in sizes):
+        raise ModelError(f"tensor {shown} has a negative size: {sizes}")
+    if prod(max(size, 1) for size in sizes) > _MOST_ELEMENTS:
+        raise ModelError(
+            f"tensor {shown} of shape {clipped(str(sizes), 80)} has more than "
+            f"{_MOST_ELEMENTS:,} elements"
+        )
+
+
+def _check_tensor(tensor: "TensorProto") -> None:
+    from onnx import TensorProto, external_data_helper, helper
+
+    name = clipped(printable(tensor.name or "of a Constant node"), 60)
+    if external_data_helper.uses_external_data(tensor):
+        raise ModelError(
+            f"tensor {name} lies in another file; save the model with all tensors in one file"
+        )
+    _check_dims(name, tensor.dims)
+    if tensor.data_type == TensorProto.STRING:
+        return
+    try:
+        kind = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        field = helper.tensor_dtype_to_field(tensor.data_type)
+    except (KeyError, TypeError, ValueError):
+        raise ModelError(f"tensor {name} has the unknown type {tensor.data_type}") from None
+    count = prod(tensor.dims)
+    if tensor.HasField("raw_data"):
+        packed = kind.name in ("int4", "uint4", "float4_e2m1fn", "int2", "uint2")
+        held, wanted = len(tensor.raw_data), count * kind.itemsize
+        if held != wanted and not packed:
+            raise ModelError(
+                f"tensor {name} of shape {list(tensor.dims)} needs {wanted:,} bytes, but has "
+                f"{held:,}"
+            )
+    elif len(getattr(tensor, field)) < count / 8:
+        raise ModelError(
+            f"tensor {name} of shape {list(tensor.dims)} has {len(getattr(tensor, field)):,} values"
+        )
+
+
+def _array(tensor: "TensorProto") -> Array:
+    from onnx import numpy_helper
+
+    try:
+        found: Array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
+        raise ModelError(
+            f"tensor {clipped(printable(tensor.name), 60)}: {one_line(error)}"
+        ) from error
+    return found
+
+
+def _dims(value: Any) -> tuple[int, ...] | None:
+    """Shape of a value; None: it is no tensor, or a size is not known."""
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+        return None
+    sizes = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
+    return None if any(size < 0 for size in sizes) else tuple(sizes)
+
+
+def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
+    """Put the batch into the first dimension of inputs that leave it open."""
+    for value in inputs:
+        name = clipped(printable(value.name), 60)
+        if not value.type.HasField("tensor_type"):
+            raise ModelError(f"input {name} is no tensor")
+        if not value.type.tensor_type.HasField("shape"):
+            raise ModelError(f"input {name} has no shape; export the model with fixed sizes")
+        for number, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.HasField("dim_value"):
+                continue
+            if number > 0:
+                raise ModelError(
+                    f"input {name} leaves dimension {number} open"
+                    f"{' as ' + repr(clipped(dim.dim_param, 40)) if dim.dim_param else ''}; only "
+                    "the first, the batch, may be: export the model with fixed sizes"
+                )
+            dim.dim_value = batch or 1
+
+
+def _drop_shapes(model: "ModelProto") -> None:
+    """Forget shapes that may hold for another batch; inference finds them again."""
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+
+
+def _fold(
+    model: "ModelProto",
+    constants: dict[str, Array],
+    opset: int,
+    shapes: Mapping[str, tuple[int, ...] | None],
+) -> None:
+    """Compute nodes of constants into ``constants``, and put these into the model."""
+    room = _MOST_FOLDED_IN_ALL
+    for node in model.graph.node:
+        outputs = [name for name in node.output if name]
+        if node.domain not in ("", "ai.onnx") or node.op_type not in _FOLDED:
+            continue
+        if all(name in constants for name in outputs):
+            continue
+        source = shapes.get(node.input[0]) if node.input else None
+        if node.op_type == "Shape" and source is not None and node.input[0] not in constants:
+            first = next((a.i for a in node.attribute if a.name == "start"), None)
+            last = next((a.i for a in node.attribute if a.name == "end"), None)
+            constants[outputs[0]] = np.array(source[first:last], np.int64)
+        elif all(name in constants for name in node.input if name):
+            room -= _growth(node, constants)
+            if room < 0:
+                raise ModelError(
+                    f"node {clipped(printable(node.name or outputs[0]), 60)} ({node.op_type}): "
+                    "the constants of the model are too large"
+                )
+            constants.update(zip(outputs, _computed(node, constants, opset), strict=False))
+        else:
+            continue
+        from onnx import numpy_helper
+
+        for name in outputs:
+            if constants[name].size <= _MOST_RANK:
+                model.graph.initializer.append(numpy_helper.from_array(constants[name], name))
+
+
+def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
+    """Elements that folding a node makes, at most."""
+    held = [constants[name] for name in node.input if name]
+    size = max((each.size for each in held), default=1)
+    if node.op_type in ("ConstantOfShape", "Expand"):
+        size = max(size, prod(max(int(each), 1) for each in held[-1].ravel()[:_MOST_RANK]))
+    elif node.op_type == "Tile":
+        size *= prod(max(int(each), 1) for each in held[-1].ravel()[:_MOST_RANK])
+    elif node.op_type == "Range":
+        start, limit, delta = (float(each.ravel()[0]) for each in held[:3])
+        size = int(abs((limit - start) / delta)) + 1 if delta else _MOST_FOLDED + 1
+    elif len(held) > 1:
+        shapes = [each.shape for each in held]
+        try:
+            size = max(size, prod(np.broadcast_shapes(*shapes)))
+        except ValueError:
+            size = sum(each.size for each in held)
+    if size > _MOST_FOLDED:
+        raise ModelError(
+            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}) makes a "
+            f"constant of {size:,} elements; {_MOST_FOLDED:,} are allowed"
+        )
+    return size
+
+
+def _computed(node: "NodeProto", constants: Mapping[str, Array], opset: int) -> list[Array]:
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    names = [name for name in dict.fromkeys(node.input) if name]
+    values = [helper.make_empty_tensor_value_info(name) for name in names]
+    results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "constant", values, results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        found = ReferenceEvaluator(model).run(None, {name: constants[name] for name in names})
+    except Exception as error:  # Any of an evaluator of another library.
+        raise ModelError(
+            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}): its "
+            f"constants can't be computed: {one_line(error)}"
+        ) from error
+    return [np.asarray(each) for each in found]
+
+
+def _node(number: int, node: "NodeProto") -> Node:
+    from onnx import helper
+
+    named = node.name or next((name for name in node.output if name), "")
+    own = node.domain in ("", "ai.onnx")
+    return Node(
+        op=node.op_type if own else f"{node.domain}.{node.op_type}",
+        name=named or f"number {number}",
+        inputs=tuple(node.input),
+        outputs=tuple(node.output),
+        attributes={each.name: helper.get_attribute_value(each) for each in node.attribute},
+    )
+
+
+def _needed(nodes: list[Node], outputs: Iterable[str]) -> list[Node]:
+    """The nodes on which the outputs depend."""
+    wanted = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if wanted.intersection(node.outputs):
+            wanted.update(node.inputs)
+            kept.append(node)
+    return kept[::-1]

@@ -1,0 +1,220 @@
+"""Random ONNX graphs: real numbers as onnxruntime's, elements as the simulator's."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto, helper
+
+from isa.table import INSTRUCTIONS
+from microkernels.networks.engines import ChipEngines
+from microkernels.networks.jobs import network_job
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import INPUT
+from microkernels.networks.plan import plan_network
+from microkernels.onnx_models.calibrate import Calibrated, calibrate
+from microkernels.onnx_models.formats import as_elements, real_of
+from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.model import Model, to_maps
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import read_graph
+from microkernels.onnx_models.reference import real_layers
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.ring import VaultRing
+from tests.onnx_models.graphs import model, reference
+
+EVERY = frozenset(row.key for row in INSTRUCTIONS)
+RANDOM = np.random.default_rng(5)
+SEVERAL = ChipEngines(ring=VaultRing(columns=2, rows=1, address_bits=20), pes=2)
+
+
+def mapped(made: ModelProto) -> Model:
+    coverage = map_graph(read_graph(made), OPERATORS)
+    assert coverage.model is not None, coverage.refused
+    return coverage.model
+
+
+def calibrated(found: Model, x: np.ndarray, engines: ChipEngines) -> Calibrated:
+    plan = plan_network(found.network, batch=found.batch, engines=engines)
+    maps = to_maps("x", x, len(x), found.inputs[0].size)
+    return calibrate(found, NetworkLayout(plan), {INPUT: maps})
+
+
+def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None) -> Calibrated:
+    """Check a model on ``x``: the mapping against onnxruntime, the golden model against that
+    within ``bound`` of the outputs' magnitude, and the simulator against the golden model."""
+    found = mapped(made)
+    exact = reference(made, x)
+    maps = to_maps("x", x, len(x), found.inputs[0].size)
+    real = {
+        layer.name: values for layer, values in real_layers(found, {INPUT: maps, **found.constants})
+    }
+    for port, wanted in zip(found.outputs, exact, strict=True):
+        assert port.shape == wanted.shape
+        values = real[port.layer].transpose(0, 3, 1, 2).reshape(wanted.shape)
+        np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+    machine = engines or ChipEngines()
+    done = calibrated(found, x, machine)
+    job = network_job(
+        done.network,
+        done.weights,
+        as_elements(maps, done.formats.maps[INPUT]),
+        engines=machine,
+        further=done.constants,
+    )
+    run = execute(job.job, instructions=EVERY)
+    assert run.match
+    outputs = job.of_layers(run.outputs)
+    for port, wanted in zip(found.outputs, exact, strict=True):
+        values = real_of(outputs[port.layer], done.formats.maps[port.layer])
+        values = values.transpose(0, 3, 1, 2).reshape(wanted.shape)
+        assert np.abs(values - wanted).max() <= bound * max(np.abs(wanted).max(), 1e-6)
+    return done
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
+    rank = draw(st.integers(1, 2))
+    sizes = [draw(st.integers(3, 9)) for _ in range(rank)]
+    groups = draw(st.sampled_from((1, 1, 2, 3)))
+    each, of_group = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    kernel = [draw(st.integers(1, 3)) for _ in range(rank)]
+    dilations = [draw(st.integers(1, 2)) if k > 1 else 1 for k in kernel]
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    attributes: dict[str, object] = {
+        "group": groups,
+        "dilations": dilations,
+        "strides": [draw(st.integers(1, 3)) for _ in range(rank)],
+    }
+    auto = draw(st.sampled_from(("NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")))
+    if auto != "NOTSET":
+        # onnxruntime refuses dilations with padding of its own choice.
+        strides = [draw(st.integers(1, k)) for k in kernel]
+        attributes |= {"auto_pad": auto, "dilations": [1] * rank, "strides": strides}
+        extents = kernel
+    else:
+        pads = [draw(st.integers(0, 2)) for _ in range(2 * rank)]
+        attributes["pads"] = pads
+    for axis in range(rank):
+        sizes[axis] = max(sizes[axis], extents[axis])
+    weights = RANDOM.normal(0, 0.5, (groups * of_group, each, *kernel))
+    constants = {"w": weights, "b": RANDOM.normal(0, 0.5, groups * of_group)}
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], **attributes)]
+    activation = draw(st.sampled_from(("Relu", "Identity", "LeakyRelu", "Tanh", "HardSwish")))
+    nodes.append(helper.make_node(activation, ["c"], ["y"]))
+    shape = (draw(st.integers(1, 2)), groups * each, *sizes)
+    return model(nodes, shape, constants), RANDOM.normal(0, 1, shape).astype(np.float32)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(convolutions(), st.booleans())
+def test_convolutions(case: tuple[ModelProto, np.ndarray], several: bool) -> None:
+    check(*case, engines=SEVERAL if several else None)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
+    rank = draw(st.integers(1, 2))
+    kernel = [draw(st.integers(1, 3)) for _ in range(rank)]
+    sizes = [draw(st.integers(3, 8)) for _ in range(rank)]
+    kind = draw(st.sampled_from(("MaxPool", "AveragePool")))
+    attributes: dict[str, object] = {
+        "kernel_shape": kernel,
+        "strides": [draw(st.integers(1, 3)) for _ in range(rank)],
+    }
+    auto = draw(st.sampled_from(("NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")))
+    if auto == "NOTSET":
+        attributes["pads"] = [draw(st.integers(0, k - 1)) for k in kernel * 2]
+        attributes["ceil_mode"] = draw(st.integers(0, 1))
+    else:
+        # onnxruntime refuses the negative pads of windows that leave pixels out.
+        attributes |= {"auto_pad": auto, "strides": [draw(st.integers(1, k)) for k in kernel]}
+    if kind == "AveragePool" and not attributes.get("ceil_mode"):
+        attributes["count_include_pad"] = draw(st.integers(0, 1))
+    nodes = [helper.make_node(kind, ["x"], ["y"], **attributes)]
+    shape = (1, draw(st.integers(1, 20)), *sizes)
+    return model(nodes, shape), RANDOM.normal(0, 1, shape).astype(np.float32)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pools(), st.booleans())
+def test_pools(case: tuple[ModelProto, np.ndarray], several: bool) -> None:
+    check(*case, engines=SEVERAL if several else None)
+
+
+def _node(op: str, *inputs: str, output: str = "y", **attributes: object) -> object:
+    return helper.make_node(op, list(inputs), [output], **attributes)
+
+
+C3 = np.array([0.5, -2.0, 1.5]).reshape(3, 1, 1)
+#: Name -> nodes and constants, on an input of 2 x 3 x 4 x 5.
+GRAPHS = {
+    "residual": (
+        [_node("Conv", "x", "w", output="c", pads=[1] * 4), _node("Add", "c", "x", output="s"),
+         _node("Relu", "s")],
+        {"w": RANDOM.normal(0, 0.3, (3, 3, 3, 3))},
+    ),
+    "batch normalization": (
+        [_node("Conv", "x", "w", output="c"), _node("BatchNormalization", "c", "a", "b", "m", "v")],
+        {"w": RANDOM.normal(0, 0.3, (4, 3, 1, 1)), "a": np.array([0.5, 1, 2, -1]),
+         "b": np.array([0.1, 0, -1, 2]), "m": np.array([0.3, 0, 1, -1]),
+         "v": np.array([1, 0.5, 2, 0.1])},
+    ),
+    "batch normalization alone": (
+        [_node("BatchNormalization", "x", "a", "b", "m", "v")],
+        {"a": np.array([0.5, 1, -2]), "b": np.array([0.1, 0, -1]), "m": np.array([0.3, 0, 1]),
+         "v": np.array([1, 0.5, 2])},
+    ),
+    "by channel": ([_node("Mul", "x", "c", output="m"), _node("Sub", "c", "m")], {"c": C3}),
+    "by pixel": (
+        [_node("Add", "x", "c", output="a"), _node("Mul", "a", "c", output="m"),
+         _node("Max", "m", "c")],
+        {"c": RANDOM.normal(0, 1, (4, 5))},
+    ),
+    "scalars": (
+        [_node("Div", "x", "c", output="d"), _node("Sub", "d", "c", output="s"),
+         _node("Neg", "s", output="n"), _node("Abs", "n")],
+        {"c": np.array(0.7)},
+    ),
+    "gate": ([_node("Sigmoid", "x", output="s"), _node("Mul", "x", "s")], {}),
+    "clip": ([_node("Clip", "x", "l", "h")], {"l": np.array(-0.5), "h": np.array(1.2)}),
+    "open clip": ([_node("Clip", "x", "", "h")], {"h": np.array(0.2)}),
+    "slopes": ([_node("PRelu", "x", "s")], {"s": np.array([0.2, -0.5, 1.5]).reshape(3, 1, 1)}),
+    "mean": ([_node("Relu", "x", output="r"), _node("Mean", "x", "r", "x")], {}),
+    "head": (
+        [_node("GlobalAveragePool", "x", output="g"), _node("Flatten", "g", output="f"),
+         _node("Gemm", "f", "w", "b", alpha=0.5, beta=2.0)],
+        {"w": RANDOM.normal(0, 1, (3, 7)), "b": RANDOM.normal(0, 1, 7)},
+    ),
+    "whole input": (
+        [_node("Reshape", "x", "s", output="f"), _node("MatMul", "f", "w", output="m"),
+         _node("Add", "m", "b")],
+        {"s": np.array([0, -1]), "w": RANDOM.normal(0, 0.2, (60, 5)), "b": np.ones(5)},
+    ),
+    "pad": ([_node("Pad", "x", "p", output="q"), _node("MaxPool", "q", kernel_shape=[2, 2])],
+            {"p": np.array([0, 0, 1, 2, 0, 0, 0, 1])}),
+    "hard sigmoid": ([_node("HardSigmoid", "x", alpha=0.3)], {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs(name: str) -> None:
+    nodes, constants = GRAPHS[name]
+    x = RANDOM.normal(0, 1, (2, 3, 4, 5)).astype(np.float32)
+    check(model(nodes, x.shape, constants), x)
+
+
+def test_two_inputs_of_which_one_is_a_source() -> None:
+    made = model([_node("Sub", "x", "z")], (1, 2, 3, 3), inputs=("x", "z"))
+    found = mapped(made)
+    values = {port.layer: RANDOM.normal(0, 1, (1, 3, 3, 2)) for port in found.inputs}
+    plan = plan_network(found.network, engines=ChipEngines())
+    done = calibrate(found, NetworkLayout(plan), values)
+    elements = {name: as_elements(real, done.formats.maps[name]) for name, real in values.items()}
+    job = network_job(done.network, done.weights, elements.pop(INPUT), further=elements)
+    run = execute(job.job)
+    assert run.match
+    (output,) = found.outputs
+    first, second = values.values()
+    got = real_of(job.of_layers(run.outputs)[output.layer], done.formats.maps[output.layer])
+    np.testing.assert_allclose(got, first - second, atol=1e-3)
