@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .cosimulation.program import ChipRun, EngineRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .designs import Generated, generate
+    from .models.check import ModelCheck, check_model
+    from .models.compile import CompileReport, compile_model
+    from .models.run import Evaluation, ModelRun, evaluate_model, run_model
     from .mrf.run import MrfRun, solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
     from .programs import Dump, assemble
@@ -33,12 +36,16 @@ if TYPE_CHECKING:
 __all__ = [
     "BpRun",
     "ChipRun",
+    "CompileReport",
     "Dump",
     "EngineRun",
+    "Evaluation",
     "Generated",
     "Launches",
     "MemoryBehaviour",
     "ModelCertificate",
+    "ModelCheck",
+    "ModelRun",
     "MrfRun",
     "MrfStereo",
     "PairOptions",
@@ -53,14 +60,18 @@ __all__ = [
     "WrittenReport",
     "assemble",
     "certify",
+    "check_model",
+    "compile_model",
     "cosim",
     "cosim_bp",
+    "evaluate_model",
     "generate",
     "mrf_stereo",
     "power",
     "prove",
     "report",
     "run",
+    "run_model",
     "solve_mrf",
     "stereo_pair",
     "synth",
@@ -78,6 +89,9 @@ _MODULES = {
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.run": ("MrfRun", "solve_mrf"),
     "vip.mrf.stereo": ("MrfStereo", "mrf_stereo"),
+    "vip.models.check": ("ModelCheck", "check_model"),
+    "vip.models.compile": ("CompileReport", "compile_model"),
+    "vip.models.run": ("Evaluation", "ModelRun", "evaluate_model", "run_model"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.write": ("WrittenReport", "report"),

@@ -36,6 +36,7 @@ class Commands(LazyGroup):
             "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
         ),
         "mrf": Entry("mrf", "app", "Markov random fields of your own, by belief propagation."),
+        "nn": Entry("nn", "app", "Check, compile, run and evaluate ONNX models."),
         "model": Entry("model", "app", "Compare the timing model with the Verilog."),
         "presets": Entry(
             "presets",

@@ -33,9 +33,16 @@ _READ = {
     "right": "picture",
     "file": "configuration",
     "corner": "liberty",
+    "nn check model": "onnx",
+    "nn compile model": "onnx",
+    "nn compile calibrate": "arrays",
+    "nn run inputs": "arrays",
+    "nn run folder": "compiled",
+    "nn evaluate folder": "compiled",
+    "nn evaluate data": "arrays",
 }
 _PICTURES = {"picture", "plot", "roofline", "image", "figure"}
-_FOLDERS = {"generate output", "trim output", "demo output", "report folder"}
+_FOLDERS = {"nn compile output", "generate output", "trim output", "demo output", "report folder"}
 
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -60,6 +67,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "cost": ("census",),
     "method": ("hbp",),
     "messages": ("shifts",),
+    "nn run on": ("golden", "iss", "model", "rtl"),
     "on": ("rtl", "model"),
     "kind": ("chip",),
     "bench networks name": ("little",),

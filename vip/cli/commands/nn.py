@@ -1,0 +1,253 @@
+"""``vip nn``: ONNX models on the machine."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich import box
+from rich.table import Table
+
+import vip
+from isa.support.files import write_atomically
+from microkernels.onnx_models.model import Reals
+from vip.cli.console import console, shown, warn
+from vip.models.folder import check_new, manifest_of
+from vip.models.run import On
+from vip.output import write_json
+
+from .options import JsonOption, PresetOption, filling, reading, writing
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True)
+
+BatchOption = Annotated[
+    int | None,
+    typer.Option(help="Images of a run, where the model leaves them open.", min=1, max=1024),
+]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL.onnx", callback=reading(), help="ONNX file.")
+]
+FolderArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        callback=reading(lambda path: [manifest_of(path)]),
+        help="Folder of vip nn compile, or the manifest in it.",
+    ),
+]
+
+
+@app.callback()
+def _nn() -> None:
+    """Check, compile, run and evaluate ONNX models."""
+
+
+@app.command()
+def check(
+    model: ModelArgument,
+    preset_name: PresetOption = "vault",
+    batch: BatchOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Report what of a model is supported, and predicted cycles and memory; nothing is built.
+
+    Each node that is not supported is listed with the reason. Exit code 1 if there is one, or if
+    the model does not fit the machine.
+
+    Example: vip nn check model.onnx --preset thesis
+    """
+    with shown() as progress:
+        found = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
+    table = Table(title="operators", box=box.SIMPLE)
+    table.add_column("operator")
+    for column in ("nodes", "supported"):
+        table.add_column(column, justify="right")
+    for name, (count, mapped) in found.operators.items():
+        table.add_row(name, f"{count}", f"{mapped}")
+    console.print(table)
+    for each in found.refused:
+        console.print(f"node {each.node} ({each.op}): {each.why}")
+    if found.problem:
+        console.print(found.problem)
+    if found.layers and found.vault_bytes:
+        layers = Table(title=f"predicted cycles, batch {found.batch}", box=box.SIMPLE)
+        for column in ("layer", "kind", "output"):
+            layers.add_column(column)
+        layers.add_column("cycles", justify="right")
+        for layer in found.layers:
+            size = " x ".join(map(str, layer.output))
+            layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
+        layers.add_section()
+        layers.add_row("moves between vaults", "", "", f"{found.moved_cycles:,.0f}")
+        layers.add_row("all", "", "", f"{found.cycles:,.0f}")
+        console.print(layers)
+        console.print(
+            f"about {found.ms:.3f} ms at 1.25 GHz on {found.vaults} vault(s); "
+            f"{found.vault_bytes / 2**20:.1f} of {found.room_bytes / 2**20:.0f} MiB of each vault"
+        )
+    write_json(json, found.to_json())
+    if not found.supported:
+        raise typer.Exit(1)
+
+
+@app.command("compile")
+def compile_command(
+    model: ModelArgument,
+    calibrate: Annotated[
+        Path,
+        typer.Option(
+            metavar="DATA",
+            callback=reading(),
+            help="Images: .npz by name of the input, or .npy of a single one.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            callback=filling(check=check_new),
+            help="New folder to write.",
+        ),
+    ],
+    preset_name: PresetOption = "vault",
+    batch: BatchOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Compile a model: programs, memory image, launch table, manifest and listing.
+
+    Fraction bits of all maps and weights are chosen from the calibration data, on which they are
+    reported with errors and saturated values.
+
+    Example: vip nn compile digits.onnx --calibrate digits_train.npz -o build/digits
+    """
+    with shown() as progress:
+        found = vip.compile_model(
+            model, calibrate, output, preset=preset_name, batch=batch, progress=progress
+        )
+    table = Table(title=f"{model.name} on {preset_name}, calibration", box=box.SIMPLE)
+    table.add_column("layer")
+    for column in ("fraction bits", "of weights", "largest", "error", "saturated"):
+        table.add_column(column, justify="right")
+    for each in found.maps:
+        weights = "" if each.weight_fraction is None else f"{each.weight_fraction}"
+        table.add_row(
+            each.layer,
+            f"{each.fraction}",
+            weights,
+            f"{each.largest:.4g}",
+            f"{each.error:.2e}",
+            f"{each.saturated:,}" if each.saturated else "",
+        )
+    console.print(table)
+    console.print(
+        f"{found.folder}: {found.launches} launches of {found.programs} programs, "
+        f"{found.vault_bytes:,} bytes of each vault, about {found.predicted_cycles:,.0f} cycles"
+    )
+    _warn({each.layer: each.saturated for each in found.saturated})
+    write_json(json, found.to_json())
+
+
+def _warn(saturated: Mapping[str, int]) -> None:
+    if saturated:
+        most = max(saturated, key=lambda name: saturated[name])
+        warn(
+            f"saturation: {sum(saturated.values()):,} values were limited to 16 bits, most in "
+            f"{most}; calibrate with data that have the largest values"
+        )
+
+
+@app.command()
+def run(
+    folder: FolderArgument,
+    inputs: Annotated[
+        Path,
+        typer.Option(
+            "--input",
+            metavar="DATA",
+            callback=reading(),
+            help="Images: .npz by name of the input, or .npy of a single one.",
+        ),
+    ],
+    on: Annotated[
+        On,
+        typer.Option(
+            "--on",
+            help="Golden model, instruction set simulator, timing model or Verilog.",
+        ),
+    ] = "model",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            callback=writing(".npz"),
+            help="Write the outputs, by name (.npz).",
+        ),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Run a compiled model; every output is compared with the golden model's.
+
+    Example: vip nn run build/digits --input digit.npy --on rtl
+    """
+    with shown() as progress:
+        found = vip.run_model(folder, inputs, on=on, progress=progress)
+    for name, values in found.outputs.items():
+        flat = values.ravel()
+        some = ", ".join(f"{each:.5g}" for each in flat[:10])
+        more = f" and {flat.size - 10:,} more" if flat.size > 10 else ""
+        console.print(f"{name} {list(values.shape)}: {some}{more}")
+    if found.launches:
+        console.print(f"{found.cycles:,} cycles in {len(found.launches)} launches")
+    if found.instructions:
+        console.print(f"{found.instructions:,} instructions")
+    _warn(found.saturated)
+    if output is not None:
+        write_atomically(output, _packed(found.outputs))
+    write_json(json, found.to_json())
+
+
+def _packed(arrays: Mapping[str, Reals]) -> bytes:
+    from io import BytesIO
+
+    content = BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    return content.getvalue()
+
+
+@app.command()
+def evaluate(
+    folder: FolderArgument,
+    data: Annotated[
+        Path,
+        typer.Option(
+            metavar="DATA",
+            callback=reading(),
+            help="Images by name of the input, and labels as y (.npz).",
+        ),
+    ],
+    json: JsonOption = None,
+) -> None:
+    """Compare a compiled model with onnxruntime's floating point.
+
+    Example: vip nn evaluate build/digits --data digits_test.npz
+    """
+    with shown() as progress:
+        found = vip.evaluate_model(folder, data, progress=progress)
+    if found.accuracy is not None:
+        console.print(
+            f"accuracy {found.accuracy:.2%}, of onnxruntime in floating point "
+            f"{found.float_accuracy:.2%}"
+        )
+    console.print(
+        f"{found.images} images: error {found.error:.2e} of the outputs' magnitude, largest "
+        f"difference {found.largest:.3g}, same highest output in {found.agreement:.2%}"
+    )
+    _warn(found.saturated)
+    write_json(json, found.to_json())

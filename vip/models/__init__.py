@@ -1,0 +1,1 @@
+"""ONNX models on the machine: check, compile, run, evaluate."""

@@ -1,0 +1,168 @@
+"""The verb ``check`` of models: what is supported, and predicted cycles and memory."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from isa.support.errors import VipError
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import Activation, MapSize, Network
+from microkernels.networks.plan import plan_network
+from microkernels.onnx_models.importer import Refusal, map_graph
+from microkernels.onnx_models.model import Model
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import load_proto, read_graph
+from vip.progress import Progress, silent
+
+from .machine import CLOCK_GHZ, ModelMachine, model_machine
+
+__all__ = ["LayerCheck", "ModelCheck", "check_model", "read_model", "unsupported"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerCheck:
+    """A layer that a model becomes.
+
+    Attributes:
+        name: of the layer. kind: of layer. node: of the model, from which it comes.
+        output: width, height and channels of its map.
+        cycles: predicted, of its computation.
+    """
+
+    name: str
+    kind: str
+    node: str
+    output: MapSize
+    cycles: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCheck:
+    """What of a model is supported, and what it is predicted to take.
+
+    Attributes:
+        model: file. preset: of the machine. batch: images.
+        operators: type of operator -> nodes, and those that are supported.
+        refused: nodes that are not supported, and why.
+        layers: none if a node is refused.
+        moved_cycles: predicted, of the moves between vaults.
+        vault_bytes: of each vault's memory that are used; 0 if a node is refused.
+        room_bytes: of each vault's memory.
+        vaults: of the machine.
+        problem: why the layers do not fit the machine; "" if they do.
+    """
+
+    model: str
+    preset: str
+    batch: int
+    operators: dict[str, tuple[int, int]]
+    refused: tuple[Refusal, ...]
+    layers: tuple[LayerCheck, ...]
+    moved_cycles: float
+    vault_bytes: int
+    room_bytes: int
+    vaults: int
+    problem: str
+
+    @property
+    def cycles(self) -> float:
+        """Predicted, in all."""
+        return self.moved_cycles + sum(layer.cycles for layer in self.layers)
+
+    @property
+    def ms(self) -> float:
+        """Predicted time at 1.25 GHz."""
+        return self.cycles / CLOCK_GHZ / 1e6
+
+    @property
+    def supported(self) -> bool:
+        """Every node is supported, and the layers fit the machine."""
+        return not self.refused and not self.problem
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON data."""
+        return {**asdict(self), "predicted_cycles": self.cycles, "predicted_ms": self.ms}
+
+
+def read_model(
+    path: Path, batch: int | None
+) -> tuple[dict[str, tuple[int, int]], tuple[Refusal, ...], Model | None, int]:
+    """A model's operators, refused nodes, and layers, and its batch.
+
+    Raises:
+        ModelError: the file holds no model, or one of unknown sizes.
+        OSError: it can't be read.
+    """
+    coverage = map_graph(read_graph(load_proto(path), batch=batch), OPERATORS)
+    model = coverage.model
+    return dict(coverage.operators), coverage.refused, model, 0 if model is None else model.batch
+
+
+def unsupported(machine: ModelMachine, network: Network) -> str:
+    """Which layer needs instructions that the machine lacks; "": none does."""
+    for layer in network.layers:
+        if isinstance(layer, Activation) and layer.function in ("tanh", "sigmoid"):
+            key = f"v.{layer.function}[16]"
+            if key not in machine.instructions:
+                return (
+                    f"{layer.name}: {layer.function} needs engines with the logistic unit, which "
+                    f"{machine.preset} lacks; vault-logistic has them"
+                )
+    return ""
+
+
+def check_model(
+    model: Path,
+    *,
+    preset: str = "vault",
+    batch: int | None = None,
+    progress: Progress = silent,
+) -> ModelCheck:
+    """Check a model before anything is built: supported operators, refused nodes, predicted cycles
+    and memory.
+
+    Parameters:
+        model: ONNX file.
+        preset: of a vault or chip.
+        batch: images, where the model leaves their number open; None: 1.
+
+    Raises:
+        VipError: no model, sizes that are not known, or no such machine.
+        OSError: the file can't be read.
+    """
+    machine = model_machine(preset)
+    progress("reading the model")
+    operators, refused, mapped, images = read_model(model, batch)
+    layers: tuple[LayerCheck, ...] = ()
+    moved, used, problem = 0.0, 0, ""
+    if mapped is not None:
+        progress("planning")
+        try:
+            plan = plan_network(mapped.network, batch=images, engines=machine.engines)
+            layers = tuple(
+                LayerCheck(
+                    name=name,
+                    kind=type(each.layer).__name__,
+                    node=mapped.origins.get(name, name),
+                    output=each.output,
+                    cycles=each.cycles,
+                )
+                for name, each in plan.layers.items()
+            )
+            moved = plan.moved
+            problem = unsupported(machine, mapped.network)
+            used = NetworkLayout(plan, keep=False).end
+        except VipError as error:
+            problem = problem or str(error)
+    return ModelCheck(
+        model=str(model),
+        preset=preset,
+        batch=images,
+        operators=operators,
+        refused=refused,
+        layers=layers,
+        moved_cycles=moved,
+        vault_bytes=used,
+        room_bytes=1 << machine.engines.ring.address_bits,
+        vaults=machine.engines.ring.vaults,
+        problem=problem,
+    )

@@ -1,0 +1,196 @@
+"""The verb ``compile`` of models: programs, memory, launches and a manifest."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile, is_zipfile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.files import read_bytes
+from microkernels.networks.jobs import network_job
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.plan import plan_network
+from microkernels.onnx_models.calibrate import MapReport, calibrate
+from microkernels.onnx_models.errors import ModelError, one_line
+from microkernels.onnx_models.formats import as_elements
+from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.model import Model, Reals, to_maps
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import load_proto, read_graph
+from vip.progress import Progress, silent
+
+from .check import unsupported
+from .folder import check_new, save_folder
+from .machine import model_machine
+
+__all__ = ["CompileReport", "compile_model", "input_arrays", "spread"]
+
+_MOST_BYTES = 1 << 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileReport:
+    """A model that was compiled.
+
+    Attributes:
+        folder: that holds it. preset: of the machine. batch: images of a run.
+        launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
+        predicted_cycles: of a run.
+        maps: fraction bits, errors and saturated values on the calibration data.
+    """
+
+    folder: str
+    preset: str
+    batch: int
+    launches: int
+    programs: int
+    vault_bytes: int
+    predicted_cycles: float
+    maps: tuple[MapReport, ...]
+
+    @property
+    def saturated(self) -> tuple[MapReport, ...]:
+        """Maps with saturated values."""
+        return tuple(each for each in self.maps if each.saturated)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON data."""
+        return asdict(self)
+
+
+def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Arrays in a file of NumPy's: by name of a ``.npz``, or "" for the only one of a ``.npy``.
+
+    Raises:
+        ModelError: no such file.
+        OSError: it can't be read.
+    """
+    content = BytesIO(read_bytes(path, _MOST_BYTES))
+    try:
+        if is_zipfile(content):
+            # A small file may claim to hold very large arrays.
+            with ZipFile(content) as parts:
+                if sum(part.file_size for part in parts.infolist()) > _MOST_BYTES:
+                    raise ModelError(f"{path}: its arrays have more than {_MOST_BYTES:,} bytes")
+        content.seek(0)
+        found = np.load(content, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return {"": found}
+        return {name: found[name] for name in found.files}
+    except ModelError:
+        raise
+    except Exception as error:  # NumPy has no exception of its own for broken files.
+        raise ModelError(f"{path}: no file of NumPy arrays: {one_line(error)}") from error
+
+
+def spread(model: Model | Any, arrays: Mapping[str, NDArray[Any]], what: str) -> dict[str, Reals]:
+    """Arrays as images x height x width x channels real numbers of each input, by its layer.
+
+    Parameters:
+        model: with the inputs. arrays: by tensor; "" is the only input's.
+        what: the data are, for messages.
+
+    Raises:
+        ModelError: an array is missing, of another shape, or has numbers that are not finite.
+    """
+    found: dict[str, Reals] = {}
+    count = 0
+    for port in model.inputs:
+        held = arrays.get(port.tensor)
+        if held is None and len(model.inputs) == 1:
+            held = arrays.get("", arrays.get("x"))
+        if held is None:
+            names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
+            raise ModelError(f"{what}: there is no array {port.tensor!r}, only {names}")
+        inner = port.shape[1:] if len(port.shape) > 1 else port.shape
+        rest = held.shape[1:] if len(port.shape) > 1 else held.shape
+        if rest != inner or held.ndim < 1 or not len(held):
+            wanted = " x ".join(map(str, ("images", *inner)))
+            raise ModelError(
+                f"{what}: input {port.tensor} needs the shape {wanted}, not "
+                f"{' x '.join(map(str, held.shape)) or 'a number'}"
+            )
+        images = len(held) if len(port.shape) > 1 else 1
+        if count and images != count:
+            raise ModelError(f"{what}: inputs of {count} and of {images} images")
+        count = images
+        found[port.layer] = to_maps(f"{what}, input {port.tensor}", held, images, port.size)
+    return found
+
+
+def compile_model(
+    model: Path,
+    calibration: Path | Mapping[str, NDArray[Any]],
+    folder: Path,
+    *,
+    preset: str = "vault",
+    batch: int | None = None,
+    progress: Progress = silent,
+) -> CompileReport:
+    """Compile a model for a vault or a chip.
+
+    Parameters:
+        model: ONNX file.
+        calibration: images of each input by its name, or a file of them: ``.npz``, or ``.npy`` of a
+            single input. Fraction bits are chosen so that they do not saturate.
+        folder: to write; it must not exist.
+        preset: of a vault or chip.
+        batch: images of a run, where the model leaves their number open; None: 1.
+
+    Raises:
+        VipError: a model with nodes that are not supported (the message names the first), data that
+            do not fit it, a machine that it does not fit, or a folder that exists.
+        OSError: a file can't be read or written.
+    """
+    machine = model_machine(preset)
+    check_new(folder)
+    progress("reading the model")
+    content = read_bytes(model, _MOST_BYTES)
+    coverage = map_graph(read_graph(load_proto(model), batch=batch), OPERATORS)
+    if coverage.model is None:
+        first, more = coverage.refused[0], len(coverage.refused) - 1
+        also = f" (and {more} more: vip nn check lists them)" if more else ""
+        raise ModelError(f"node {first.node} ({first.op}): {first.why}{also}")
+    mapped = coverage.model
+    if why := unsupported(machine, mapped.network):
+        raise ModelError(why)
+    if isinstance(calibration, Path):
+        given = spread(mapped, input_arrays(calibration), str(calibration))
+    else:
+        given = spread(mapped, calibration, "the calibration data")
+    progress("planning")
+    plan = plan_network(mapped.network, batch=mapped.batch, engines=machine.engines)
+    keep = any(mapped.network.users(port.layer) for port in mapped.outputs)
+    layout = NetworkLayout(plan, keep=keep)
+    progress("calibrating")
+    calibrated = calibrate(mapped, layout, given)
+    progress("writing")
+    zeros = {
+        port.layer: np.zeros((mapped.batch, port.size.height, port.size.width, port.size.channels))
+        for port in mapped.inputs
+    }
+    elements = {name: as_elements(values, 0) for name, values in zeros.items()}
+    made = network_job(
+        calibrated.network,
+        calibrated.weights,
+        elements.pop(mapped.inputs[0].layer),
+        engines=machine.engines,
+        keep=keep,
+        further={**elements, **calibrated.constants},
+    )
+    layers = {launch.name: made.step_of(launch.name)[0] for launch in made.job.launches}
+    save_folder(folder, content, calibrated, made.job, preset=preset, keep=keep, layers=layers)
+    return CompileReport(
+        folder=str(folder),
+        preset=preset,
+        batch=mapped.batch,
+        launches=len(made.job.launches),
+        programs=len({tuple(launch.program.words) for launch in made.job.launches}),
+        vault_bytes=made.job.end,
+        predicted_cycles=plan.moved + sum(each.cycles for each in plan.layers.values()),
+        maps=calibrated.maps,
+    )

@@ -1,0 +1,275 @@
+"""Folders of compiled models: programs, memory, launches, and a manifest that describes them.
+
+======================  ==========================================================================
+``manifest.json``       :data:`SCHEMA`: model, machine, maps, launches, digests of all files
+``programs/NNN.vip``    programs; launches name them
+``memory.bin``          what must be in memory before the first launch, one segment after the other
+``segments.json``       address and bytes of each segment
+``weights.npz``         weights as elements
+``model.onnx``          the model, as it was given
+``listing.txt``         launches, and the listing of each program
+======================  ==========================================================================
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from isa.assembly.listing import listing
+from isa.program import Program
+from isa.support.checks import shown
+from isa.support.errors import VipError
+from isa.support.files import read_bytes
+from microkernels.common.fixed_point import Elements
+from microkernels.networks.golden import Weights
+from microkernels.networks.network import MapSize, Network
+from microkernels.onnx_models.calibrate import Calibrated, MapReport
+from microkernels.onnx_models.errors import ModelError, one_line
+from microkernels.onnx_models.model import Port
+from microkernels.onnx_models.store import (
+    load_arrays,
+    network_from_json,
+    network_to_json,
+    save_arrays,
+)
+from microkernels.runtime.job import KernelJob, Launch
+from vip.output import provenance
+
+__all__ = [
+    "SCHEMA",
+    "CompiledModel",
+    "check_new",
+    "load_folder",
+    "manifest_of",
+    "save_folder",
+]
+
+#: Version of the manifest's schema.
+SCHEMA = "vip-model-1"
+_MOST_BYTES = 1 << 32
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompiledModel:
+    """A compiled model.
+
+    Attributes:
+        folder: that holds it.
+        preset: of its machine. batch: images of a run.
+        network, weights, constants: for the kernels.
+        fractions: of each map, by its layer.
+        inputs, outputs: of the model.
+        maps: what calibration has found.
+        keep: every map keeps its memory.
+        launches: with the programs of the folder.
+    """
+
+    folder: Path
+    preset: str
+    batch: int
+    network: Network
+    weights: Mapping[str, Weights]
+    constants: Mapping[str, Elements]
+    fractions: Mapping[str, int]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    maps: tuple[MapReport, ...]
+    keep: bool
+    launches: tuple[Launch, ...]
+
+    @property
+    def model(self) -> Path:
+        """The ONNX model."""
+        return self.folder / "model.onnx"
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder to write that exists.
+
+    Raises:
+        ModelError: it exists.
+    """
+    if folder.exists():
+        raise ModelError(f"{folder}: it exists; name a new folder, or remove it first")
+
+
+def manifest_of(folder: Path) -> Path:
+    """The manifest in a folder, or that is given itself."""
+    return folder / _MANIFEST if folder.is_dir() else folder
+
+
+def _programs(launches: tuple[Launch, ...]) -> tuple[list[Program], list[int]]:
+    """Different programs, and the number of each launch's."""
+    numbers: dict[tuple[int, ...], int] = {}
+    programs: list[Program] = []
+    found = []
+    for launch in launches:
+        words = tuple(launch.program.words)
+        if words not in numbers:
+            numbers[words] = len(programs)
+            programs.append(launch.program)
+        found.append(numbers[words])
+    return programs, found
+
+
+def save_folder(
+    folder: Path,
+    model: bytes,
+    calibrated: Calibrated,
+    job: KernelJob,
+    *,
+    preset: str,
+    keep: bool,
+    layers: Mapping[str, str],
+) -> None:
+    """Write a compiled model: all of it, or nothing.
+
+    Parameters:
+        folder: that must not exist.
+        model: contents of the ONNX file.
+        job: with the segments and launches.
+        layers: name of each launch -> its layer.
+
+    Raises:
+        ModelError: the folder exists.
+        OSError: it can't be written.
+    """
+    check_new(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.vip-", dir=folder.parent))
+    try:
+        _fill(work, model, calibrated, job, preset=preset, keep=keep, layers=layers)
+        work.chmod(0o755)
+        work.rename(folder)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def _fill(
+    work: Path,
+    model: bytes,
+    calibrated: Calibrated,
+    job: KernelJob,
+    *,
+    preset: str,
+    keep: bool,
+    layers: Mapping[str, str],
+) -> None:
+    programs, numbers = _programs(job.launches)
+    (work / "programs").mkdir()
+    text = []
+    for number, program in enumerate(programs):
+        program.save(work / "programs" / f"{number:03}.vip")
+        users = [
+            launch.name
+            for launch, used in zip(job.launches, numbers, strict=True)
+            if used == number
+        ]
+        text.append(f"; programs/{number:03}.vip: {', '.join(users)}\n{listing(program)}")
+    (work / "listing.txt").write_text("\n".join(text))
+    segments = []
+    with (work / "memory.bin").open("wb") as file:
+        for address, data in job.segments():
+            segments.append([address, len(data)])
+            file.write(data)
+    (work / "segments.json").write_text(json.dumps(segments) + "\n")
+    (work / "weights.npz").write_bytes(save_arrays(calibrated.weights, calibrated.constants))
+    (work / "model.onnx").write_bytes(model)
+    files = sorted(path for path in work.rglob("*") if path.is_file())
+    manifest = {
+        "schema": SCHEMA,
+        "preset": preset,
+        "batch": calibrated.model.batch,
+        "keep": keep,
+        "vault_bytes": job.end,
+        "inputs": [asdict(port) for port in calibrated.model.inputs],
+        "outputs": [asdict(port) for port in calibrated.model.outputs],
+        "fractions": dict(calibrated.formats.maps),
+        "maps": [asdict(each) for each in calibrated.maps],
+        "network": network_to_json(calibrated.network),
+        "launches": [
+            {
+                "name": launch.name,
+                "layer": layers[launch.name],
+                "program": f"programs/{number:03}.vip",
+                "parameters": launch.parameters,
+            }
+            for launch, number in zip(job.launches, numbers, strict=True)
+        ],
+        "sha256": {
+            path.relative_to(work).as_posix(): sha256(path.read_bytes()).hexdigest()
+            for path in files
+        },
+        "provenance": provenance(),
+    }
+    (work / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+def _port(content: Any) -> Port:
+    return Port(
+        tensor=str(content["tensor"]),
+        shape=tuple(int(each) for each in content["shape"]),
+        layer=str(content["layer"]),
+        size=MapSize(*content["size"]),
+    )
+
+
+def load_folder(folder: Path) -> CompiledModel:
+    """A compiled model from its folder, or the manifest in it.
+
+    Raises:
+        ModelError: no such folder, or one whose files were changed.
+        OSError: a file can't be read.
+    """
+    file = manifest_of(folder)
+    folder = file.parent
+    try:
+        manifest: Any = json.loads(read_bytes(file, 1 << 28))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{file}: no manifest: {one_line(error)}") from error
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+        raise ModelError(f"{file}: a manifest of schema {SCHEMA} is needed")
+    try:
+        for name, wanted in manifest["sha256"].items():
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise ModelError(f"{file}: {shown(name)} is not in the folder")
+            if sha256(read_bytes(folder / name, _MOST_BYTES)).hexdigest() != wanted:
+                raise ModelError(f"{folder / name}: it was changed; compile the model again")
+        weights, constants = load_arrays(read_bytes(folder / "weights.npz", _MOST_BYTES))
+        programs = {
+            each["program"]: Program.load(folder / each["program"])
+            for each in manifest["launches"]
+            if each["program"] in manifest["sha256"]
+        }
+        return CompiledModel(
+            folder=folder,
+            preset=str(manifest["preset"]),
+            batch=int(manifest["batch"]),
+            network=network_from_json(manifest["network"]),
+            weights=weights,
+            constants=constants,
+            fractions={str(name): int(value) for name, value in manifest["fractions"].items()},
+            inputs=tuple(_port(each) for each in manifest["inputs"]),
+            outputs=tuple(_port(each) for each in manifest["outputs"]),
+            maps=tuple(MapReport(**each) for each in manifest["maps"]),
+            keep=bool(manifest["keep"]),
+            launches=tuple(
+                Launch(
+                    program=programs[each["program"]],
+                    parameters=int(each["parameters"]),
+                    name=str(each["name"]),
+                )
+                for each in manifest["launches"]
+            ),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, VipError):
+            raise
+        raise ModelError(f"{file}: it lacks or spoils {one_line(error)}") from error

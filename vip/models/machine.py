@@ -1,0 +1,60 @@
+"""Machines for models: what their planner must know, and how jobs run on them."""
+
+from dataclasses import dataclass
+
+from hdl.config import ConfigurationError
+from microkernels.networks.engines import ChipEngines
+from microkernels.runtime.ring import VaultRing
+from sim_tb.cosim.kernels import chip_engines
+from soc.chip.config import ChipConfig
+from soc.generate.designs import description
+from soc.tile.config import VaultTileConfig
+from vip.configurations import design
+
+__all__ = ["ModelMachine", "model_machine"]
+
+#: Clock of the thesis's machine, in GHz.
+CLOCK_GHZ = 1.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMachine:
+    """A machine that models run on.
+
+    Attributes:
+        preset: its name.
+        config: of the vault or chip.
+        engines: as planners know them.
+    """
+
+    preset: str
+    config: VaultTileConfig | ChipConfig
+    engines: ChipEngines
+
+    @property
+    def instructions(self) -> frozenset[str]:
+        """Keys of the engines' instructions."""
+        return self.config.pe.instructions
+
+
+def model_machine(preset: str) -> ModelMachine:
+    """The machine of a preset, a vault or a chip.
+
+    Raises:
+        ConfigurationError: no such preset, or it is one engine.
+    """
+    config = design(preset)
+    if isinstance(config, ChipConfig):
+        return ModelMachine(preset=preset, config=config, engines=chip_engines(config))
+    if not isinstance(config, VaultTileConfig):
+        raise ConfigurationError(
+            f"a model needs a vault or a chip, not a {description(config)}: give --preset vault, "
+            "vault-logistic, tiny, fpga or thesis"
+        )
+    bits = (config.vault.size_bytes - 1).bit_length()
+    engines = ChipEngines(
+        ring=VaultRing(columns=1, rows=1, address_bits=bits),
+        pes=config.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
+    return ModelMachine(preset=preset, config=config, engines=engines)

@@ -1,0 +1,332 @@
+"""The verbs ``run`` and ``evaluate`` of models."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.extras import need
+from microkernels.common.fixed_point import Elements
+from microkernels.common.saturation import count_saturation
+from microkernels.networks.golden import activations
+from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import INPUT
+from microkernels.networks.plan import plan_network
+from microkernels.onnx_models.errors import ModelError, one_line
+from microkernels.onnx_models.formats import as_elements, real_of
+from microkernels.onnx_models.model import Reals
+from microkernels.runtime.compiled import execute
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import cosim_chip, cosim_vault
+from soc.chip.config import ChipConfig
+from vip.progress import Progress, counting, naming, silent
+
+from .compile import input_arrays, spread
+from .folder import CompiledModel, load_folder
+from .machine import ModelMachine, model_machine
+
+__all__ = ["Evaluation", "ModelRun", "On", "evaluate_model", "run_model"]
+
+#: What a model runs on: the golden model, the instruction set simulator, the timing model, Verilog.
+On = Literal["golden", "iss", "model", "rtl"]
+#: Images of the golden model at a time, and of a session of onnxruntime.
+_AT_A_TIME = 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelRun:
+    """A model that has run; every output equals the golden model's.
+
+    Attributes:
+        on: which machine. preset: its name.
+        outputs: real numbers by tensor, in the shapes of the ONNX model.
+        launches: cycles of each; none of the golden model and of the simulator.
+        instructions: of all engines; 0 unless the instruction set simulator ran.
+        saturated: values limited on the way, by layer; only those with some.
+    """
+
+    on: On
+    preset: str
+    outputs: Mapping[str, Reals]
+    launches: Mapping[str, int]
+    instructions: int
+    saturated: Mapping[str, int]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all launches."""
+        return sum(self.launches.values())
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON data."""
+        return {
+            "on": self.on,
+            "preset": self.preset,
+            "outputs": {name: values.tolist() for name, values in self.outputs.items()},
+            "launches": dict(self.launches),
+            "cycles": self.cycles,
+            "instructions": self.instructions,
+            "saturated": dict(self.saturated),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """A compiled model beside onnxruntime's floating point, on the golden model.
+
+    Attributes:
+        images: evaluated.
+        error: of the first output, root of the mean squared error over that of the mean square.
+        largest: difference of the first output's elements.
+        agreement: share of the images whose highest output is the same.
+        accuracy, float_accuracy: share of the images whose highest output is the label, of the
+            compiled model and of onnxruntime; None: there are no labels.
+        saturated: values limited on the way, by layer; only those with some.
+    """
+
+    images: int
+    error: float
+    largest: float
+    agreement: float
+    accuracy: float | None
+    float_accuracy: float | None
+    saturated: Mapping[str, int]
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON data."""
+        return asdict(self)
+
+
+def _elements(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, Elements]:
+    return {name: as_elements(values, compiled.fractions[name]) for name, values in given.items()}
+
+
+def _golden(
+    compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals], progress: Progress
+) -> tuple[dict[str, Reals], dict[str, int]]:
+    """Outputs of the golden model for any number of images, and saturated values by layer."""
+    plan = plan_network(compiled.network, batch=compiled.batch, engines=machine.engines)
+    dense = NetworkLayout(plan, keep=compiled.keep).dense_layers
+    elements = _elements(compiled, given)
+    images = len(elements[INPUT])
+    found: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
+    saturated: dict[str, int] = {}
+    layer, before = "", 0
+    with count_saturation() as count:
+
+        def begins(name: str) -> None:
+            nonlocal layer, before
+            if count.values > before:
+                saturated[layer] = saturated.get(layer, 0) + count.values - before
+            layer, before = name, count.values
+
+        for first in range(0, images, _AT_A_TIME):
+            progress("golden model (images)", first, images)
+            part = {name: values[first : first + _AT_A_TIME] for name, values in elements.items()}
+            size = len(part[INPUT])
+            for name, values in compiled.constants.items():
+                part[name] = np.broadcast_to(values[:1], (size, *values.shape[1:]))
+            made = activations(plan, dense, compiled.weights, part.pop(INPUT), begins, further=part)
+            begins("")
+            for port in compiled.outputs:
+                found[port.tensor].append(made[port.layer])
+    maps = {name: np.concatenate(parts) for name, parts in found.items()}
+    return _reals(compiled, maps), saturated
+
+
+def _reals(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, Reals]:
+    """Maps of the outputs as real numbers in the shapes of the ONNX model."""
+    found = {}
+    for port in compiled.outputs:
+        values = real_of(maps[port.tensor], compiled.fractions[port.layer])
+        flat = values.transpose(0, 3, 1, 2)
+        batched = len(port.shape) > 1
+        found[port.tensor] = flat.reshape((len(flat), *port.shape[1:]) if batched else port.shape)
+    return found
+
+
+def _job(compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals]) -> NetworkJob:
+    """The job of one run, whose launches are those of the folder.
+
+    Raises:
+        ModelError: this version of VIP would compile other programs, or another batch.
+    """
+    elements = _elements(compiled, given)
+    images = elements.pop(INPUT)
+    if len(images) != compiled.batch:
+        raise ModelError(
+            f"the model was compiled for a batch of {compiled.batch} image(s), not {len(images)}"
+        )
+    made = network_job(
+        compiled.network,
+        compiled.weights,
+        images,
+        engines=machine.engines,
+        keep=compiled.keep,
+        further={**elements, **compiled.constants},
+    )
+    if made.job.launches != compiled.launches:
+        raise ModelError(
+            f"{compiled.folder}: its programs are of another version of VIP; compile "
+            "the model again"
+        )
+    return made
+
+
+def run_model(
+    folder: Path,
+    inputs: Path | Mapping[str, NDArray[Any]],
+    *,
+    on: On = "model",
+    progress: Progress = silent,
+) -> ModelRun:
+    """Run a compiled model on a batch of images.
+
+    Parameters:
+        folder: of :func:`vip.models.compile.compile_model`.
+        inputs: images of each input by its name, or a file of them: ``.npz``, or ``.npy`` of a
+            single input; as many as the batch, on the golden model any number.
+        on: ``golden``, ``iss`` (the instruction set simulator), ``model`` (the timing model) or
+            ``rtl`` (Verilog).
+
+    Raises:
+        VipError: no compiled model, data that do not fit it, a simulator that can't be built, or
+            outputs that differ from the golden model's.
+        OSError: a file can't be read.
+    """
+    if on not in get_args(On):
+        raise ModelError(f"on must be one of {', '.join(get_args(On))}, not {on!r}")
+    compiled = load_folder(folder)
+    machine = model_machine(compiled.preset)
+    if isinstance(inputs, Path):
+        given = spread(compiled, input_arrays(inputs), str(inputs))
+    else:
+        given = spread(compiled, inputs, "the inputs")
+    job = None if on == "golden" else _job(compiled, machine, given)
+    expected, saturated = _golden(compiled, machine, given, progress)
+    launches: dict[str, int] = {}
+    instructions = 0
+    outputs = expected
+    if job is not None:
+        found, launches, instructions = _run(job, machine, on, progress)
+        layers = job.of_layers(found)
+        outputs = _reals(compiled, {port.tensor: layers[port.layer] for port in compiled.outputs})
+        if job.job.differing(found):
+            raise CosimError(f"{folder}: outputs differ from the golden model's")
+    return ModelRun(
+        on=on,
+        preset=compiled.preset,
+        outputs=outputs,
+        launches=launches,
+        instructions=instructions,
+        saturated=saturated,
+    )
+
+
+def _run(
+    job: NetworkJob, machine: ModelMachine, on: On, progress: Progress
+) -> tuple[Elements, dict[str, int], int]:
+    """Outputs of a job, cycles of its launches, and instructions."""
+    if on == "iss":
+        ran = execute(
+            job.job,
+            instructions=machine.instructions,
+            progress=counting(progress, "instruction set simulator (instructions)"),
+        )
+        return ran.outputs, {}, ran.instructions
+    assert on != "golden"
+    if isinstance(machine.config, ChipConfig):
+        chip = cosim_chip(
+            job.job,
+            machine.config,
+            on=on,
+            preload=on == "model",
+            begins=naming(progress, "launches"),
+        )
+        cycles = {name: result.program_cycles for name, result in chip.results.items()}
+        return chip.outputs, cycles, 0
+    vault = cosim_vault(
+        job.job, machine.config, on=on, progress=counting(progress, "a launch (cycles)")
+    )
+    cycles = {
+        name: max(pe.counters["CYCLES"] for pe in result.pes) or result.cycles
+        for name, result in vault.results.items()
+    }
+    return vault.outputs, cycles, 0
+
+
+def evaluate_model(
+    folder: Path,
+    data: Path | Mapping[str, NDArray[Any]],
+    *,
+    progress: Progress = silent,
+) -> Evaluation:
+    """Compare a compiled model with onnxruntime's floating point.
+
+    Parameters:
+        folder: of :func:`vip.models.compile.compile_model`.
+        data: images of each input by its name, and labels as ``y``, or a file (``.npz``) of them.
+
+    Raises:
+        VipError: no compiled model, data that do not fit it, or onnxruntime is not installed.
+        OSError: a file can't be read.
+    """
+    need("onnxruntime", "comparisons with floating point")
+    compiled = load_folder(folder)
+    arrays = input_arrays(data) if isinstance(data, Path) else dict(data)
+    what = str(data) if isinstance(data, Path) else "the data"
+    given = spread(compiled, arrays, what)
+    images = len(given[INPUT])
+    labels = arrays.get("y")
+    if labels is not None and labels.shape != (images,):
+        raise ModelError(f"{what}: y needs {images} labels, not the shape {labels.shape}")
+    machine = model_machine(compiled.preset)
+    found, saturated = _golden(compiled, machine, given, progress)
+    tensor = compiled.outputs[0].tensor
+    exact = _reference(compiled, arrays, images, progress)[tensor]
+    made = found[tensor]
+    error = float(np.sqrt(np.mean(np.square(made - exact))))
+    power = float(np.sqrt(np.mean(np.square(exact))))
+    chosen, wanted = (each.reshape(images, -1).argmax(1) for each in (made, exact))
+    return Evaluation(
+        images=images,
+        error=error / power if power else error,
+        largest=float(np.abs(made - exact).max()),
+        agreement=float(np.mean(chosen == wanted)),
+        accuracy=None if labels is None else float(np.mean(chosen == labels)),
+        float_accuracy=None if labels is None else float(np.mean(wanted == labels)),
+        saturated=saturated,
+    )
+
+
+def _reference(
+    compiled: CompiledModel, arrays: Mapping[str, NDArray[Any]], images: int, progress: Progress
+) -> dict[str, Reals]:
+    """onnxruntime's outputs."""
+    import onnxruntime  # type: ignore[import-untyped]
+
+    try:
+        session = onnxruntime.InferenceSession(
+            str(compiled.model), providers=["CPUExecutionProvider"]
+        )
+        found: dict[str, list[Reals]] = {port.tensor: [] for port in compiled.outputs}
+        for first in range(0, images, compiled.batch):
+            progress("onnxruntime (images)", first, images)
+            feeds = {}
+            for port in compiled.inputs:
+                held = arrays.get(port.tensor, arrays.get("", arrays.get("x")))
+                assert held is not None
+                part = held[first : first + compiled.batch].astype(np.float32)
+                if len(part) < compiled.batch:
+                    more = compiled.batch - len(part)
+                    part = np.concatenate([part, np.repeat(part[-1:], more, axis=0)])
+                feeds[port.tensor] = part
+            for name, values in zip(found, session.run(list(found), feeds), strict=True):
+                found[name].append(np.asarray(values, np.float64))
+    except Exception as error:  # onnxruntime has many, without a common base.
+        raise ModelError(f"onnxruntime can't run the model: {one_line(error)}") from error
+    return {name: np.concatenate(parts)[:images] for name, parts in found.items()}
