@@ -45,6 +45,7 @@ def test_every_command_and_parameter_is_called_with_something_wrong() -> None:
         "cosim": "cosim bp",
         "bench": "bench vault",
         "model": "model certify",
+        "nn": "nn check",
         "mrf": "mrf stereo",
     }
     assert {groups.get(name, name) for name in Commands.entries} <= names

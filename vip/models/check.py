@@ -124,6 +124,7 @@ def check_model(
         model: ONNX file.
         preset: of a vault or chip.
         batch: images, where the model leaves their number open; None: 1.
+        progress: called with the stage of the work.
 
     Raises:
         VipError: no model, sizes that are not known, or no such machine.

@@ -140,6 +140,7 @@ def compile_model(
         folder: to write; it must not exist.
         preset: of a vault or chip.
         batch: images of a run, where the model leaves their number open; None: 1.
+        progress: called with the stage of the work.
 
     Raises:
         VipError: a model with nodes that are not supported (the message names the first), data that

@@ -192,6 +192,7 @@ def run_model(
             single input; as many as the batch, on the golden model any number.
         on: ``golden``, ``iss`` (the instruction set simulator), ``model`` (the timing model) or
             ``rtl`` (Verilog).
+        progress: called with launches, cycles or images so far.
 
     Raises:
         VipError: no compiled model, data that do not fit it, a simulator that can't be built, or
@@ -270,6 +271,7 @@ def evaluate_model(
     Parameters:
         folder: of :func:`vip.models.compile.compile_model`.
         data: images of each input by its name, and labels as ``y``, or a file (``.npz``) of them.
+        progress: called with the images so far.
 
     Raises:
         VipError: no compiled model, data that do not fit it, or onnxruntime is not installed.
