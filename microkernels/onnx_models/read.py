@@ -128,8 +128,11 @@ def read_graph(
     except (checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
         raise ModelError(f"the model is not valid: {one_line(error)}") from error
     opset = next((each.version for each in work.opset_import if each.domain in ("", "ai.onnx")), 0)
-    if opset < _OLDEST_OPSET:
-        raise ModelError(f"the model needs opset {_OLDEST_OPSET} or later of ONNX, not {opset}")
+    newest = onnx.defs.onnx_opset_version()
+    if not _OLDEST_OPSET <= opset <= newest:
+        raise ModelError(
+            f"the model must use an opset of ONNX from {_OLDEST_OPSET} to {newest}, not {opset}"
+        )
     constants = {each.name: _array(each) for each in work.graph.initializer}
     inputs = [each for each in work.graph.input if each.name not in constants]
     _fix_batch(inputs, batch)
