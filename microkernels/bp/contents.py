@@ -14,7 +14,7 @@ from microkernels.common.memory import Readable, Writable
 from .layout import BpLayout
 from .problem import BpProblem, Direction, Messages, check_messages, element_type
 from .record import COST_PLACE, PLACE
-from .transform import transform_of
+from .shifts.transform import transform_of
 
 __all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
 

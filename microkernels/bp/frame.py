@@ -1,7 +1,7 @@
 """The frame of the belief propagation kernels: parameters, iterations, runs and flags.
 
 The code that updates the lines of a run, and the smoothness costs that it needs, are those of the
-kernel (:mod:`microkernels.bp.kernel`, :mod:`microkernels.bp.transform_kernel`).
+kernel (:mod:`microkernels.bp.kernel`, :mod:`microkernels.bp.shifts.kernel`).
 """
 
 from abc import ABC, abstractmethod

@@ -17,7 +17,7 @@ from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .problem import BpProblem, Messages
-from .shifts import Form, shifts_of
+from .shifts.choice import Form, shifts_of
 from .traffic import remote_share
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]

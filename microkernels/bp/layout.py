@@ -27,7 +27,7 @@ from .record import (
     row_stride,
     vector_stride,
 )
-from .shifts import Shifts
+from .shifts.choice import Shifts
 from .steps import Neighbours, SweepPlace, most_runs, step_runs, sweep_team
 from .tiles import Tile, TileGrid
 

@@ -37,7 +37,7 @@ from .layout import BpLayout
 from .levels import BLOCK
 from .problem import BpProblem
 from .record import COST_PLACE
-from .shifts import Shifts
+from .shifts.choice import Shifts
 from .tiles import Tile
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]

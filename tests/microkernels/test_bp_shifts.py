@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.shifts import matrix_cycles, shifts_of
-from microkernels.bp.transform import transform_of
-from microkernels.bp.transform_kernel import LANES, transform_builder
-from microkernels.bp.transform_schedule import beats_of, dependences, rhythm
+from microkernels.bp.shifts.choice import matrix_cycles, shifts_of
+from microkernels.bp.shifts.kernel import LANES, transform_builder
+from microkernels.bp.shifts.rhythm import beats_of, dependences, rhythm
+from microkernels.bp.shifts.transform import transform_of
 from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
@@ -52,9 +52,10 @@ def test_messages_equal_those_of_the_matrix(width, height, labels, bits, name, p
 
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("name", ["linear:2", "potts", "linear:4"])
-def test_they_do_where_sums_saturate(bits: int, name: str) -> None:
+@pytest.mark.parametrize("labels", [16, 120])
+def test_they_do_where_sums_saturate(labels: int, bits: int, name: str) -> None:
     most = (1 << bits - 1) - 1
-    job = bp_job(problem(9, 8, 16, bits, name, most // 4, most), 2, form="shifts")
+    job = bp_job(problem(7, 6, labels, bits, name, most // 4, most), 2, form="shifts")
     outputs, hazards = simulate(job)
     assert not job.differing(outputs)
     assert not hazards
@@ -62,19 +63,19 @@ def test_they_do_where_sums_saturate(bits: int, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "lanes"), [(16, 1), (16, 2), (16, 4), (60, 1), (60, 2), (40, 4)]
+    ("labels", "lanes"), [(16, 1), (16, 2), (16, 4), (60, 1), (60, 2), (40, 4), (60, 0), (128, 0)]
 )
-@pytest.mark.parametrize("pes", [1, 4])
-def test_every_number_of_lanes(labels: int, lanes: int, pes: int, monkeypatch) -> None:
-    """Odd lines, cut pairs and twos of pairs, on a grid that is large enough for them."""
-    monkeypatch.setattr("microkernels.bp.shifts.LANES", (lanes,))
+def test_every_number_of_lanes(labels: int, lanes: int, monkeypatch) -> None:
+    """Odd lines, cut pairs and twos of pairs, on a grid that is large enough for them; 0 stands for
+    the kernel for many labels."""
+    monkeypatch.setattr("microkernels.bp.shifts.choice.KINDS", (lanes,))
     shifts_of.__globals__["_best"].cache_clear()
     try:
         one = problem(19, 17, labels, 16, "linear:2")
         found = shifts_of(one, "shifts", 4096)
         assert found is not None
-        assert found.lanes == lanes
-        job = bp_job(one, 1, pes=pes, form="shifts")
+        assert (found.lanes, found.wide) == (lanes or 1, not lanes)
+        job = bp_job(one, 1, pes=4, form="shifts")
         outputs, hazards = simulate(job)
     finally:
         shifts_of.__globals__["_best"].cache_clear()
@@ -83,7 +84,7 @@ def test_every_number_of_lanes(labels: int, lanes: int, pes: int, monkeypatch) -
 
 
 @pytest.mark.parametrize("levels", [False, True])
-@pytest.mark.parametrize(("labels", "bits"), [(16, 8), (16, 16), (34, 16)])
+@pytest.mark.parametrize(("labels", "bits"), [(16, 8), (16, 16), (60, 16)])
 def test_on_vaults_of_a_chip(labels: int, bits: int, levels: bool) -> None:
     ring = VaultRing(columns=2, rows=2, address_bits=22)
     one = problem(21, 18, labels, bits, "linear:2", 1)
@@ -114,6 +115,15 @@ def test_costs_that_have_no_shifts() -> None:
     assert shifts_of(one, "matrix", 4096) is None
     with pytest.raises(KernelError, match="convex"):
         shifts_of(one, "shifts", 4096)
+
+
+@pytest.mark.parametrize("name", ["potts", "linear", "quadratic:50"])
+@pytest.mark.parametrize(("labels", "bits"), [(256, 16), (256, 8)])
+def test_many_labels(labels: int, bits: int, name: str) -> None:
+    job = bp_job(problem(4, 4, labels, bits, name, 1 if bits == 16 else 0), 1, form="shifts")
+    outputs, hazards = simulate(job)
+    assert not job.differing(outputs)
+    assert not hazards
 
 
 def test_too_many_labels_are_refused() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.transform import Shift, Transform, transform_of
+from microkernels.bp.shifts.transform import Shift, Transform, transform_of
 from microkernels.mrf.smoothness import smoothness_costs
 
 

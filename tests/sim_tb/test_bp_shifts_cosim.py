@@ -37,6 +37,8 @@ def problem(width: int, height: int, labels: int, bits: int, name: str, weight: 
         (7, 9, 16, 8, "linear:2"),
         (5, 5, 60, 16, "potts"),
         (6, 4, 16, 16, "quadratic:7"),
+        (5, 3, 60, 16, "linear:2"),
+        (4, 3, 256, 16, "linear:2"),
     ],
 )
 @pytest.mark.parametrize("memory", [MemoryBehaviour(), HOSTILE])
@@ -50,7 +52,7 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
 
 
 @pytest.mark.parametrize(
-    ("labels", "bits", "limit"), [(16, 16, 46), (16, 8, 30), (32, 16, 80), (60, 16, 140)]
+    ("labels", "bits", "limit"), [(16, 16, 46), (16, 8, 30), (32, 16, 80), (60, 16, 131)]
 )
 def test_an_engine_with_ideal_memory(labels: int, bits: int, limit: float) -> None:
     job = bp_job(problem(64, 32, labels, bits, "linear:2", 5), 1, form="shifts")

@@ -150,6 +150,7 @@ def test_pictures_that_do_not_belong_together(vip, pair) -> None:
 
 
 def test_more_labels_than_fit_are_refused() -> None:
+    # No function of the difference of labels, so the matrix is needed.
     problem = BpProblem(np.zeros((2, 2, 200), int), np.ones((200, 200), int))
     with pytest.raises(KernelError, match="200 labels of 16 bits do not fit"):
         api.solve_mrf(problem, on="iss", iterations=1)

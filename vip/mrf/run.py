@@ -12,7 +12,7 @@ from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.levels import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
-from microkernels.bp.shifts import Form
+from microkernels.bp.shifts.choice import Form
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.saturation import count_saturation
 from microkernels.runtime.compiled import execute

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.support.files import write_atomically
-from microkernels.bp.shifts import Form
+from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from vip.configurations import Design

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from microkernels.bp.shifts import Form
+from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import ENDINGS
 from microkernels.mrf.matching import Cost
 from microkernels.mrf.pair import PairOptions

@@ -8,7 +8,7 @@ Instructions of one update, each as long as a vector (``b`` beats of 64 bits)::
     m = u - u[0]                                        the message
 
 The first ``s`` starts from ``t`` instead of ``u``, which is the same in the end
-(:mod:`microkernels.bp.transform`) and is known earlier. ``g`` is one instruction,
+(:mod:`microkernels.bp.shifts.transform`) and is known earlier. ``g`` is one instruction,
 ``m.v.add.min`` with one row, as minimum and saturated sum exchange.
 
 The next update of the line needs ``m``, and results take :data:`isa.timing.VECTOR_LATENCY` cycles.
@@ -27,8 +27,8 @@ from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
 
-from .problem import element_type
-from .record import LOADED_VECTORS, vector_stride
+from ..problem import element_type
+from ..record import LOADED_VECTORS, vector_stride
 from .transform import Transform
 
 __all__ = [

@@ -9,23 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.program import Program
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import KernelError
 
-from .problem import BpProblem
-from .schedule import Spacing, most_labels
+from ..problem import BpProblem
+from ..schedule import Spacing, most_labels
+from .kernel import LANES, constants, transform_builder
+from .rhythm import MOST_SLOTS, TransformPlan, beats_of, rhythm, transform_plan
 from .transform import Transform, transform_of
-from .transform_kernel import LANES, constants, transform_program
-from .transform_schedule import MOST_SLOTS, TransformPlan, beats_of, rhythm, transform_plan
+from .wide import wide_builder, wide_constants
+from .wide_plan import WidePlan, wide_order, wide_plan
 
 __all__ = ["Form", "Shifts", "matrix_cycles", "shifts_of"]
 
-#: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: as a distance
-#: transform (:mod:`microkernels.bp.transform`). ``auto``: in the way that takes fewer cycles.
+#: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
+#: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: in the way of fewer cycles.
 Form = Literal["matrix", "shifts", "auto"]
 #: Instructions of an update that every program by shifts has beside those of the vector unit.
 _SCALAR_INSTRUCTIONS = 13
 _MOST_WORDS = 1024
+#: Kernels that are compared: their lanes; 0: the one for many labels.
+KINDS = (*LANES, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,9 @@ class Shifts:
 
     Attributes:
         transform: of the smoothness costs. labels, bits: of the problem.
-        lanes: lines worked on at a time. slots: updates held or in flight, at most.
+        lanes: lines worked on at a time.
+        wide: the kernel for many labels (:mod:`microkernels.bp.shifts.wide`), with one lane.
+        slots: updates held or in flight, at most.
         scratchpad_bytes: of an engine.
     """
 
@@ -42,25 +48,34 @@ class Shifts:
     labels: int
     bits: int
     lanes: int
+    wide: bool = False
     slots: int = MOST_SLOTS
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     @cached_property
-    def plan(self) -> TransformPlan:
+    def plan(self) -> TransformPlan | WidePlan:
         """Places in the scratchpad."""
-        beat = rhythm(self.transform, self.labels, self.bits, self.lanes)
-        return transform_plan(
-            self.transform, self.labels, self.bits, beat, self.scratchpad_bytes, self.slots
-        )
+        shape = (self.transform, self.labels, self.bits)
+        if self.wide:
+            return wide_plan(*shape, self.scratchpad_bytes, self.slots)
+        beat = rhythm(*shape, self.lanes)
+        return transform_plan(*shape, beat, self.scratchpad_bytes, self.slots)
 
     @property
     def constants(self) -> NDArray[np.signedinteger]:
         """Elements that engines load before the first run."""
+        if isinstance(self.plan, WidePlan):
+            return wide_constants(self.transform, self.bits, self.plan)
         return constants(self.transform, self.labels, self.bits, self.plan)
 
     @property
     def cycles(self) -> int:
         """Cycles of an engine for an update with ideal memory, about."""
+        if self.wide:
+            return sum(
+                one.beats(self.bits)
+                for one in wide_order(self.transform, self.labels, self.plan.slots)
+            )
         period = rhythm(self.transform, self.labels, self.bits, self.lanes).period
         return max(period * beats_of(self.labels, self.bits), period + _SCALAR_INSTRUCTIONS)
 
@@ -70,7 +85,26 @@ class Shifts:
         Raises:
             KernelError: it does not fit an engine.
         """
-        program = transform_program(
+        builder = self._builder(vault_bits)
+        program = builder.program(f"bp_m_shifts_{self.labels}x{self.bits}.s")
+        if len(program.words) > _MOST_WORDS:
+            raise KernelError(
+                f"the program of {len(self.transform.shifts)} shifts for {self.labels} labels of "
+                f"{self.bits} bits has {len(program.words)} words; an engine holds {_MOST_WORDS}"
+            )
+        return program
+
+    def _builder(self, vault_bits: int | None) -> KernelBuilder:
+        if self.wide:
+            return wide_builder(
+                self.transform,
+                self.labels,
+                self.bits,
+                slots=self.slots,
+                scratchpad_bytes=self.scratchpad_bytes,
+                vault_bits=vault_bits,
+            )
+        return transform_builder(
             self.transform,
             self.labels,
             self.bits,
@@ -79,12 +113,6 @@ class Shifts:
             scratchpad_bytes=self.scratchpad_bytes,
             vault_bits=vault_bits,
         )
-        if len(program.words) > _MOST_WORDS:
-            raise KernelError(
-                f"the program of {len(self.transform.shifts)} shifts for {self.labels} labels of "
-                f"{self.bits} bits has {len(program.words)} words; an engine holds {_MOST_WORDS}"
-            )
-        return program
 
 
 def matrix_cycles(labels: int, bits: int) -> int:
@@ -129,12 +157,13 @@ def _best(transform: Transform, labels: int, bits: int, scratchpad_bytes: int) -
     found: list[tuple[int, int, int, Shifts]] = []
     reasons: list[KernelError] = []
     # Fewer slots make a shorter program.
-    for lanes, slots in product(LANES, (MOST_SLOTS, MOST_SLOTS // 2)):
+    for lanes, slots in product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2)):
         one = Shifts(
             transform=transform,
             labels=labels,
             bits=bits,
-            lanes=lanes,
+            lanes=lanes or 1,
+            wide=lanes == 0,
             slots=slots,
             scratchpad_bytes=scratchpad_bytes,
         )

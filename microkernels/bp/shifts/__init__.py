@@ -1,0 +1,1 @@
+"""Messages by shifts, where the smoothness costs need no matrix (:mod:`.transform`)."""

@@ -1,0 +1,158 @@
+"""Scratchpad and order of instructions of messages by shifts with many labels.
+
+Vectors of :data:`LEAST_BEATS` beats or more hide the latency of results, so one line is enough,
+and all sums replace their operands: an update lives in its slot of three vectors ``a b c``. The
+program holds the slots, one message ``m`` and a few elements, so that 256 labels of 16 bits fit the
+thesis's scratchpad. Instructions of body ``n``, in which ``'`` marks those of update ``n + 1``::
+
+    a = a + incoming                        t; the message that arrives
+    b = a + c_1                             the first shift: sums
+    a' = a' + b'                            q of the next update
+    g = min(a)                              two halves of the vector in one instruction
+    a[m_1 ..] = min(a[m_1 ..], b)           from the labels below, L - m_1 labels
+    g = g + P
+    a = min(a, b[m_1 ..])                   from those above, L - m_1 labels
+    ...                                     further shifts, three instructions each
+    a = min(a, g)
+    a' = a' + c'                            p of the next update
+    m = a - a[0]
+
+With two slots, ``q'`` comes after the shifts, as the next update is loaded meanwhile. The message
+that begins a line is loaded over ``b'``, which is not needed after ``q'`` until the sums of its
+update.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import round_up
+
+from ..problem import element_type
+from ..record import LOADED_VECTORS, vector_stride
+from .rhythm import MOST_SLOTS, beats_of
+from .transform import Transform
+
+__all__ = ["LEAST_BEATS", "WideInstruction", "WidePlan", "wide_order", "wide_plan"]
+
+#: Beats of a vector from which on instructions need no others between them.
+LEAST_BEATS = VECTOR_LATENCY + 1
+_ALIGN = 16
+_FEWEST_SLOTS = 2
+
+
+@dataclass(frozen=True)
+class WideInstruction:
+    """An instruction of a body.
+
+    Attributes:
+        name: ``t``, ``q``, ``p``, ``least``, ``plateau``, ``bound``, ``m``, or with the number of
+            a shift ``sum``, ``below``, ``above``.
+        elements: vector length.
+        shift: its number.
+    """
+
+    name: str
+    elements: int
+    shift: int = 0
+
+    def beats(self, bits: int) -> int:
+        """Cycles of the vector unit."""
+        return -(-self.elements * bits // 8 // WORD_BYTES)
+
+
+def wide_order(transform: Transform, labels: int, slots: int) -> Iterator[WideInstruction]:
+    """The instructions of a body in their order, for a ring of so many slots."""
+    plateau = transform.plateau is not None
+    early = slots > _FEWEST_SLOTS
+    yield WideInstruction("t", labels)
+    if not transform.shifts:
+        if plateau:
+            # Half a vector would come too early after t.
+            yield WideInstruction("least", labels)
+        yield WideInstruction("q", labels)
+        if plateau:
+            yield WideInstruction("plateau", 1)
+    for number, shift in enumerate(transform.shifts):
+        yield WideInstruction("sum", labels, number)
+        if number == 0:
+            if early:
+                yield WideInstruction("q", labels)
+            if plateau:
+                yield WideInstruction("least", -(-labels // 2))
+        yield WideInstruction("below", labels - shift.labels, number)
+        if number == 0 and plateau:
+            yield WideInstruction("plateau", 1)
+        yield WideInstruction("above", labels - shift.labels, number)
+    if transform.shifts and not early:
+        yield WideInstruction("q", labels)
+    if plateau and transform.shifts:
+        yield WideInstruction("bound", labels)
+    yield WideInstruction("p", labels)
+    if plateau and not transform.shifts:
+        yield WideInstruction("bound", labels)
+    yield WideInstruction("m", labels)
+
+
+@dataclass(frozen=True)
+class WidePlan:
+    """Byte addresses in the scratchpad.
+
+    Attributes:
+        constants, constant_bytes: of the data that is loaded before the first run: ``P``, then the
+            costs of the shifts.
+        least: of ``g``. message: of ``m``.
+        ring, slot, slots: as of :class:`microkernels.bp.schedule.ScratchpadPlan`.
+        vector: bytes from a vector of a slot to the next.
+        used: bytes of all.
+    """
+
+    constants: int
+    constant_bytes: int
+    least: int
+    message: int
+    ring: int
+    slot: int
+    slots: int
+    vector: int
+    used: int
+
+
+def wide_plan(
+    transform: Transform,
+    labels: int,
+    bits: int,
+    scratchpad_bytes: int,
+    most_slots: int = MOST_SLOTS,
+) -> WidePlan:
+    """The plan with as many slots as fit, up to ``most_slots``.
+
+    Raises:
+        KernelError: vectors shorter than :data:`LEAST_BEATS`, or two slots do not fit.
+    """
+    size = element_type(bits).itemsize
+    if beats_of(labels, bits) < LEAST_BEATS:
+        raise KernelError(f"{labels} labels of {bits} bits are too few for one line at a time")
+    vector = vector_stride(labels, bits)
+    constant_bytes = round_up(size * (1 + len(transform.shifts)), _ALIGN)
+    message = constant_bytes + _ALIGN
+    ring = message + round_up(vector, _ALIGN)
+    slot = round_up(LOADED_VECTORS * vector, _ALIGN)
+    slots = min(most_slots, (scratchpad_bytes - ring) // slot)
+    if slots < _FEWEST_SLOTS:
+        raise KernelError(
+            f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} bytes "
+            "by shifts"
+        )
+    return WidePlan(
+        constants=0,
+        constant_bytes=constant_bytes,
+        least=constant_bytes,
+        message=message,
+        ring=ring,
+        slot=slot,
+        slots=slots,
+        vector=vector,
+        used=ring + slot * slots,
+    )
