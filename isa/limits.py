@@ -24,10 +24,11 @@ ISA_VERSION = 1
 REGISTERS = 64
 #: The fewest that an engine may be built with: those that a launch sets, and a few more.
 MIN_REGISTERS = 8
-#: Bits of a register, and the fewest that an engine may be built with. An engine with fewer than
+#: Bits of a register, and the fewest that an engine may be built with: those of the largest
+#: constant of an instruction. An engine with fewer than
 #: 64 behaves as one with 64 or stops with ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
 REGISTER_WIDTH = 64
-MIN_REGISTER_WIDTH = 24
+MIN_REGISTER_WIDTH = 20
 #: Largest vector length (elements), number of matrix rows and fraction bits.
 MAX_VL = 256
 MAX_MR = 256

@@ -57,7 +57,7 @@ class PeConfig:
         instruction_words: words of the instruction buffer; power of two, 16..8192.
         registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
             register faults as illegal.
-        register_width: bits of a scalar register and of the logic for its value; 24..64, more
+        register_width: bits of a scalar register and of the logic for its value; 20..64, more
             than ``address_bits``. Below 64 the engine behaves as with 64 or stops with
             ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
         max_vl, max_mr: largest VL and MR; 1..256. ``set.vl`` and ``set.mr`` fault beyond them.

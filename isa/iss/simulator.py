@@ -98,7 +98,7 @@ class Simulator:
         address_bits: 12..40; a DRAM byte beyond them, or beyond ``memory``, faults.
         instructions: keys of the instructions that the PE has; None: all that are built.
         instruction_words: 16..8192; the program must fit.
-        register_width: 24..64, above ``address_bits``; a value that does not fit faults.
+        register_width: 20..64, above ``address_bits``; a value that does not fit faults.
         max_vl, max_mr: 1..256; ``set.vl`` and ``set.mr`` beyond them fault.
         scratchpad: contents at the start, ``scratchpad_bytes`` bytes; None: zeros.
         observer: asked once for each word that is an instruction of the PE.

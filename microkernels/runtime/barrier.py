@@ -49,7 +49,7 @@ PAUSE = 2
 #: Flags read at a time.
 _GROUP = 4
 #: Events that a flag counts at most, over all launches since it was cleared.
-_MOST_EVENTS = 1 << 20
+_MOST_EVENTS = 1 << 18
 _ALWAYS_FULL = np.iinfo(np.int64).max
 _WIDE = "[64-bit]"
 
@@ -161,7 +161,7 @@ class FlagTable:
 
     @property
     def numbers(self) -> tuple[Numbers, ...]:
-        """Bounds of the flags, which hold for a million events."""
+        """Bounds of the flags, which hold for 262,144 events."""
 
         def flags(first: int, end: int, low: int, high: int) -> list[Numbers]:
             return [Numbers(Span(at, 8), low, high) for at in range(first, end, FLAG_BYTES)]

@@ -297,9 +297,14 @@ class Effects:
         changed = any(first < own + _OWN_BYTES and own < last + width for own in self.own)
         loaded = None if changed else self.contents.load(place, width)
         if loaded is None:
-            held = self.unknown.get(address, (first, last + width))
-            self.unknown[address] = min(held[0], first), max(held[1], last + width)
+            self.merge_unknown({address: (first, last + width)})
         return loaded
+
+    def merge_unknown(self, found: Mapping[int, tuple[int, int]]) -> None:
+        """Add to :attr:`unknown`."""
+        for address, (first, end) in found.items():
+            held = self.unknown.get(address, (first, end))
+            self.unknown[address] = min(held[0], first), max(held[1], end)
 
     def _store(
         self, registers: Registers, address: int, place: Value, width: int, value: Value

@@ -20,6 +20,7 @@ from .contents import NOTHING_KNOWN, Contents
 from .effects import Effects, Overwrite, OwnNumber, Registers
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, join, refine, step_of
+from .loops import Branch, Loops
 from .reach import FX, MR, SLOTS, VL, Flow, flow, place
 from .sources import remedy
 
@@ -28,6 +29,8 @@ __all__ = ["Launch", "Values", "analyse"]
 _IDENTITY = (0, (1 << 16) - 1)
 #: Steps in one attempt. Beyond, the branch that forked most is joined.
 _STEPS = 250_000
+#: Steps as long as no branch has forked: half a minute.
+_STEADY_STEPS = 4_000_000
 #: Forks of one branch in one attempt.
 _FORKS = 2_000
 #: Attempts before all places where ways meet are joined.
@@ -170,14 +173,17 @@ class _Attempt:
         self._effects = effects
         self._own = tuple(range(SLOTS, SLOTS + len(own)))
         self._steps: dict[int, Callable[[Registers], bool]] = {}
-        self._branches = {}
+        self._branches: dict[int, Branch] = {}
         for address, row in control.rows.items():
             word = program.words[address]
             if row.branch is not None:
                 a, b = FIELD_A.extract(word), FIELD_B.extract(word)
-                self._branches[address] = row.branch, bool(row.reads), a, b
+                self._branches[address] = Branch(
+                    row.branch, bool(row.reads), a, b, control.following[address][-1]
+                )
             elif row.key != "halt":
                 self._steps[address] = effects.of(row, word, address)
+        self._loops = Loops(program, config, control, self._branches, contents, own, self.facts)
 
     def values(self, launch: Launch) -> Values:
         """The result, after :meth:`run` with ``launch``."""
@@ -186,13 +192,22 @@ class _Attempt:
         return Values(
             flow=self.control,
             facts=self.facts,
-            exact=not self.joined,
+            exact=self.exact,
             reads_parameters="parameters" in live,
             varying=varying,
             steady=not varying and not (self._several and "slot" in live),
             unknown=dict(self._effects.unknown),
             launch=launch,
         )
+
+    @property
+    def exact(self) -> bool:
+        """Whether no states were joined."""
+        return not self.joined
+
+    @property
+    def _most_steps(self) -> int:
+        return _STEPS if self.forks else _STEADY_STEPS
 
     def limits(self) -> frozenset[int]:
         """Constants that unknown values were compared with; those of a branch on a counter, which
@@ -218,6 +233,7 @@ class _Attempt:
                 f"{place(self._program, word)} may store to {error.first:#x} to "
                 f"{error.end - 1:#x}, which overlaps {error.span}, declared as constant or bounded"
                 + (f"; its address is known with {helps}" if helps else "")
+                + ("" if self.exact else "; the program is too long to follow each step of it")
             ) from error
 
     def _follow_all(self, launch: Launch) -> bool:
@@ -244,19 +260,21 @@ class _Attempt:
         while self._work:
             pc, registers = self._work.pop()
             steps += self._follow(pc, registers)
-            if self.widened is not None and (steps > _STEPS or self._most_forks > _FORKS):
+            if self.widened is not None and (steps > self._most_steps or self._most_forks > _FORKS):
                 return False
         return True
 
     def _follow(self, pc: int, registers: Registers) -> int:
         """Follow one state until it ends or forks; the number of steps."""
+        loops = self._loops
+        loops.begin()
         executed, branches, steps = self.facts.executed, self._branches, self._steps
-        count = 0
+        count, most = 0, self._most_steps
         while 0 <= pc < self.size:
             if pc in self._seen and not self._is_new(pc, registers):
                 break
             count += 1
-            if self.widened is not None and count > _STEPS:
+            if self.widened is not None and count > most:
                 break
             branch = branches.get(pc)
             if branch is not None:
@@ -264,6 +282,8 @@ class _Attempt:
                 following = self._branch(pc, registers)
                 if following is None:
                     break
+                if 0 <= following <= pc and self.widened is not None:
+                    self._effects.merge_unknown(loops.skip(following, registers))
                 pc = following
                 continue
             step = steps.get(pc)
@@ -289,9 +309,8 @@ class _Attempt:
 
     def _branch(self, pc: int, registers: Registers) -> int | None:
         """The next word after a branch; None when it forks, or can't go on."""
-        operation, conditional, a, b = self._branches[pc]
+        operation, conditional, a, b, target = self._branches[pc]
         facts = self.facts
-        target = self.control.following[pc][-1]
         if not conditional or target == pc + 1:
             # Both sides of a branch to the next word are the same.
             facts.taken.add(pc)

@@ -240,8 +240,8 @@ def test_takes_a_program_object_and_changes_by_the_host(memory: DramImage) -> No
         ({"instruction_words": 15}, "instruction_words must be .* from 16 to 8192, not 15"),
         ({"register_width": 33}, "register_width must be .* from 34 to 64, not 33"),
         (
-            {"register_width": 23, "address_bits": 12},
-            "register_width must be .* from 24 to 64, not 23",
+            {"register_width": 19, "address_bits": 12},
+            "register_width must be .* from 20 to 64, not 19",
         ),
         ({"max_vl": 0}, "max_vl must be .* from 1 to 256, not 0"),
         ({"max_mr": 257}, "max_mr must be .* from 1 to 256, not 257"),

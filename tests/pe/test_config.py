@@ -13,7 +13,7 @@ from pe.config import PeConfig
     [
         ({"register_width": 65}, "register_width must be a whole number from 34 to 64, not 65"),
         ({"register_width": 33}, "register_width must be a whole number from 34 to 64, not 33"),
-        ({"register_width": 23, "address_bits": 12}, "register_width .* from 24 to 64, not 23"),
+        ({"register_width": 19, "address_bits": 12}, "register_width .* from 20 to 64, not 19"),
         ({"register_width": 40.0}, "register_width .* not 40.0"),
         ({"max_vl": 0}, "max_vl must be a whole number from 1 to 256, not 0"),
         ({"max_mr": 257}, "max_mr must be a whole number from 1 to 256, not 257"),

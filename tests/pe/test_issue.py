@@ -10,7 +10,7 @@ from pe.config import PeConfig
 from pe.interface import PeCounter
 from tests.pe.issue_bench import PC, WIDE, Bench
 
-NARROW = PeConfig(register_width=24, address_bits=16)
+NARROW = PeConfig(register_width=20, address_bits=16)
 ILLEGAL = 0xFFFF_FFFF
 VECTOR, LOAD, LOAD_REGISTER = "v.v.add[16]", "ld.sram[16]", "ld.reg[64]"
 STORE_REGISTER, MATRIX = "st.reg[64]", "m.v.add.min[16]"

@@ -60,7 +60,7 @@ def _aligned(alignment):
         PeConfig(scratchpad_bytes=256, address_bits=12),
         # The sign is the only bit above the address's, or one of several.
         PeConfig(register_width=34),
-        PeConfig(scratchpad_bytes=64, address_bits=12, register_width=24),
+        PeConfig(scratchpad_bytes=64, address_bits=12, register_width=20),
         *(_aligned(alignment) for alignment in (2, 4, 8)),
     ],
 )
@@ -142,14 +142,14 @@ def test_against_integers(simulate, rng, config):
 
 @pytest.mark.parametrize(("vl", "mr"), [(1, 1), (17, 200), (64, 64), (255, 3)])
 def test_lower_limits_of_settings(simulate, vl, mr):
-    config = PeConfig(max_vl=vl, max_mr=mr, register_width=24, address_bits=12)
+    config = PeConfig(max_vl=vl, max_mr=mr, register_width=20, address_bits=12)
     dut = RangeCheck(config)
 
     async def bench(ctx):
         ctx.set(dut.decoded.unit, IssueClass.CONTROL)
         for control, most in ((ControlOp.SET_VL, vl), (ControlOp.SET_MR, mr)):
             ctx.set(dut.decoded.control, control)
-            for value in (0, 1, most - 1, most, most + 1, 256, 257, 1 << 23, (1 << 24) - 1):
+            for value in (0, 1, most - 1, most, most + 1, 256, 257, 1 << 19, (1 << 20) - 1):
                 ctx.set(dut.a, value)
                 assert ctx.get(dut.bad_setting) == (not 1 <= value <= most), (control, value)
 

@@ -67,7 +67,7 @@ def test_builds_what_the_configuration_needs(keys, expected):
     assert dut.operations == expected
 
 
-@pytest.mark.parametrize("bits", [24, 33, 63])
+@pytest.mark.parametrize("bits", [20, 24, 33, 63])
 @pytest.mark.parametrize("keys", [set(ScalarOp), {ScalarOp.SLL}, {ScalarOp.SRA, ScalarOp.SRL}])
 def test_narrow_unit_gives_the_same_results_or_faults(simulate, rng, bits, keys):
     names = {op.name.lower() for op in keys}
@@ -103,7 +103,7 @@ def test_narrow_unit_gives_the_same_results_or_faults(simulate, rng, bits, keys)
 
 @pytest.mark.parametrize("op", BranchOp)
 def test_narrow_branches_match_the_table(simulate, rng, op):
-    bits = 24
+    bits = 20
     config = PeConfig(register_width=bits, address_bits=12)
     dut = Scalar(config)
     limit = 1 << (bits - 1)

@@ -7,7 +7,7 @@ from pe.config import PeConfig
 from pe.interface import PeState
 from pe.sequencer import Sequencer
 
-NARROW = PeConfig(register_width=24, address_bits=16, registers=8, counters=False)
+NARROW = PeConfig(register_width=20, address_bits=16, registers=8, counters=False)
 WIDE = PeConfig(address_bits=16, registers=8, counters=False)
 #: Word at which something waits when an error comes.
 WAITING = 7

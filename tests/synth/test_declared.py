@@ -135,6 +135,7 @@ def test_proofs_hold_for_all_data(
     with pytest.MonkeyPatch.context() as patch:
         for name, value in zip(("_STEPS", "_FORKS", "_ATTEMPTS"), effort, strict=True):
             patch.setattr(values, name, value)
+        patch.setattr(values, "_STEADY_STEPS", effort[0])
         try:
             proved = analyse(program, SMALL, LAUNCH, known(table))
         except DeclarationError:

@@ -125,7 +125,7 @@ def test_words_that_constants_never_reach_are_not_needed() -> None:
         # The last byte stored is 0x100003.
         (
             "mov.imm r6, #0x40000\nsll r6, r6, #2\nst.reg [32-bit] r6, r0\nhalt\n",
-            {"address_bits": 21, "register_width": 24},
+            {"address_bits": 21, "register_width": 22},
         ),
         # 2 ** 30 takes 32 bits in all.
         ("mov.imm r6, #1\nsll r6, r6, #30\nhalt\n", {"register_width": 32}),
@@ -160,7 +160,7 @@ def test_profile_says_what_data_decides() -> None:
     assert (bounds["max_vl"].value, bounds["max_vl"].basis) == (64, "proved")
     assert bounds["scratchpad_bytes"].size == 128
     # The number of elements has 16 bits, whatever it is.
-    assert (bounds["register_width"].size, bounds["register_width"].basis) == (24, "proved")
+    assert (bounds["register_width"].size, bounds["register_width"].basis) == (20, "proved")
     assert bounds["arc_entries"].basis == "given"
     few = report(COPY, FULL, [copy_profile(10, 70, 20)], tight=True)
     bounds = {bound.name: bound for bound in few.bounds}
@@ -224,7 +224,7 @@ def test_proofs_know_what_can_not_be_without_a_fault() -> None:
     tight = report(WILD, FULL, [wild_profile(100)], tight=True)
     bounds = {bound.name: bound for bound in tight.bounds}
     assert (bounds["register_width"].size, bounds["register_width"].guard) == (
-        24,
+        20,
         "REGISTER_RANGE",
     )
 
@@ -270,7 +270,7 @@ def test_only_programs_that_load_need_a_run_on_hardware() -> None:
 def test_given_address_bits() -> None:
     program = assemble("ld.reg [8-bit] r6, r5\nhalt\n")
     result = report(program, FULL, address_bits=20)
-    assert (result.trimmed.address_bits, result.trimmed.register_width) == (20, 24)
+    assert (result.trimmed.address_bits, result.trimmed.register_width) == (20, 21)
     assert {bound.name: bound.basis for bound in result.bounds}["address_bits"] == "given"
     with pytest.raises(TrimError, match="at most the configuration's 33, not 40"):
         trim(program, FULL, address_bits=40)

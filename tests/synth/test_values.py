@@ -84,6 +84,7 @@ def test_proofs_contain_every_run(effort: tuple[int, int, int], seed: int) -> No
     with pytest.MonkeyPatch.context() as patch:
         for name, value in zip(("_STEPS", "_FORKS", "_ATTEMPTS"), effort, strict=True):
             patch.setattr(values, name, value)
+        patch.setattr(values, "_STEADY_STEPS", effort[0])
         proved = analyse(Program(random.words), SMALL, WILD)
     assert_within(seen(random).facts, proved.facts)
 
@@ -148,7 +149,8 @@ def test_loops_as_long_as_data_says_end_where_the_scratchpad_does() -> None:
     assert facts.written[4] == (100, 1100)
 
 
-def test_loops_that_count_far_are_joined() -> None:
+def test_loops_that_count_far_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "_STEADY_STEPS", 250_000)
     result = analyse(
         assemble(
             "mov.imm r7, #0\nmov.imm r8, #500000\n"

@@ -158,7 +158,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     assert not any(config.counters for config in measured)
     assert row.full == replace(counted, counters=False)
     # BP's pointers are in its parameter block, which the job declares as constant.
-    assert row.engines["proved"].config.register_width == 24
+    assert row.engines["proved"].config.register_width == 20
     assert row.engines["proved"].profiled == ()
     assert row.engines["profiled"].config.register_width < 64
     assert "register_width" in row.engines["profiled"].profiled

@@ -59,7 +59,7 @@ def test_sizes_reasons_and_verilog(vip, tmp_path):
     assert (tmp_path / "types.png").read_bytes().startswith(b"\x89PNG")
     found = bounds(tmp_path / "trim.json")
     assert (found["max_vl"]["size"], found["max_vl"]["basis"]) == (100, "proved")
-    assert (found["register_width"]["size"], found["register_width"]["basis"]) == (24, "profiled")
+    assert (found["register_width"]["size"], found["register_width"]["basis"]) == (20, "profiled")
     assert found["scratchpad_bytes"]["size"] == 256
     assert found["register_width"]["guard"] == "REGISTER_RANGE"
     assert (found["address_bits"]["size"], found["address_bits"]["basis"]) == (12, "proved")
@@ -105,7 +105,7 @@ def test_declared_memory_needs_no_runs_and_no_flag(vip, tmp_path):
         assert result[0] == 0, result
         found = bounds(tmp_path / "trim.json")
         assert found["register_width"]["basis"] == found["max_vl"]["basis"] == "proved"
-        assert (found["max_vl"]["size"], found["register_width"]["size"]) == (vl, 24)
+        assert (found["max_vl"]["size"], found["register_width"]["size"]) == (vl, 20)
         needs = json.loads((tmp_path / "trim.json").read_text())["trim"]["needs"]["uses"]
         assert needs.keys() >= set(words)
 
@@ -144,7 +144,7 @@ def test_constants_that_a_program_overwrites(vip, tmp_path):
 def test_an_application_needs_no_flag(vip, tmp_path):
     assert vip("trim", "max-pooling", *QUICK, "--json", "trim.json")[0] == 0
     found = bounds(tmp_path / "trim.json")
-    assert found["register_width"]["size"] == 24
+    assert found["register_width"]["size"] == 20
     assert {bound["basis"] for bound in found.values()} == {"proved", "given"}
 
 

@@ -1,0 +1,417 @@
+"""Loops whose registers advance by constants: many turns in one step of the analysis.
+
+Between two turns each register that matters is the same or has advanced by a constant. With the
+turn's number i, such a register is ``base + slope * i``. One symbolic pass along the turn's words
+shows that this holds from turn to turn, and for how many turns all branches go the same way. A
+second pass records the facts of all these turns: as all numbers are linear in i, their bounds are
+those of the first and the last turn. So nothing is lost against turns one by one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from isa.program import Program
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    IMM14,
+    IMM20,
+    BranchOp,
+    Instruction,
+    Opcode,
+    ScalarOp,
+)
+from pe.config import PeConfig
+
+from .contents import Contents
+from .effects import Effects, Overwrite, Registers
+from .facts import Facts
+from .interval import Interval, Value, bounds, evaluate, signed, step_of
+from .reach import SLOTS, Flow, reads, writes
+from .spans import register_access
+
+__all__ = ["Branch", "Loops"]
+
+#: Fewest turns that are worth it.
+_TURNS = 3
+#: Most words of a turn.
+_WORDS = 50_000
+#: Most times that a loop comes back to its head until all repeats: a kernel's ring of buffers.
+_PERIOD = 16
+#: Most turns between two attempts.
+_PAUSE = 64
+_EVER = 1 << 64
+_HIGH = (1 << 63) - 1
+
+
+class _Line(NamedTuple):
+    """The number ``base + slope * i`` in turn i."""
+
+    base: int
+    slope: int
+
+    def over(self, turns: int) -> Value:
+        """All of them from turn 0 to ``turns`` - 1."""
+        if not self.slope:
+            return self.base
+        ends = self.base, self.base + self.slope * (turns - 1)
+        step = min(step_of(self.base), step_of(self.slope))
+        return Interval(min(ends), max(ends), step)
+
+
+class Branch(NamedTuple):
+    """A branch: its operation, whether it has a condition, the registers compared, its target."""
+
+    operation: BranchOp
+    conditional: bool
+    a: int
+    b: int
+    target: int
+
+
+class Loops:
+    """Takes many turns of a loop at once.
+
+    Parameters:
+        facts: that turns record. branches: by word address. own: see
+            :class:`synth.analysis.effects.Effects`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        config: PeConfig,
+        control: Flow,
+        branches: Mapping[int, Branch],
+        contents: Contents,
+        own: tuple[int, ...],
+        facts: Facts,
+    ) -> None:
+        self._program = program
+        self._control = control
+        self._branches = branches
+        self._facts = facts
+        self._found = Facts()
+        self._effects = Effects(config, self._found, contents, own)
+        self._own = tuple(range(SLOTS, SLOTS + len(own)))
+        self._steps: dict[int, Callable[[Registers], bool]] = {}
+        self._lines: dict[int, Callable[[list[_Line | None]], _Line | None]] = {}
+        #: Registers at the latest turns, by head.
+        self._seen: dict[int, list[tuple[Value, ...]]] = {}
+        self._pauses: dict[int, tuple[int, int]] = {}
+
+    def begin(self) -> None:
+        """Another run is followed: no loop has had a turn in it."""
+        self._seen.clear()
+
+    def skip(self, head: int, registers: Registers) -> dict[int, tuple[int, int]]:
+        """Take all turns but the last few of the loop that has just come back to ``head`` with
+        these registers, if that is possible.
+
+        Returns:
+            Loads of unknown numbers in these turns, as :attr:`Effects.unknown`.
+        """
+        live = (*self._control.live[head], *self._own)
+        now = tuple(registers[slot] for slot in live)
+        seen = self._seen.setdefault(head, [])
+        seen.append(now)
+        left, pause = self._pauses.get(head, (0, 1))
+        if left:
+            self._pauses[head] = left - 1, pause
+            return {}
+        del seen[: -2 * _PERIOD - 1]
+        taken = None
+        start: list[_Line | None] = []
+        tried = False
+        for period in _periods(seen):
+            tried = True
+            start = [_Line(0, 0)] * len(registers)
+            for slot, was, value in zip(live, seen[-1 - period], now, strict=True):
+                if isinstance(was, int) and isinstance(value, int):
+                    start[slot] = _Line(value, value - was)
+                else:
+                    start[slot] = None
+            taken = self._take(head, period, live, start, registers)
+            if taken is not None:
+                break
+        if taken is None:
+            if tried:
+                self._pauses[head] = (pause, min(2 * pause, _PAUSE))
+            return {}
+        turns, unknown = taken
+        for slot in range(len(registers)):
+            line = start[slot]
+            if line is not None:
+                registers[slot] = line.base + line.slope * turns
+        seen.clear()
+        self._pauses.pop(head, None)
+        return unknown
+
+    def _take(
+        self,
+        head: int,
+        period: int,
+        live: tuple[int, ...],
+        start: list[_Line | None],
+        registers: Registers,
+    ) -> tuple[int, dict[int, tuple[int, int]]] | None:
+        """The number of turns taken and the loads of unknown numbers; None: nothing is done."""
+        found = self._turn(head, period, start)
+        if found is None:
+            return None
+        words, turns, end = found
+        for slot in live:
+            line = start[slot]
+            if line is not None and end[slot] != _Line(line.base + line.slope, line.slope):
+                return None
+        try:
+            recorded = self._record(words, turns, live, start, registers)
+            if not recorded:
+                return None
+            self._facts.include(self._found)
+            return turns, dict(self._effects.unknown)
+        finally:
+            self._clear()
+
+    def _clear(self) -> None:
+        found = self._found
+        for held in (found.executed, found.taken, found.passed):
+            held.clear()
+        for table in (found.written, found.settings):
+            table.clear()
+        for ends in (found.scratchpad, found.dram, found.alignment):
+            ends.clear()
+        self._effects.unknown.clear()
+        self._effects.varying.clear()
+
+    def _turn(
+        self, head: int, period: int, start: list[_Line | None]
+    ) -> tuple[list[int], int, list[_Line | None]] | None:
+        """The words of a turn, which comes back to ``head`` ``period`` times, the number of turns
+        that go the same way, and the registers after the first; None if that is not known."""
+        lines = list(start)
+        words: list[int] = []
+        turns = _EVER
+        pc = head
+        while len(words) < _WORDS:
+            if pc not in self._control.rows:
+                return None
+            words.append(pc)
+            branch = self._branches.get(pc)
+            if branch is not None:
+                taken = True
+                if branch.conditional:
+                    a, b = lines[branch.a], lines[branch.b]
+                    if a is None or b is None:
+                        return None
+                    taken, count = _outcome(branch.operation, a, b)
+                    turns = min(turns, count)
+                    if turns < _TURNS:
+                        return None
+                if taken and branch.target == head <= pc:
+                    period -= 1
+                pc = branch.target if taken else pc + 1
+            else:
+                if self._control.rows[pc].key == "halt":
+                    return None
+                self._advance(pc, lines)
+                pc += 1
+            if not period:
+                return None if turns == _EVER else (words, turns, lines)
+        return None
+
+    def _advance(self, pc: int, lines: list[_Line | None]) -> _Line | None:
+        """Change ``lines`` as the word does; its result, where it has one."""
+        line = self._lines.get(pc)
+        if line is None:
+            line = self._lines[pc] = self._line(pc)
+        result = line(lines)
+        for slot in writes(self._control.rows[pc], self._program.words[pc]):
+            lines[slot] = result
+        return result
+
+    def _line(self, pc: int) -> Callable[[list[_Line | None]], _Line | None]:
+        """The result of a word as a line; None where it is none that is known."""
+        row, word = self._control.rows[pc], self._program.words[pc]
+        a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
+        if row.scalar is not None:
+            operation = row.scalar
+            constant = _Line(IMM14.extract(word), 0) if row.operands[2].field is IMM14 else None
+            return lambda lines: _computed(operation, lines[b], constant or lines[c])
+        if row.key == "mov":
+            return lambda lines: lines[b]
+        if row.opcode == Opcode.MOV_IMM:
+            return lambda lines: _Line(IMM20.extract(word), 0)
+        if row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
+            return lambda lines: lines[a]
+        if row.opcode not in (Opcode.LD_REG, Opcode.ST_REG):
+            return lambda lines: None
+        assert row.width is not None
+        width = row.width.bytes
+        far, _, stored = register_access(row, word)
+
+        def moved(lines: list[_Line | None]) -> _Line | None:
+            place = lines[far]
+            slot = None
+            if place is not None and not place.slope:
+                slot = self._effects.own.get(place.base) if width == 8 else None
+                if stored is not None and slot is not None:
+                    lines[slot] = lines[stored]
+            if stored is not None or place is None or place.slope:
+                return None
+            if slot is not None:
+                return lines[slot]
+            known = self._effects.contents.load(place.base, width)
+            return _Line(known, 0) if isinstance(known, int) else None
+
+        return moved
+
+    def _record(
+        self,
+        words: list[int],
+        turns: int,
+        live: tuple[int, ...],
+        start: list[_Line | None],
+        registers: Registers,
+    ) -> bool:
+        """Record the facts of all turns; False if they can't be known, or one may fault."""
+        lines = list(start)
+        values: Registers = [
+            registers[slot] if line is None else line.over(turns) for slot, line in enumerate(start)
+        ]
+        begun = list(values)
+        found = self._found
+        for number, pc in enumerate(words):
+            branch = self._branches.get(pc)
+            if branch is not None:
+                after = words[number + 1] if number + 1 < len(words) else words[0]
+                found.executed.add(pc)
+                to_next = branch.target == pc + 1
+                if after == branch.target:
+                    found.taken.add(pc)
+                if (after == pc + 1 and branch.conditional) or to_next:
+                    found.passed.add(pc)
+                continue
+            if not self._record_word(pc, turns, lines, values):
+                return False
+        # What is no line must not become more from turn to turn.
+        return all(start[slot] is not None or _within(values[slot], begun[slot]) for slot in live)
+
+    def _chooses(self, row: Instruction, word: int, lines: list[_Line | None], turns: int) -> bool:
+        """Whether ``word`` loads another declared number in each turn."""
+        assert row.width is not None
+        place = lines[register_access(row, word).far]
+        if place is None or not place.slope:
+            return False
+        first, last = bounds(place.over(turns))
+        return self._effects.contents.held_in(first, last + row.width.bytes) is not None
+
+    def _record_word(
+        self, pc: int, turns: int, lines: list[_Line | None], values: Registers
+    ) -> bool:
+        """Record the facts of a word in all turns."""
+        row, word = self._control.rows[pc], self._program.words[pc]
+        used = reads(row, word)
+        known = all(lines[slot] is not None for slot in used)
+        if row.scalar is None and not known:
+            return False
+        given = [values[slot] for slot in used]
+        advances = any(line is not None and line.slope for line in (lines[s] for s in used))
+        result = self._advance(pc, lines)
+        written = writes(row, word)
+        if row.scalar is not None and known and result is None:
+            # Turn by turn more is known of it.
+            return False
+        self._found.executed.add(pc)
+        if row.scalar is not None and result is not None and advances:
+            low, high = bounds(result.over(turns))
+            if low < self._effects.low or high > self._effects.high:
+                return False
+            self._found.writes(pc, low, high)
+        else:
+            step = self._steps.get(pc)
+            if step is None:
+                step = self._steps[pc] = self._effects.of(row, word, pc)
+            if row.opcode == Opcode.LD_REG and self._chooses(row, word, lines, turns):
+                return False
+            try:
+                if not step(values):
+                    return False
+            except Overwrite:
+                # Of all turns together; a single one may not.
+                return False
+            kept = [values[slot] for slot in used if slot not in written]
+            if kept != [v for s, v in zip(used, given, strict=True) if s not in written]:
+                # An operand was narrowed: a turn may fault.
+                return False
+        for slot in (*written, *self._own):
+            line = lines[slot]
+            if line is not None:
+                values[slot] = line.over(turns)
+        return True
+
+
+def _periods(seen: list[tuple[Value, ...]]) -> Iterator[int]:
+    """Numbers of turns in which all whole numbers have advanced as in as many turns before."""
+    now = seen[-1]
+    for period in range(1, min(_PERIOD, (len(seen) - 1) // 2) + 1):
+        before, first = seen[-1 - period], seen[-1 - 2 * period]
+        if all(
+            (
+                isinstance(one, int)
+                and isinstance(two, int)
+                and isinstance(three, int)
+                and one - two == two - three
+            )
+            or not (isinstance(one, int) and isinstance(two, int))
+            for one, two, three in zip(now, before, first, strict=True)
+        ):
+            yield period
+
+
+def _computed(operation: ScalarOp, b: _Line | None, c: _Line | None) -> _Line | None:
+    """Result of a scalar instruction; None: no line."""
+    if b is None or c is None:
+        return None
+    if not (b.slope or c.slope):
+        value = evaluate(operation, b.base, c.base)
+        assert isinstance(value, int)
+        return _Line(signed(value & ((1 << 64) - 1)), 0)
+    if operation is ScalarOp.ADD:
+        return _Line(b.base + c.base, b.slope + c.slope)
+    if operation is ScalarOp.SUB:
+        return _Line(b.base - c.base, b.slope - c.slope)
+    if operation is ScalarOp.AND and not c.slope and c.base >= 0:
+        # Whole turns of a ring of buffers leave the place in it as it is.
+        ring = 1 << c.base.bit_length()
+        return _Line(b.base & c.base, 0) if b.slope % ring == 0 else None
+    if operation is ScalarOp.SLL and not c.slope:
+        amount = c.base & 63
+        return _Line(b.base << amount, b.slope << amount)
+    return None
+
+
+def _outcome(operation: BranchOp, a: _Line, b: _Line) -> tuple[bool, int]:
+    """Whether a branch is taken in turn 0, and the number of turns from there on with the same."""
+    base, slope = a.base - b.base, a.slope - b.slope
+    if operation in (BranchOp.BLT, BranchOp.BGE):
+        less = base < 0
+        if less:
+            count = -(base // slope) if slope > 0 else _EVER
+        else:
+            count = base // -slope + 1 if slope < 0 else _EVER
+        return less == (operation is BranchOp.BLT), count
+    equal = base == 0
+    count = _EVER
+    if slope:
+        if equal:
+            count = 1
+        elif base % slope == 0 and -(base // slope) > 0:
+            count = -(base // slope)
+    return equal == (operation is BranchOp.BEQ), count
+
+
+def _within(value: Value, held: Value) -> bool:
+    (low, high), (bottom, top) = bounds(value), bounds(held)
+    return bottom <= low and high <= top and step_of(value) % step_of(held) == 0
