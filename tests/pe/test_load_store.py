@@ -329,3 +329,47 @@ def test_narrow_registers_get_what_fits(simulate, rng, widths):
 def _is(command, mnemonic):
     direction, place = mnemonic.split(".")
     return command["store"] == (direction == "st") and command["register"] == (place == "reg")
+
+
+@pytest.mark.parametrize("widths", [(3,), (2, 3), (0,)])
+@pytest.mark.parametrize("transfers", [False, True])
+def test_narrow_registers_are_stored_with_their_sign(simulate, rng, widths, transfers):
+    """A word of 64 bits repeats the sign; narrower elements are repeated over the word."""
+    bits = 20
+    keys = {f"st.reg[{8 << w}]" for w in widths}
+    keys |= {"ld.sram[8]", "st.sram[8]"} if transfers else set()
+    config = PeConfig(instructions=frozenset({"halt", *keys}), address_bits=12, register_width=bits)
+    dut = LoadStore(config)
+    packing = Capabilities.of(config).registers.width
+    limit = 1 << (bits - 1)
+    stores = [(rng.choice(widths), rng.randrange(-limit, limit)) for _ in range(20)]
+    stores += [(widths[-1], value) for value in (-1, limit - 1, -limit)]
+    found = []
+
+    async def bench(ctx):
+        ctx.set(dut.memory.request.ready, 1)
+        for width, value in stores:
+            command = {
+                "store": 1,
+                "register": 1,
+                "width": packing.code(width),
+                "columns": 1,
+                "last": (1 << width) - 1,
+                "value": value % (2 * limit),
+            }
+            for name, number in command.items():
+                if load_store_command(config)[name].width:
+                    ctx.set(dut.command.payload[name], number)
+            ctx.set(dut.command.valid, 1)
+            await ctx.tick()
+            ctx.set(dut.command.valid, 0)
+            while not ctx.get(dut.memory.request.valid):
+                await ctx.tick()
+            found.append(ctx.get(dut.memory.request.payload.data))
+            await ctx.tick()
+
+    simulate(dut, bench)
+    for (width, value), word in zip(stores, found, strict=True):
+        size = 8 << width
+        element = value % (1 << size)
+        assert word == sum(element << size * n for n in range(64 // size))
