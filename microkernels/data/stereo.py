@@ -26,7 +26,15 @@ from isa.support.files import read_bytes
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 
-__all__ = ["StereoError", "StereoScene", "motorcycle", "percent_wrong", "read_pair", "stereo_scene"]
+__all__ = [
+    "StereoError",
+    "StereoScene",
+    "motorcycle",
+    "percent_wrong",
+    "read_pair",
+    "read_photograph",
+    "stereo_scene",
+]
 
 #: Units of cost in a grey level.
 COST_UNITS = 16
@@ -85,12 +93,18 @@ def read_pair(left: Path, right: Path) -> tuple[NDArray[np.uint8], NDArray[np.ui
         StereoError: a file that is missing or no image; images of different sizes.
         MissingExtraError: Pillow is not installed.
     """
-    images = (_read(left), _read(right))
+    images = (read_photograph(left), read_photograph(right))
     _same_size(*images)
     return images
 
 
-def _read(path: Path) -> NDArray[np.uint8]:
+def read_photograph(path: Path) -> NDArray[np.uint8]:
+    """Read a photograph as ``[y, x, rgb]``.
+
+    Raises:
+        StereoError: a file that is missing or no image.
+        MissingExtraError: Pillow is not installed.
+    """
     try:
         content = read_bytes(path, MAX_PHOTOGRAPH_BYTES)
     except OSError as error:

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.support.extras import need
+from isa.support.files import write_atomically
 from microkernels.bp.golden import energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
@@ -74,6 +78,28 @@ class MrfRun:
     def energy(self) -> int:
         """Total cost of :attr:`labels`."""
         return energy(self.problem, self.labels)
+
+    def save(self, path: Path, levels: NDArray[np.integer] | None = None) -> None:
+        """Write the labels as an array of NumPy (``.npy``) or as a grey picture (``.png``).
+
+        Parameters:
+            levels: grey level, 0 to 255, that shows each label; None: evenly spaced.
+
+        Raises:
+            MissingExtraError: Pillow is not installed, which PNG needs.
+            OSError: the file can't be written.
+        """
+        target = BytesIO()
+        if path.suffix.lower() == ".npy":
+            np.save(target, self.labels.astype(np.uint8))
+        else:
+            need("PIL", "pictures")
+            from PIL import Image
+
+            shown = np.rint(np.linspace(0, 255, max(2, self.problem.labels)))
+            grey = (shown if levels is None else levels)[self.labels]
+            Image.fromarray(grey.astype(np.uint8)).save(target, format="PNG")
+        write_atomically(path, target.getvalue())
 
     def energies_json(self) -> dict[str, object]:
         """Energies by iteration as plain JSON data."""

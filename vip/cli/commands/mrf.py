@@ -4,17 +4,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.table import Table
 
+from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import ENDINGS
 from microkernels.mrf.matching import Cost
 from microkernels.mrf.pair import PairOptions
+from microkernels.mrf.pixels import (
+    denoising_problem,
+    file_problem,
+    grey_levels,
+    segmentation_problem,
+)
 from vip.cli.console import console, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
-from vip.mrf.run import Method, MrfRun, Place
+from vip.mrf.run import Method, MrfRun, Place, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
@@ -34,19 +43,28 @@ _PLACES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class FieldOptions:
-    """Costs and width."""
-
-    smooth: Annotated[
-        str,
-        typer.Option(
-            help="Smoothness costs of labels d apart: linear, linear:T, potts, quadratic, "
-            "quadratic:T (T truncates), or a file .npy with a matrix."
-        ),
-    ] = "linear:2"
-    weight: Annotated[int, typer.Option(help="Factor of the smoothness costs.", min=0)] = 20
-    bits: Annotated[int, typer.Option(help="Element width: 8, 16 or 32.")] = 16
+SmoothOption = Annotated[
+    str,
+    typer.Option(
+        help="Smoothness costs of labels d apart: linear, linear:T, potts, quadratic, "
+        "quadratic:T (T truncates), or a file .npy with a matrix."
+    ),
+]
+WeightOption = Annotated[int, typer.Option(help="Factor of the smoothness costs.", min=0)]
+BitsOption = Annotated[int, typer.Option(help="Element width: 8, 16 or 32.")]
+CutOption = Annotated[
+    int | None, typer.Option(help="Largest data cost (default: all).", min=1, max=32767)
+]
+LabelsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the labels: .npy, or .png (as grey levels).",
+        callback=writing(".npy", ".png"),
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +93,15 @@ class SolveOptions:
             "convex and truncated costs allow, or what takes fewer cycles. The result is the same."
         ),
     ] = "auto"
+    preset_name: PresetOption = "pe"
+    energies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the energy after each iteration as JSON.",
+            callback=writing(),
+        ),
+    ] = None
 
 
 @app.command()
@@ -87,7 +114,6 @@ def stereo(
         Path,
         typer.Argument(metavar="RIGHT", help="Right photograph, rectified.", callback=reading()),
     ],
-    field: FieldOptions,
     solve: SolveOptions,
     output: Annotated[
         Path | None,
@@ -108,9 +134,7 @@ def stereo(
         Cost,
         typer.Option(help="Absolute differences, Birchfield-Tomasi, or census transform."),
     ] = "ad",
-    cut: Annotated[
-        int | None, typer.Option(help="Largest data cost (default: all).", min=1, max=32767)
-    ] = None,
+    cut: CutOption = None,
     truth: Annotated[
         Path | None,
         typer.Option(
@@ -131,15 +155,9 @@ def stereo(
             callback=reading(),
         ),
     ] = None,
-    preset_name: PresetOption = "pe",
-    energies: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the energy after each iteration as JSON.",
-            callback=writing(),
-        ),
-    ] = None,
+    smooth: SmoothOption = "linear:2",
+    weight: WeightOption = 20,
+    bits: BitsOption = 16,
     json: JsonOption = None,
 ) -> None:
     """Disparities of a pair of photographs of any size, and their errors against the truth.
@@ -158,16 +176,16 @@ def stereo(
         scale=scale,
         cost=cost,
         truncation=cut,
-        smooth=field.smooth,
-        weight=field.weight,
-        bits=field.bits,
+        smooth=smooth,
+        weight=weight,
+        bits=bits,
     )
     with shown() as progress:
         found = mrf_stereo(
             left_image,
             right_image,
             options,
-            preset_name,
+            solve.preset_name,
             method=solve.method,
             iterations=solve.iterations,
             coarse_iterations=solve.coarse,
@@ -180,14 +198,121 @@ def stereo(
         )
     if output is not None:
         found.save(output)
-    write_json(energies, found.run.energies_json())
+    write_json(solve.energies, found.run.energies_json())
     write_json(json, found.to_json())
-    rows = {}
+    rows: dict[str, str] = {}
     for name, errors in found.errors.items():
         rows[f"bad 1.0, {name} pixels"] = f"{errors.bad_1:.2f} %"
         rows[f"bad 2.0, {name} pixels"] = f"{errors.bad_2:.2f} %"
         rows[f"mean error, {name} pixels"] = f"{errors.mean:.2f}"
     _show(found.run, rows)
+
+
+@app.command()
+@grouped
+def denoise(
+    noisy: Annotated[Path, typer.Argument(metavar="IMAGE", help="Grey image.", callback=reading())],
+    solve: SolveOptions,
+    output: LabelsOption = None,
+    labels: Annotated[int, typer.Option(help="Grey levels of the result.", min=2, max=256)] = 64,
+    cut: CutOption = None,
+    smooth: SmoothOption = "linear:8",
+    weight: WeightOption = 2,
+    bits: BitsOption = 16,
+    json: JsonOption = None,
+) -> None:
+    """Remove the noise of a grey image.
+
+    The data cost is the absolute difference to the label's grey level. With 256 labels a label is
+    one grey level.
+
+    Example: vip mrf denoise noisy.png --labels 256 --smooth linear:20 -o clean.png
+    """
+    problem = denoising_problem(
+        noisy, labels=labels, truncation=cut, smooth=smooth, weight=weight, bits=bits
+    )
+    _solve(problem, solve, output, json, grey_levels(labels))
+
+
+@app.command()
+@grouped
+def segment(
+    picture: Annotated[Path, typer.Argument(metavar="IMAGE", help="Image.", callback=reading())],
+    seeds: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SEEDS",
+            help="Grey image: 1, 2, ... where a part is sure, else 0.",
+            callback=reading(),
+        ),
+    ],
+    solve: SolveOptions,
+    output: LabelsOption = None,
+    cut: CutOption = None,
+    smooth: SmoothOption = "potts",
+    weight: WeightOption = 40,
+    bits: BitsOption = 16,
+    json: JsonOption = None,
+) -> None:
+    """Divide an image into parts, two or more, each with seeds.
+
+    The data cost is the difference to the mean colour of a part's seeds.
+
+    Example: vip mrf segment photograph.png seeds.png -o parts.png
+    """
+    problem = segmentation_problem(
+        picture, seeds, truncation=cut, smooth=smooth, weight=weight, bits=bits
+    )
+    _solve(problem, solve, output, json)
+
+
+@app.command("solve")
+@grouped
+def solve_costs(
+    costs: Annotated[
+        Path,
+        typer.Argument(
+            metavar="COSTS", help="Array of NumPy [y, x, label], whole numbers.", callback=reading()
+        ),
+    ],
+    solve: SolveOptions,
+    output: LabelsOption = None,
+    smooth: SmoothOption = "linear:2",
+    weight: WeightOption = 20,
+    bits: BitsOption = 16,
+    json: JsonOption = None,
+) -> None:
+    """Solve a Markov random field whose data costs are in a file.
+
+    Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
+    """
+    problem = file_problem(costs, smooth=smooth, weight=weight, bits=bits)
+    _solve(problem, solve, output, json)
+
+
+def _solve(
+    problem: BpProblem,
+    solve: SolveOptions,
+    output: Path | None,
+    json: Path | None,
+    levels: NDArray[np.integer] | None = None,
+) -> None:
+    with shown() as progress:
+        run = solve_mrf(
+            problem,
+            solve.preset_name,
+            method=solve.method,
+            iterations=solve.iterations,
+            coarse_iterations=solve.coarse,
+            on=solve.on,
+            form=solve.messages,
+            progress=progress,
+        )
+    if output is not None:
+        run.save(output, levels)
+    write_json(solve.energies, run.energies_json())
+    write_json(json, run.to_json())
+    _show(run, {})
 
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:

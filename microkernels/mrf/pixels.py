@@ -1,0 +1,208 @@
+"""Markov random fields of one picture, for denoising and segmentation, and of costs in a file."""
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.files import read_bytes
+from microkernels.bp.problem import BpProblem
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.data.stereo import read_photograph
+
+from .smoothness import smoothness_costs
+
+__all__ = [
+    "denoising_costs",
+    "denoising_problem",
+    "file_problem",
+    "grey_levels",
+    "read_costs",
+    "read_seeds",
+    "segmentation_costs",
+    "segmentation_problem",
+]
+
+_GREY_LEVELS = 256
+_MOST_BYTES = 1 << 32
+_LARGEST = 1 << 31
+
+
+def grey_levels(labels: int) -> NDArray[np.int64]:
+    """The grey level, 0 to 255, of each of ``labels`` evenly spaced labels, 2 to 256."""
+    CHECK.within("labels", labels, 2, _GREY_LEVELS)
+    return np.rint(np.linspace(0, _GREY_LEVELS - 1, labels)).astype(np.int64)
+
+
+def denoising_costs(
+    picture: NDArray[np.uint8], labels: int, truncation: int | None = None
+) -> NDArray[np.int64]:
+    """``[y, x, label]``: the absolute difference of each pixel and the label's grey level.
+
+    Parameters:
+        picture: ``[y, x, rgb]``, grey: with equal channels.
+        labels: 2 to 256 (:func:`grey_levels`).
+        truncation: largest cost, at least 1; None: no limit.
+
+    Raises:
+        KernelError: a picture in colour, or a value outside its range.
+    """
+    if (picture != picture[..., :1]).any():
+        raise KernelError("denoising needs a grey image; this one is in colour")
+    costs = np.abs(picture[..., :1].astype(np.int64) - grey_levels(labels))
+    return _truncated(costs, truncation)
+
+
+def segmentation_costs(
+    picture: NDArray[np.uint8],
+    seeds: NDArray[np.integer],
+    truncation: int | None = None,
+) -> NDArray[np.int64]:
+    """``[y, x, label]``: the mean of the channels' absolute differences of each pixel and the mean
+    colour of the label's seeds, rounded; at a seed 0 for its own label, and the largest cost for
+    all others.
+
+    Parameters:
+        picture: ``[y, x, rgb]``.
+        seeds: ``[y, x]``: 0 for pixels that are none, else label + 1; each label needs a seed.
+        truncation: largest cost, at least 1; None: 255.
+
+    Raises:
+        KernelError: shapes that differ, no two labels, a label without a seed, or a value outside
+            its range.
+    """
+    if seeds.shape != picture.shape[:2]:
+        raise KernelError(
+            f"the seeds have {seeds.shape[1]} x {seeds.shape[0]} pixels, the image "
+            f"{picture.shape[1]} x {picture.shape[0]}"
+        )
+    labels = int(seeds.max())
+    counts = np.bincount(seeds.ravel(), minlength=labels + 1)[1:]
+    if labels < 2 or not counts.all():
+        raise KernelError(
+            "seeds must have the numbers from 1 on, at least 1 and 2, each at one pixel or more; "
+            f"the largest is {labels}, {int((counts == 0).sum())} are missing"
+        )
+    values = picture.astype(np.int64)
+    channels = values.shape[2]
+    costs = np.empty((*seeds.shape, labels), np.int64)
+    for label in range(labels):
+        mean = np.rint(values[seeds == label + 1].mean(axis=0)).astype(np.int64)
+        total = np.abs(values - mean).sum(axis=2)
+        costs[..., label] = (2 * total + channels) // (2 * channels)
+    costs = _truncated(costs, truncation)
+    seeded = seeds > 0
+    costs[seeded] = _GREY_LEVELS - 1 if truncation is None else truncation
+    costs[seeded, seeds[seeded] - 1] = 0
+    return costs
+
+
+def _truncated(costs: NDArray[np.int64], truncation: int | None) -> NDArray[np.int64]:
+    if truncation is None:
+        return costs
+    CHECK.at_least("truncation", truncation, 1)
+    return np.minimum(costs, truncation)
+
+
+def read_costs(path: Path) -> NDArray[np.int64]:
+    """Data costs ``[y, x, label]`` from a file of NumPy.
+
+    Raises:
+        KernelError: no such array, costs that are no whole numbers (or NaN) or too large.
+    """
+    try:
+        content = read_bytes(path, _MOST_BYTES)
+    except OSError as error:
+        raise KernelError(f"{path}: can't be read: {error.strerror}") from error
+    try:
+        found = np.load(BytesIO(content), allow_pickle=False)
+        if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf":
+            raise ValueError
+    except Exception as error:
+        # NumPy raises many kinds of exceptions on damaged files.
+        raise KernelError(f"{path}: no array of numbers of NumPy (.npy)") from error
+    if found.ndim != 3 or 0 in found.shape:
+        raise KernelError(
+            f"{path}: costs must have the shape (height, width, labels), not {found.shape}"
+        )
+    if found.dtype.kind == "f" and np.isnan(found).any():
+        raise KernelError(f"{path}: {int(np.isnan(found).sum())} costs are NaN")
+    if (np.abs(found.astype(np.float64)) >= _LARGEST).any() or (found != np.rint(found)).any():
+        raise KernelError(f"{path}: costs must be whole numbers below 2**31; scale and round them")
+    return found.astype(np.int64)
+
+
+def read_seeds(path: Path) -> NDArray[np.int64]:
+    """Seeds ``[y, x]`` from a grey picture whose pixels are 0 or label + 1.
+
+    Raises:
+        KernelError: no readable picture, or one in colour.
+    """
+    picture = read_photograph(path)
+    if (picture != picture[..., :1]).any():
+        raise KernelError(f"{path}: seeds must be a grey image: 0 for none, else label + 1")
+    return picture[..., 0].astype(np.int64)
+
+
+def denoising_problem(
+    picture: Path,
+    *,
+    labels: int,
+    truncation: int | None = None,
+    smooth: str = "linear:8",
+    weight: int = 2,
+    bits: int = 16,
+) -> BpProblem:
+    """The problem of a grey picture with noise; its labels are :func:`grey_levels`.
+
+    Parameters:
+        picture: image file. labels, truncation: as of :func:`denoising_costs`.
+        smooth, weight: as of :func:`microkernels.mrf.smoothness.smoothness_costs`.
+        bits: element width, 8, 16 or 32.
+
+    Raises:
+        KernelError: as from these, or costs that ``bits`` bits can't hold.
+    """
+    costs = denoising_costs(read_photograph(picture), labels, truncation)
+    return BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
+
+
+def segmentation_problem(
+    picture: Path,
+    seeds: Path,
+    *,
+    truncation: int | None = None,
+    smooth: str = "potts",
+    weight: int = 40,
+    bits: int = 16,
+) -> BpProblem:
+    """The problem of a picture with seeds of its parts.
+
+    Parameters:
+        picture: image file. seeds: as of :func:`read_seeds`, of the same size.
+        truncation: as of :func:`segmentation_costs`.
+        smooth, weight, bits: as of :func:`denoising_problem`.
+
+    Raises:
+        KernelError: as from these, or costs that ``bits`` bits can't hold.
+    """
+    costs = segmentation_costs(read_photograph(picture), read_seeds(seeds), truncation)
+    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits)
+
+
+def file_problem(
+    path: Path, *, smooth: str = "linear:2", weight: int = 20, bits: int = 16
+) -> BpProblem:
+    """The problem of data costs in a file (:func:`read_costs`).
+
+    Parameters:
+        smooth, weight, bits: as of :func:`denoising_problem`.
+
+    Raises:
+        KernelError: as from these, or costs that ``bits`` bits can't hold.
+    """
+    costs = read_costs(path)
+    if costs.shape[2] > _GREY_LEVELS:
+        raise KernelError(f"{path}: {costs.shape[2]} labels; a vector holds at most 256")
+    return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits)

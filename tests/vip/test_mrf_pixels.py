@@ -1,0 +1,127 @@
+"""``vip mrf denoise``, ``segment`` and ``solve``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from microkernels.common.errors import KernelError
+from microkernels.mrf.pixels import denoising_costs, grey_levels, segmentation_costs
+
+SHAPE = (14, 18)
+
+
+@pytest.fixture
+def parts() -> np.ndarray:
+    """Grey levels of two halves."""
+    values = np.full(SHAPE, 60, np.uint8)
+    values[:, SHAPE[1] // 2 :] = 180
+    return values
+
+
+@pytest.fixture
+def noisy(parts: np.ndarray) -> np.ndarray:
+    noise = np.random.default_rng(3).normal(0, 25, SHAPE)
+    return np.clip(parts + noise, 0, 255).astype(np.uint8)
+
+
+def save(name: str, values: np.ndarray) -> str:
+    Image.fromarray(values).save(name)
+    return name
+
+
+def rms(picture: np.ndarray, right: np.ndarray) -> float:
+    return float(np.sqrt(((picture.astype(float) - right) ** 2).mean()))
+
+
+def test_denoising_comes_closer_to_the_picture(vip, noisy, parts) -> None:
+    path = save("noisy.png", noisy)
+    code, _, err = vip(
+        *("mrf", "denoise", path, "--labels", 32, "--smooth", "linear:8", "--weight", 8),
+        *("--on", "iss", "-o", "clean.png", "--json", "run.json"),
+    )
+    assert code == 0, err
+    clean = np.asarray(Image.open("clean.png"))
+    assert set(np.unique(clean)) <= set(grey_levels(32).tolist())
+    assert rms(clean, parts) < 0.5 * rms(noisy, parts)
+    report = json.loads(Path("run.json").read_text())
+    assert report["match"]
+    assert report["energies"][-1] < report["energies"][0]
+
+
+def test_segmentation_keeps_seeds_and_parts(vip, noisy, parts) -> None:
+    seeds = np.zeros(SHAPE, np.uint8)
+    seeds[3:6, 2:5], seeds[3:6, -5:-2] = 1, 2
+    code, _, err = vip(
+        *("mrf", "segment", save("noisy.png", noisy), save("seeds.png", seeds)),
+        *("-o", "parts.npy", "--energies", "energies.json"),
+    )
+    assert code == 0, err
+    labels = np.load("parts.npy")
+    assert (labels[seeds > 0] + 1 == seeds[seeds > 0]).all()
+    assert ((labels == 1) != (parts == 180)).mean() < 0.02
+    assert len(json.loads(Path("energies.json").read_text())["energies"]) == 6
+
+
+def test_costs_of_a_file_are_solved(vip) -> None:
+    """A line is a tree, on which belief propagation finds the least energy."""
+    costs = np.random.default_rng(1).integers(0, 40, (1, 6, 3))
+    np.save("costs.npy", costs)
+    code, _, err = vip(
+        *("mrf", "solve", "costs.npy", "--smooth", "quadratic:3", "--weight", 7),
+        *("--iterations", 1, "--json", "run.json", "-o", "labels.npy"),
+    )
+    assert code == 0, err
+    grids = np.stack(np.meshgrid(*[range(3)] * 6, indexing="ij"), axis=-1).reshape(-1, 6)
+    steps = np.abs(np.diff(grids, axis=1))
+    energies = costs[0, np.arange(6), grids].sum(axis=1)
+    energies = energies + 7 * np.minimum(steps**2, 3).sum(axis=1)
+    assert json.loads(Path("run.json").read_text())["energy"] == energies.min()
+    assert (np.load("labels.npy")[0] == grids[energies.argmin()]).all()
+
+
+def test_costs_of_pixels() -> None:
+    picture = np.array([[[10, 10, 10], [200, 200, 200]]], np.uint8)
+    assert denoising_costs(picture, 2, 100).tolist() == [[[10, 100], [100, 55]]]
+    colour = np.array([[[10, 20, 30], [0, 0, 0], [40, 40, 41]]], np.uint8)
+    costs = segmentation_costs(colour, np.array([[1, 2, 0]]))
+    assert costs.tolist() == [[[0, 255], [255, 0], [20, 40]]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.full((2, 2, 3), np.nan), "12 costs are NaN"),
+        (np.full((2, 2, 3), 0.5), "whole numbers"),
+        (np.full((2, 2, 3), 1 << 40), "below 2**31"),
+        (np.full((2, 2, 3), 40000), "16 bits hold"),
+        (np.zeros((2, 2, 257), int), "257 labels"),
+        (np.zeros((2, 2), int), "(height, width, labels)"),
+        (np.array([["a"]]), "no array of numbers"),
+    ],
+)
+def test_costs_that_cannot_be_used(vip, values: np.ndarray, message: str) -> None:
+    np.save("costs.npy", values)
+    code, _, err = vip("mrf", "solve", "costs.npy")
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: denoising_costs(p, 1), "labels"),
+        (lambda p: denoising_costs(p + np.array([0, 0, 1], np.uint8), 4), "in colour"),
+        (lambda p: segmentation_costs(p, np.ones((1, 2), int)), "the seeds have 2 x 1"),
+        (lambda p: segmentation_costs(p, np.ones((2, 2), int)), "the largest is 1"),
+        (lambda p: segmentation_costs(p, np.array([[1, 3], [0, 0]])), "1 are missing"),
+    ],
+)
+def test_pictures_that_cannot_be_used(make, message: str) -> None:
+    with pytest.raises(KernelError) as error:
+        make(np.zeros((2, 2, 3), np.uint8))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
