@@ -102,8 +102,8 @@ def results(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated) -> dict
     """All rows and gains as plain JSON data.
 
     ``max_throughput_gain`` is that of simulated chips, of the estimates where none was simulated
-    (``max_throughput_gain_simulated`` says which). Means and it are of engines with sizes of the
-    runs, and under ``proved`` of those with proved sizes.
+    (``max_throughput_gain_simulated`` says which). Means and it are of engines with proved sizes,
+    and under ``profiled`` of those with sizes of the runs.
 
     Parameters:
         rows, gains: at least one, each with its estimates.
@@ -121,8 +121,8 @@ def results(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated) -> dict
         "power_target": CELLS,
         "power_mhz": POWER_MHZ,
         "clock_mhz": CLOCK_MHZ,
-        **summary("profiled"),
-        "proved": summary("proved"),
+        **summary("proved"),
+        "profiled": summary("profiled"),
         "max_throughput_gain_simulated": bool(simulated),
         "rows": [
             {

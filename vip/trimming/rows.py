@@ -206,7 +206,7 @@ def made_from() -> str:
 
 def means(rows: Sequence[TrimRow], basis: Basis) -> dict[str, float]:
     """Mean savings of the engines of ``basis`` over the rows of single applications (at least one);
-    ``mean_power_saved`` only where power was measured."""
+    ``mean_power_saved`` only where power was measured of all."""
     single = [row for row in rows if len(row.applications) == 1]
     found = {
         f"mean_{key}": _mean([row.saved(measure, basis) for row in single])
@@ -214,7 +214,7 @@ def means(rows: Sequence[TrimRow], basis: Basis) -> dict[str, float]:
     }
     power = [row.power_saved(basis) for row in single]
     known = [saved for saved in power if saved is not None]
-    return {**found, "mean_power_saved": _mean(known)} if known else found
+    return {**found, "mean_power_saved": _mean(known)} if len(known) == len(single) else found
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,7 +1,7 @@
 """Savings of trimming on each application of the suite, and on unions of some.
 
 A row holds two trimmed engines, one with sizes that are proved for every input and one with those
-of the runs: their area on Xilinx 7-series against the full engine's, the power of the second, and
+of the runs: their area on Xilinx 7-series against the full engine's, the power of the first, and
 the applications on all three in cosimulation. None of the three has performance counters. Finished
 rows are cached as long as no source or tool that they depend on changes; of an interrupted row the
 syntheses and simulators are cached.
@@ -109,7 +109,7 @@ class _Bench:
         made: dict[PeConfig, TrimmedEngine] = {}
         for cut in found.reports.values():
             if cut.trimmed not in made:
-                powered = self._power and cut.trimmed == found.reports["profiled"].trimmed
+                powered = self._power and cut.trimmed == found.reports["proved"].trimmed
                 made[cut.trimmed] = self._engine(members, cut, before, runs, powered)
         return TrimRow(
             name=name,

@@ -40,8 +40,8 @@ def _gain(name: str, basis: Basis, gains: Gains, simulated: Simulated) -> str:
 
 
 def _show(rows: list[TrimRow], gains: Gains, simulated: Simulated) -> None:
-    """Print a table of rows; cells with two figures have the proved engine's first. Power is the
-    profiled one's."""
+    """Print a table of rows; cells with two figures have the proved engine's first, whose
+    power it is."""
     table = Table(title="Saved by trimming: proved for every input / of the runs", box=box.SIMPLE)
     table.add_column("engine for", no_wrap=True)
     for heading in ("FFs", "LUTs", "mW", "cycles", "gain"):
@@ -49,7 +49,7 @@ def _show(rows: list[TrimRow], gains: Gains, simulated: Simulated) -> None:
     table.add_column("results")
 
     for row in rows:
-        power = row.power_saved("profiled")
+        power = row.power_saved("proved")
         table.add_row(
             row.name,
             *(_both(f"{row.saved(measure, basis):.0%}" for basis in BASES) for measure in _SHOWN),
@@ -90,11 +90,11 @@ def trim(
 ) -> None:
     """Trim engines to each application, and to unions of some: area, power, cycles and results.
 
-    Each application has two engines: one with sizes proved for every input, and one with sizes of
-    its runs, whose power is measured. Neither they nor the full engine have performance counters.
-    Areas are for Xilinx 7-series. Gains of throughput are estimates for a full device, marked ~;
-    the best are simulated. Finished rows are cached in the build folder, so that an interrupted
-    command continues. Means are those of the applications without unions.
+    Each application has two engines: one with sizes proved for every input, whose power is
+    measured, and one with sizes of its runs. Neither they nor the full engine have performance
+    counters. Areas are for Xilinx 7-series. Gains of throughput are estimates for a full device,
+    marked ~; the best are simulated. Finished rows are cached in the build folder, so that an
+    interrupted command continues. Means are those of the applications without unions.
 
     Example: vip bench trim --only bp --only k-means --json trim.json
     """
@@ -107,13 +107,13 @@ def trim(
         rows = measure_trims(names, by_part(progress, "trimming"), power=power)
         step = naming(progress, f"filling {DEVICE}")
         gains = estimate_gains(rows, step)
-        best = sorted(chosen, key=lambda item: -gains[item.name]["profiled"].throughput_gain)
+        best = sorted(chosen, key=lambda item: -gains[item.name]["proved"].throughput_gain)
         simulated = {item.name: simulate_gain(item, step) for item in best[:number]}
     found = results(rows, gains, simulated)
     write_json(json, found)
     _show(rows, gains, simulated)
     for name, one in simulated.items():
-        fit = one["profiled"]
+        fit = one["proved"]
         console.print(
             f"{name} on a full {DEVICE}: {fit['throughput_gain']:.2f} times, simulated, with "
             f"{fit['trimmed']['gigabytes_per_second']:.1f} GB/s at {fit['clock_mhz']:g} MHz; "
@@ -123,7 +123,7 @@ def trim(
     if image is not None:
         draw_trims(rows, gains, simulated, image)
     labels = {"mean_ff_saved": "flip-flops", "mean_lut_saved": "LUTs", "mean_power_saved": "power"}
-    for basis, values in (("proved", found["proved"]), ("of the runs", found)):
+    for basis, values in (("proved", found), ("of the runs", found["profiled"])):
         texts = [f"{values[key]:.1%} of {what}" for key, what in labels.items() if key in values]
         console.print(f"means, {basis}: {', '.join(texts)}")
     if not all(fit["match"] for one in simulated.values() for fit in one.values()):
