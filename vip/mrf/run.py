@@ -16,7 +16,7 @@ from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.levels import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
-from microkernels.bp.shifts.choice import Form
+from microkernels.bp.shifts.choice import Form, shifts_of
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.saturation import count_saturation
 from microkernels.runtime.compiled import execute
@@ -56,6 +56,8 @@ class MrfRun:
         saturated: sums that the golden model limited to the width of an element.
         differing: elements of the machine's messages that are not the golden model's.
         cycles: of each launch, by its name; empty where no cycles are known.
+        engines: that worked; 0 on the golden model.
+        form: how they computed new messages, ``matrix`` or ``shifts``; "" on the golden model.
     """
 
     problem: BpProblem
@@ -68,6 +70,16 @@ class MrfRun:
     saturated: int
     differing: int
     cycles: dict[str, int]
+    engines: int
+    form: str
+
+    @property
+    def cycles_per_update(self) -> float | None:
+        """Cycles of an engine for a message of BP-M on the pixels, the mean of all directions and
+        engines; None: no cycles are known, or nothing was updated."""
+        cycles = self.cycles.get("" if self.method == "bp" else "fine")
+        updates = self.problem.updates * (len(self.energies) - 1)
+        return cycles * self.engines / updates if cycles and updates else None
 
     @property
     def match(self) -> bool:
@@ -123,6 +135,9 @@ class MrfRun:
             "energy": self.energy,
             "saturated": self.saturated,
             "cycles": self.cycles,
+            "cycles_per_update": self.cycles_per_update,
+            "engines": self.engines,
+            "messages": self.form,
             **self.energies_json(),
             "configuration": None if self.config is None else configuration_json(self.config),
         }
@@ -189,7 +204,13 @@ def solve_mrf(
         saturated=count.values,
         differing=int(np.count_nonzero(found != expected)),
         cycles=cycles,
+        engines=0 if job is None else job.pes * job.vaults,
+        form="" if job is None else _form(problem, chosen, form),
     )
+
+
+def _form(problem: BpProblem, config: Configuration, form: Form) -> str:
+    return "matrix" if shifts_of(problem, form, _scratchpad(config)) is None else "shifts"
 
 
 def _counted(progress: Progress, done: int, total: int) -> Callable[[int], None]:
@@ -222,12 +243,16 @@ def _job(
         ring, pes = chip_ring(config), config.tile.pes
     elif isinstance(config, VaultTileConfig):
         pes = config.pes
-    room = (config if isinstance(config, PeConfig) else config.pe).scratchpad_bytes
+    room = _scratchpad(config)
     if method == "bp":
         return bp_job(problem, iterations, ring=ring, pes=pes, scratchpad_bytes=room, form=form)
     return bp_levels_job(
         problem, coarse, iterations, ring=ring, pes=pes, scratchpad_bytes=room, form=form
     )
+
+
+def _scratchpad(config: Configuration) -> int:
+    return (config if isinstance(config, PeConfig) else config.pe).scratchpad_bytes
 
 
 def _run(

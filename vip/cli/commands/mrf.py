@@ -332,8 +332,11 @@ def _show(run: MrfRun, rows: dict[str, str]) -> None:
         table.add_row(name, text)
     for name, cycles in run.cycles.items():
         table.add_row(f"cycles of {name}" if name else "cycles", f"{cycles:,}")
+    if run.cycles_per_update is not None:
+        table.add_row("cycles an update and engine", f"{run.cycles_per_update:.2f}")
     if run.on != "golden":
-        table.add_row("messages", "exact" if run.match else f"{run.differing:,} elements DIFFER")
+        verdict = "exact" if run.match else f"{run.differing:,} elements DIFFER"
+        table.add_row(f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}", verdict)
     console.print(table)
     show_model_saturated(run.saturated)
     if not run.match:
