@@ -26,6 +26,7 @@ from .induction import Progress, Proof, prove_relation
 from .relation import Invariant, Relation, View
 from .rows import any_of, codes_of, decoded_values, held
 from .sides import extended
+from .table_goals import range_goals, scalar_goals
 
 __all__ = ["SIZED_UNITS", "prove_sizes"]
 
@@ -126,6 +127,7 @@ def _range_check(configs: Configs) -> Relation:
         Invariant("what passes lies in the trimmed engine's memories", within),
         Invariant("what faults in the full engine faults in the trimmed one", faults),
         Invariant("settings fault where they are beyond limits, nowhere else", settings),
+        *range_goals(trimmed),
     ]
     return relation
 
@@ -204,6 +206,7 @@ def _scalar(configs: Configs) -> Relation:
     relation.guarantees += [
         Invariant("a result is the same or faults, if it does not fit", result),
         Invariant("branches go the same way", branch),
+        *scalar_goals(full),
     ]
     return relation
 

@@ -73,6 +73,53 @@ def test_a_changed_unit_is_found(unit: str, change: tuple[str, str], goal: str) 
     assert any(each.startswith(goal) for each in failed(unit, TRIMMED, change))
 
 
+#: Unit, text of its gates and what stands there instead, and which of its places is changed.
+SEEDED = [
+    # Rounding of a range's end; its end; the scratchpad's and the memory's end, one byte too far.
+    ("range check", "4'1111", "4'1101", 0),
+    ("range check", "cell $add ", "cell $sub ", 0),
+    ("range check", "cell $add ", "cell $sub ", 2),
+    ("range check", "cell $gt ", "cell $ge ", 0),
+    ("range check", "cell $gt ", "cell $ge ", 3),
+    # Columns of a transfer; bytes of elements.
+    ("range check", "cell $add ", "cell $sub ", 7),
+    ("range check", "cell $shl ", "cell $shr ", 0),
+    ("range check", "cell $shl ", "cell $shr ", 1),
+    # Functions and conditions of the scalar unit.
+    ("scalar unit", "cell $add ", "cell $sub ", 0),
+    ("scalar unit", "cell $xor ", "cell $or ", 0),
+    # Comparison of ranges, and the count of columns in transfer.
+    ("array range check", "cell $lt ", "cell $gt ", 0),
+    ("array range check", "cell $lt ", "cell $gt ", 1),
+]
+
+
+def seeded(text: str, old: str, new: str, place: int) -> str:
+    parts = text.split(old)
+    assert len(parts) > place + 1
+    return old.join(parts[: place + 1]) + new + old.join(parts[place + 1 :])
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        pytest.param(bug, marks=() if number in (0, 8) else pytest.mark.slow)
+        for number, bug in enumerate(SEEDED)
+    ],
+)
+@pytest.mark.parametrize("both", [False, True])
+def test_a_bug_is_found_in_one_engine_and_in_both(
+    bug: tuple[str, str, str, int], both: bool
+) -> None:
+    name, *change, place = bug
+    unit, relation, _ = SIZED_UNITS[name]
+    full, trimmed = cut(unit(FULL), "full"), cut(unit(TRIMMED), "trimmed")
+    trimmed = replace(trimmed, text=seeded(trimmed.text, *change, place))
+    if both:
+        full = replace(full, text=seeded(full.text, *change, place))
+    assert prove_relation(full, trimmed, relation((FULL, TRIMMED))).failures
+
+
 def test_a_larger_engine_is_refused() -> None:
     with pytest.raises(
         ProofError, match="arc_entries of the trimmed engine is 4, of the full one 3"

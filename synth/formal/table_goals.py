@@ -1,0 +1,204 @@
+"""Goals against the instruction table, of one engine alone: a bug in both engines breaks them.
+
+They are written from the rows of :mod:`isa.table` (extents, roles, functions), not from the units.
+"""
+
+from collections.abc import Mapping
+
+from amaranth.hdl import Cat, Const, Value
+
+from hdl.ports import COLUMN_BYTES
+from isa.table import FIELD_A, FIELD_B, FIELD_C, BranchOp, Instruction, Opcode, Role, ScalarOp, Unit
+from isa.timing import RANGE_BYTES
+from pe.capabilities import Capabilities
+from pe.config import PeConfig
+
+from .relation import Invariant, View
+from .rows import decoded_values, held
+
+__all__ = ["range_goals", "scalar_goals"]
+
+_NAMES = {FIELD_A: "a", FIELD_B: "b", FIELD_C: "c"}
+_FIELDS = tuple(_NAMES)
+
+
+def _is(view: View, config: PeConfig, row: Instruction) -> Value:
+    """1 when the decoded instruction is ``row``."""
+    (values,) = decoded_values(config, row)
+    terms: list[Value] = [Const(1, 1)]
+    for name, value in values.items():
+        if value is not None and view.has(f"decoded.{name}"):
+            terms.append(view[f"decoded.{name}"] == value)
+    return Cat(terms).all()
+
+
+def range_goals(config: PeConfig) -> list[Invariant]:
+    """Goals of :class:`pe.frontend.range_check.RangeCheck` of ``config``, which is the trimmed
+    engine: faults, scratchpad ranges, and the bytes of a transfer."""
+    vector = config.rows_of(Unit.VECTOR)
+    transfers = Capabilities.of(config).memory.rows
+
+    def all_rows(goal: Mapping[Instruction, Value], t: View) -> Value:
+        return Cat(~_is(t, config, row) | holds for row, holds in goal.items()).all()
+
+    def faults(f: View, t: View) -> Value:
+        goal = {}
+        for row in (*vector, *transfers):
+            wanted = _faults(config, row, t)
+            # The first cause counts, of any of the ranges.
+            same: list[Value] = []
+            none: Value = Const(1, 1)
+            for name in ("outside", "misaligned", "dram"):
+                same.append(~none | (held(t, f"faults.{name}").any() == wanted[name].any()))
+                none = none & ~wanted[name].any()
+            goal[row] = Cat(same).all()
+        return all_rows(goal, t)
+
+    def ranges(f: View, t: View) -> Value:
+        goal = {}
+        for row in (*vector, *transfers):
+            wanted = _ranges(row, t)
+            sound = ~_any(_faults(config, row, t))
+            terms = []
+            for number in range(len(_FIELDS)):
+                name = f"ranges__{number}."
+                if number not in wanted:
+                    terms.append(~t[f"{name}used"])
+                    continue
+                start, size = wanted[number]
+                same = (t[f"{name}start"] == start) & (
+                    t[f"{name}end"] == (start + size + (RANGE_BYTES - 1)) // RANGE_BYTES
+                )
+                writes = t[f"{name}writes"] == int(number == 0 and row.unit is Unit.VECTOR)
+                terms.append((t[f"{name}used"] == (size != 0)) & ((size == 0) | (same & writes)))
+            goal[row] = ~sound | Cat(terms).all()
+        return all_rows(goal, t)
+
+    def moved(f: View, t: View) -> Value:
+        goal = {}
+        for row in transfers:
+            far, size = _moved(row, t)
+            columns = ((far % COLUMN_BYTES) + size + (COLUMN_BYTES - 1)) // COLUMN_BYTES
+            terms = [t["bytes"] == size, (size == 0) | (t["dram"] == far)]
+            if row.scratchpad:
+                terms += [t["nothing"] == (size == 0), (size == 0) | (t["columns"] == columns)]
+            goal[row] = _any(_faults(config, row, t)) | Cat(terms).all()
+        return all_rows(goal, t)
+
+    return [
+        Invariant("faults are those of the instruction table", faults),
+        Invariant("ranges are those of the instruction table", ranges),
+        Invariant("transfers are those of the instruction table", moved),
+    ]
+
+
+def _ranges(row: Instruction, t: View) -> dict[int, tuple[Value, Value]]:
+    """Operand number -> first address and bytes in the scratchpad."""
+    found: dict[int, tuple[Value, Value]] = {}
+    if row.unit is Unit.LOAD_STORE and not row.scratchpad:
+        return found
+    assert row.width is not None
+    for each in row.scratchpad:
+        count: Value
+        if row.unit is Unit.LOAD_STORE:
+            count = _register(row, Role.LENGTH, t)
+        elif each.extent.by_vl and each.extent.by_mr:
+            count = t["elements"]
+        elif each.extent.by_vl:
+            count = t["vl"]
+        else:
+            count = t["mr"] if each.extent.by_mr else Const(1, 1)
+        number = _FIELDS.index(each.field)
+        found[number] = t[_NAMES[each.field]], count << row.width.value
+    return found
+
+
+def _register(row: Instruction, role: Role, t: View) -> Value:
+    (field,) = (each.field for each in row.operands if each.role is role)
+    return t[_NAMES[field]]
+
+
+def _moved(row: Instruction, t: View) -> tuple[Value, Value]:
+    """First address in memory and bytes of a load or store."""
+    assert row.width is not None
+    far = _register(row, Role.DRAM_ADDRESS, t)
+    if not row.scratchpad:
+        return far, Const(row.width.bytes, 4)
+    return far, _register(row, Role.LENGTH, t) << row.width.value
+
+
+def _faults(config: PeConfig, row: Instruction, t: View) -> dict[str, Value]:
+    """Faults of a vector instruction, load or store. Registers count as unsigned: a negative number
+    is beyond every memory."""
+    outside: list[Value] = [Const(0, 1)] * len(_FIELDS)
+    for number, (start, size) in _ranges(row, t).items():
+        outside[number] = (start + size > config.scratchpad_bytes) | (
+            start % config.scratchpad_alignment != 0
+        )
+    found: dict[str, Value] = {"outside": Cat(outside), "dram": Const(0, 1)}
+    found["misaligned"] = Const(0, 1)
+    if row.unit is Unit.LOAD_STORE:
+        assert row.width is not None
+        far, size = _moved(row, t)
+        found["dram"] = far + size > 1 << config.address_bits
+        step = config.scratchpad_alignment if row.scratchpad else row.width.bytes
+        found["misaligned"] = far % step != 0
+    return found
+
+
+def _any(faults: Mapping[str, Value]) -> Value:
+    return Cat(faults.values()).any()
+
+
+def scalar_goals(config: PeConfig) -> list[Invariant]:
+    """Goals of :class:`pe.frontend.scalar.Scalar` of ``config``, which is the full engine with all
+    64 bits: results and branches."""
+    caps = Capabilities.of(config)
+
+    def operands(f: View) -> tuple[Value, Value]:
+        second = f["second"] ^ f["decoded.inverted"].replicate(len(f["second"]))
+        return f["first"].as_signed(), second.as_signed()
+
+    def result(f: View, t: View) -> Value:
+        b, c = operands(f)
+        amount = c[:6]
+        wanted: dict[ScalarOp, Value] = {
+            ScalarOp.ADD: b + c,
+            ScalarOp.SUB: b - c,
+            ScalarOp.AND: b & c,
+            ScalarOp.OR: b | c,
+            ScalarOp.XOR: b ^ c,
+            ScalarOp.SLL: b << amount,
+            ScalarOp.SRL: b.as_unsigned() >> amount,
+            ScalarOp.SRA: b >> amount,
+        }
+        terms = []
+        for row in config.rows_of(Unit.SCALAR):
+            if row.branch is None:
+                moves = row.opcode in (Opcode.MOV, Opcode.MOV_IMM)
+                operation = ScalarOp.OR if moves else row.scalar
+                assert operation is not None
+                same = f["result"] == wanted[operation][: len(f["result"])]
+                terms.append(~_is(f, config, row) | same)
+        return Cat(Const(1, 1), *terms).all()
+
+    def branches(f: View, t: View) -> Value:
+        b, c = operands(f)
+        wanted = {
+            BranchOp.BLT: b < c,
+            BranchOp.BGE: b >= c,
+            BranchOp.BEQ: b == c,
+            BranchOp.BNE: b != c,
+            BranchOp.JMP: Const(1, 1),
+        }
+        terms = [
+            ~_is(f, config, row) | (f["taken"] == wanted[row.branch])
+            for row in config.rows_of(Unit.SCALAR)
+            if row.branch is not None
+        ]
+        return Cat(Const(1, 1), *terms).all()
+
+    found = []
+    if caps.scalar:
+        found.append(Invariant("results are those of the instruction table", result))
+    return [*found, Invariant("branches are those of the instruction table", branches)]
