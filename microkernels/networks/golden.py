@@ -15,9 +15,10 @@ from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
 from microkernels.nn.element_shape import element
 from microkernels.nn.pool_shape import pool
 
-from .network import INPUT, Conv, ElementWise, Layer, Network, Pool, Source
+from .network import INPUT, Conv, ElementWise, Layer, Network, Pool, Rearrange, Source
 from .pairs import Pads, pads
 from .plan import NetworkPlan
+from .rearrange import gather
 
 __all__ = ["Weights", "activation", "activations", "check_weights"]
 
@@ -123,6 +124,8 @@ def _outputs(
     sources: Sequence[Elements],
 ) -> Elements:
     assert not isinstance(layer, Source)
+    if isinstance(layer, Rearrange):
+        return gather(layer.order, sources)
     size = plan.layers[layer.name].input
     if isinstance(layer, ElementWise):
         return np.stack([element(layer.shape(size), *maps) for maps in zip(*sources, strict=True)])

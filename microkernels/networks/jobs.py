@@ -15,7 +15,7 @@ from microkernels.runtime.job import Golden, KernelJob
 from .engines import ChipEngines
 from .golden import Weights, activations, check_weights
 from .layout import NetworkLayout
-from .network import Conv, ElementWise, Network, Pool, Source
+from .network import Conv, ElementWise, Network, Pool, Rearrange, Source
 from .pairs import pair
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
@@ -67,7 +67,7 @@ class NetworkJob:
 
 def _operations(plan: NetworkPlan, name: str) -> int:
     own = plan.layers[name]
-    if isinstance(own.layer, Source):
+    if isinstance(own.layer, Source | Rearrange):
         return 0
     if isinstance(own.layer, Conv):
         return 2 * own.layer.shape(own.input).macs

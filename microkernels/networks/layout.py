@@ -16,9 +16,10 @@ from microkernels.runtime.job import Launch
 
 from .golden import Weights
 from .moves import PIECE_ELEMENTS, Move, flat_moves, flat_order, map_moves
-from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Source, Use, named
+from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Rearrange, Source, Use, named
 from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
+from .rearrange import rearrange_moves
 from .steps import ConvStep, DenseStep, ElementStep, MoveStep, PoolStep, Step, tile_shape
 from .stored import InputMaps, OutputMaps
 
@@ -80,13 +81,19 @@ class NetworkLayout:
         #: Time of each layer's work; its moves come just before.
         self._times = {layer.name: 2 * n + 1 for n, layer in enumerate(network.layers)}
         for layer in network.layers:
-            if not isinstance(layer, Dense | Source):
+            if not isinstance(layer, Dense | Source | Rearrange):
                 self._place_inputs(plan.layers[layer.name])
         for layer in network.layers:
             self._place_output(plan.layers[layer.name])
         self._orders = {
             layer.name: self._order(layer) for layer in network.layers if isinstance(layer, Dense)
         }
+        for layer in network.layers:
+            if isinstance(layer, Rearrange) and INPUT in network.sources[layer.name]:
+                raise KernelError(
+                    f"{layer.name}: elements of the network's input can't be rearranged; give it "
+                    "a layer that copies them, or a source"
+                )
         self._dense_steps = {name: self._dense_step(plan.layers[name]) for name in self._orders}
         self._dense_places = {name: self._take(step) for name, step in self._dense_steps.items()}
         self._steps = [
@@ -162,7 +169,8 @@ class NetworkLayout:
             inside=self.inputs[within] if within is not None else None,
         )
         if within is None:
-            start = 0 if isinstance(plan.layer, Source) else self._times[name]
+            start = self._times[name] - isinstance(plan.layer, Rearrange)
+            start = 0 if isinstance(plan.layer, Source) else start
             life = self._life(start, self._last_use(name))
             maps = replace(maps, offsets=self._tiles(maps, life))
         self.outputs[name] = maps
@@ -230,6 +238,8 @@ class NetworkLayout:
         engines = self.plan.engines
         if any(moves):
             yield MoveStep(layer_name=layer.name, engines=engines, moves=moves), -1
+        if isinstance(layer, Rearrange):
+            return
         if isinstance(layer, Dense):
             yield self._dense_steps[layer.name], self._dense_places[layer.name]
             return
@@ -283,6 +293,17 @@ class NetworkLayout:
             step, place = self._dense_steps[name], self._dense_places[name]
             vectors = step.layout(vault, place).copied
             return flat_moves(self.outputs[sources[0]], vectors)
+        if isinstance(plan.layer, Rearrange):
+            return rearrange_moves(
+                plan.layer.order,
+                [self.outputs[source] for source in sources],
+                self.outputs[name],
+                vault,
+                [
+                    self.plan.ring.address(vault, self._constants + kind * _CONSTANT_BYTES)
+                    for kind in (0, 1)
+                ],
+            )
         kind = int(plan.windows.around == LOWEST)
         constants = self.plan.ring.address(vault, self._constants + kind * _CONSTANT_BYTES)
         found = []

@@ -1,20 +1,29 @@
 """Networks: layers by name, each with the layers whose output it takes."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import check_fraction
-from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.element_shape import FUNCTIONS, ElementShape
-from microkernels.nn.pool_shape import PoolShape
 
-from .pairs import Pads, Pair, pads, pair
+from .layers import (
+    INPUT,
+    Activation,
+    Add,
+    Combine,
+    Conv,
+    Dense,
+    ElementWise,
+    Layer,
+    MapSize,
+    Multiply,
+    Pool,
+    Rearrange,
+    Source,
+)
+from .pairs import pair
 
 __all__ = [
     "INPUT",
@@ -29,13 +38,11 @@ __all__ = [
     "Multiply",
     "Network",
     "Pool",
+    "Rearrange",
     "Source",
     "Use",
     "named",
 ]
-
-#: Name of a network's input, where the name of a layer is expected.
-INPUT = "input"
 
 
 @contextmanager
@@ -47,287 +54,11 @@ def named(layer: str) -> Iterator[None]:
         raise KernelError(f"{layer}: {error}") from None
 
 
-class MapSize(NamedTuple):
-    """Sizes of a feature map; a vector is one pixel of so many channels."""
-
-    width: int
-    height: int
-    channels: int
-
-    @property
-    def elements(self) -> int:
-        """Elements in all."""
-        return self.width * self.height * self.channels
-
-    def __str__(self) -> str:
-        return " x ".join(map(str, self))
-
-
 class Use(NamedTuple):
     """An input of a layer: the layer's name, and the number of the input, from 0 on."""
 
     name: str
     number: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Named:
-    """What all layers have.
-
-    Attributes:
-        name: not empty, without white space, and of one layer alone.
-        source: name of the layer whose output it takes, or :data:`INPUT`; "": the layer before.
-    """
-
-    name: str
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        # Launches have names of their own, which are a layer's name and a word.
-        if self.name.split() != [self.name] or self.name == INPUT:
-            raise KernelError(
-                f"a layer can't have the name {shown(self.name)}: a name is not empty, has no "
-                f"white space, and is not {INPUT!r}"
-            )
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Names of the layers whose output it takes, as they are given."""
-        return (self.source,)
-
-
-def _check_window(name: str, size: int | Pair, stride: int | Pair, padding: int | Pads) -> None:
-    for what, value in ((name, size), ("stride", stride)):
-        for number in pair(value):
-            CHECK.at_least(what, number, 1)
-    for number in pads(padding):
-        CHECK.at_least("padding", number, 0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conv(_Named):
-    """A convolution (:mod:`microkernels.nn.conv_shape`).
-
-    Attributes:
-        filters: at least 1.
-        kernel, stride: pixels, the same across and down, or a pair.
-        padding: pixels of zeros around the map, the same on all sides, or a number for each.
-        fraction: bits by which sums of products are shifted right, 0..15.
-        relu: negative outputs become 0.
-    """
-
-    filters: int
-    kernel: int | Pair = 3
-    stride: int | Pair = 1
-    padding: int | Pads = 0
-    fraction: int
-    relu: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_window("kernel", self.kernel, self.stride, self.padding)
-        check_fraction(self.fraction)
-
-    def shape(self, size: MapSize) -> ConvShape:
-        """Sizes of the layer for an input of ``size`` with the pixels around it."""
-        kernel, stride, around = pair(self.kernel), pair(self.stride), pads(self.padding)
-        return ConvShape(
-            width=size.width + around.left + around.right,
-            height=size.height + around.top + around.bottom,
-            channels=size.channels,
-            filters=self.filters,
-            kernel=kernel.across,
-            stride=stride.across,
-            kernel_down=kernel.other,
-            stride_down=stride.other,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pool(_Named):
-    """Pooling (:mod:`microkernels.nn.pool_shape`).
-
-    Attributes:
-        window, stride: pixels, the same across and down, or a pair.
-        padding: pixels around the map, the same on all sides, or a number for each. Their value is
-            the lowest element for a maximum, and 0 for a mean, which includes them.
-        mean: combine by mean instead of maximum.
-    """
-
-    window: int | Pair = 2
-    stride: int | Pair = 2
-    padding: int | Pads = 0
-    mean: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_window("window", self.window, self.stride, self.padding)
-
-    def shape(self, size: MapSize) -> PoolShape:
-        """Sizes of the layer for an input of ``size`` with the pixels around it."""
-        window, stride, around = pair(self.window), pair(self.stride), pads(self.padding)
-        return PoolShape(
-            width=size.width + around.left + around.right,
-            height=size.height + around.top + around.bottom,
-            channels=size.channels,
-            window=window.across,
-            stride=stride.across,
-            window_down=window.other,
-            stride_down=stride.other,
-            mean=self.mean,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dense(_Named):
-    """A fully connected layer (:mod:`microkernels.nn.dense_shape`).
-
-    A map as its input is flattened channel by channel, each row by row, as ONNX's Flatten does.
-
-    Attributes:
-        outputs: at least 1.
-        fraction: bits by which sums of products are shifted right, 0..15.
-        relu: negative outputs become 0.
-    """
-
-    outputs: int
-    fraction: int
-    relu: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction(self.fraction)
-        CHECK.at_least("outputs", self.outputs, 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ElementWise(_Named, ABC):
-    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
-
-    @abstractmethod
-    def shape(self, size: MapSize) -> ElementShape:
-        """Operation and sizes of the layer for inputs of ``size``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OfTwo(ElementWise):
-    """What element-wise layers of two maps have.
-
-    Attributes:
-        other: name of the second layer whose output it takes; otherwise as ``source``.
-    """
-
-    other: str
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return (self.source, self.other)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Add(_OfTwo):
-    """The sum of two maps, as of a residual connection.
-
-    Attributes:
-        relu: negative sums become 0.
-    """
-
-    relu: bool = False
-
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), operation="add", relu=self.relu)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Multiply(_OfTwo):
-    """The product of two maps, element by element.
-
-    Attributes:
-        fraction: bits by which products are shifted right, 0..15.
-    """
-
-    fraction: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction(self.fraction)
-
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), operation="multiply", fraction=self.fraction)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Combine(_OfTwo):
-    """Two maps combined element by element.
-
-    Attributes:
-        operation: ``subtract`` (the second from the first), ``maximum`` or ``minimum``.
-    """
-
-    operation: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        CHECK.one_of("operation", self.operation, ("subtract", "maximum", "minimum"))
-
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(**size._asdict(), operation=self.operation)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Activation(ElementWise):
-    """A function of each element.
-
-    Attributes:
-        function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
-            need engines with the logistic unit.
-        fraction, low, high, slope, factor, offset: what the function needs, else None; see
-            :class:`microkernels.nn.element_shape.ElementShape`.
-    """
-
-    function: str
-    fraction: int | None = None
-    low: int | None = None
-    high: int | None = None
-    slope: int | None = None
-    factor: int | None = None
-    offset: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        CHECK.one_of("function", self.function, FUNCTIONS)
-        self.shape(MapSize(1, 1, 1))
-
-    def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(
-            **size._asdict(),
-            operation=self.function,
-            fraction=self.fraction,
-            low=self.low,
-            high=self.high,
-            slope=self.slope,
-            factor=self.factor,
-            offset=self.offset,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source(_Named):
-    """A further map that the host puts into memory: another input, or a constant.
-
-    Attributes:
-        size: of the map.
-    """
-
-    size: MapSize
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return ()
-
-
-Layer = Conv | Pool | Dense | Add | Multiply | Combine | Activation | Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,9 +81,13 @@ class Network:
         CHECK.fields(self)
         CHECK.kind("layers", self.layers, tuple)
         for number, layer in enumerate(self.layers):
-            CHECK.kind(f"layers[{number}]", layer, Conv, Pool, Dense, ElementWise, Source)
+            CHECK.kind(
+                f"layers[{number}]", layer, Conv, Pool, Dense, ElementWise, Source, Rearrange
+            )
         maps = {"the input": self.input}
-        maps |= {layer.name: layer.size for layer in self.layers if isinstance(layer, Source)}
+        maps |= {
+            layer.name: layer.size for layer in self.layers if isinstance(layer, Source | Rearrange)
+        }
         for name, size in maps.items():
             for what, value in zip(MapSize._fields, size, strict=True):
                 CHECK.at_least(f"{what} of {name}", value, 1)
@@ -384,6 +119,8 @@ class Network:
         sources = self.sources
         for layer in self.layers:
             with named(layer.name):
+                if isinstance(layer, Rearrange):
+                    layer.check([found[name] for name in sources[layer.name]])
                 found[layer.name] = _output(layer, {n: found[n] for n in sources[layer.name]})
         return found
 
@@ -415,7 +152,7 @@ class Network:
 
 def _output(layer: Layer, sources: Mapping[str, MapSize]) -> MapSize:
     """Size of a layer's output; ``sources`` are the sizes of its inputs, by their layer's name."""
-    if isinstance(layer, Source):
+    if isinstance(layer, Source | Rearrange):
         return layer.size
     (first, size), *others = sources.items()
     for name, other in others:

@@ -17,7 +17,19 @@ from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut
 from .engines import ChipEngines
-from .network import INPUT, Conv, Dense, ElementWise, Layer, MapSize, Network, Pool, Source, Use
+from .network import (
+    INPUT,
+    Conv,
+    Dense,
+    ElementWise,
+    Layer,
+    MapSize,
+    Network,
+    Pool,
+    Rearrange,
+    Source,
+    Use,
+)
 from .pairs import Pair, pads, pair
 from .slices import slice_depths
 from .stored import Windows
@@ -30,6 +42,8 @@ _MOVED_BYTES = 3.0
 _LAUNCH = 4000
 _POOLED = 60
 _MEMORY_BYTES = 8
+#: How much longer an element takes that moves alone.
+_SCATTERED = 8
 #: Products of an engine in a cycle.
 _LANES = 4
 
@@ -127,7 +141,7 @@ class NetworkPlan:
         It is the only input with this output that is not :attr:`shared`."""
         found = {}
         for name, plan in self.layers.items():
-            if isinstance(plan.layer, Source):
+            if isinstance(plan.layer, Source | Rearrange):
                 continue
             own = [use for use in self.network.users(name) if use not in self.shared]
             if len(own) == 1 and _inside(plan, self.layers[own[0].name], self.ring.vaults):
@@ -142,7 +156,7 @@ def _same_tiles(plan: LayerPlan, user: LayerPlan) -> bool:
 
 def _inside(plan: LayerPlan, user: LayerPlan, vaults: int) -> bool:
     """Whether each vault's tile lies in the region that it reads for the next layer."""
-    if isinstance(user.layer, Dense) or isinstance(plan.layer, Dense):
+    if isinstance(user.layer, Dense | Rearrange) or isinstance(plan.layer, Dense):
         return False
     if plan.cut.images != user.cut.images or plan.out_depth != user.depth:
         return False
@@ -268,6 +282,11 @@ class _Planner:
             return 0.0
         if isinstance(plan.layer, Dense):
             elements = plan.input.elements * self.batch
+        elif isinstance(plan.layer, Rearrange):
+            # The whole tile, from all sources together; single elements take as long as pieces.
+            tile = plan.cut.tile_size(plan.output, plan.out_depth)
+            pieces = _SCATTERED * tile.elements * plan.rounds(self.batch)
+            elements = pieces // len(self.network.sources[plan.layer.name])
         else:
             tile = plan.cut.tile_size(plan.output, plan.out_depth)
             windows = plan.windows

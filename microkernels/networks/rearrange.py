@@ -1,0 +1,147 @@
+"""Moves that put the elements of maps into another map in any order.
+
+Each vault reads the elements of its tile where their owners have them. Elements that follow each
+other in both memories are one piece, and pieces of one length at equal distances one move; so whole
+columns of pixels move fast, and single elements slowly.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
+
+from .moves import PIECE_ELEMENTS, Move
+from .stored import OutputMaps
+
+__all__ = ["LOWEST_ELEMENT", "ZERO", "gather", "rearrange_moves"]
+
+#: In the place of an element's index: the constant 0, and the lowest element.
+ZERO, LOWEST_ELEMENT = -1, -2
+
+_Addresses = NDArray[np.int64]
+
+
+def gather(order: Sequence[int], sources: Sequence[Elements]) -> Elements:
+    """Golden model: batch x elements in the order ``order``.
+
+    Parameters:
+        order: for each element its index in all sources, one after the other, each by row, column
+            and channel; or :data:`ZERO`, :data:`LOWEST_ELEMENT`.
+        sources: batch x height x width x channels elements each.
+    """
+    flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
+    index = np.asarray(order)
+    found = np.where(index < 0, 0, flat[:, np.maximum(index, 0)])
+    return np.where(index == LOWEST_ELEMENT, LOWEST, found).astype(flat.dtype)
+
+
+def _addresses(held: FeatureMap) -> _Addresses:
+    """Address of each element of a map: height x width x channels."""
+    slices, inside = np.divmod(np.arange(held.channels), held.depth)
+    channels = slices * held.slice_step + inside * ELEMENT_BYTES
+    rows = np.arange(held.height) * held.y_step
+    columns = np.arange(held.width) * held.x_step
+    first = held.address(0, 0)
+    found: _Addresses = first + rows[:, None, None] + columns[:, None] + channels
+    return found
+
+
+def _owned(source: OutputMaps, image: int) -> _Addresses:
+    """Address of each element of an image in its owner's memory: height x width x channels."""
+    size = source.size
+    found = np.zeros((size.height, size.width, size.channels), np.int64)
+    for holder, round_, owned in source.holders(image):
+        tile = source.tile(holder)
+        assert tile is not None
+        held = _addresses(source.map(holder, round_))
+        top, left = owned.y - tile.y, owned.x - tile.x
+        found[
+            owned.y : owned.y + owned.height,
+            owned.x : owned.x + owned.width,
+            owned.channel : owned.channel + owned.channels,
+        ] = held[top : top + owned.height, left : left + owned.width, : owned.channels]
+    return found
+
+
+def rearrange_moves(
+    order: Sequence[int],
+    sources: Sequence[OutputMaps],
+    target: OutputMaps,
+    vault: int,
+    constants: Sequence[int],
+) -> list[Move]:
+    """Moves of one vault.
+
+    Parameters:
+        order: as of :func:`gather`.
+        constants: chip addresses, in the vault, of :data:`PIECE_ELEMENTS` zeros, and of as many
+            lowest elements.
+    """
+    tile = target.tile(vault)
+    found: list[Move] = []
+    if tile is None:
+        return found
+    size = target.size
+    index = np.asarray(order).reshape(size.height, size.width, size.channels)
+    chosen = index[
+        tile.y : tile.y + tile.height,
+        tile.x : tile.x + tile.width,
+        tile.channel : tile.channel + tile.channels,
+    ].ravel()
+    for round_ in range(target.rounds):
+        image = target.image(vault, round_)
+        if image is None:
+            continue
+        ends = _addresses(target.map(vault, round_))[:, :, : tile.channels].ravel()
+        by_target = np.argsort(ends, kind="stable")
+        into, wanted = ends[by_target], chosen[by_target]
+        held = np.concatenate([_owned(source, image).ravel() for source in sources])
+        place = np.arange(len(wanted)) % PIECE_ELEMENTS * ELEMENT_BYTES
+        out_of = held[np.maximum(wanted, 0)]
+        out_of = np.where(wanted == ZERO, constants[0] + place, out_of)
+        out_of = np.where(wanted == LOWEST_ELEMENT, constants[1] + place, out_of)
+        found += _runs(out_of, into)
+    return found
+
+
+def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
+    """Moves of elements at these addresses; those of ``target`` ascend."""
+    together = (np.diff(source) == ELEMENT_BYTES) & (np.diff(target) == ELEMENT_BYTES)
+    first = np.flatnonzero(np.concatenate([[True], ~together]))
+    length = np.diff(np.append(first, len(source)))
+    # Pieces of a limited number of elements.
+    pieces = -(-length // PIECE_ELEMENTS)
+    number = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    first = np.repeat(first, pieces) + number * PIECE_ELEMENTS
+    length = np.minimum(np.repeat(length, pieces) - number * PIECE_ELEMENTS, PIECE_ELEMENTS)
+    starts, ends = source[first], target[first]
+    moves: list[Move] = []
+    at = 0
+    steps, gaps, same = np.diff(starts), np.diff(ends), np.diff(length) == 0
+    while at < len(first):
+        count = 1
+        step = gap = 0
+        if at + 1 < len(first) and same[at]:
+            step, gap = int(steps[at]), int(gaps[at])
+            while (
+                at + count < len(first)
+                and same[at + count - 1]
+                and steps[at + count - 1] == step
+                and gaps[at + count - 1] == gap
+            ):
+                count += 1
+        moves.append(
+            Move(
+                source=int(starts[at]),
+                target=int(ends[at]),
+                source_step=step,
+                target_step=gap,
+                elements=int(length[at]),
+                count=count,
+            )
+        )
+        at += count
+    return moves
