@@ -51,10 +51,12 @@ class Graph:
         constants: tensors that do not depend on the inputs, by name.
         shapes: of all tensors whose shape is known, by name.
         inputs, outputs: names of tensors.
+        opset: version of ONNX's operators.
     """
 
     nodes: tuple[Node, ...]
     constants: Mapping[str, Array]
     shapes: Mapping[str, tuple[int, ...]]
+    opset: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]

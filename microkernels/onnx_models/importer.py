@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from isa.support.errors import VipError, clipped, printable
-from microkernels.networks.network import INPUT, Layer, MapSize, Network, Source
+from microkernels.networks.network import INPUT, Activation, Layer, MapSize, Network, Source
 
 from .errors import ModelError
 from .graph import Array, Graph, Node
@@ -74,6 +74,7 @@ class Importer:
 
     Parameters:
         graph: as read.
+        flat: no tensor has a batch: each is one image, whatever its first dimension.
 
     Attributes:
         graph: as given. batch: images.
@@ -83,8 +84,9 @@ class Importer:
             :class:`microkernels.onnx_models.model.Model`.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, flat: bool = False) -> None:
         self.graph = graph
+        self._flat = flat
         self.values: dict[str, Value] = {}
         self.layers: dict[str, Layer] = {}
         self.real: dict[str, Real] = {}
@@ -104,7 +106,7 @@ class Importer:
         if 0 in shape:
             raise ModelError(f"input {clipped(printable(name), 60)} is empty: {list(shape)}")
         seen, alone = name, self._uses[name] == 1
-        batch, size = as_map(shape)
+        batch, size = self.map_of(shape)
         # A view of an input is what the host puts into memory.
         while self._uses[seen] == 1:
             node = next((node for node in self.graph.nodes if seen in node.inputs), None)
@@ -112,8 +114,8 @@ class Importer:
                 break
             seen = node.outputs[0]
             viewed = self.graph.shapes.get(seen)
-            if viewed is not None and as_map(viewed)[0] == batch:
-                size = as_map(viewed)[1]
+            if viewed is not None and self.map_of(viewed)[0] == batch:
+                size = self.map_of(viewed)[1]
         if number == 0:
             self.batch = batch
         elif batch != self.batch:
@@ -127,6 +129,20 @@ class Importer:
             self.layers[layer] = Source(name=layer, size=size)
         self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone)
         self._inputs.append(Port(tensor=name, shape=shape, layer=layer, size=size))
+
+    def batched(self, shape: tuple[int, ...]) -> bool:
+        """Whether the first dimension of a tensor of this shape is the batch."""
+        return len(shape) > 1 and not self._flat
+
+    def map_of(self, shape: tuple[int, ...]) -> tuple[int, MapSize]:
+        """Images and size of the map that holds a tensor."""
+        if not self._flat:
+            return as_map(shape)
+        return 1, as_map((1, *shape))[1]
+
+    def image_shape(self, *sizes: int) -> tuple[int, ...]:
+        """Shape of one image of these sizes: with a batch of 1, if tensors have one."""
+        return sizes if self._flat else (1, *sizes)
 
     # What operators ask for.
 
@@ -149,6 +165,13 @@ class Importer:
         if name not in self.values:
             raise node.refused(f"input {number} must depend on the model's inputs")
         return self.values[name]
+
+    def extra_outputs(self, node: Node) -> str:
+        """A further output that something uses, of an operator that makes none but the first; "":
+        there is none."""
+        if node.op == "Split":
+            return ""
+        return next((name for name in node.outputs[1:] if self._uses[name]), "")
 
     def is_constant(self, node: Node, number: int) -> bool:
         """Whether the node's input of this number is a constant."""
@@ -203,12 +226,16 @@ class Importer:
 
     def alias(self, node: Node, value: Value, shape: tuple[int, ...]) -> None:
         """The node's first output holds the elements of ``value`` in their order."""
-        if as_map(shape)[0] != self.batch and as_map(value.shape)[0] == self.batch:
+        kept = self.map_of(shape)[0] == self.batch or self.map_of(value.shape)[0] != self.batch
+        if not kept:
             raise node.refused(
                 f"its output of shape {list(shape)} must keep the batch of {self.batch} first"
             )
-        alone = value.alone and self._uses[node.outputs[0]] == 1
-        self.values[node.outputs[0]] = replace(value, shape=shape, alone=alone)
+        self.name_output(node.outputs[0], replace(value, shape=shape))
+
+    def name_output(self, tensor: str, value: Value) -> None:
+        """The elements of ``value``, in its shape, are a tensor of the model."""
+        self.values[tensor] = replace(value, alone=value.alone and self._uses[tensor] == 1)
 
     def constant_map(self, node: Node, values: Reals, like: Value) -> Value:
         """A map of constants, spread to the shape of ``like``.
@@ -226,6 +253,20 @@ class Importer:
         self.constants[name] = to_maps(name, spread, self.batch, like.size)
         return self.add(node, Source(name=name, size=like.size), like.size, like.shape, last=False)
 
+    def _copy(self, tensor: str, value: Value) -> Value:
+        """A layer that copies an input, to be an output."""
+        layer = Activation(
+            name=self.unique(tensor),
+            source=value.layer,
+            function="affine",
+            factor=0,
+            offset=0,
+            fraction=0,
+        )
+        self.layers[layer.name] = layer
+        self.affine[layer.name] = (1.0, 0.0)
+        return replace(value, layer=layer.name, alone=False)
+
     def finish(self) -> Model:
         """The mapped model.
 
@@ -239,7 +280,7 @@ class Importer:
                 raise ModelError(f"output {shown} does not depend on the model's inputs")
             value = self.values[name]
             if value.layer == INPUT or isinstance(self.layers[value.layer], Source):
-                raise ModelError(f"output {shown} is an input: there is nothing to compute")
+                value = self._copy(name, value)
             outputs.append(Port(tensor=name, shape=value.shape, layer=value.layer, size=value.size))
         return Model(
             network=Network(input=self._inputs[0].size, layers=tuple(self.layers.values())),
@@ -255,7 +296,8 @@ class Importer:
 
 
 def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
-    """Map a graph.
+    """Map a graph: with the first dimension of tensors as the batch, or, where that is refused,
+    without a batch.
 
     Parameters:
         operators: that are supported, by type.
@@ -265,7 +307,19 @@ def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
     """
     if not graph.inputs:
         raise ModelError("the model has no input")
-    importer = Importer(graph)
+    try:
+        found = _mapped(graph, operators, flat=False)
+    except ModelError:
+        found = None
+    if found is not None and found.model is not None:
+        return found
+    # Tensors whose first dimension is no batch.
+    flat = _mapped(graph, operators, flat=True)
+    return flat if found is None or flat.model is not None else found
+
+
+def _mapped(graph: Graph, operators: Mapping[str, Operator], *, flat: bool) -> Coverage:
+    importer = Importer(graph, flat=flat)
     counts: Counter[str] = Counter()
     mapped: Counter[str] = Counter()
     refused = []
@@ -276,11 +330,13 @@ def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
         why = ""
         if operator is None:
             why = "the operator is not supported"
+        elif unknown := importer.extra_outputs(node):
+            why = f"its output {unknown} is not supported"
         elif known.issuperset(node.inputs):
             try:
                 operator(importer, node)
                 mapped[node.op] += 1
-                known.add(node.outputs[0])
+                known.update(name for name in node.outputs if name in importer.values)
             except VipError as error:
                 why = str(error)
         if why:

@@ -32,6 +32,8 @@ _MOST_RANK = 16
 _MOST_FOLDED = 1 << 28
 _MOST_FOLDED_IN_ALL = 1 << 29
 _OLDEST_OPSET = 6
+#: Types of inputs, by their number in ONNX: 32, 16 and 64 bits, and bfloat16.
+_REALS = (1, 10, 11, 16)
 #: Operators whose result is taken for constant when all their inputs are.
 _FOLDED = frozenset(
     (
@@ -160,6 +162,7 @@ def read_graph(
         nodes=tuple(_needed(nodes, [each.name for each in work.graph.output])),
         constants=constants,
         shapes=shapes,
+        opset=opset,
         inputs=tuple(each.name for each in inputs),
         outputs=tuple(each.name for each in work.graph.output),
     )
@@ -260,6 +263,8 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
         name = clipped(printable(value.name), 60)
         if not value.type.HasField("tensor_type"):
             raise ModelError(f"input {name} is no tensor")
+        if value.type.tensor_type.elem_type not in _REALS:
+            raise ModelError(f"input {name} must be of a floating-point type")
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(f"input {name} has no shape; export the model with fixed sizes")
         for number, dim in enumerate(value.type.tensor_type.shape.dim):
@@ -300,6 +305,9 @@ def _fold(
             first = next((a.i for a in node.attribute if a.name == "start"), None)
             last = next((a.i for a in node.attribute if a.name == "end"), None)
             constants[outputs[0]] = np.array(source[first:last], np.int64)
+        elif node.op_type == "CastLike" and node.input[0] in constants:
+            # The result has the type of the second input: a real number.
+            constants[outputs[0]] = constants[node.input[0]].astype(np.float32)
         elif all(name in constants for name in node.input if name):
             room -= _growth(node, constants)
             if room < 0:

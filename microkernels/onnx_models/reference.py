@@ -19,6 +19,7 @@ from microkernels.networks.network import (
     MapSize,
     Multiply,
     Pool,
+    Rearrange,
     Source,
 )
 from microkernels.networks.pairs import pads, pair
@@ -116,6 +117,13 @@ def real_layer(model: Model, layer: Layer, sources: Sequence[Reals], size: MapSi
             by_name = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minimum}
             found: Reals = by_name[layer.operation](values, sources[1])
             return found
+        case Rearrange():
+            index = np.array(layer.order)
+            flat = np.concatenate([each.reshape(len(each), -1) for each in sources], axis=1)
+            chosen = np.where(index < 0, 0.0, flat[:, np.maximum(index, 0)])
+            # The lowest element is only chosen below a maximum.
+            chosen[:, index == -2] = -np.abs(flat).max(initial=0.0)
+            return chosen.reshape(-1, size.height, size.width, size.channels)
         case Activation():
             return _activated(model, layer, values)
     raise AssertionError(f"{layer.name}: no layer that is computed")

@@ -22,6 +22,7 @@ from microkernels.networks.network import (
     Multiply,
     Network,
     Pool,
+    Rearrange,
     Source,
 )
 from microkernels.networks.pairs import Pads, Pair
@@ -31,16 +32,32 @@ from .errors import ModelError, one_line
 __all__ = ["load_arrays", "network_from_json", "network_to_json", "save_arrays"]
 
 _KINDS: Mapping[str, type[Layer]] = {
-    kind.__name__: kind for kind in (Activation, Add, Combine, Conv, Dense, Multiply, Pool, Source)
+    kind.__name__: kind
+    for kind in (
+        Activation,
+        Add,
+        Combine,
+        Conv,
+        Dense,
+        Multiply,
+        Pool,
+        Rearrange,
+        Source,
+    )
 }
 #: Attributes that are tuples -> the class of the tuple.
-_TUPLES: Mapping[str, type[Pair | Pads | MapSize]] = {
+_TUPLES: Mapping[str, Callable[..., tuple[Any, ...]]] = {
     "kernel": Pair,
     "window": Pair,
     "stride": Pair,
     "padding": Pads,
     "size": MapSize,
 }
+
+
+def _tuple(name: str, values: list[Any]) -> tuple[Any, ...]:
+    kind = _TUPLES.get(name)
+    return tuple(values) if kind is None else kind(*values)
 
 
 def network_to_json(network: Network) -> dict[str, Any]:
@@ -60,7 +77,7 @@ def network_from_json(content: Any) -> Network:
         layers = []
         for each in content["layers"]:
             values = {
-                name: _TUPLES[name](*value) if isinstance(value, list) else value
+                name: _tuple(name, value) if isinstance(value, list) else value
                 for name, value in each.items()
                 if name != "kind"
             }

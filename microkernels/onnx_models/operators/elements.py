@@ -18,6 +18,7 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
 
+from .arrange import index_of, rearranged
 from .linear import activate, scale_channels
 
 __all__ = ["combined", "function", "variadic"]
@@ -52,10 +53,11 @@ def _clip(
 def _pair(
     importer: Importer, node: Node, kind: str, first: Value, second: Value, *, last: bool = True
 ) -> Value:
-    if first.size != second.size or np.prod(first.shape) != np.prod(second.shape):
-        raise node.refused(
-            f"its inputs of shapes {list(first.shape)} and {list(second.shape)} must have one shape"
-        )
+    if first.shape != second.shape:
+        first, second = (_spread(importer, node, one, (first, second)) for one in (first, second))
+    if first.size != second.size:
+        # One of them was reshaped; elements have one order all the same.
+        second = rearranged(importer, node, [second], index_of(importer, second))
     name = importer.unique(node.name)
     layer: Layer
     match kind:
@@ -66,6 +68,22 @@ def _pair(
         case _:
             layer = Combine(name=name, source=first.layer, other=second.layer, operation=kind)
     return importer.add(node, layer, first.size, first.shape, last=last)
+
+
+def _spread(importer: Importer, node: Node, value: Value, values: tuple[Value, Value]) -> Value:
+    """``value``, repeated to the shape that both have together."""
+    try:
+        shape = np.broadcast_shapes(*(each.shape for each in values))
+    except ValueError:
+        shapes = " and ".join(str(list(each.shape)) for each in values)
+        raise node.refused(f"its inputs of shapes {shapes} can't be spread to one shape") from None
+    if shape == value.shape:
+        return value
+    if importer.batched(shape) and value.shape[:1] != shape[:1] and importer.batch > 1:
+        raise node.refused(f"it must keep the batch of {importer.batch} first")
+    index = index_of(importer, value)
+    wide = (1, *shape[1:]) if importer.batched(shape) else shape
+    return rearranged(importer, node, [value], np.broadcast_to(index, wide))
 
 
 def _by_channel(values: Reals, like: Value) -> Reals | None:

@@ -12,7 +12,7 @@ from microkernels.onnx_models.model import Real, Reals
 
 from .window import spatial, window
 
-__all__ = ["batch_normalization", "conv", "gemm", "matmul", "scale_channels"]
+__all__ = ["batch_normalization", "conv", "gemm", "matmul", "scale_channels", "spread_weights"]
 
 #: Weights of a layer that grouped ones may spread to.
 _MOST_WEIGHTS = 1 << 26
@@ -48,13 +48,7 @@ def conv(importer: Importer, node: Node) -> None:
             f"{filters} x {channels} x {down} x {across} weights, with those of groups and "
             f"dilation that are 0, are more than {_MOST_WEIGHTS:,}"
         )
-    held = weights.reshape(filters, each, *(1,) * (2 - rank), *weights.shape[2:])
-    full = np.zeros((filters, down, across, channels))
-    taps = full[:, :: found.dilation.down, :: found.dilation.across]
-    of_group = filters // groups
-    for group in range(groups):
-        rows = slice(group * of_group, (group + 1) * of_group)
-        taps[rows, :, :, group * each : (group + 1) * each] = held[rows].transpose(0, 2, 3, 1)
+    full = spread_weights(weights, groups, found.dilation)
     bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
     if bias.shape != (filters,):
         raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
@@ -72,6 +66,22 @@ def conv(importer: Importer, node: Node) -> None:
     shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
     importer.real[layer.name] = Real(weights=full, bias=bias)
     importer.add(node, layer, size, shape)
+
+
+def spread_weights(weights: Reals, groups: int, dilation: Pair) -> Reals:
+    """Weights of groups and with gaps (filters x channels of a group x pixels along one or two
+    axes) as filters x down x across x channels, with zeros between."""
+    filters, each, *kernel = weights.shape
+    rows, columns = [1] * (2 - len(kernel)) + kernel
+    down, across = (rows - 1) * dilation.down + 1, (columns - 1) * dilation.across + 1
+    held = weights.reshape(filters, each, rows, columns)
+    full = np.zeros((filters, down, across, each * groups))
+    taps = full[:, :: dilation.down, :: dilation.across]
+    of_group = filters // groups
+    for group in range(groups):
+        part = slice(group * of_group, (group + 1) * of_group)
+        taps[part, :, :, group * each : (group + 1) * each] = held[part].transpose(0, 2, 3, 1)
+    return full
 
 
 def _connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None:

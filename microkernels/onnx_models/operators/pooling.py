@@ -4,13 +4,18 @@ import numpy as np
 
 from microkernels.networks.network import Multiply, Pool
 from microkernels.networks.pairs import Pads, Pair
+from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
 
-from .window import Window, spatial, window
+from .arrange import Index, index_of, movement, window_results
+from .window import Positions, Window, positions, spatial, window
 
 __all__ = ["average_pool", "global_average_pool", "global_max_pool", "max_pool", "pad"]
+
+#: Elements of windows that are gathered one by one, at most.
+_MOST_GATHERED = 1 << 16
 
 
 def _add(
@@ -30,21 +35,77 @@ def _add(
     return importer.add(node, layer, size, shape, last=last)
 
 
-def _windows(importer: Importer, node: Node) -> tuple[Value, Window]:
-    value = importer.value(node)
-    rank = spatial(node, value)
+def _kernel(node: Node, value: Value) -> tuple[int, ...]:
+    rank = len(value.shape) - 2
     kernel = tuple(int(each) for each in attribute(node, "kernel_shape", ()))
-    if len(kernel) != rank or min(kernel) < 1:
+    if rank < 1 or len(kernel) != rank or min(kernel) < 1:
         raise node.refused(f"kernel_shape must be {rank} number(s) from 1 on, not {list(kernel)}")
-    found = window(node, value, kernel)
-    if found.dilation != Pair(1, 1):
-        raise node.refused("dilations must be 1")
-    return value, found
+    return kernel
+
+
+def _on_maps(value: Value, found: Positions) -> bool:
+    """Whether pooling of maps has such windows."""
+    return len(value.shape) <= 4 and max(found.dilations) == 1
+
+
+def _gathered(importer: Importer, node: Node, value: Value, found: Positions) -> Index:
+    """Numbers of the elements in each window, 0 around: an image's channels, outputs along each
+    axis, and pixels of a window."""
+    index = index_of(importer, value)
+    if not importer.batched(value.shape):
+        raise node.refused("its first dimension must be the batch")
+    around = list(zip(found.before, found.after, strict=True))
+    padded = np.pad(index[0], [(0, 0), *around])
+    axes = tuple(range(1, padded.ndim))
+    views = np.lib.stride_tricks.sliding_window_view(padded, found.extents, axes)
+    rank = len(axes)
+    places = [slice(None)]
+    places += [slice(None, None, step) for step in found.strides]
+    places += [slice(None, None, step) for step in found.dilations]
+    chosen = views[tuple(places)]
+    return chosen.reshape(*chosen.shape[: rank + 1], -1)
+
+
+def _by_moves(
+    importer: Importer, node: Node, value: Value, found: Positions, *, mean: bool, pads: bool
+) -> None:
+    """Pooling of windows that were gathered before.
+
+    Parameters:
+        pads: pixels around the input count, of a mean.
+    """
+    index = _gathered(importer, node, value, found)
+    if index.size > _MOST_GATHERED:
+        raise node.refused(
+            f"its windows have {index.size:,} pixels in all; {_MOST_GATHERED:,} are allowed with "
+            "dilation, or with three dimensions"
+        )
+    channels, *outputs, pixels = index.shape
+    lined = index.reshape(channels, -1, pixels)
+    made = window_results(importer, node, value, lined, mean=mean)
+    shape = (importer.batch, channels, *outputs)
+    if not mean or pads or (index > 0).all():
+        importer.alias(node, made, shape)
+        return
+    counts = (lined[0] > 0).sum(1)
+    factors = importer.constant_map(node, (pixels / counts).reshape(1, 1, -1, 1), made)
+    layer = Multiply(
+        name=importer.unique(node.name), source=made.layer, other=factors.layer, fraction=0
+    )
+    scaled = importer.add(node, layer, made.size, made.shape, last=False)
+    importer.alias(node, scaled, shape)
 
 
 def max_pool(importer: Importer, node: Node) -> None:
     """MaxPool, without the indices."""
-    _add(importer, node, *_windows(importer, node), mean=False)
+    value = importer.value(node)
+    kernel = _kernel(node, value)
+    found = positions(node, value, kernel)
+    if _on_maps(value, found):
+        spatial(node, value)
+        _add(importer, node, value, window(node, value, kernel), mean=False)
+    else:
+        _by_moves(importer, node, value, found, mean=False, pads=False)
 
 
 def _counted(found: Window, value: Value, pads: Pads) -> Reals:
@@ -69,7 +130,17 @@ def _counted(found: Window, value: Value, pads: Pads) -> Reals:
 
 def average_pool(importer: Importer, node: Node) -> None:
     """AveragePool; where the divisor differs, a multiplication by constants follows."""
-    value, found = _windows(importer, node)
+    value = importer.value(node)
+    kernel = _kernel(node, value)
+    along = positions(node, value, kernel)
+    if not _on_maps(value, along):
+        if attribute(node, "count_include_pad", 0) and attribute(node, "ceil_mode", 0):
+            raise node.refused("ceil_mode with count_include_pad is supported on maps alone")
+        counted = bool(attribute(node, "count_include_pad", 0))
+        _by_moves(importer, node, value, along, mean=True, pads=counted)
+        return
+    spatial(node, value)
+    found = window(node, value, kernel)
     pads = Pads(0, 0, 0, 0)
     if attribute(node, "count_include_pad", 0):
         # Pixels that ceil_mode adds do not count.
@@ -117,7 +188,14 @@ def global_max_pool(importer: Importer, node: Node) -> None:
 
 
 def pad(importer: Importer, node: Node) -> None:
-    """Pad with zeros around rows and columns: means of windows of one pixel."""
+    """Pad with zeros around rows and columns: means of windows of one pixel; else by moves."""
+    try:
+        _pad_maps(importer, node)
+    except ModelError:
+        movement(importer, node)
+
+
+def _pad_maps(importer: Importer, node: Node) -> None:
     value = importer.value(node)
     rank = spatial(node, value)
     if attribute(node, "mode", "constant") != "constant":

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from microkernels.onnx_models.importer import Operator
 
-from . import elements, linear, pooling, views
+from . import arrange, elements, linear, pooling, transposed, views
 
 __all__ = ["OPERATORS"]
 
@@ -14,11 +14,22 @@ OPERATORS: Mapping[str, Operator] = {
     "Add": elements.combined("add"),
     "AveragePool": pooling.average_pool,
     "BatchNormalization": linear.batch_normalization,
+    "Cast": views.cast,
+    "CastLike": views.cast,
+    "CenterCropPad": arrange.movement,
     "Clip": elements.clip,
+    "Compress": arrange.movement,
+    "Concat": arrange.movement,
     "Conv": linear.conv,
+    "ConvTranspose": transposed.conv_transpose,
+    "DepthToSpace": arrange.movement,
     "Div": elements.combined("divide"),
     "Dropout": views.dropout,
+    "Expand": arrange.movement,
     "Flatten": views.flatten,
+    "Gather": arrange.movement,
+    "GatherElements": arrange.movement,
+    "GatherND": arrange.movement,
     "Gemm": linear.gemm,
     "GlobalAveragePool": pooling.global_average_pool,
     "GlobalMaxPool": pooling.global_max_pool,
@@ -35,13 +46,26 @@ OPERATORS: Mapping[str, Operator] = {
     "Neg": elements.negative,
     "PRelu": elements.p_relu,
     "Pad": pooling.pad,
+    "ReduceMax": arrange.reduction("max"),
+    "ReduceL1": arrange.reduction("l1"),
+    "ReduceSumSquare": arrange.reduction("squares"),
+    "ReduceMean": arrange.reduction("mean"),
+    "ReduceMin": arrange.reduction("min"),
+    "ReduceSum": arrange.reduction("sum"),
     "Relu": elements.relu,
     "Reshape": views.reshape,
+    "Resize": arrange.movement,
     "Sigmoid": elements.function("sigmoid"),
+    "Slice": arrange.movement,
+    "SpaceToDepth": arrange.movement,
+    "Split": arrange.movement,
     "Squeeze": views.squeeze,
     "Sub": elements.combined("subtract"),
     "Sum": elements.variadic("add"),
     "Swish": elements.swish,
     "Tanh": elements.function("tanh"),
+    "Tile": arrange.movement,
+    "Transpose": arrange.movement,
+    "Trilu": arrange.movement,
     "Unsqueeze": views.unsqueeze,
 }

@@ -5,13 +5,25 @@ import numpy as np
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, attribute
 
-__all__ = ["flatten", "identity", "reshape", "squeeze", "unsqueeze"]
+__all__ = ["cast", "dropout", "flatten", "identity", "reshape", "squeeze", "unsqueeze"]
+
+
+#: Types of real numbers, by their number in ONNX.
+_REALS = (1, 10, 11, 16)
 
 
 def identity(importer: Importer, node: Node) -> None:
     """Identity, and Dropout at inference."""
     value = importer.value(node)
     importer.alias(node, value, value.shape)
+
+
+def cast(importer: Importer, node: Node) -> None:
+    """Cast between types of real numbers, which is no change here."""
+    to = int(attribute(node, "to", _REALS[0]))
+    if to not in _REALS:
+        raise node.refused("only casts between 16-, 32- and 64-bit real numbers are supported")
+    identity(importer, node)
 
 
 def dropout(importer: Importer, node: Node) -> None:

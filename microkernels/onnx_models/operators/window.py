@@ -7,7 +7,7 @@ from microkernels.networks.pairs import Pads, Pair
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Value, attribute
 
-__all__ = ["Window", "spatial", "window"]
+__all__ = ["Window", "positions", "spatial", "window"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +53,29 @@ def spatial(node: Node, value: Value) -> int:
     return rank
 
 
-def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
-    """The windows of a node.
+@dataclass(frozen=True, kw_only=True)
+class Positions:
+    """Windows along each axis of an input: the lists have an item an axis.
+
+    Attributes:
+        kernel: pixels. strides, dilations: of them.
+        extents: pixels of a window, with the gaps that dilation leaves.
+        before, after: pixels around.
+    """
+
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    extents: list[int]
+    before: list[int]
+    after: list[int]
+
+
+def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
+    """The windows of a node along each axis.
 
     Parameters:
-        value: its input, a map. kernel: pixels of a window, down and across, or across alone.
+        value: its input. kernel: pixels of a window along each axis after batch and channels.
 
     Raises:
         ModelError: attributes that contradict each other, or a window that does not fit.
@@ -102,13 +120,34 @@ def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
                 f"a window of {extents[axis]} pixels does not fit {size} pixels with "
                 f"{before[axis] + after[axis]} around them"
             )
+    return Positions(
+        kernel=list(kernel),
+        strides=strides,
+        dilations=dilations,
+        extents=extents,
+        before=before,
+        after=after,
+    )
+
+
+def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
+    """The windows of a node on maps.
+
+    Parameters:
+        value: its input, a map. kernel: pixels of a window, down and across, or across alone.
+
+    Raises:
+        ModelError: as of :func:`positions`.
+    """
+    found = positions(node, value, kernel)
+    rank = len(kernel)
     one = [1] * (2 - rank)
     none = [0] * (2 - rank)
-    down, across = one + extents
-    dilation_down, dilation_across = one + dilations
-    stride_down, stride_across = one + strides
-    top, left = none + before
-    bottom, right = none + after
+    down, across = one + found.extents
+    dilation_down, dilation_across = one + found.dilations
+    stride_down, stride_across = one + found.strides
+    top, left = none + found.before
+    bottom, right = none + found.after
     return Window(
         kernel=Pair(across, down),
         dilation=Pair(dilation_across, dilation_down),

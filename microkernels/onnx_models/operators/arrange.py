@@ -1,0 +1,294 @@
+"""Operators that move elements, and others after elements have been moved.
+
+Where each element comes from is found by ONNX's own reference implementation, which is run on
+numbers of elements in place of values: 0 stands for the constant 0.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.networks.network import (
+    INPUT,
+    Activation,
+    Layer,
+    Multiply,
+    Pool,
+    Rearrange,
+    Source,
+)
+from microkernels.networks.pairs import Pair
+from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
+from microkernels.onnx_models.errors import one_line
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.model import to_maps
+
+__all__ = ["Index", "index_of", "movement", "rearranged", "reduction", "window_results"]
+
+#: Elements of a map that is rearranged, at most: each may be a move of its own.
+_MOST_ELEMENTS = 1 << 20
+
+Index = NDArray[np.int64]
+
+
+def _copied(importer: Importer, node: Node, value: Value) -> Value:
+    """``value`` as the output of a layer: the network's input is none."""
+    if value.layer != INPUT:
+        return value
+    layer = Activation(
+        name=importer.unique(f"{node.name}_copy"),
+        source=value.layer,
+        function="affine",
+        factor=0,
+        offset=0,
+        fraction=0,
+    )
+    importer.affine[layer.name] = (1.0, 0.0)
+    return importer.add(node, layer, value.size, value.shape, last=False)
+
+
+def _image(importer: Importer, shape: Sequence[int]) -> tuple[int, ...]:
+    """Shape of the elements of one image: with a batch of 1 in front, if the tensor has one."""
+    batched = importer.batched(tuple(shape))
+    return (1, *shape[1:]) if batched else tuple(shape)
+
+
+def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
+    """Numbers of an image's elements in the order of ONNX, from ``first`` on, in the tensor's shape
+    with a batch of 1."""
+    shape = _image(importer, value.shape)
+    return np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
+
+
+def _map_index(importer: Importer, value: Value) -> Index:
+    """Position in the map of each of an image's elements in the order of ONNX."""
+    size = value.size
+    places = np.arange(size.elements).reshape(size.height, size.width, size.channels)
+    return places.transpose(2, 0, 1).ravel()
+
+
+def rearranged(
+    importer: Importer,
+    node: Node,
+    values: Sequence[Value],
+    index: Index,
+    *,
+    output: str = "",
+    empty: int = ZERO,
+) -> Value:
+    """A layer whose elements are those of ``values`` with these numbers.
+
+    Parameters:
+        index: of the elements of all values, one after the other, from 1 on; 0: ``empty``. In the
+            shape of an image, with a batch of 1.
+        output: tensor that the layer makes; "": none of the model's.
+        empty: the constant for 0.
+
+    Raises:
+        ModelError: too many elements, or none.
+    """
+    if not 0 < index.size <= _MOST_ELEMENTS:
+        raise node.refused(
+            f"it makes {index.size:,} elements an image; from 1 to {_MOST_ELEMENTS:,} are allowed"
+        )
+    shape = index.shape
+    if importer.batched(shape):
+        shape = (importer.batch, *shape[1:])
+    _, size = importer.map_of(shape)
+    held = [_copied(importer, node, value) for value in values]
+    places, before = [], 0
+    for value in held:
+        places.append(_map_index(importer, value) + before)
+        before += value.size.elements
+    every = np.concatenate(places)
+    flat = index.ravel()
+    order = np.where(flat == 0, empty, every[np.maximum(flat, 1) - 1])
+    order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0)
+    layer = Rearrange(
+        name=importer.unique(node.name),
+        inputs=tuple(value.layer for value in held),
+        size=size,
+        order=tuple(order.ravel().tolist()),
+    )
+    found = importer.add(node, layer, size, shape, last=False)
+    if output:
+        importer.name_output(output, found)
+    return found
+
+
+def _source(importer: Importer, node: Node, number: int) -> Value:
+    """A constant operand as a map."""
+    constant = importer.reals(node, number)
+    shape = constant.shape
+    batch, size = importer.map_of(shape)
+    if batch not in (1, importer.batch):
+        raise node.refused(f"constant {number} of shape {list(shape)} does not fit the batch")
+    name = importer.unique(f"{node.name}_constant")
+    values = to_maps(name, constant, batch, size)
+    wanted = (importer.batch, *values.shape[1:])
+    importer.constants[name] = np.broadcast_to(values, wanted)
+    shape = (importer.batch, *shape[1:]) if importer.batched(shape) else shape
+    return importer.add(node, Source(name=name, size=size), size, shape, last=False)
+
+
+def _evaluated(importer: Importer, node: Node, given: dict[str, Any]) -> list[Any]:
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    names = [name for name in dict.fromkeys(node.inputs) if name]
+    feeds = {name: given.get(name, importer.graph.constants.get(name)) for name in names}
+    proto = helper.make_node(node.op, node.inputs, node.outputs, **node.attributes)
+    graph = helper.make_graph(
+        [proto],
+        "move",
+        [helper.make_empty_tensor_value_info(name) for name in names],
+        [helper.make_empty_tensor_value_info(name) for name in node.outputs if name],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", importer.graph.opset)])
+    try:
+        return list(ReferenceEvaluator(model).run(None, feeds))
+    except Exception as error:  # Any of an evaluator of another library.
+        raise node.refused(f"its order can't be found: {one_line(error)}") from error
+
+
+def movement(importer: Importer, node: Node) -> None:
+    """An operator whose outputs are elements of its inputs, or 0."""
+    if node.op == "Resize" and attribute(node, "mode", "nearest") != "nearest":
+        raise node.refused("mode must be nearest")
+    if node.op == "Pad":
+        fill = importer.constant(node, 2)
+        if fill is not None and np.any(fill != 0):
+            raise node.refused("the value around must be 0")
+    values: list[Value] = []
+    given: dict[str, Any] = {}
+    first = 1
+    for number, name in enumerate(node.inputs):
+        if not name or name in given:
+            continue
+        if importer.is_constant(node, number):
+            if node.op != "Concat":
+                continue
+            value = _source(importer, node, number)
+        else:
+            value = importer.value(node, number)
+        values.append(value)
+        given[name] = index_of(importer, value, first)
+        first += given[name].size
+    if not values:
+        raise node.refused(
+            "its data must depend on the model's inputs, and its indices be constant"
+        )
+    outputs = [name for name in node.outputs if name]
+    for name, index in zip(outputs, _evaluated(importer, node, given), strict=True):
+        found = np.asarray(index, np.int64)
+        real = importer.graph.shapes.get(name)
+        wanted = (
+            (importer.batch, *found.shape[1:]) if importer.batched(found.shape) else found.shape
+        )
+        outside = importer.batched(found.shape) and len(found) != 1
+        if real != wanted or outside:
+            raise node.refused(f"it must keep the batch of {importer.batch} first")
+        rearranged(importer, node, values, found, output=name)
+
+
+def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
+    given = attribute(node, "axes", None)
+    held = importer.constant(node, 1) if given is None else np.asarray(given)
+    if held is None or not held.size:
+        return None if not attribute(node, "noop_with_empty_axes", 0) else []
+    axes = sorted({int(each) % rank for each in held.ravel()}) if rank else []
+    if any(not -rank <= int(each) < rank for each in held.ravel()):
+        raise node.refused(f"axes must be from {-rank} to {rank - 1}")
+    return axes
+
+
+def window_results(
+    importer: Importer, node: Node, value: Value, index: Index, *, mean: bool
+) -> Value:
+    """Maximum or mean over the last axis of ``index``, which has the axes of an image's channels,
+    outputs and pixels of a window."""
+    channels, outputs, pixels = index.shape
+    moved = rearranged(
+        importer,
+        node,
+        [value],
+        index.reshape(importer.image_shape(channels, outputs, pixels)),
+        empty=ZERO if mean else LOWEST_ELEMENT,
+    )
+    layer = Pool(
+        name=importer.unique(node.name),
+        source=moved.layer,
+        window=Pair(pixels, 1),
+        stride=1,
+        mean=mean,
+    )
+    size = moved.size._replace(width=1)
+    shape = (*moved.shape[:-1], 1)
+    return importer.add(node, layer, size, shape, last=False)
+
+
+def reduction(kind: str) -> Callable[[Importer, Node], None]:
+    """The function of an operator that reduces axes.
+
+    Parameters:
+        kind: ``max``, ``min``, ``sum``, ``mean``, ``l1`` (sum of magnitudes) or ``squares`` (sum
+            of squares).
+    """
+
+    def affine(importer: Importer, node: Node, value: Value, factor: float) -> Value:
+        layer = Activation(
+            name=importer.unique(node.name),
+            source=value.layer,
+            function="affine",
+            factor=0,
+            offset=0,
+            fraction=0,
+        )
+        importer.affine[layer.name] = (factor, 0.0)
+        return importer.add(node, layer, value.size, value.shape, last=False)
+
+    def operator(importer: Importer, node: Node) -> None:
+        value = importer.value(node)
+        axes = _axes(importer, node, len(value.shape))
+        if axes == []:
+            importer.alias(node, value, value.shape)
+            return
+        if axes is None:
+            axes = list(range(len(value.shape)))
+        if importer.batched(value.shape) and 0 in axes and importer.batch > 1:
+            raise node.refused("the batch can't be reduced")
+        index = index_of(importer, value)
+        keep = [axis for axis in range(index.ndim) if axis not in axes]
+        pixels = prod(index.shape[axis] for axis in axes)
+        lined = index.transpose(*keep, *axes).reshape(-1, 1, pixels)
+        if kind == "min":
+            value = affine(importer, node, value, -1.0)
+        elif kind == "l1":
+            layer: Layer = Activation(
+                name=importer.unique(node.name), source=value.layer, function="absolute"
+            )
+            value = importer.add(node, layer, value.size, value.shape, last=False)
+        elif kind == "squares":
+            layer = Multiply(
+                name=importer.unique(node.name),
+                source=value.layer,
+                other=value.layer,
+                fraction=0,
+            )
+            value = importer.add(node, layer, value.size, value.shape, last=False)
+        found = window_results(importer, node, value, lined, mean=kind not in ("max", "min"))
+        if kind == "min":
+            found = affine(importer, node, found, -1.0)
+        if kind in ("sum", "l1", "squares"):
+            found = affine(importer, node, found, float(pixels))
+        kept = bool(attribute(node, "keepdims", 1))
+        shape = [1 if axis in axes else size for axis, size in enumerate(value.shape)]
+        if not kept:
+            shape = [size for axis, size in enumerate(value.shape) if axis not in axes]
+        importer.alias(node, found, tuple(shape))
+
+    return operator

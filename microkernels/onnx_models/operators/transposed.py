@@ -1,0 +1,87 @@
+"""Transposed convolutions: zeros between the pixels, then a convolution."""
+
+import numpy as np
+
+from microkernels.networks.network import Conv, MapSize
+from microkernels.networks.pairs import Pair
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer, attribute
+from microkernels.onnx_models.model import Real
+
+from .arrange import index_of, rearranged
+from .linear import spread_weights
+from .window import spatial
+
+__all__ = ["conv_transpose"]
+
+
+def conv_transpose(importer: Importer, node: Node) -> None:
+    """ConvTranspose: 1-D or 2-D, with strides, pads, dilations and groups."""
+    value = importer.value(node)
+    weights = importer.reals(node, 1)
+    rank = spatial(node, value)
+    groups = int(attribute(node, "group", 1))
+    channels = value.size.channels
+    if weights.ndim != rank + 2 or groups < 1 or channels % groups or len(weights) != channels:
+        raise node.refused(
+            f"weights of shape {list(weights.shape)} in {groups} group(s) do not fit an input of "
+            f"shape {list(value.shape)}"
+        )
+    if not importer.batched(value.shape):
+        raise node.refused("its first dimension must be the batch")
+    kernel = weights.shape[2:]
+    strides, dilations, added = (
+        [int(each) for each in attribute(node, name, None) or [default] * rank]
+        for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0))
+    )
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    pads = [int(each) for each in attribute(node, "pads", None) or [0] * (2 * rank)]
+    auto = attribute(node, "auto_pad", "NOTSET")
+    sizes = value.shape[2:]
+    wanted = attribute(node, "output_shape", None)
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [size * step for size, step in zip(sizes, strides, strict=True)]
+    for axis in range(rank if wanted is not None else 0):
+        full = strides[axis] * (sizes[axis] - 1) + added[axis] + extents[axis]
+        total = full - int(wanted[-rank:][axis])
+        less = total // 2
+        first = less if auto == "SAME_UPPER" else total - less
+        pads[axis], pads[rank + axis] = first, total - first
+    index = index_of(importer, value)[0]
+    for axis in range(rank):
+        length = (sizes[axis] - 1) * strides[axis] + 1
+        wide = np.zeros((*index.shape[: axis + 1], length, *index.shape[axis + 2 :]), np.int64)
+        wide[(slice(None),) * (axis + 1) + (slice(None, None, strides[axis]),)] = index
+        before = extents[axis] - 1 - pads[axis]
+        after = extents[axis] - 1 - pads[rank + axis] + added[axis]
+        around = [(0, 0)] * wide.ndim
+        around[axis + 1] = (max(before, 0), max(after, 0))
+        wide = np.pad(wide, around)
+        cut = slice(max(-before, 0), wide.shape[axis + 1] - max(-after, 0))
+        index = wide[(slice(None),) * (axis + 1) + (cut,)]
+        if index.shape[axis + 1] < extents[axis]:
+            raise node.refused(f"pads {pads} leave nothing of its output")
+    made = rearranged(importer, node, [value], index[np.newaxis])
+    each = channels // groups
+    turned = weights[(slice(None), slice(None), *[slice(None, None, -1)] * rank)]
+    filters = weights.shape[1] * groups
+    grouped = turned.reshape(groups, each, weights.shape[1], *kernel).swapaxes(1, 2)
+    grouped = grouped.reshape(filters, each, *kernel)
+    gaps = Pair(dilations[-1], dilations[0] if rank == 2 else 1)
+    bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
+    if bias.shape != (filters,):
+        raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
+    full_weights = spread_weights(grouped, groups, gaps)
+    down, across = full_weights.shape[1:3]
+    layer = Conv(
+        name=importer.unique(node.name),
+        source=made.layer,
+        filters=filters,
+        kernel=Pair(across, down),
+        fraction=0,
+        relu=False,
+    )
+    importer.real[layer.name] = Real(weights=full_weights, bias=bias)
+    size = MapSize(made.size.width - across + 1, made.size.height - down + 1, filters)
+    shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
+    importer.add(node, layer, size, shape)

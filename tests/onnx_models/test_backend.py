@@ -1,0 +1,184 @@
+"""ONNX's own tests of operators, through its backend interface, on the instruction set simulator.
+
+Outputs may differ from the expected ones by :data:`BOUND` of the largest magnitude of the output.
+``docs/onnx_operators.md`` lists the cases that pass; these are run here, all others must be refused
+with one line. ``python -m tests.onnx_models.test_backend`` writes the list.
+"""
+
+import re
+import sys
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+with warnings.catch_warnings():
+    # Cases divide by zero on purpose.
+    warnings.simplefilter("ignore")
+    from onnx.backend.test.case.node import collect_testcases
+
+    CASES = {case.name: case for case in collect_testcases(None) if case.model is not None}
+
+from onnx.backend.test import BackendTest
+
+from isa.support.errors import VipError
+from microkernels.onnx_models.operators.table import OPERATORS
+from vip.models.backend import VipBackend
+
+PAGE = Path(__file__).parents[2] / "docs" / "onnx_operators.md"
+#: Largest difference of an output's elements, of its largest magnitude.
+BOUND = 1 / 512
+#: Operators of convolution, pooling and matrix products.
+FAMILY = frozenset(
+    (
+        "AveragePool", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "Gemm",
+        "GlobalAveragePool", "GlobalMaxPool", "LpPool", "MatMul", "MatMulInteger", "MaxPool",
+        "MaxUnpool", "QLinearConv", "QLinearMatMul",
+    )
+)  # fmt: skip
+
+
+def difference(found: Any, wanted: Any) -> float:
+    """Largest difference of the elements, of the largest magnitude."""
+    wanted = np.asarray(wanted).astype(np.float64)
+    most = max(float(np.abs(wanted).max(initial=0.0)), 1e-9)
+    return float(np.abs(np.asarray(found).astype(np.float64) - wanted).max(initial=0.0)) / most
+
+
+class VipTest(BackendTest):
+    """ONNX's test with the bound of 16-bit elements in place of that of 32-bit numbers."""
+
+    @classmethod
+    def assert_similar_outputs(
+        cls, ref_outputs: Any, outputs: Any, rtol: float, atol: float, model_dir: Any = None
+    ) -> None:
+        del rtol, atol, model_dir
+        assert len(ref_outputs) == len(outputs)
+        for wanted, found in zip(ref_outputs, outputs, strict=True):
+            assert found.shape == np.shape(wanted)
+            assert found.dtype == np.asarray(wanted).dtype
+            assert difference(found, wanted) <= BOUND
+
+
+def supported() -> list[str]:
+    """Cases that pass, by the page."""
+    text = PAGE.read_text(encoding="utf-8").partition("## Cases that pass")[2]
+    return re.findall(r"`(test_\w+)`", text)
+
+
+def _methods() -> dict[str, Any]:
+    """Methods of ONNX's test cases by name, for the host's processor."""
+    tests = VipTest(VipBackend, __name__)
+    found = {}
+    for cases in tests.test_cases.values():
+        for name in dir(cases):
+            if name.startswith("test_") and name.endswith("_cpu"):
+                found[name.removesuffix("_cpu")] = (cases, name)
+    return found
+
+
+METHODS = _methods()
+PASSING = supported()
+#: A part of them, of every operator, in the default suite.
+_EVERY = 12
+
+
+@pytest.mark.parametrize("name", PASSING[::_EVERY])
+def test_case(name: str) -> None:
+    cases, method = METHODS[name]
+    getattr(cases(method), method)()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in PASSING if name not in PASSING[::_EVERY]])
+def test_further_case(name: str) -> None:
+    cases, method = METHODS[name]
+    getattr(cases(method), method)()
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - set(PASSING))[::40])
+def test_other_cases_are_refused_with_one_line(name: str) -> None:
+    case = CASES[name]
+    inputs, _ = case.data_sets[0]
+    prepared = VipBackend.prepare(case.model)
+    with pytest.raises(VipError) as refused:
+        prepared.run(inputs)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_page_lists_every_operator() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for name in OPERATORS:
+        assert f"| `{name}` |" in text
+
+
+def _outcome(case: Any) -> tuple[bool, str]:
+    """Whether a case is within the bound; the reason, where it is refused."""
+    try:
+        for inputs, outputs in case.data_sets:
+            found = VipBackend.prepare(case.model).run(inputs)
+            for one, wanted in zip(found, outputs, strict=True):
+                error = difference(one, wanted)
+                if error > BOUND:
+                    return False, f"its output differs by {error:.2g} of its magnitude"
+    except VipError as error:
+        return False, str(error)
+    return True, ""
+
+
+def write_page() -> None:
+    """Run all cases and write the page."""
+    passed: dict[str, list[str]] = defaultdict(list)
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    reasons: dict[str, str] = {}
+    family = [0, 0]
+    for number, (name, case) in enumerate(CASES.items()):
+        print(f"{number} of {len(CASES)} {name}", end="\r", file=sys.stderr)
+        good, why = _outcome(case)
+        operators = {node.op_type for node in case.model.graph.node}
+        # A case of one node is of its operator; expanded ones are of several.
+        alone = next(iter(operators)) if len(operators) == 1 else "(several operators)"
+        counts[alone][0] += 1
+        counts[alone][1] += good
+        if len(operators) == 1 and alone in FAMILY:
+            family[0] += 1
+            family[1] += good
+        if good:
+            passed[alone].append(name)
+        elif alone not in reasons:
+            reasons[alone] = re.sub(r"^node .{1,80}? \([\w.]+\): ", "", why)
+    done = sum(len(names) for names in passed.values())
+    lines = [
+        "# ONNX operators",
+        "",
+        "Generated by `python -m tests.onnx_models.test_backend` from the node cases of the `onnx`",
+        "package, run through `vip.models.backend.VipBackend` on the instruction set simulator of",
+        "the preset `vault-logistic`, whose outputs are the golden model's bit for bit. A case",
+        f"passes if each output differs by at most 1/{round(1 / BOUND)} of its largest magnitude.",
+        "Each case is calibrated on its own inputs. Inputs that must be constant, such as weights,",
+        "are taken for constants.",
+        "",
+        f"{done} of {len(CASES)} cases pass; of the {family[0]} single-operator cases of",
+        f"convolution, pooling and matrix products {family[1]}. The others are refused with one",
+        "line. Most of them have integers or no numbers as inputs, or operators without a kernel",
+        "(exponentials, roots, logarithms, comparisons).",
+        "",
+        "| operator | cases | pass | supported | first case that does not pass |",
+        "|---|---|---|---|---|",
+    ]
+    for name in sorted(set(counts) | set(OPERATORS)):
+        cases, good = counts[name]
+        mark = "yes" if name in OPERATORS else ""
+        reason = reasons.get(name, "").replace("|", "/")[:150]
+        lines.append(f"| `{name}` | {cases} | {good} | {mark} | {reason} |")
+    lines += ["", "## Cases that pass", ""]
+    for name in sorted(passed):
+        lines.append(f"- {name}: " + ", ".join(f"`{each}`" for each in passed[name]))
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_page()

@@ -1,0 +1,129 @@
+"""The machine as a backend of ONNX (:mod:`onnx.backend.base`), on the instruction set simulator.
+
+A model is calibrated on the inputs of its run, as the interface has no data for that. Inputs that
+must be constant on the machine, such as weights, are taken for constants of this run.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto
+from onnx.backend.base import Backend, BackendRep
+
+from microkernels.networks.jobs import network_job
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import INPUT
+from microkernels.networks.plan import plan_network
+from microkernels.onnx_models.calibrate import calibrate
+from microkernels.onnx_models.errors import ModelError
+from microkernels.onnx_models.formats import as_elements, real_of
+from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.model import Model, to_maps
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import read_graph
+from microkernels.runtime.compiled import execute
+from sim_tb.cosim.engine import CosimError
+
+from .check import unsupported
+from .machine import model_machine
+
+__all__ = ["VipBackend", "VipRep"]
+
+_PRESET = "vault-logistic"
+
+
+class VipRep(BackendRep):
+    """A model that runs on the machine.
+
+    Parameters:
+        model: checked by :func:`microkernels.onnx_models.read.read_graph` when it runs.
+    """
+
+    def __init__(self, model: ModelProto) -> None:
+        self._model = model
+        constants = {each.name for each in model.graph.initializer}
+        self._names = [each.name for each in model.graph.input if each.name not in constants]
+
+    def run(self, inputs: Sequence[NDArray[Any]], **kwargs: Any) -> tuple[NDArray[Any], ...]:
+        """Outputs for these inputs, in the types of the model; every one equals the golden model's.
+
+        Raises:
+            VipError: nodes that are not supported, or inputs that do not fit.
+        """
+        del kwargs
+        if not all(isinstance(each, np.ndarray | np.generic) for each in inputs):
+            raise ModelError("inputs must be tensors of numbers")
+        given = dict(zip(self._names, (np.asarray(each) for each in inputs), strict=False))
+        if not all(each.dtype.kind in "biufV" for each in given.values()):
+            raise ModelError("inputs must be tensors of numbers")
+        model = self._mapped(given)
+        machine = model_machine(_PRESET)
+        if why := unsupported(machine, model.network):
+            raise ModelError(why)
+        maps = {
+            port.layer: to_maps(port.tensor, given[port.tensor], model.batch, port.size)
+            for port in model.inputs
+        }
+        plan = plan_network(model.network, batch=model.batch, engines=machine.engines)
+        done = calibrate(model, NetworkLayout(plan), maps)
+        elements = {
+            name: as_elements(values, done.formats.maps[name]) for name, values in maps.items()
+        }
+        job = network_job(
+            done.network,
+            done.weights,
+            elements.pop(INPUT),
+            engines=machine.engines,
+            further={**elements, **done.constants},
+        )
+        run = execute(job.job, instructions=machine.instructions)
+        if not run.match:
+            raise CosimError("outputs differ from the golden model's")
+        layers = job.of_layers(run.outputs)
+        found = []
+        for port, value in zip(model.outputs, self._model.graph.output, strict=True):
+            values = real_of(layers[port.layer], done.formats.maps[port.layer])
+            flat = values.transpose(0, 3, 1, 2).reshape(port.shape)
+            found.append(flat.astype(_type(value.type.tensor_type.elem_type)))
+        return tuple(found)
+
+    def _mapped(self, given: Mapping[str, NDArray[Any]]) -> Model:
+        """The model, with as few inputs as possible taken for constants."""
+        names = [name for name in given if np.issubdtype(given[name].dtype, np.floating)]
+        whole = set(given) - set(names)
+        refused: ModelError | None = None
+        for kept in (names, names[:1], *([name] for name in names[1:])):
+            frozen = {name: given[name] for name in given if name not in kept or name in whole}
+            try:
+                coverage = map_graph(read_graph(self._model, frozen=frozen), OPERATORS)
+            except ModelError as error:
+                refused = refused or error
+                continue
+            if coverage.model is not None:
+                return coverage.model
+            first = coverage.refused[0]
+            refused = refused or ModelError(f"node {first.node} ({first.op}): {first.why}")
+        raise refused or ModelError("the model has no input of a floating-point type")
+
+
+def _type(number: int) -> np.dtype[Any]:
+    from onnx import helper
+
+    return np.dtype(helper.tensor_dtype_to_np_dtype(number))
+
+
+class VipBackend(Backend):
+    """The machine: a vault with the logistic unit, on the instruction set simulator."""
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> VipRep:
+        """A model that can run."""
+        del device, kwargs
+        return VipRep(model)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether the device is the host's processor, on which the simulator runs."""
+        return device == "CPU"
