@@ -154,3 +154,19 @@ def test_more_labels_than_fit_are_refused() -> None:
     problem = BpProblem(np.zeros((2, 2, 200), int), np.ones((200, 200), int))
     with pytest.raises(KernelError, match="200 labels of 16 bits do not fit"):
         api.solve_mrf(problem, on="iss", iterations=1)
+
+
+def test_trws_reports_a_bound(vip, pair) -> None:
+    left, right, _ = pair
+    code, out, err = vip(
+        *("mrf", "stereo", left, right, "--labels", 8, "--method", "trws", "--iterations", 4),
+        *("--energies", "energies.json"),
+    )
+    assert code == 0, err
+    assert "no energy is below" in out
+    found = json.loads(Path("energies.json").read_text())
+    assert len(found["bounds"]) == len(found["energies"]) == 5
+    assert all(a <= b for a, b in zip(found["bounds"], found["energies"], strict=True))
+    code, _, err = vip("mrf", "stereo", left, right, "--method", "trws", "--on", "model")
+    assert code == 2
+    assert "no kernel yet" in err

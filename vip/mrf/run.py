@@ -17,6 +17,7 @@ from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.levels import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
+from microkernels.bp.trws import trws
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.saturation import count_saturation
 from microkernels.runtime.compiled import execute
@@ -32,8 +33,8 @@ from vip.progress import Progress, counting, silent
 
 __all__ = ["Method", "MrfRun", "Place", "solve_mrf"]
 
-#: ``bp``: BP-M. ``hbp``: BP-M on a quarter of the size first.
-Method = Literal["bp", "hbp"]
+#: ``bp``: BP-M. ``hbp``: BP-M on a quarter of the size first. ``trws``: TRW-S, which has no kernel.
+Method = Literal["bp", "hbp", "trws"]
 #: ``golden``: the golden model alone. ``iss``: the instruction set simulator. ``model``: the timing
 #: model. ``rtl``: the Verilog.
 Place = Literal["golden", "iss", "model", "rtl"]
@@ -53,6 +54,8 @@ class MrfRun:
         energies: of the labels after each iteration, by the golden model; the first number is that
             of the labels before, which the data costs alone choose.
         coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``.
+        bounds: numbers that no labelling's energy is below, after each iteration like
+            :attr:`energies`; empty but for ``trws``.
         saturated: sums that the golden model limited to the width of an element.
         differing: elements of the machine's messages that are not the golden model's.
         cycles: of each launch, by its name; empty where no cycles are known.
@@ -67,6 +70,7 @@ class MrfRun:
     labels: NDArray[np.int64]
     energies: tuple[int, ...]
     coarse_energies: tuple[int, ...]
+    bounds: tuple[int, ...]
     saturated: int
     differing: int
     cycles: dict[str, int]
@@ -119,6 +123,7 @@ class MrfRun:
             "method": self.method,
             "energies": list(self.energies),
             "coarse_energies": list(self.coarse_energies),
+            "bounds": list(self.bounds),
         }
 
     def to_json(self) -> dict[str, object]:
@@ -161,7 +166,8 @@ def solve_mrf(
     Parameters:
         problem: data costs, smoothness costs, element width.
         config: of an engine, a vault or a chip; all engines work. Not used on ``golden``.
-        method: ``bp``, or ``hbp`` with ``coarse_iterations`` on a quarter of the size before.
+        method: ``bp``; ``hbp`` with ``coarse_iterations`` on a quarter of the size before;
+            ``trws``, on ``golden`` alone, with a lower bound (:mod:`microkernels.bp.trws`).
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
         on: the place of the computation.
         form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
@@ -175,6 +181,10 @@ def solve_mrf(
     CHECK.at_least("iterations", iterations, 0)
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     job, chosen = None, design(config)
+    if method == "trws":
+        if on != "golden":
+            raise KernelError("TRW-S has no kernel yet: it runs on the golden model alone")
+        return _trws(problem, iterations, progress)
     if on != "golden":
         job = _job(problem, chosen, method, iterations, coarse_iterations, form)
     with count_saturation() as count:
@@ -201,11 +211,35 @@ def solve_mrf(
         labels=best_labels(problem, found),
         energies=tuple(energies),
         coarse_energies=tuple(coarse_energies),
+        bounds=(),
         saturated=count.values,
         differing=int(np.count_nonzero(found != expected)),
         cycles=cycles,
         engines=0 if job is None else job.pes * job.vaults,
         form="" if job is None else _form(problem, chosen, form),
+    )
+
+
+def _trws(problem: BpProblem, iterations: int, progress: Progress) -> MrfRun:
+    step = _counted(progress, 0, iterations)
+    steps = []
+    for number, state in enumerate(trws(problem, iterations)):
+        step(number)
+        steps.append(state)
+    return MrfRun(
+        problem=problem,
+        method="trws",
+        on="golden",
+        config=None,
+        labels=steps[-1].labels,
+        energies=tuple(state.energy for state in steps),
+        coarse_energies=(),
+        bounds=tuple(state.bound for state in steps),
+        saturated=0,
+        differing=0,
+        cycles={},
+        engines=0,
+        form="",
     )
 
 

@@ -72,7 +72,8 @@ class SolveOptions:
     """Method and machine."""
 
     method: Annotated[
-        Method, typer.Option(help="BP-M, or BP-M on a quarter of the size first.")
+        Method,
+        typer.Option(help="BP-M; BP-M on a quarter of the size first; TRW-S (golden model alone)."),
     ] = "bp"
     iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
     coarse: Annotated[
@@ -328,6 +329,8 @@ def _show(run: MrfRun, rows: dict[str, str]) -> None:
     table.add_row("solved on", _PLACES[run.on])
     table.add_row("energy before", f"{run.energies[0]:,}")
     table.add_row("energy", f"{run.energy:,}")
+    if run.bounds:
+        table.add_row("no energy is below", f"{run.bounds[-1]:,}")
     for name, text in rows.items():
         table.add_row(name, text)
     for name, cycles in run.cycles.items():

@@ -1,0 +1,122 @@
+"""The golden model of TRW-S against the definition, pixel by pixel, and against all labellings."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microkernels.bp.golden import energy
+from microkernels.bp.problem import BpProblem
+from microkernels.bp.trws import FRACTION, trws
+from microkernels.common.errors import KernelError
+
+STEPS = ((1, 0), (-1, 0), (0, 1), (0, -1))
+
+
+def problem(seed: int, width: int, height: int, labels: int, symmetric: bool = False) -> BpProblem:
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(0, 12, (labels, labels))
+    if symmetric:
+        matrix = matrix + matrix.T
+    return BpProblem(rng.integers(-9, 30, (height, width, labels)), matrix)
+
+
+def by_pixel(one: BpProblem, iterations: int) -> list[np.ndarray]:
+    """Labels after each iteration, as Kolmogorov (2006) states the algorithm."""
+    height, width, labels = one.data_costs.shape
+    unit = 1 << FRACTION
+    pixels = list(product(range(height), range(width)))
+    sent = {}
+
+    def near(p: tuple[int, int]) -> list[tuple[int, int]]:
+        found = [(p[0] + dy, p[1] + dx) for dx, dy in STEPS]
+        return [q for q in found if 0 <= q[0] < height and 0 <= q[1] < width]
+
+    def edge(p: tuple[int, int], a: int, q: tuple[int, int], b: int) -> int:
+        later, earlier = (a, b) if p > q else (b, a)
+        return unit * int(one.smoothness[later, earlier])
+
+    def message(p: tuple[int, int], q: tuple[int, int]) -> list[int]:
+        return sent.get((p, q), [0] * labels)
+
+    def decode() -> np.ndarray:
+        found = np.zeros((height, width), int)
+        for p in pixels:
+            totals = []
+            for a in range(labels):
+                total = unit * int(one.data_costs[p][a])
+                for q in near(p):
+                    total += edge(p, a, q, found[q]) if q < p else message(q, p)[a]
+                totals.append(total)
+            found[p] = totals.index(min(totals))
+        return found
+
+    result = [decode()]
+    for _ in range(iterations):
+        for order in (pixels, pixels[::-1]):
+            for p in order:
+                total = [
+                    unit * int(one.data_costs[p][a]) + sum(message(q, p)[a] for q in near(p))
+                    for a in range(labels)
+                ]
+                before = sum(q < p for q in near(p))
+                if max(before, len(near(p)) - before) == 2:
+                    total = [(value + 1) // 2 for value in total]
+                for q in near(p):
+                    if (q > p) == (order is pixels):
+                        back = message(q, p)
+                        new = [
+                            min(edge(p, a, q, b) + total[a] - back[a] for a in range(labels))
+                            for b in range(labels)
+                        ]
+                        sent[p, q] = [value - new[0] for value in new]
+        result.append(decode())
+    return result
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "labels"),
+    [(4, 3, 3), (1, 5, 2), (5, 1, 3), (3, 4, 4), (1, 1, 2), (2, 2, 1)],
+)
+def test_labels_are_those_of_the_raster_order(width: int, height: int, labels: int) -> None:
+    one = problem(width + 7 * height, width, height, labels)
+    expected = by_pixel(one, 3)
+    found = list(trws(one, 3))
+    assert len(found) == len(expected)
+    for state, labelling in zip(found, expected, strict=True):
+        assert (state.labels == labelling).all()
+        assert state.energy == energy(one, labelling)
+
+
+@given(st.integers(0, 999), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=40, deadline=None)
+def test_the_bound_is_never_above_the_least_energy(seed, width, height, labels) -> None:
+    one = problem(seed, width, height, labels)
+    every = product(range(labels), repeat=width * height)
+    least = min(energy(one, np.reshape(each, (height, width))) for each in every)
+    for state in trws(one, 3):
+        assert state.bound <= least <= state.energy
+
+
+def test_the_bound_is_tight_on_a_tree() -> None:
+    one = problem(4, 9, 1, 4)
+    *_, last = trws(one, 4)
+    assert last.bound == last.energy
+
+
+def test_energy_and_bound_meet_closely() -> None:
+    places = np.arange(8)
+    matrix = 9 * np.minimum(np.abs(np.subtract.outer(places, places)), 2)
+    costs = np.random.default_rng(8).integers(0, 40, (20, 24, 8))
+    *_, last = trws(BpProblem(costs, matrix), 12)
+    assert 0 <= last.energy - last.bound <= 0.02 * last.energy
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(KernelError, match="iterations"):
+        trws(problem(1, 2, 2, 2), -1)
+    large = BpProblem(np.full((1, 1, 2), 1 << 25), np.zeros((2, 2), int), 32)
+    with pytest.raises(KernelError, match="add up to 33554432"):
+        trws(large, 1)
