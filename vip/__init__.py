@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .proofs import ProofReport, prove
     from .reports.write import WrittenReport, report
     from .simulation import RunResult, run
+    from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
@@ -54,6 +55,7 @@ __all__ = [
     "RunResult",
     "Sizes",
     "Subject",
+    "SweepResult",
     "SynthReport",
     "TimedNetlist",
     "TrimResult",
@@ -74,6 +76,7 @@ __all__ = [
     "run_model",
     "solve_mrf",
     "stereo_pair",
+    "sweep",
     "synth",
     "timing",
     "trim",
@@ -96,6 +99,7 @@ _MODULES = {
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.write": ("WrittenReport", "report"),
     "vip.simulation": ("RunResult", "run"),
+    "vip.sweeps.sweep": ("SweepResult", "sweep"),
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),

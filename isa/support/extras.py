@@ -14,6 +14,10 @@ _EXTRAS = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "sklearn": "digits",
+    "optuna": "sweep",
+    "plotly": "sweep",
+    "pyarrow": "sweep",
+    "distributed": "cluster",
 }
 
 

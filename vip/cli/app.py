@@ -77,6 +77,12 @@ class Commands(LazyGroup):
             "prove_command",
             "Prove that engines trimmed to programs do what the full one does.",
         ),
+        "sweep": Entry(
+            "sweep",
+            "sweep",
+            "Measure configurations on kernels, and write all points, the Pareto front and the "
+            "best one.",
+        ),
         "bench": Entry(
             "bench", "app", "Measure bandwidth, kernels, trimming and what they rest on."
         ),

@@ -44,9 +44,17 @@ _READ = {
     "nn run folder": "compiled",
     "nn evaluate folder": "compiled",
     "nn evaluate data": "arrays",
+    "sweep specification": "sweep",
 }
 _PICTURES = {"picture", "plot", "roofline", "image", "figure"}
-_FOLDERS = {"nn compile output", "generate output", "trim output", "demo output", "report folder"}
+_FOLDERS = {
+    "nn compile output",
+    "generate output",
+    "trim output",
+    "demo output",
+    "report folder",
+    "sweep output",
+}
 
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -74,6 +82,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "nn run on": ("golden", "iss", "model", "rtl"),
     "on": ("rtl", "model"),
     "kind": ("chip",),
+    "scheduler": ("tcp://127.0.0.1:1",),
     "bench networks name": ("little",),
 }
 

@@ -38,6 +38,7 @@ SUFFIX = {
     "onnx": ".onnx",
     "arrays": ".npz",
     "compiled": ".json",
+    "sweep": ".toml",
 }
 
 _SOURCE = "start: mov r9, #42\n.equ size, 4 * 8\nadd r10, r9, r9\nhalt\n"
@@ -408,6 +409,39 @@ def _bad_compiled(random: Random) -> bytes:
     return json.dumps(content).encode()
 
 
+_SWEEP = """target = ""
+objectives = ["cycles"]
+[vary]
+arc_entries = [4]
+[[kernels]]
+kernel = "bp"
+"""
+
+
+def _bad_sweep(random: Random) -> bytes:
+    if random.random() < 0.3:
+        return oddity(random)
+    old, new = random.choice(
+        (
+            ("arc_entries", "nosuch"),
+            ("[4]", "[-1]"),
+            ("[4]", "[]"),
+            ("[4]", "['" + "x" * _LONG + "']"),
+            ("[4]", "[[[4]]]"),
+            ('"bp"', '"nosuch"'),
+            ('"bp"', '"bp"\nwidth = 99999999999999999999'),
+            ('"cycles"', '"luts"'),
+            ("target", "nosuch"),
+            ('""', '"' + "liberty:nosuch" + '"'),
+            ("[vary]", "[vary.vary]"),
+            ("[[kernels]]", "[kernels]"),
+            ('kernel = "bp"', 'kernel = "bp"\n[search]\nmethod = "tpe"\nconfigurations = -1'),
+            ("[4]", "[" * 500 + "]" * 500),
+        )
+    )
+    return _SWEEP.replace(old, new).encode()
+
+
 def _bad_memory(random: Random) -> bytes:
     raise AssertionError("any bytes are a memory")
 
@@ -424,6 +458,7 @@ GOOD: Mapping[str, Callable[[], bytes]] = {
     "onnx": _onnx,
     "arrays": _arrays,
     "compiled": lambda: b'{"schema": "vip-model-1", "sha256": {}}',
+    "sweep": _SWEEP.encode,
 }
 
 #: Format -> makes a bad file.
@@ -438,4 +473,5 @@ BAD: Mapping[str, Callable[[Random], bytes]] = {
     "onnx": _bad_onnx,
     "arrays": _bad_arrays,
     "compiled": _bad_compiled,
+    "sweep": _bad_sweep,
 }

@@ -1,0 +1,214 @@
+"""Sweeps whole: on processes of this machine, interrupted, on a cluster, and by the command."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+import vip.sweeps.sweep as module
+from isa.support.cache import FOLDER_VARIABLE
+from isa.support.errors import VipError
+from soc.generate.configuration_file import read_configuration
+from vip.cli.app import app
+from vip.sweeps.executor import Executor, cluster, local
+from vip.sweeps.kernels import SweepError
+from vip.sweeps.sweep import FILES, sweep
+from vip.sweeps.tasks import Task, run_task
+
+SPECIFICATION = """
+design = "pe"
+target = ""
+objectives = ["cycles"]
+[vary]
+arc_entries = [2, 20]
+scratchpad_bytes = [64, 4096]
+[[kernels]]
+kernel = "bp"
+width = 4
+height = 3
+labels = 8
+[[kernels]]
+kernel = "dense"
+inputs = 32
+outputs = 8
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # Compiled libraries stay where they are, results are those of the test.
+    real = module.Store
+    monkeypatch.setattr(module, "Store", lambda: _elsewhere(real(), tmp_path / "kept"))
+    path = tmp_path / "sweep.toml"
+    path.write_text(SPECIFICATION)
+    return path
+
+
+def _elsewhere(store: Any, folder: Path) -> Any:
+    store._folder = folder
+    return store
+
+
+@contextmanager
+def here(_: object = None) -> Iterator[Executor]:
+    def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
+        # The last one first: the order of ends must not matter.
+        for number, task in reversed(list(enumerate(tasks))):
+            yield number, run_task(json.loads(json.dumps(task)))
+
+    yield execute
+
+
+def contents(folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in FILES]
+
+
+def test_a_sweep_finds_the_best_engine(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "local", here)
+    found = sweep(file, tmp_path / "out")
+    assert [row["status"] for row in found.rows] == ["refused"] * 2 + ["ok"] * 2 + [
+        "refused",
+        "refused",
+        "ok",
+        "ok",
+    ]
+    assert "scratchpad" in found.rows[0]["message"]
+    cycles = {one.choice["arc_entries"]: one.values.get("cycles") for one in found.configurations}
+    assert cycles[20] is not None
+    assert cycles[2] is not None
+    assert cycles[20] < cycles[2]
+    assert found.winner is not None
+    assert found.winner.choice == {"arc_entries": 20, "scratchpad_bytes": 4096}
+    best = read_configuration(tmp_path / "out" / "winner.json")
+    assert best.arc_entries == 20  # type: ignore[union-attr]
+    rows = pyarrow.parquet.read_table(tmp_path / "out" / "points.parquet").to_pylist()
+    assert [row["cycles"] for row in rows] == [row.get("cycles") for row in found.rows]
+    page = (tmp_path / "out" / "front.html").read_text()
+    assert "arc_entries = 20" in page
+    assert "src=" not in page.split("<body>")[1].split("Plotly.newPlot")[1]
+
+
+def test_an_interrupted_sweep_gives_the_same_files(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "local", here)
+    whole = sweep(file, tmp_path / "whole")
+    for kept in sorted((tmp_path / "kept").iterdir())[:3]:
+        kept.unlink()
+    (tmp_path / "kept" / "damaged.json").write_text("{")
+
+    @contextmanager
+    def stopped(_: object) -> Iterator[Executor]:
+        def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
+            yield 0, run_task(tasks[0])
+            raise KeyboardInterrupt
+
+        yield execute
+
+    monkeypatch.setattr(module, "local", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(file, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    monkeypatch.setattr(module, "local", here)
+    again = sweep(file, tmp_path / "again")
+    assert (again.measured, again.kept) == (2, whole.measured - 2)
+    assert contents(tmp_path / "again") == contents(tmp_path / "whole")
+
+
+def _tasks(file: Path, tmp_path: Path) -> list[Task]:
+    taken: list[Task] = []
+
+    @contextmanager
+    def noting(_: object) -> Iterator[Executor]:
+        def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
+            taken.extend(tasks)
+            return iter([(number, {"cycles": 1}) for number in range(len(tasks))])
+
+        yield execute
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "local", noting)
+        sweep(file, tmp_path / "noted")
+    return taken
+
+
+def test_a_task_that_ends_its_process_is_lost_alone(file: Path, tmp_path: Path) -> None:
+    good, *_, other = _tasks(file, tmp_path)
+    with local(1) as executor:
+        found = dict(executor([good, {"kind": "cycles"}, other]))
+    assert (found[0], found[2]) == (run_task(good), run_task(other))
+    assert "KeyError" in found[1]["lost"]
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_files_and_loses_nothing(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import LocalCluster
+
+    monkeypatch.setenv(FOLDER_VARIABLE, os.environ.get(FOLDER_VARIABLE, ""))
+    monkeypatch.delenv(FOLDER_VARIABLE)
+    here_too = tmp_path / "local"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "local", here)
+        sweep(file, here_too)
+    for kept in (tmp_path / "kept").iterdir():
+        kept.unlink()
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as machines:  # type: ignore[no-untyped-call]
+        victim = next(iter(machines.workers.values())).pid
+
+        def kill(*_: object, **__: object) -> None:
+            nonlocal victim
+            if victim:
+                os.kill(victim, signal.SIGKILL)
+                victim = 0
+
+        found = sweep(file, tmp_path / "far", scheduler=machines.scheduler_address, progress=kill)
+    assert found.measured == 8
+    assert contents(tmp_path / "far") == contents(here_too)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("nowhere", "an address such as tcp://10.0.0.1:8786"),
+        ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
+    ],
+)
+def test_a_cluster_that_is_not_there(
+    address: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vip.sweeps.executor._PATIENCE", 0.5)
+    with pytest.raises(SweepError, match=message), cluster(address):
+        pass
+
+
+def test_objectives_are_checked_before_anything_runs(file: Path, tmp_path: Path) -> None:
+    file.write_text(SPECIFICATION.replace('["cycles"]', '["luts"]'))
+    with pytest.raises(SweepError, match="objective 'luts': there are cycles, time_us"):
+        sweep(file, tmp_path / "out")
+
+
+def test_the_command_shows_the_front(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "local", here)
+    json_file = tmp_path / "front.json"
+    arguments = ["sweep", str(file), "-o", str(tmp_path / "out"), "--json", str(json_file)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "4 configurations, 8 points, 2 configurations without a result" in result.output
+    content = json.loads(json_file.read_text())
+    assert content["winner"]["fields"]["arc_entries"] == 20
+    assert content["provenance"]
+    result = CliRunner().invoke(app, ["sweep", str(tmp_path / "nosuch.toml")])
+    assert isinstance(result.exception, VipError)

@@ -1,0 +1,79 @@
+"""``vip sweep``: explore designs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from vip.cli.console import console, shown
+from vip.output import write_json
+from vip.sweeps.sweep import FILES, SweepResult
+from vip.sweeps.sweep import sweep as run_sweep
+
+from .options import JsonOption, filling, reading
+
+__all__ = ["sweep"]
+
+
+def _show(result: SweepResult, folder: Path) -> None:
+    objectives = result.specification.objectives
+    table = Table(title=f"Pareto front: {', '.join(objectives)}", box=box.SIMPLE)
+    table.add_column("configuration", justify="right")
+    for name in (*result.specification.vary, *objectives):
+        table.add_column(name, justify="right")
+    for one in result.front:
+        mark = " *" if one is result.winner else ""
+        values = [f"{one.values[name]:,.6g}" for name in objectives]
+        table.add_row(f"{one.number}{mark}", *map(str, one.choice.values()), *values)
+    console.print(table)
+    failed = [one for one in result.configurations if one.failed]
+    console.print(
+        f"{len(result.configurations)} configurations, {len(result.rows)} points, {len(failed)} "
+        f"configurations without a result; {result.measured} tasks measured, {result.kept} kept."
+    )
+    if failed:
+        console.print(f"The first of them, {failed[0].number}: {failed[0].failed}", style="dim")
+    console.print(f"* least product of the objectives. {', '.join(FILES)} are in {folder}.")
+
+
+def sweep(
+    specification: Annotated[
+        Path,
+        typer.Argument(metavar="SPEC", help="Specification, a TOML file.", callback=reading()),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder for the results; made if missing.",
+            callback=filling(FILES),
+        ),
+    ] = Path("build/sweep"),
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Dask scheduler whose workers measure, such as tcp://10.0.0.1:8786.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Measure configurations on kernels, and write all points, the Pareto front and the best one.
+
+    Cycles come from the timing model, or from the Verilog where the specification says so. Finished
+    points are kept: an interrupted sweep goes on when the command runs again.
+
+    Example: vip sweep sweep.toml -o build/sweep --json front.json
+    """
+    with shown() as progress:
+        result = run_sweep(specification, output, scheduler=scheduler, jobs=jobs, progress=progress)
+    write_json(json, result.to_json())
+    _show(result, output)

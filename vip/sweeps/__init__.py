@@ -1,0 +1,1 @@
+"""Exploration of designs: configurations x kernels to cycles, area, clock and power."""

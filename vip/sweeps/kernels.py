@@ -1,0 +1,159 @@
+"""Kernels that a sweep runs: applications of the suite, and kernels of chosen sizes."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from isa.support.errors import VipError
+from microkernels.bp.jobs import bp_job
+from microkernels.common.fixed_point import Elements
+from microkernels.data.stereo import motorcycle
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.jobs import conv_job, dense_job
+from microkernels.runtime.job import KernelJob
+from microkernels.suite import suite
+from pe.config import PeConfig
+from soc.tile.config import VaultTileConfig
+
+__all__ = ["SIZED", "SweepError", "check_kernel", "kernel_jobs", "kernel_name"]
+
+_SEED = 1
+_FRACTION = 10
+
+
+class SweepError(VipError):
+    """A specification that can't be used, or a cluster that can't work; one line."""
+
+
+def _values(*shape: int, limit: int = 1000) -> Elements:
+    rng = np.random.default_rng([_SEED, *shape])
+    return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
+
+
+def _bp(
+    pes: int,
+    scratchpad_bytes: int,
+    *,
+    width: int = 16,
+    height: int = 12,
+    labels: int = 16,
+    iterations: int = 1,
+) -> KernelJob:
+    problem = motorcycle(width, height, labels).problem
+    return bp_job(problem, iterations, pes=pes, scratchpad_bytes=scratchpad_bytes)
+
+
+def _conv(
+    pes: int,
+    scratchpad_bytes: int,
+    *,
+    width: int = 14,
+    height: int = 7,
+    channels: int = 16,
+    filters: int = 32,
+    window: int = 3,
+    stride: int = 1,
+) -> KernelJob:
+    shape = ConvShape(
+        width=width,
+        height=height,
+        channels=channels,
+        filters=filters,
+        kernel=window,
+        stride=stride,
+    )
+    return conv_job(
+        shape,
+        _values(height, width, channels),
+        _values(filters, window, window, channels, limit=100),
+        _values(filters),
+        fraction=_FRACTION,
+        sharers=pes,
+        scratchpad_bytes=scratchpad_bytes,
+    )
+
+
+def _dense(
+    pes: int, scratchpad_bytes: int, *, inputs: int = 256, outputs: int = 64, batch: int = 1
+) -> KernelJob:
+    shape = DenseShape(inputs=inputs, outputs=outputs, batch=batch)
+    return dense_job(
+        shape,
+        _values(batch, inputs),
+        _values(outputs, inputs, limit=100),
+        _values(outputs),
+        fraction=_FRACTION,
+        sharers=pes,
+        scratchpad_bytes=scratchpad_bytes,
+    )
+
+
+#: Name -> the function that makes the job of so many engines with so many bytes of scratchpad; its
+#: other parameters are the sizes.
+SIZED: Mapping[str, Callable[..., KernelJob]] = {"bp": _bp, "conv": _conv, "dense": _dense}
+
+
+def _sizes(name: str) -> dict[str, int]:
+    """The sizes of a kernel of :data:`SIZED`, with their defaults."""
+    parameters = inspect.signature(SIZED[name]).parameters.values()
+    return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+
+def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
+    """Refuse what is no description of a kernel: ``application`` with a name of the suite, or
+    ``kernel`` with a name of :data:`SIZED` and its sizes.
+
+    Raises:
+        SweepError: the message begins with ``where``.
+    """
+    if "application" in kernel:
+        known = [one.name for one in suite()]
+        if kernel["application"] not in known:
+            raise SweepError(
+                f"{where}: unknown application {kernel['application']!r}; there are: "
+                f"{', '.join(known)}"
+            )
+        allowed = {"application"}
+    else:
+        name = str(kernel.get("kernel"))
+        if name not in SIZED:
+            raise SweepError(
+                f"{where} needs an application, or a kernel of {', '.join(SIZED)}, not {name!r}"
+            )
+        allowed = {"kernel", *_sizes(name)}
+    for key, value in kernel.items():
+        if key not in allowed:
+            raise SweepError(f"{where} has no {key!r}; there are: {', '.join(sorted(allowed))}")
+        if key not in ("application", "kernel") and (type(value) is not int or value < 1):
+            raise SweepError(f"{where}.{key} must be a whole number of 1 or more, not {value!r}")
+
+
+def kernel_name(kernel: Mapping[str, Any]) -> str:
+    """A kernel's name in results: ``cnn``, or ``bp width=16 labels=32`` with the sizes given."""
+    if "application" in kernel:
+        return str(kernel["application"])
+    sizes = [f"{name}={value}" for name, value in sorted(kernel.items()) if name != "kernel"]
+    return " ".join([str(kernel["kernel"]), *sizes])
+
+
+def kernel_jobs(
+    kernel: Mapping[str, Any], config: PeConfig | VaultTileConfig
+) -> tuple[KernelJob, ...]:
+    """The jobs of a kernel on an engine, or on all engines of a vault.
+
+    Raises:
+        SweepError: an application, which is for one engine, on a vault.
+        KernelError: sizes that the kernel or the scratchpad does not take.
+    """
+    vault = isinstance(config, VaultTileConfig)
+    if "application" in kernel:
+        if vault:
+            raise SweepError(f"{kernel['application']} runs on one engine, not on a vault's")
+        return next(one for one in suite() if one.name == kernel["application"]).jobs
+    pe = config.pe if isinstance(config, VaultTileConfig) else config
+    pes = config.pes if isinstance(config, VaultTileConfig) else 1
+    sizes = {name: value for name, value in kernel.items() if name != "kernel"}
+    return (SIZED[kernel["kernel"]](pes, pe.scratchpad_bytes, **sizes),)

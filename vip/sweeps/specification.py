@@ -1,0 +1,220 @@
+"""Specifications of sweeps: what varies, what is measured, how the space is searched."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from hdl.config import ConfigurationError
+from isa.support.files import read_bytes
+from soc.generate.configuration_file import configuration_of
+from soc.generate.designs import Configuration
+from soc.generate.generate import configuration_json
+from synth.errors import SynthesisError
+from synth.physical.targets import TARGETS, find_target
+from vip.configurations import design
+
+from .kernels import SweepError, check_kernel, kernel_name
+from .tasks import engine_or_vault
+
+__all__ = ["METHODS", "Choice", "Specification", "configuration", "read_specification"]
+
+#: How configurations are chosen.
+METHODS = ("grid", "random", "tpe", "nsga2")
+_SPECIFICATION_BYTES = 1 << 20
+#: Combinations of values that are tried to find one that a configuration allows.
+_TRIED = 2000
+_MOST = 100_000
+_KEYS = {
+    "design": str,
+    "vary": dict,
+    "kernels": list,
+    "target": str,
+    "clock": bool,
+    "mhz": (int, float),
+    "objectives": list,
+    "rtl": list,
+    "search": dict,
+}
+_SEARCH_KEYS = {"method": str, "configurations": int, "seed": int, "batch": int}
+
+#: Values of the fields that vary, by the field's path.
+Choice = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specification:
+    """A sweep.
+
+    Attributes:
+        base: configuration whose fields vary, as plain JSON data.
+        vary: path of a field, with dots -> its values.
+        kernels: that run on each configuration (:mod:`vip.sweeps.kernels`).
+        target: of the area (:data:`synth.physical.targets.TARGETS`); "": no area is measured.
+        clock: the clock of an engine mapped to standard cells is measured.
+        mhz: clock at which cycles become time where none is measured.
+        objectives: columns to be made small, at least one.
+        rtl: choices of some fields; configurations with these values run on the Verilog.
+        method: of :data:`METHODS`. configurations: how many of the space; all for a grid.
+        seed: of the search. batch: configurations that are chosen before their results are seen.
+    """
+
+    base: Mapping[str, Any]
+    vary: Mapping[str, Sequence[Any]]
+    kernels: Sequence[Mapping[str, Any]]
+    target: str = "xc7"
+    clock: bool = False
+    mhz: float = 100.0
+    objectives: Sequence[str] = ("time_us", "luts")
+    rtl: Sequence[Choice] = ()
+    method: str = "grid"
+    configurations: int = 0
+    seed: int = 1
+    batch: int = 8
+    names: Sequence[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(map(kernel_name, self.kernels)))
+
+    @property
+    def size(self) -> int:
+        """Configurations of the whole space, allowed or not."""
+        return prod(len(values) for values in self.vary.values())
+
+    def choices(self) -> list[Choice]:
+        """All of the space, the last field fastest."""
+        return [
+            dict(zip(self.vary, values, strict=True)) for values in product(*self.vary.values())
+        ]
+
+    def on(self, choice: Choice) -> str:
+        """The machine for a choice: ``rtl`` or ``model``."""
+        chosen = any(all(choice[key] == value for key, value in one.items()) for one in self.rtl)
+        return "rtl" if chosen else "model"
+
+
+def configuration(base: Mapping[str, Any], choice: Choice) -> Configuration:
+    """``base`` with the fields of ``choice``.
+
+    Raises:
+        ConfigurationError: a field that it does not have, or a value that it refuses.
+    """
+    raw = json.loads(json.dumps(base))
+    for path, value in choice.items():
+        *parents, last = path.split(".")
+        place = raw
+        for parent in parents:
+            place = place.get(parent) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or last not in place:
+            raise ConfigurationError(f"the design has no field {path}")
+        place[last] = value
+    return configuration_of(raw)
+
+
+def _typed(raw: Mapping[str, Any], keys: Mapping[str, Any], where: str) -> None:
+    for key, value in raw.items():
+        if key not in keys:
+            raise SweepError(f"{where}has no {key!r}; there are: {', '.join(keys)}")
+        if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
+            raise SweepError(f"{where}{key} can't be {value!r:.60}")
+
+
+def read_specification(path: Path) -> Specification:
+    """The specification in a TOML file; ``docs/exploration.md`` has one, explained.
+
+    Raises:
+        SweepError: no TOML, an unknown key, or a value that can't be used, such as one that no
+            configuration allows; the message begins with ``path``.
+        OSError: it can't be read.
+    """
+    try:
+        raw = tomllib.loads(read_bytes(path, _SPECIFICATION_BYTES).decode())
+        return _specification(raw, path.parent)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SweepError(f"{path}: no TOML: {error}") from None
+    except (SweepError, ConfigurationError, SynthesisError) as error:
+        raise SweepError(f"{path}: {error}") from None
+
+
+def _specification(raw: Mapping[str, Any], folder: Path) -> Specification:
+    _typed(raw, _KEYS, "")
+    search = raw.get("search", {})
+    _typed(search, _SEARCH_KEYS, "search ")
+    name = raw.get("design", "pe")
+    base = engine_or_vault(design(folder / name if name.endswith(".json") else name))
+    kernels = raw.get("kernels", [])
+    if not kernels:
+        raise SweepError("needs [[kernels]]")
+    for number, kernel in enumerate(kernels):
+        if not isinstance(kernel, dict):
+            raise SweepError(f"kernels[{number}] must be a table, not {kernel!r:.60}")
+        check_kernel(kernel, f"kernels[{number}]")
+    given = {key: raw[key] for key in ("target", "clock", "mhz", "objectives") if key in raw}
+    found = Specification(
+        base=configuration_json(base),
+        vary=_varied(raw.get("vary", {})),
+        kernels=kernels,
+        rtl=raw.get("rtl", []),
+        method=search.get("method", "grid"),
+        configurations=search.get("configurations", 0),
+        seed=search.get("seed", 1),
+        batch=search.get("batch", 8),
+        **given,
+    )
+    _check(found)
+    return found
+
+
+def _varied(raw: Mapping[str, Any], before: str = "") -> dict[str, list[Any]]:
+    """Paths and values; a table within ``vary`` is a part of the design."""
+    found: dict[str, list[Any]] = {}
+    for key, value in raw.items():
+        if isinstance(value, dict):
+            found |= _varied(value, f"{before}{key}.")
+        elif not isinstance(value, list) or not value:
+            raise SweepError(f"vary.{before}{key} must be a list of values, not {value!r:.60}")
+        else:
+            found[before + key] = value
+    return found
+
+
+def _check(found: Specification) -> None:
+    if found.target and found.target not in TARGETS:
+        find_target(found.target)
+    if found.mhz <= 0:
+        raise SweepError(f"mhz must be more than 0, not {found.mhz}")
+    if found.method not in METHODS:
+        raise SweepError(f"search method must be one of {', '.join(METHODS)}, not {found.method!r}")
+    if found.size > _MOST and found.method == "grid":
+        raise SweepError(f"a grid of {found.size:,} configurations; at most {_MOST:,}")
+    if found.method != "grid" and found.configurations < 1:
+        raise SweepError(f"search configurations must be 1 or more for {found.method}")
+    if found.batch < 1:
+        raise SweepError(f"search batch must be 1 or more, not {found.batch}")
+    if not found.objectives or not all(isinstance(one, str) for one in found.objectives):
+        raise SweepError("objectives must be names of columns")
+    for number, one in enumerate(found.rtl):
+        for key in one if isinstance(one, dict) else [str(one)]:
+            if key not in found.vary:
+                raise SweepError(f"rtl[{number}] names {key!r}, which does not vary")
+    for path, values in found.vary.items():
+        for value in values:
+            _check_value(found, path, value)
+
+
+def _check_value(found: Specification, path: str, value: Any) -> None:
+    """Refuse a value that no configuration of the space allows."""
+    others = {name: ([value] if name == path else values) for name, values in found.vary.items()}
+    problem = ""
+    for values in islice(product(*others.values()), _TRIED):
+        try:
+            configuration(found.base, dict(zip(others, values, strict=True)))
+        except ConfigurationError as error:
+            problem = problem or str(error)
+        else:
+            return
+    raise SweepError(f"vary.{path}: no configuration allows {value!r}: {problem}")

@@ -1,0 +1,264 @@
+"""The verb ``sweep``: measure configurations on kernels, and find the best ones."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hdl.config import ConfigurationError
+from isa.support.extras import need
+from soc.generate.configuration_file import write_configuration
+from soc.generate.generate import configuration_json
+from synth.physical.area import MEASURES
+from vip.progress import Progress, silent
+
+from .executor import Executor, cluster, local
+from .kernels import SweepError
+from .page import write_page
+from .search import search
+from .specification import Choice, Specification, configuration, read_specification
+from .store import Store
+from .table import Row, Summary, pareto, summaries, winner, write_parquet
+from .tasks import Task, code_version, task_key
+
+__all__ = ["FILES", "SweepResult", "sweep"]
+
+#: Files of the output folder: all points, the front as a plot, the winner's configuration.
+FILES = ("points.parquet", "front.html", "winner.json")
+_STAGE = "sweep"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResult:
+    """A sweep.
+
+    Attributes:
+        specification: that was measured.
+        rows: of each configuration and kernel, by configuration.
+        configurations: a summary of each. front: those that none beats in all objectives.
+        winner: the configuration with the least product of the objectives; None: all failed.
+        measured, kept: tasks that ran now, and those whose results were there.
+    """
+
+    specification: Specification
+    rows: Sequence[Row]
+    configurations: Sequence[Summary]
+    front: Sequence[Summary]
+    winner: Summary | None
+    measured: int
+    kept: int
+
+    def to_json(self) -> dict[str, object]:
+        """The front and the winner as plain JSON data."""
+        objectives = self.specification.objectives
+        return {
+            "points": len(self.rows),
+            "configurations": len(self.configurations),
+            "failed": sum(bool(one.failed) for one in self.configurations),
+            "objectives": list(objectives),
+            "front": [_plain(one, objectives) for one in self.front],
+            "winner": self.winner and _plain(self.winner, objectives),
+        }
+
+
+def _plain(one: Summary, objectives: Sequence[str]) -> dict[str, object]:
+    values = {name: one.values[name] for name in objectives}
+    return {"number": one.number, "fields": one.choice, "objectives": values}
+
+
+@dataclass
+class _Work:
+    """Runs tasks, or takes their results from the store."""
+
+    executor: Executor
+    progress: Progress
+    total: int | None
+    store: Store
+    code: str
+    measured: int = 0
+    kept: int = 0
+
+    def results(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+        """The result of each task."""
+        keys = [task_key(task, self.code) for task in tasks]
+        found = {key: self.store.get(key) for key in dict.fromkeys(keys)}
+        missing = {key: task for key, task in zip(keys, tasks, strict=True) if found[key] is None}
+        self.kept += len(found) - len(missing)
+        self._show()
+        order = list(missing)
+        for number, result in self.executor(list(missing.values())):
+            if "lost" not in result:
+                self.store.put(order[number], result)
+            found[order[number]] = result
+            self.measured += 1
+            self._show()
+        return [found[key] or {} for key in keys]
+
+    def _show(self) -> None:
+        self.progress(_STAGE, self.measured + self.kept, self.total)
+
+
+def sweep(
+    specification: Specification | Path | str,
+    output: Path | str,
+    *,
+    scheduler: str | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> SweepResult:
+    """Measure configurations on kernels, and write :data:`FILES` into the folder ``output``.
+
+    ``sweep("sweep.toml", "build/sweep").winner.choice`` has the fields of the best configuration.
+    Results are kept by content, so that a sweep that was interrupted goes on, and gives the same
+    files.
+
+    Parameters:
+        specification: or its TOML file.
+        output: folder; made if missing.
+        scheduler: address of a Dask scheduler; None: processes of this machine.
+        jobs: such processes; None: one a processor.
+        progress: called after each task.
+
+    Raises:
+        SweepError: a specification that can't be used, or a cluster that can't work.
+        MissingExtraError: a package is missing; the message names the extra.
+        OSError: a file can't be read or written.
+    """
+    for package in ("pyarrow", "plotly"):
+        need(package, "sweeps")
+    if not isinstance(specification, Specification):
+        specification = read_specification(Path(specification))
+    _check_objectives(specification)
+    chosen: AbstractContextManager[Executor] = cluster(scheduler) if scheduler else local(jobs)
+    rows: list[Row] = []
+    with chosen as executor:
+        work = _Work(
+            executor=executor,
+            progress=progress,
+            total=_total(specification),
+            store=Store(),
+            code=code_version(),
+        )
+        searched = search(specification)
+        for batch in searched:
+            found = list(_rows(specification, batch, len(rows), work))
+            rows += [row for group in found for row in group]
+            learned = summaries(
+                [row for group in found for row in group], tuple(specification.vary)
+            )
+            searched.learn([_objectives(one, specification) for one in learned])
+    result = _result(specification, rows, work)
+    _write(result, Path(output))
+    return result
+
+
+def _total(spec: Specification) -> int | None:
+    """Tasks of a grid; of other searches it is not known."""
+    if spec.method != "grid":
+        return None
+    return spec.size * (len(spec.kernels) + bool(spec.target) + spec.clock)
+
+
+def _check_objectives(spec: Specification) -> None:
+    known = ["cycles", "time_us"]
+    known += [*MEASURES] if spec.target else []
+    known += ["speed_logic_ge"] if spec.clock else []
+    for name in spec.objectives:
+        if name not in known or name == "fmax_mhz":
+            raise SweepError(f"objective {name!r}: there are {', '.join(known)}")
+
+
+def _objectives(one: Summary, spec: Specification) -> tuple[float, ...] | None:
+    missing = [name for name in spec.objectives if name not in one.values]
+    if missing and not one.failed:
+        raise SweepError(
+            f"objective {missing[0]!r} is not measured; there are: {', '.join(sorted(one.values))}"
+        )
+    return one.objectives(spec.objectives)
+
+
+def _rows(
+    spec: Specification, batch: Sequence[Choice], first: int, work: _Work
+) -> Iterator[list[Row]]:
+    """The rows of each choice of a batch; ``first``: rows before it."""
+    plans: list[list[Task] | str] = []
+    for choice in batch:
+        try:
+            config = configuration_json(configuration(spec.base, choice))
+        except ConfigurationError as error:
+            plans.append(str(error))
+        else:
+            plans.append(_tasks(spec, choice, config))
+    tasks = [task for plan in plans if not isinstance(plan, str) for task in plan]
+    results = iter(work.results(tasks))
+    start = first // len(spec.kernels)
+    for number, (choice, plan) in enumerate(zip(batch, plans, strict=True), start):
+        if isinstance(plan, str):
+            refused = {"status": "refused", "message": plan}
+            yield [
+                {"number": number, **choice, "kernel": name, "on": "", **refused}
+                for name in spec.names
+            ]
+        else:
+            measured = [next(results) for _ in plan]
+            yield [_row(spec, number, choice, name, plan, measured) for name in spec.names]
+
+
+def _tasks(spec: Specification, choice: Choice, config: dict[str, Any]) -> list[Task]:
+    shared: dict[str, Any] = {"configuration": config}
+    on = spec.on(choice)
+    tasks: list[Task] = [
+        {"kind": "cycles", "kernel": dict(kernel), "on": on, **shared} for kernel in spec.kernels
+    ]
+    if spec.target:
+        tasks.append({"kind": "area", "target": spec.target, **shared})
+    if spec.clock:
+        tasks.append({"kind": "clock", **shared})
+    return tasks
+
+
+def _row(
+    spec: Specification,
+    number: int,
+    choice: Choice,
+    name: str,
+    plan: Sequence[Task],
+    measured: Sequence[dict[str, Any]],
+) -> Row:
+    """The row of a kernel, from the results of the tasks of its configuration."""
+    own = spec.names.index(name)
+    parts = [measured[own], *measured[len(spec.kernels) :]]
+    problem = next((part for part in parts if "error" in part or "lost" in part), None)
+    row: Row = {"number": number, **choice, "kernel": name, "on": plan[own]["on"]}
+    if problem is not None:
+        message = problem.get("error") or problem["lost"]
+        return {**row, "status": "refused" if "error" in problem else "failed", "message": message}
+    row |= {"status": "ok", "message": ""}
+    for part in parts:
+        row |= part
+    row["time_us"] = row["cycles"] / row.get("fmax_mhz", spec.mhz)
+    return row
+
+
+def _result(spec: Specification, rows: list[Row], work: _Work) -> SweepResult:
+    found = summaries(rows, tuple(spec.vary))
+    return SweepResult(
+        specification=spec,
+        rows=rows,
+        configurations=found,
+        front=pareto(found, spec.objectives),
+        winner=winner(found, spec.objectives),
+        measured=work.measured,
+        kept=work.kept,
+    )
+
+
+def _write(result: SweepResult, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    points, front, best = (folder / name for name in FILES)
+    write_parquet(result.rows, points)
+    write_page(result.configurations, result.front, result.specification.objectives, front)
+    best.unlink(missing_ok=True)
+    if result.winner is not None:
+        write_configuration(configuration(result.specification.base, result.winner.choice), best)

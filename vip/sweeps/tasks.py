@@ -1,0 +1,95 @@
+"""Tasks of a sweep: plain data in, plain data out, so that they run in any process on any machine.
+
+A task is a dictionary: ``kind``, ``configuration``, and for cycles ``kernel`` and ``on``, for area
+``target``. The result has measures by name, or ``error``: one line.
+"""
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from isa.support.errors import VipError
+from pe.config import PeConfig
+from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from sim_tb.cosim.machine import Machine
+from sim_tb.runner.cache import fingerprint, source_digest
+from soc.chip.config import ChipConfig
+from soc.generate.configuration_file import configuration_of
+from soc.generate.designs import Configuration
+from soc.tile.config import VaultTileConfig
+from synth.physical.chip_area import design_area
+from vip.synthesis.clocks import timing
+
+from .kernels import SweepError, kernel_jobs
+
+__all__ = ["Task", "code_version", "engine_or_vault", "run_task", "task_key"]
+
+Task = Mapping[str, Any]
+#: Rooms whose source decides results.
+_ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth")
+_STANDARD_CELLS = "nangate45"
+
+
+def code_version() -> str:
+    """Identifies the source that results depend on; the same on machines with the same VIP."""
+    return f"{version('vip-inference')} {source_digest(_ROOMS)}"
+
+
+def task_key(task: Task, code: str) -> str:
+    """Name under which the result of ``task`` by source ``code`` is kept."""
+    return fingerprint(code, json.dumps(task, sort_keys=True))
+
+
+def run_task(task: Task) -> dict[str, Any]:
+    """Measure. An input that VIP refuses is a result; anything else that fails is raised."""
+    try:
+        config = engine_or_vault(configuration_of(task["configuration"]))
+        if task["kind"] == "cycles":
+            return _cycles(config, task["kernel"], task["on"])
+        if task["kind"] == "area":
+            return dict(design_area(config, task["target"]).values)
+        return _clock(config.pe if isinstance(config, VaultTileConfig) else config)
+    except VipError as error:
+        return {"error": str(error).splitlines()[0]}
+
+
+def engine_or_vault(config: Configuration) -> PeConfig | VaultTileConfig:
+    """``config``, on which kernels of a sweep run.
+
+    Raises:
+        SweepError: it is a chip.
+    """
+    if isinstance(config, ChipConfig):
+        raise SweepError("the design of a sweep is an engine or a vault, not a chip")
+    return config
+
+
+def _cycles(
+    config: PeConfig | VaultTileConfig, kernel: Mapping[str, Any], on: Machine
+) -> dict[str, Any]:
+    cycles = busy = total = 0
+    for job in kernel_jobs(kernel, config):
+        if isinstance(config, VaultTileConfig):
+            vault = cosim_vault(job, config, on=on)
+            match, took = vault.match, vault.cycles
+            counters = [pe.counters for result in vault.results.values() for pe in result.pes]
+        else:
+            engine = cosim_engine(job, config, on=on)
+            match, took = engine.match, engine.cycles
+            counters = [result.counters for result in engine.results.values()]
+        if not match:
+            raise SweepError(f"{job.name}: outputs differ from the golden model's")
+        cycles += took
+        busy += sum(one["VECTOR_BUSY"] for one in counters)
+        total += sum(one["CYCLES"] for one in counters)
+    share = {"vector_busy": round(busy / total, 6)} if total else {}
+    return {"cycles": cycles, **share}
+
+
+def _clock(config: PeConfig) -> dict[str, Any]:
+    found = timing(config, _STANDARD_CELLS, jobs=1)
+    return {
+        "fmax_mhz": round(found.corners[0].pins.fmax_mhz, 1),
+        "speed_logic_ge": found.logic_ge,
+    }
