@@ -37,7 +37,7 @@ class SweepResult:
         specification: that was measured.
         rows: of each configuration and kernel, by configuration.
         configurations: a summary of each. front: those that none beats in all objectives.
-        winner: the configuration with the least product of the objectives; None: all failed.
+        winner: the configuration with the least product of the objectives.
         measured, kept: tasks that ran now, and those whose results were there.
     """
 
@@ -45,7 +45,7 @@ class SweepResult:
     rows: Sequence[Row]
     configurations: Sequence[Summary]
     front: Sequence[Summary]
-    winner: Summary | None
+    winner: Summary
     measured: int
     kept: int
 
@@ -58,7 +58,7 @@ class SweepResult:
             "failed": sum(bool(one.failed) for one in self.configurations),
             "objectives": list(objectives),
             "front": [_plain(one, objectives) for one in self.front],
-            "winner": self.winner and _plain(self.winner, objectives),
+            "winner": _plain(self.winner, objectives),
         }
 
 
@@ -121,7 +121,8 @@ def sweep(
         progress: called after each task.
 
     Raises:
-        SweepError: a specification that can't be used, or a cluster that can't work.
+        SweepError: a specification that can't be used, no configuration has a result, or a cluster
+            that can't work.
         MissingExtraError: a package is missing; the message names the extra.
         OSError: a file can't be read or written.
     """
@@ -148,7 +149,19 @@ def sweep(
                 [row for group in found for row in group], tuple(specification.vary)
             )
             searched.learn([_objectives(one, specification) for one in learned])
-    result = _result(specification, rows, work)
+    found = summaries(rows, tuple(specification.vary))
+    best = winner(found, specification.objectives)
+    if best is None:
+        raise SweepError(f"no configuration has a result; the first: {rows[0]['message']}")
+    result = SweepResult(
+        specification=specification,
+        rows=rows,
+        configurations=found,
+        front=pareto(found, specification.objectives),
+        winner=best,
+        measured=work.measured,
+        kept=work.kept,
+    )
     _write(result, Path(output))
     return result
 
@@ -241,24 +254,9 @@ def _row(
     return row
 
 
-def _result(spec: Specification, rows: list[Row], work: _Work) -> SweepResult:
-    found = summaries(rows, tuple(spec.vary))
-    return SweepResult(
-        specification=spec,
-        rows=rows,
-        configurations=found,
-        front=pareto(found, spec.objectives),
-        winner=winner(found, spec.objectives),
-        measured=work.measured,
-        kept=work.kept,
-    )
-
-
 def _write(result: SweepResult, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     points, front, best = (folder / name for name in FILES)
     write_parquet(result.rows, points)
     write_page(result.configurations, result.front, result.specification.objectives, front)
-    best.unlink(missing_ok=True)
-    if result.winner is not None:
-        write_configuration(configuration(result.specification.base, result.winner.choice), best)
+    write_configuration(configuration(result.specification.base, result.winner.choice), best)

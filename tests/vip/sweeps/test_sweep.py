@@ -86,7 +86,6 @@ def test_a_sweep_finds_the_best_engine(
     assert cycles[20] is not None
     assert cycles[2] is not None
     assert cycles[20] < cycles[2]
-    assert found.winner is not None
     assert found.winner.choice == {"arc_entries": 20, "scratchpad_bytes": 4096}
     best = read_configuration(tmp_path / "out" / "winner.json")
     assert best.arc_entries == 20  # type: ignore[union-attr]
@@ -196,6 +195,16 @@ def test_objectives_are_checked_before_anything_runs(file: Path, tmp_path: Path)
     file.write_text(SPECIFICATION.replace('["cycles"]', '["luts"]'))
     with pytest.raises(SweepError, match="objective 'luts': there are cycles, time_us"):
         sweep(file, tmp_path / "out")
+
+
+def test_a_sweep_without_any_result_is_refused(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "local", here)
+    file.write_text(SPECIFICATION.replace("[64, 4096]", "[64]"))
+    with pytest.raises(SweepError, match="no configuration has a result; the first: "):
+        sweep(file, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_shows_the_front(
