@@ -143,11 +143,10 @@ def sweep(
         )
         searched = search(specification)
         for batch in searched:
-            found = list(_rows(specification, batch, len(rows), work))
-            rows += [row for group in found for row in group]
-            learned = summaries(
-                [row for group in found for row in group], tuple(specification.vary)
-            )
+            groups = _rows(specification, batch, len(rows), work)
+            new = [row for group in groups for row in group]
+            rows += new
+            learned = summaries(new, tuple(specification.vary))
             searched.learn([_objectives(one, specification) for one in learned])
     found = summaries(rows, tuple(specification.vary))
     best = winner(found, specification.objectives)
