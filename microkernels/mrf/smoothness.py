@@ -10,11 +10,12 @@ from isa.support.errors import clipped
 from isa.support.files import read_bytes
 from microkernels.common.errors import CHECK, KernelError
 
-__all__ = ["LARGEST_WEIGHT", "smoothness_costs"]
+__all__ = ["LARGEST_WEIGHT", "coarse_costs", "smoothness_costs"]
 
 #: Largest weight: costs of any width that an engine has stay far from 64 bits.
 LARGEST_WEIGHT = (1 << 31) - 1
 _KINDS = ("linear", "potts", "quadratic")
+_MOST_TRUNCATION = 999_999_999
 #: Bytes of a file of 256 x 256 costs of 64 bits, with room for its header.
 _MOST_BYTES = 1 << 20
 
@@ -37,25 +38,62 @@ def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
     CHECK.within("weight", weight, 0, LARGEST_WEIGHT)
     if name.endswith(".npy"):
         return weight * _read(Path(name), labels)
+    kind, truncation = _parsed(name)
+    costs = _distances(labels)
+    if kind == "quadratic":
+        costs = costs * costs
+    return weight * np.minimum(costs, truncation)
+
+
+def coarse_costs(labels: int, name: str, weight: int) -> NDArray[np.int64] | None:
+    """Smoothness costs of a quarter-size problem (thesis 3.1b): ``2 V(d / 2)`` for labels ``d``
+    apart, with ``V`` as :func:`smoothness_costs` defines it, also at halves, rounded half up.
+
+    Parameters:
+        labels, name, weight: as of :func:`smoothness_costs`.
+
+    Returns:
+        None for a matrix in a file, which has no costs between its labels
+        (:func:`microkernels.bp.levels.coarse_smoothness` interpolates them).
+
+    Raises:
+        KernelError: as from :func:`smoothness_costs`.
+    """
+    CHECK.within("labels", labels, 1, 256)
+    CHECK.within("weight", weight, 0, LARGEST_WEIGHT)
+    if name.endswith(".npy"):
+        return None
+    kind, truncation = _parsed(name)
+    doubled = _distances(labels)
+    if kind == "quadratic":
+        # 2 (d / 2)^2, times the weight, in halves.
+        halves = np.minimum(doubled * doubled, 4 * truncation) * weight
+        rounded: NDArray[np.int64] = (halves + 1) // 2
+        return rounded
+    return weight * np.minimum(doubled, 2 * truncation)
+
+
+def _distances(labels: int) -> NDArray[np.int64]:
+    places = np.arange(labels, dtype=np.int64)
+    return np.abs(np.subtract.outer(places, places))
+
+
+def _parsed(name: str) -> tuple[str, int]:
+    """Kind and truncation of named costs."""
     kind, colon, limit = name.partition(":")
     if kind not in _KINDS or (colon and kind == "potts"):
         raise KernelError(
             f"unknown smoothness {clipped(name, 40)!r}; there are linear, linear:T, potts, "
             "quadratic, quadratic:T and files .npy"
         )
-    places = np.arange(labels, dtype=np.int64)
-    difference = np.abs(np.subtract.outer(places, places))
-    costs = difference * difference if kind == "quadratic" else difference
-    if kind == "potts":
-        costs = np.minimum(costs, 1)
-    if colon:
-        if not (limit.isascii() and limit.isdigit() and int(limit[:10]) >= 1 and len(limit) < 10):
-            raise KernelError(
-                f"smoothness {clipped(name, 40)!r}: the truncation must be a whole number from 1 "
-                "to 999999999"
-            )
-        costs = np.minimum(costs, int(limit))
-    return weight * costs
+    if not colon:
+        return kind, 1 if kind == "potts" else _MOST_TRUNCATION
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 10 and int(limit) >= 1):
+        raise KernelError(
+            f"smoothness {clipped(name, 40)!r}: the truncation must be a whole number from 1 "
+            f"to {_MOST_TRUNCATION}"
+        )
+    return kind, int(limit)
 
 
 def _read(path: Path, labels: int) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.mrf.matching import CENSUS_SIDE, matching_costs
-from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 
 
 def pictures(seed: int, height: int = 6, width: int = 9) -> tuple[np.ndarray, np.ndarray]:
@@ -82,6 +82,27 @@ def test_smoothness_costs(name: str, model) -> None:
     found = smoothness_costs(5, name, 3)
     for a, b in np.ndindex(5, 5):
         assert found[a, b] == 3 * model(abs(a - b))
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("linear:2", lambda d: min(d, 2)),
+        ("linear", lambda d: d),
+        ("potts", lambda d: min(d, 1)),
+        ("quadratic", lambda d: d * d),
+        ("quadratic:7", lambda d: min(d * d, 7)),
+    ],
+)
+def test_coarse_costs_are_exact_at_halves(name: str, model) -> None:
+    for weight in (3, 4):
+        found = coarse_costs(9, name, weight)
+        for a, b in np.ndindex(9, 9):
+            assert found[a, b] == np.floor(2 * weight * model(abs(a - b) / 2) + 0.5)
+
+
+def test_coarse_costs_of_a_file_are_not_known() -> None:
+    assert coarse_costs(3, "costs.npy", 1) is None
 
 
 def test_smoothness_costs_of_a_file(tmp_path: Path) -> None:

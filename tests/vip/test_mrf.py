@@ -160,9 +160,10 @@ def test_trws_reports_a_bound(vip, pair) -> None:
     left, right, _ = pair
     code, out, err = vip(
         *("mrf", "stereo", left, right, "--labels", 8, "--method", "trws", "--iterations", 4),
-        *("--energies", "energies.json"),
+        *("--energies", "energies.json", "--plot", "energies.svg"),
     )
     assert code == 0, err
+    assert "lower bound" in Path("energies.svg").read_text()
     assert "no energy is below" in out
     found = json.loads(Path("energies.json").read_text())
     assert len(found["bounds"]) == len(found["energies"]) == 5

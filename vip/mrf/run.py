@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from isa.support.extras import need
 from isa.support.files import write_atomically
+from isa.support.picture import MARKERS, picture
 from microkernels.bp.golden import energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
@@ -39,6 +40,8 @@ Method = Literal["bp", "hbp", "trws"]
 #: model. ``rtl``: the Verilog.
 Place = Literal["golden", "iss", "model", "rtl"]
 
+_PLOT_INCHES = 6.0, 4.0
+_TITLES = {"bp": "BP-M", "hbp": "hierarchical BP-M, on all pixels", "trws": "TRW-S"}
 _GOLDEN = "golden model (iterations)"
 _CYCLES = "machine (cycles)"
 
@@ -117,6 +120,23 @@ class MrfRun:
             Image.fromarray(grey.astype(np.uint8)).save(target, format="PNG")
         write_atomically(path, target.getvalue())
 
+    def plot(self, path: Path) -> None:
+        """Draw the energy after each iteration, and the bound if there is one, as PNG or SVG.
+
+        Raises:
+            VipError: another ending, or Matplotlib is not installed.
+            OSError: the file can't be written.
+        """
+        lines = {"energy": self.energies, "lower bound": self.bounds}
+        with picture(*_PLOT_INCHES, path) as figure:
+            axes = figure.subplots()
+            for (name, values), marker in zip(lines.items(), MARKERS, strict=False):
+                if values:
+                    axes.plot(range(len(values)), values, marker=marker, label=name)
+            axes.set(xlabel="iterations", ylabel="energy", title=_TITLES[self.method])
+            axes.grid(visible=True)
+            axes.legend()
+
     def energies_json(self) -> dict[str, object]:
         """Energies by iteration as plain JSON data."""
         return {
@@ -155,6 +175,7 @@ def solve_mrf(
     method: Method = "bp",
     iterations: int = 5,
     coarse_iterations: int = 5,
+    coarse_smoothness: NDArray[np.integer] | None = None,
     on: Place = "golden",
     form: Form = "auto",
     progress: Progress = silent,
@@ -169,6 +190,8 @@ def solve_mrf(
         method: ``bp``; ``hbp`` with ``coarse_iterations`` on a quarter of the size before;
             ``trws``, on ``golden`` alone, with a lower bound (:mod:`microkernels.bp.trws`).
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
+        coarse_smoothness: smoothness costs on a quarter of the size; None: interpolated
+            (:func:`microkernels.bp.levels.coarse_smoothness`).
         on: the place of the computation.
         form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
             that takes fewer cycles. The messages are the same.
@@ -186,14 +209,14 @@ def solve_mrf(
             raise KernelError("TRW-S has no kernel yet: it runs on the golden model alone")
         return _trws(problem, iterations, progress)
     if on != "golden":
-        job = _job(problem, chosen, method, iterations, coarse_iterations, form)
+        job = _job(problem, chosen, method, iterations, coarse_iterations, coarse_smoothness, form)
     with count_saturation() as count:
         done = 0
         coarse_energies: list[int] = []
         messages = None
         total = iterations + (coarse_iterations if method == "hbp" else 0)
         if method == "hbp":
-            coarse = coarse_problem(problem)
+            coarse = coarse_problem(problem, coarse_smoothness)
             step = _counted(progress, done, total)
             coarse_messages, coarse_energies = _golden(coarse, coarse_iterations, None, step)
             messages, done = copied(problem, coarse_messages), coarse_iterations
@@ -270,6 +293,7 @@ def _job(
     method: Method,
     iterations: int,
     coarse: int,
+    smoothness: NDArray[np.integer] | None,
     form: Form,
 ) -> KernelJob:
     ring, pes = None, 1
@@ -281,7 +305,14 @@ def _job(
     if method == "bp":
         return bp_job(problem, iterations, ring=ring, pes=pes, scratchpad_bytes=room, form=form)
     return bp_levels_job(
-        problem, coarse, iterations, ring=ring, pes=pes, scratchpad_bytes=room, form=form
+        problem,
+        coarse,
+        iterations,
+        ring=ring,
+        pes=pes,
+        smoothness=smoothness,
+        scratchpad_bytes=room,
+        form=form,
     )
 
 

@@ -10,6 +10,7 @@ from isa.support.files import write_atomically
 from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
+from microkernels.mrf.smoothness import coarse_costs
 from vip.configurations import Design
 from vip.progress import Progress, silent
 
@@ -95,6 +96,9 @@ def mrf_stereo(
         method=method,
         iterations=iterations,
         coarse_iterations=coarse_iterations,
+        coarse_smoothness=coarse_costs(
+            field.options.labels, field.options.smooth, field.options.weight
+        ),
         on=on,
         form=form,
         progress=progress,

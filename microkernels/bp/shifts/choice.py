@@ -85,16 +85,10 @@ class Shifts:
         Raises:
             KernelError: it does not fit an engine.
         """
-        builder = self._builder(vault_bits)
-        program = builder.program(f"bp_m_shifts_{self.labels}x{self.bits}.s")
-        if len(program.words) > _MOST_WORDS:
-            raise KernelError(
-                f"the program of {len(self.transform.shifts)} shifts for {self.labels} labels of "
-                f"{self.bits} bits has {len(program.words)} words; an engine holds {_MOST_WORDS}"
-            )
-        return program
+        return _program(self, vault_bits)
 
-    def _builder(self, vault_bits: int | None) -> KernelBuilder:
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """The program's text, of any length; errors as of :meth:`program`."""
         if self.wide:
             return wide_builder(
                 self.transform,
@@ -113,6 +107,20 @@ class Shifts:
             scratchpad_bytes=self.scratchpad_bytes,
             vault_bits=vault_bits,
         )
+
+
+@lru_cache(maxsize=8)
+def _program(shifts: Shifts, vault_bits: int | None) -> Program:
+    shape = f"{shifts.labels}x{shifts.bits}"
+    program = shifts.builder(vault_bits).program(f"bp_m_shifts_{shape}.s")
+    # With vaults the program has one word more.
+    words = len(program.words) + (vault_bits is None)
+    if words > _MOST_WORDS:
+        raise KernelError(
+            f"the program of {len(shifts.transform.shifts)} shifts for {shifts.labels} labels of "
+            f"{shifts.bits} bits has {words} words; an engine holds {_MOST_WORDS}"
+        )
+    return program
 
 
 def matrix_cycles(labels: int, bits: int) -> int:
@@ -173,7 +181,7 @@ def _best(transform: Transform, labels: int, bits: int, scratchpad_bytes: int) -
             reasons.append(error)
     for *_, one in sorted(found, key=lambda each: each[:3]):
         try:
-            one.program(vault_bits=0)
+            one.program(vault_bits=None)
         except KernelError as error:
             reasons.append(error)
         else:

@@ -20,6 +20,7 @@ from microkernels.mrf.pixels import (
     grey_levels,
     segmentation_problem,
 )
+from microkernels.mrf.smoothness import coarse_costs
 from vip.cli.console import console, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
@@ -27,7 +28,7 @@ from vip.mrf.run import Method, MrfRun, Place, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
-from .options import JsonOption, PresetOption, reading, writing
+from .options import JsonOption, PresetOption, drawing, reading, writing
 
 __all__ = ["app"]
 
@@ -101,6 +102,14 @@ class SolveOptions:
             metavar="FILE",
             help="Write the energy after each iteration as JSON.",
             callback=writing(),
+        ),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the energy after each iteration as PNG or SVG.",
+            callback=drawing(),
         ),
     ] = None
 
@@ -199,7 +208,7 @@ def stereo(
         )
     if output is not None:
         found.save(output)
-    write_json(solve.energies, found.run.energies_json())
+    _write_energies(found.run, solve)
     write_json(json, found.to_json())
     rows: dict[str, str] = {}
     for name, errors in found.errors.items():
@@ -232,7 +241,8 @@ def denoise(
     problem = denoising_problem(
         noisy, labels=labels, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
-    _solve(problem, solve, output, json, grey_levels(labels))
+    coarse = coarse_costs(labels, smooth, weight)
+    _solve(problem, solve, output, json, grey_levels(labels), coarse)
 
 
 @app.command()
@@ -264,7 +274,7 @@ def segment(
     problem = segmentation_problem(
         picture, seeds, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
-    _solve(problem, solve, output, json)
+    _solve(problem, solve, output, json, coarse=coarse_costs(problem.labels, smooth, weight))
 
 
 @app.command("solve")
@@ -288,7 +298,7 @@ def solve_costs(
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
     problem = file_problem(costs, smooth=smooth, weight=weight, bits=bits)
-    _solve(problem, solve, output, json)
+    _solve(problem, solve, output, json, coarse=coarse_costs(problem.labels, smooth, weight))
 
 
 def _solve(
@@ -297,6 +307,7 @@ def _solve(
     output: Path | None,
     json: Path | None,
     levels: NDArray[np.integer] | None = None,
+    coarse: NDArray[np.integer] | None = None,
 ) -> None:
     with shown() as progress:
         run = solve_mrf(
@@ -305,15 +316,22 @@ def _solve(
             method=solve.method,
             iterations=solve.iterations,
             coarse_iterations=solve.coarse,
+            coarse_smoothness=coarse,
             on=solve.on,
             form=solve.messages,
             progress=progress,
         )
     if output is not None:
         run.save(output, levels)
-    write_json(solve.energies, run.energies_json())
+    _write_energies(run, solve)
     write_json(json, run.to_json())
     _show(run, {})
+
+
+def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
+    write_json(solve.energies, run.energies_json())
+    if solve.plot is not None:
+        run.plot(solve.plot)
 
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:
