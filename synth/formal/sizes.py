@@ -168,6 +168,16 @@ def _settings(configs: Configs) -> Relation:
         relation.invariants.append(
             Invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_MR)
         )
+    if caps.reduced and {"set.vl", "set.mr"} <= keys:
+        # Of one engine alone: the product of the upper bits of MR that have been counted.
+        relation.invariants.append(
+            Invariant(
+                "the size of a matrix becomes VL x MR",
+                lambda f, t: (
+                    t["elements"] == (t["vl"] * (t["mr"] >> t["left"]))[: len(t["elements"])]
+                ),
+            )
+        )
     if caps.fractions and "set.fx" not in keys:
         relation.invariants.append(
             Invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == START_FX)
@@ -270,10 +280,10 @@ def _arc(configs: Configs) -> Relation:
                 apart = (mine["start"][unit:] >= f[f"end_{n}"]) | (f[f"start_{n}"] >= mine["end"])
                 waits = mine["writes"] | ~f[f"store_{n}"] if f.has(f"store_{n}") else Const(1, 1)
                 missed.append(busy(f, n) & mine["used"] & waits & ~apart)
-        return ~any_of(missed) | t["conflict"]
+        return t["conflict"] == any_of(missed)
 
     relation.guarantees += [
-        Invariant("an access to what is in transfer is reported", reported),
+        Invariant("an access to what is in transfer is reported, no other", reported),
         Invariant(
             "the same entry is offered, unless the trimmed engine has none",
             lambda f, t: t["full"] | ((f["entry"] == t["entry"]) & ~f["full"]),

@@ -35,15 +35,23 @@ def _is(view: View, config: PeConfig, row: Instruction) -> Value:
 def range_goals(config: PeConfig) -> list[Invariant]:
     """Goals of :class:`pe.frontend.range_check.RangeCheck` of ``config``, which is the trimmed
     engine: faults, scratchpad ranges, and the bytes of a transfer."""
-    vector = config.rows_of(Unit.VECTOR)
-    transfers = Capabilities.of(config).memory.rows
+    alike: dict[object, list[Instruction]] = {}
+    for row in (*config.rows_of(Unit.VECTOR), *Capabilities.of(config).memory.rows):
+        operands = tuple((each.field.name, each.role, each.use) for each in row.operands)
+        alike.setdefault((row.unit, row.width, operands), []).append(row)
+    #: One of each kind of instruction that touches the same places.
+    kinds = {rows[0]: rows for rows in alike.values()}
+    transfers = [row for row in kinds if row.unit is Unit.LOAD_STORE]
 
     def all_rows(goal: Mapping[Instruction, Value], t: View) -> Value:
-        return Cat(~_is(t, config, row) | holds for row, holds in goal.items()).all()
+        return Cat(
+            ~Cat(_is(t, config, each) for each in kinds[row]).any() | holds
+            for row, holds in goal.items()
+        ).all()
 
     def faults(f: View, t: View) -> Value:
         goal = {}
-        for row in (*vector, *transfers):
+        for row in kinds:
             wanted = _faults(config, row, t)
             # The first cause counts, of any of the ranges.
             same: list[Value] = []
@@ -56,7 +64,7 @@ def range_goals(config: PeConfig) -> list[Invariant]:
 
     def ranges(f: View, t: View) -> Value:
         goal = {}
-        for row in (*vector, *transfers):
+        for row in kinds:
             wanted = _ranges(row, t)
             sound = ~_any(_faults(config, row, t))
             terms = []

@@ -88,9 +88,17 @@ SEEDED = [
     # Functions and conditions of the scalar unit.
     ("scalar unit", "cell $add ", "cell $sub ", 0),
     ("scalar unit", "cell $xor ", "cell $or ", 0),
+    ("scalar unit", "cell $and ", "cell $or ", 3),
+    # The product of VL and MR.
+    ("settings", "cell $add ", "cell $sub ", 0),
+    ("settings", "cell $shl ", "cell $shr ", 0),
+    ("settings", "cell $shl ", "cell $shr ", 1),
     # Comparison of ranges, and the count of columns in transfer.
-    ("array range check", "cell $lt ", "cell $gt ", 0),
-    ("array range check", "cell $lt ", "cell $gt ", 1),
+    ("array range check", "cell $lt ", "cell $le ", 0),
+    ("array range check", "cell $lt ", "cell $le ", 1),
+    ("array range check", "cell $lt ", "cell $gt ", 2),
+    ("array range check", "cell $ne ", "cell $eq ", 0),
+    ("array range check", "cell $sub ", "cell $add ", 0),
 ]
 
 
