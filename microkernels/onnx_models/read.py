@@ -9,13 +9,12 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from isa.support.errors import clipped, printable
 from isa.support.extras import need
 from isa.support.files import read_bytes
 
 from .errors import ModelError, one_line
+from .fold import fold
 from .graph import Array, Graph, Node
 
 if TYPE_CHECKING:
@@ -28,54 +27,11 @@ _MOST_BYTES = (1 << 31) - 1
 _MOST_ELEMENTS = 1 << 30
 _MOST_NODES = 50_000
 _MOST_RANK = 16
-#: Elements of a tensor that constant folding makes, and of all.
-_MOST_FOLDED = 1 << 28
-_MOST_FOLDED_IN_ALL = 1 << 29
 _OLDEST_OPSET = 6
+#: Elements of a constant that shape inference may look at.
+_SMALL = 256
 #: Types of inputs, by their number in ONNX: 32, 16 and 64 bits, and bfloat16.
 _REALS = (1, 10, 11, 16)
-#: Operators whose result is taken for constant when all their inputs are.
-_FOLDED = frozenset(
-    (
-        "Abs",
-        "Add",
-        "Cast",
-        "CastLike",
-        "Ceil",
-        "Concat",
-        "Constant",
-        "ConstantOfShape",
-        "DequantizeLinear",
-        "Div",
-        "Equal",
-        "Expand",
-        "Flatten",
-        "Floor",
-        "Gather",
-        "Identity",
-        "Less",
-        "Max",
-        "Min",
-        "Mul",
-        "Neg",
-        "Pow",
-        "Range",
-        "Reciprocal",
-        "ReduceProd",
-        "Reshape",
-        "Shape",
-        "Size",
-        "Slice",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-    )
-)
 
 
 def load_proto(path: Path) -> "ModelProto":
@@ -114,34 +70,19 @@ def read_graph(
     Raises:
         ModelError: a model that is broken, too large, or not of known shapes.
     """
-    import onnx
-    from onnx import checker, inliner, shape_inference
+    from onnx import numpy_helper, shape_inference
 
     _check_limits(model)
-    work = onnx.ModelProto()
-    work.CopyFrom(model)
-    given = dict(frozen or {})
-    for name, values in given.items():
-        work.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
-    try:
-        checker.check_model(work)
-        if work.functions:
-            work = inliner.inline_local_functions(work)
-    except (checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
-        raise ModelError(f"the model is not valid: {one_line(error)}") from error
-    opset = next((each.version for each in work.opset_import if each.domain in ("", "ai.onnx")), 0)
-    newest = onnx.defs.onnx_opset_version()
-    if not _OLDEST_OPSET <= opset <= newest:
-        raise ModelError(
-            f"the model must use an opset of ONNX from {_OLDEST_OPSET} to {newest}, not {opset}"
-        )
-    constants = {each.name: _array(each) for each in work.graph.initializer}
+    constants = {each.name: _array(each) for each in model.graph.initializer}
+    constants |= frozen or {}
+    work = _without_data(model, constants)
+    for name, values in (frozen or {}).items():
+        work.graph.initializer.append(numpy_helper.from_array(values, name))
+    work, opset = _checked(work)
     inputs = [each for each in work.graph.input if each.name not in constants]
     _fix_batch(inputs, batch)
-    del work.graph.input[:]
-    work.graph.input.extend(inputs)
     _drop_shapes(work)
-    _fold(work, constants, opset, {each.name: _dims(each) for each in inputs})
+    fold(work, constants, opset, {each.name: _dims(each) for each in inputs})
     try:
         inferred = shape_inference.infer_shapes(work, strict_mode=False, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
@@ -152,7 +93,7 @@ def read_graph(
         dims = _dims(value)
         if dims is not None:
             shapes[value.name] = dims
-    _fold(work, constants, opset, shapes)
+    fold(work, constants, opset, shapes)
     nodes = [
         _node(number, node)
         for number, node in enumerate(work.graph.node)
@@ -166,6 +107,50 @@ def read_graph(
         inputs=tuple(each.name for each in inputs),
         outputs=tuple(each.name for each in work.graph.output),
     )
+
+
+def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "ModelProto":
+    """A copy of ``model`` whose large constants are inputs: the checks need no more than their
+    shapes, and copy the model several times."""
+    import onnx
+    from onnx import helper
+
+    work = onnx.ModelProto()
+    graph = model.graph
+    for field, value in model.ListFields():
+        if field.name != "graph":
+            part = onnx.ModelProto(**{field.name: value})
+            work.MergeFrom(part)
+    for field, value in graph.ListFields():
+        if field.name != "initializer":
+            work.graph.MergeFrom(onnx.GraphProto(**{field.name: value}))
+    given = {each.name for each in graph.input}
+    for tensor in graph.initializer:
+        if constants[tensor.name].size <= _SMALL:
+            work.graph.initializer.append(tensor)
+        elif tensor.name not in given:
+            kind, dims = tensor.data_type, list(tensor.dims)
+            work.graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
+    return work
+
+
+def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
+    """A model that ONNX's checker accepts, with its functions in place, and its opset."""
+    from onnx import checker, defs, inliner
+
+    try:
+        checker.check_model(model)
+        if model.functions:
+            model = inliner.inline_local_functions(model)
+    except (checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+        raise ModelError(f"the model is not valid: {one_line(error)}") from error
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    newest = defs.onnx_opset_version()
+    if not _OLDEST_OPSET <= opset <= newest:
+        raise ModelError(
+            f"the model must use an opset of ONNX from {_OLDEST_OPSET} to {newest}, not {opset}"
+        )
+    return model, opset
 
 
 def _check_limits(model: "ModelProto") -> None:
@@ -284,89 +269,6 @@ def _drop_shapes(model: "ModelProto") -> None:
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-
-
-def _fold(
-    model: "ModelProto",
-    constants: dict[str, Array],
-    opset: int,
-    shapes: Mapping[str, tuple[int, ...] | None],
-) -> None:
-    """Compute nodes of constants into ``constants``, and put these into the model."""
-    room = _MOST_FOLDED_IN_ALL
-    for node in model.graph.node:
-        outputs = [name for name in node.output if name]
-        if node.domain not in ("", "ai.onnx") or node.op_type not in _FOLDED:
-            continue
-        if all(name in constants for name in outputs):
-            continue
-        source = shapes.get(node.input[0]) if node.input else None
-        if node.op_type == "Shape" and source is not None and node.input[0] not in constants:
-            first = next((a.i for a in node.attribute if a.name == "start"), None)
-            last = next((a.i for a in node.attribute if a.name == "end"), None)
-            constants[outputs[0]] = np.array(source[first:last], np.int64)
-        elif node.op_type == "CastLike" and node.input[0] in constants:
-            # The result has the type of the second input: a real number.
-            constants[outputs[0]] = constants[node.input[0]].astype(np.float32)
-        elif all(name in constants for name in node.input if name):
-            room -= _growth(node, constants)
-            if room < 0:
-                raise ModelError(
-                    f"node {clipped(printable(node.name or outputs[0]), 60)} ({node.op_type}): "
-                    "the constants of the model are too large"
-                )
-            constants.update(zip(outputs, _computed(node, constants, opset), strict=False))
-        else:
-            continue
-        from onnx import numpy_helper
-
-        for name in outputs:
-            if constants[name].size <= _MOST_RANK:
-                model.graph.initializer.append(numpy_helper.from_array(constants[name], name))
-
-
-def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
-    """Elements that folding a node makes, at most."""
-    held = [constants[name] for name in node.input if name]
-    size = max((each.size for each in held), default=1)
-    if node.op_type in ("ConstantOfShape", "Expand"):
-        size = max(size, prod(max(int(each), 1) for each in held[-1].ravel()[:_MOST_RANK]))
-    elif node.op_type == "Tile":
-        size *= prod(max(int(each), 1) for each in held[-1].ravel()[:_MOST_RANK])
-    elif node.op_type == "Range":
-        start, limit, delta = (float(each.ravel()[0]) for each in held[:3])
-        size = int(abs((limit - start) / delta)) + 1 if delta else _MOST_FOLDED + 1
-    elif len(held) > 1:
-        shapes = [each.shape for each in held]
-        try:
-            size = max(size, prod(np.broadcast_shapes(*shapes)))
-        except ValueError:
-            size = sum(each.size for each in held)
-    if size > _MOST_FOLDED:
-        raise ModelError(
-            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}) makes a "
-            f"constant of {size:,} elements; {_MOST_FOLDED:,} are allowed"
-        )
-    return size
-
-
-def _computed(node: "NodeProto", constants: Mapping[str, Array], opset: int) -> list[Array]:
-    from onnx import helper
-    from onnx.reference import ReferenceEvaluator
-
-    names = [name for name in dict.fromkeys(node.input) if name]
-    values = [helper.make_empty_tensor_value_info(name) for name in names]
-    results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    graph = helper.make_graph([node], "constant", values, results)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    try:
-        found = ReferenceEvaluator(model).run(None, {name: constants[name] for name in names})
-    except Exception as error:  # Any of an evaluator of another library.
-        raise ModelError(
-            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}): its "
-            f"constants can't be computed: {one_line(error)}"
-        ) from error
-    return [np.asarray(each) for each in found]
 
 
 def _node(number: int, node: "NodeProto") -> Node:

@@ -27,7 +27,15 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import to_maps
 
-__all__ = ["Index", "index_of", "movement", "rearranged", "reduction", "window_results"]
+__all__ = [
+    "Index",
+    "index_of",
+    "map_value",
+    "movement",
+    "rearranged",
+    "reduction",
+    "window_results",
+]
 
 #: Elements of a map that is rearranged, at most: each may be a move of its own.
 _MOST_ELEMENTS = 1 << 20
@@ -118,6 +126,14 @@ def rearranged(
     if output:
         importer.name_output(output, found)
     return found
+
+
+def map_value(importer: Importer, node: Node) -> Value:
+    """The node's first input as a map of its shape; a tensor that was reshaped is moved."""
+    value = importer.value(node)
+    if importer.map_of(value.shape)[1] == value.size:
+        return value
+    return rearranged(importer, node, [value], index_of(importer, value))
 
 
 def _source(importer: Importer, node: Node, number: int) -> Value:

@@ -10,6 +10,7 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Real, Reals
 
+from .arrange import map_value
 from .window import spatial, window
 
 __all__ = ["batch_normalization", "conv", "gemm", "matmul", "scale_channels", "spread_weights"]
@@ -20,7 +21,7 @@ _MOST_WEIGHTS = 1 << 26
 
 def conv(importer: Importer, node: Node) -> None:
     """Conv: 1-D or 2-D, with strides, pads, dilations and groups."""
-    value = importer.value(node)
+    value = map_value(importer, node)
     weights = importer.reals(node, 1)
     rank = spatial(node, value)
     if weights.ndim != rank + 2:
@@ -180,7 +181,7 @@ def scale_channels(
 
 def batch_normalization(importer: Importer, node: Node) -> None:
     """BatchNormalization with the statistics of the training."""
-    value = importer.value(node)
+    value = map_value(importer, node)
     if attribute(node, "training_mode", 0):
         raise node.refused("training_mode must be 0: export the model for inference")
     scale, shift, mean, variance = (importer.reals(node, number) for number in range(1, 5))

@@ -9,7 +9,7 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
 
-from .arrange import Index, index_of, movement, window_results
+from .arrange import Index, index_of, map_value, movement, window_results
 from .window import Positions, Window, positions, spatial, window
 
 __all__ = ["average_pool", "global_average_pool", "global_max_pool", "max_pool", "pad"]
@@ -98,7 +98,7 @@ def _by_moves(
 
 def max_pool(importer: Importer, node: Node) -> None:
     """MaxPool, without the indices."""
-    value = importer.value(node)
+    value = map_value(importer, node)
     kernel = _kernel(node, value)
     found = positions(node, value, kernel)
     if _on_maps(value, found):
@@ -130,7 +130,7 @@ def _counted(found: Window, value: Value, pads: Pads) -> Reals:
 
 def average_pool(importer: Importer, node: Node) -> None:
     """AveragePool; where the divisor differs, a multiplication by constants follows."""
-    value = importer.value(node)
+    value = map_value(importer, node)
     kernel = _kernel(node, value)
     along = positions(node, value, kernel)
     if not _on_maps(value, along):
@@ -170,7 +170,7 @@ def average_pool(importer: Importer, node: Node) -> None:
 
 
 def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
-    value = importer.value(node)
+    value = map_value(importer, node)
     spatial(node, value)
     whole = Pair(value.size.width, value.size.height)
     found = Window(kernel=whole, dilation=Pair(1, 1), stride=Pair(1, 1), pads=Pads(0, 0, 0, 0))
@@ -196,7 +196,7 @@ def pad(importer: Importer, node: Node) -> None:
 
 
 def _pad_maps(importer: Importer, node: Node) -> None:
-    value = importer.value(node)
+    value = map_value(importer, node)
     rank = spatial(node, value)
     if attribute(node, "mode", "constant") != "constant":
         raise node.refused("mode must be constant")

@@ -8,7 +8,7 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, attribute
 from microkernels.onnx_models.model import Real
 
-from .arrange import index_of, rearranged
+from .arrange import index_of, map_value, rearranged
 from .linear import spread_weights
 from .window import spatial
 
@@ -17,7 +17,7 @@ __all__ = ["conv_transpose"]
 
 def conv_transpose(importer: Importer, node: Node) -> None:
     """ConvTranspose: 1-D or 2-D, with strides, pads, dilations and groups."""
-    value = importer.value(node)
+    value = map_value(importer, node)
     weights = importer.reals(node, 1)
     rank = spatial(node, value)
     groups = int(attribute(node, "group", 1))

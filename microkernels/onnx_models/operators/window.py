@@ -33,22 +33,16 @@ class Window:
 
 
 def spatial(node: Node, value: Value) -> int:
-    """Dimensions of the maps in ``value``, 1 or 2, which must be as its tensor has them.
+    """Dimensions of the maps in ``value``, 1 or 2.
 
     Raises:
-        ModelError: another number of them, or a tensor that was reshaped.
+        ModelError: another number of them.
     """
     rank = len(value.shape) - 2
     if rank not in (1, 2):
         raise node.refused(
             f"its input of shape {list(value.shape)} must have 1 or 2 dimensions after batch and "
             "channels"
-        )
-    height, width = (1, value.shape[2]) if rank == 1 else value.shape[2:]
-    if value.size != MapSize(width, height, value.shape[1]):
-        raise node.refused(
-            f"its input of shape {list(value.shape)} was reshaped from a map of {value.size} "
-            "(width, height, channels); only flattening is supported"
         )
     return rank
 

@@ -1,0 +1,147 @@
+"""Folding of the constants of an ONNX graph, with limits."""
+
+from collections.abc import Mapping
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isa.support.errors import clipped, printable
+
+from .errors import ModelError, one_line
+from .graph import Array
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+__all__ = ["fold"]
+
+#: Elements of a tensor that constant folding makes, and of all; of one that shape inference sees.
+_MOST_FOLDED = 1 << 28
+_MOST_FOLDED_IN_ALL = 1 << 29
+_SMALL = 16
+#: Operators whose result is taken for constant when all their inputs are.
+_FOLDED = frozenset(
+    (
+        "Abs",
+        "Add",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Concat",
+        "Constant",
+        "ConstantOfShape",
+        "DequantizeLinear",
+        "Div",
+        "Equal",
+        "Expand",
+        "Flatten",
+        "Floor",
+        "Gather",
+        "Identity",
+        "Less",
+        "Max",
+        "Min",
+        "Mul",
+        "Neg",
+        "Pow",
+        "Range",
+        "Reciprocal",
+        "ReduceProd",
+        "Reshape",
+        "Shape",
+        "Size",
+        "Slice",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+    )
+)
+
+
+def fold(
+    model: "ModelProto",
+    constants: dict[str, Array],
+    opset: int,
+    shapes: Mapping[str, tuple[int, ...] | None],
+) -> None:
+    """Compute nodes of constants into ``constants``, and put these into the model."""
+    room = _MOST_FOLDED_IN_ALL
+    for node in model.graph.node:
+        outputs = [name for name in node.output if name]
+        if node.domain not in ("", "ai.onnx") or node.op_type not in _FOLDED:
+            continue
+        if all(name in constants for name in outputs):
+            continue
+        source = shapes.get(node.input[0]) if node.input else None
+        if node.op_type == "Shape" and source is not None and node.input[0] not in constants:
+            first = next((a.i for a in node.attribute if a.name == "start"), None)
+            last = next((a.i for a in node.attribute if a.name == "end"), None)
+            constants[outputs[0]] = np.array(source[first:last], np.int64)
+        elif node.op_type == "CastLike" and node.input[0] in constants:
+            # The result has the type of the second input: a real number.
+            constants[outputs[0]] = constants[node.input[0]].astype(np.float32)
+        elif all(name in constants for name in node.input if name):
+            room -= _growth(node, constants)
+            if room < 0:
+                raise ModelError(
+                    f"node {clipped(printable(node.name or outputs[0]), 60)} ({node.op_type}): "
+                    "the constants of the model are too large"
+                )
+            constants.update(zip(outputs, _computed(node, constants, opset), strict=False))
+        else:
+            continue
+        from onnx import numpy_helper
+
+        for name in outputs:
+            if constants[name].size <= _SMALL:
+                model.graph.initializer.append(numpy_helper.from_array(constants[name], name))
+
+
+def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
+    """Elements that folding a node makes, at most."""
+    held = [constants[name] for name in node.input if name]
+    size = max((each.size for each in held), default=1)
+    if node.op_type in ("ConstantOfShape", "Expand"):
+        size = max(size, prod(max(int(each), 1) for each in held[-1].ravel()[:_SMALL]))
+    elif node.op_type == "Tile":
+        size *= prod(max(int(each), 1) for each in held[-1].ravel()[:_SMALL])
+    elif node.op_type == "Range":
+        start, limit, delta = (float(each.ravel()[0]) for each in held[:3])
+        size = int(abs((limit - start) / delta)) + 1 if delta else _MOST_FOLDED + 1
+    elif len(held) > 1:
+        shapes = [each.shape for each in held]
+        try:
+            size = max(size, prod(np.broadcast_shapes(*shapes)))
+        except ValueError:
+            size = sum(each.size for each in held)
+    if size > _MOST_FOLDED:
+        raise ModelError(
+            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}) makes a "
+            f"constant of {size:,} elements; {_MOST_FOLDED:,} are allowed"
+        )
+    return size
+
+
+def _computed(node: "NodeProto", constants: Mapping[str, Array], opset: int) -> list[Array]:
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    names = [name for name in dict.fromkeys(node.input) if name]
+    values = [helper.make_empty_tensor_value_info(name) for name in names]
+    results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "constant", values, results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        found = ReferenceEvaluator(model).run(None, {name: constants[name] for name in names})
+    except Exception as error:  # Any of an evaluator of another library.
+        raise ModelError(
+            f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}): its "
+            f"constants can't be computed: {one_line(error)}"
+        ) from error
+    return [np.asarray(each) for each in found]

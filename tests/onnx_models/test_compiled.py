@@ -1,0 +1,125 @@
+"""Models in folders: compiled, run on every machine, evaluated."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vip
+from isa.support.errors import VipError
+from microkernels.apps.digits import load_digits
+from microkernels.apps.digits_onnx import digits_model
+from microkernels.apps.digits_train import NETWORKS, train
+
+
+@pytest.fixture(autouse=True)
+def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timing model waits on all processors that it may use."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.ndarray]]:
+    """A folder with the CNN compiled, and the test digits."""
+    folder = tmp_path_factory.mktemp("digits")
+    held = load_digits()
+    network = train(held, **NETWORKS["CNN"], epochs=4)
+    (folder / "cnn.onnx").write_bytes(digits_model(network).SerializeToString())
+    images = held.train_images[:200].transpose(0, 3, 1, 2).astype(np.float32)
+    report = vip.compile_model(folder / "cnn.onnx", {"x": images}, folder / "cnn")
+    assert not report.saturated
+    test = held.test_images.transpose(0, 3, 1, 2).astype(np.float32)
+    return folder, {"x": test, "y": held.test_labels}
+
+
+def test_accuracy_is_within_one_percent_of_floating_point(
+    digits: tuple[Path, dict[str, np.ndarray]],
+) -> None:
+    folder, test = digits
+    found = vip.evaluate_model(folder / "cnn", test)
+    assert found.accuracy is not None
+    assert found.float_accuracy is not None
+    assert found.float_accuracy > 0.9
+    assert abs(found.accuracy - found.float_accuracy) <= 0.01
+    assert found.error < 1e-3
+    assert not found.saturated
+
+
+@pytest.mark.parametrize(
+    "on", ["golden", "iss", "model", pytest.param("rtl", marks=pytest.mark.slow)]
+)
+def test_machines_agree(digits: tuple[Path, dict[str, np.ndarray]], on: str) -> None:
+    folder, test = digits
+    run = vip.run_model(folder / "cnn", {"x": test["x"][:1]}, on=on)  # type: ignore[arg-type]
+    exact = vip.run_model(folder / "cnn", {"x": test["x"][:1]}, on="golden")
+    np.testing.assert_array_equal(run.outputs["scores"], exact.outputs["scores"])
+    assert (run.cycles > 0) == (on in ("model", "rtl"))
+    assert (run.instructions > 0) == (on == "iss")
+
+
+def test_values_beyond_the_calibration_are_counted(
+    digits: tuple[Path, dict[str, np.ndarray]],
+) -> None:
+    folder, test = digits
+    run = vip.run_model(folder / "cnn", {"x": 1.9 * test["x"][:1]}, on="golden")
+    assert sum(run.saturated.values()) > 0
+    assert set(run.saturated) <= {"conv1", "conv2", "scores"}
+
+
+def test_a_folder_that_exists_stays_as_it_is(
+    digits: tuple[Path, dict[str, np.ndarray]],
+) -> None:
+    folder, test = digits
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(VipError, match="it exists"):
+        vip.compile_model(folder / "cnn.onnx", {"x": test["x"]}, folder / "cnn")
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"x": np.ones((2, 1, 8, 7))}, "input x needs the shape images x 1 x 8 x 8, not"),
+        ({"z": np.ones((2, 1, 8, 8)), "w": np.ones(1)}, "there is no array 'x', only 'z', 'w'"),
+        ({"x": np.full((2, 1, 8, 8), np.nan)}, "finite numbers are needed"),
+    ],
+)
+def test_bad_calibration_data_are_refused(
+    digits: tuple[Path, dict[str, np.ndarray]],
+    data: dict[str, np.ndarray],
+    message: str,
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(VipError, match=message):
+        vip.compile_model(digits[0] / "cnn.onnx", data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_changed_files_are_refused(
+    digits: tuple[Path, dict[str, np.ndarray]], tmp_path: Path
+) -> None:
+    source = digits[0] / "cnn"
+    for path in source.rglob("*"):
+        if path.is_file():
+            copy = tmp_path / path.relative_to(source)
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["schema"] == "vip-model-1"
+    program = tmp_path / manifest["launches"][0]["program"]
+    program.write_bytes(program.read_bytes() + b" ")
+    with pytest.raises(VipError, match="it was changed; compile the model again"):
+        vip.run_model(tmp_path, {"x": digits[1]["x"][:1]}, on="golden")
+
+
+def test_check_counts_operators_and_names_what_is_missing(
+    digits: tuple[Path, dict[str, np.ndarray]],
+) -> None:
+    path = digits[0] / "cnn.onnx"
+    found = vip.check_model(path)
+    assert found.supported
+    assert found.operators["Conv"] == (2, 2)
+    assert found.cycles > 10_000
+    assert vip.check_model(path, preset="vault-small").vaults == 1

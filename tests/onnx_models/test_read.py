@@ -1,0 +1,132 @@
+"""Broken, hostile and unsupported models: refused with one line, before memory is taken."""
+
+import re
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper, numpy_helper
+
+from isa.support.errors import VipError
+from microkernels.onnx_models.errors import ModelError
+from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import load_proto, read_graph
+from tests.onnx_models.graphs import model
+
+
+def relu() -> ModelProto:
+    return model([helper.make_node("Relu", ["x"], ["y"])], ("n", 2, 3))
+
+
+def _claims_elements(made: ModelProto) -> None:
+    tensor = made.graph.initializer.add()
+    tensor.name, tensor.data_type, tensor.raw_data = "w", 1, b"1234"
+    tensor.dims.extend([1 << 14, 1 << 14])
+
+
+def _overflows(made: ModelProto) -> None:
+    _claims_elements(made)
+    made.graph.initializer[0].dims.extend([1 << 40, 1 << 40])
+
+
+def _cycle(made: ModelProto) -> None:
+    made.graph.node[0].input[0] = "z"
+    made.graph.node.append(helper.make_node("Relu", ["y"], ["z"]))
+
+
+def _fills(made: ModelProto) -> None:
+    shape = numpy_helper.from_array(np.array([1 << 20, 1 << 20]), "shape")
+    made.graph.initializer.append(shape)
+    made.graph.node.append(helper.make_node("ConstantOfShape", ["shape"], ["huge"]))
+
+
+def _loop(made: ModelProto) -> None:
+    made.graph.node[0].attribute.append(helper.make_attribute("body", made.graph))
+
+
+def _open(made: ModelProto) -> None:
+    made.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "width"
+
+
+def _integers(made: ModelProto) -> None:
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.elem_type = 7
+
+
+def _elsewhere(made: ModelProto) -> None:
+    tensor = made.graph.initializer.add()
+    tensor.name, tensor.data_type, tensor.data_location = "w", 1, 1
+    tensor.dims.append(4)
+    tensor.external_data.add(key="location", value="/etc/passwd")
+
+
+def _opset(made: ModelProto) -> None:
+    made.opset_import[0].version = 5
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_claims_elements, r"tensor w of shape \[16384, 16384\] needs 1,073,741,824 bytes"),
+        (_overflows, "tensor w of shape .* has more than 1,073,741,824 elements"),
+        (_cycle, "the model is not valid: "),
+        (_fills, r"node huge \(ConstantOfShape\) makes a constant of 1,099,511,627,776 elements"),
+        (_loop, "operators with graphs within"),
+        (_open, "input x leaves dimension 2 open as 'width'; only the first, the batch, may be"),
+        (_integers, "input x must be of a floating-point type"),
+        (_elsewhere, "tensor w lies in another file"),
+        (_opset, "the model must use an opset of ONNX from 6 to"),
+    ],
+)
+def test_hostile_models_are_refused(spoil: Callable[[ModelProto], None], message: str) -> None:
+    made = relu()
+    spoil(made)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelError, match=message) as refused:
+            read_graph(made)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 32 << 20
+    assert "\n" not in str(refused.value)
+
+
+def test_truncated_files_are_refused(tmp_path: Path) -> None:
+    content = relu().SerializeToString()
+    path = tmp_path / "m.onnx"
+    for size in range(0, len(content) - 1, 3):
+        path.write_bytes(content[:size])
+        with pytest.raises(VipError) as refused:
+            read_graph(load_proto(path))
+        assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("node", "constants", "why"),
+    [
+        (("Erf", ["x"], {}), {}, "the operator is not supported"),
+        (("Conv", ["x", "w"], {"group": 3}), {"w": np.ones((3, 1, 3, 3))},
+         r"3 group\(s\) do not fit 2 channels"),
+        (("Conv", ["x", "w"], {}), {"w": np.ones((2, 2, 9, 9))}, "a window of 9 pixels does not"),
+        (("Div", ["w", "x"], {}), {"w": np.ones(1)}, "the divisor must be constant"),
+        (("LeakyRelu", ["x"], {"alpha": 2.0}), {}, "alpha must be from -1 to below 1, not 2.0"),
+        (("Cast", ["x"], {"to": 6}), {}, "only casts between"),
+    ],
+)  # fmt: skip
+def test_unsupported_nodes_are_refused_by_name(
+    node: tuple[str, list[str], dict[str, object]], constants: dict[str, object], why: str
+) -> None:
+    op, inputs, attributes = node
+    made = model([helper.make_node("Relu", ["x"], ["y"])], (1, 2, 5, 5), constants)
+    del made.graph.node[:]
+    made.graph.node.append(helper.make_node(op, inputs, ["y"], name="that one", **attributes))
+    coverage = map_graph(read_graph(made), OPERATORS)
+    assert coverage.model is None
+    (refused,) = coverage.refused
+    assert refused.node == "that one"
+    assert refused.op == op
+    assert re.search(why, refused.why), refused.why
