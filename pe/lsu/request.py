@@ -219,7 +219,7 @@ class LoadStoreRequest(Component):
             m.d.sync += [
                 self.request.valid.eq(work.formed_valid),
                 out.eq(formed),
-                out.data.eq(self._word(work.from_register, _whole(work.value))),
+                out.data.eq(self._word(work.from_register, work.value)),
             ]
         aligned = config.scratchpad_alignment.bit_length() - 1
         if Capabilities.of(config).transfers.stores and aligned < BYTE_BITS:
@@ -245,8 +245,7 @@ class LoadStoreRequest(Component):
         return Mux(from_register, value, self.read.data)
 
     def _lanes(self, m: Module) -> Signal:
-        """The value to store, repeated so that every naturally aligned place of it is served; where
-        it fills a word, its bits below the sign's copies."""
+        """The value to store, repeated so that every naturally aligned place of it is served."""
         payload = self.command.payload
         lanes = Signal(WORD_BITS)
         caps = Capabilities.of(self.config).registers
@@ -258,19 +257,6 @@ class LoadStoreRequest(Component):
                     copies = WORD_BITS // width.bits
                     m.d.comb += lanes.eq(value[: width.bits].replicate(copies))
         return lanes
-
-
-def _value_bits(config: PeConfig) -> int:
-    """Bits kept of the value to store: of a narrow register that is stored in whole words alone
-    those that it has."""
-    widths = register_widths(config, Opcode.ST_REG)
-    whole = bool(widths) and min(widths).bits == WORD_BITS
-    return config.register_width if whole else WORD_BITS
-
-
-def _whole(value: Value) -> Value:
-    """The word that ``value``, of :func:`_value_bits`, stands for."""
-    return value if len(value) == WORD_BITS else value.as_signed()
 
 
 class _Work:
@@ -297,7 +283,7 @@ class _Work:
         self.working = Signal(name="working")
         self.waiting: Any = Signal(layout, name="waiting", reset_less=True)
         self.waits = Signal(name="waits")
-        self.value = Signal(_value_bits(config), name="value", reset_less=True)
+        self.value = Signal(WORD_BITS, name="value", reset_less=True)
         self.value_held = Signal(name="value_held")
         self.stores_register = Signal(name="stores_register")
         self.store, self.register = is_store(config, now), is_register(config, now)
