@@ -17,7 +17,7 @@ from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .problem import BpProblem, Messages
-from .shifts.choice import Form, shifts_of
+from .shifts.choice import INSTRUCTION_WORDS, Form, shifts_of
 from .traffic import remote_share
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
@@ -41,6 +41,7 @@ def bp_job(
     messages: Messages | None = None,
     scratchpad_bytes: int = 4096,
     form: Form = "matrix",
+    instruction_words: int = INSTRUCTION_WORDS,
 ) -> KernelJob:
     """``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
     messages.
@@ -53,6 +54,7 @@ def bp_job(
         pes: of each vault that work.
         messages: where to begin; None: all 0.
         scratchpad_bytes: of an engine.
+        instruction_words: of an engine, for programs by shifts.
         form: how new messages are computed; the messages are the same.
 
     Raises:
@@ -60,7 +62,7 @@ def bp_job(
             negative iterations.
     """
     CHECK.at_least("iterations", iterations, 0)
-    shifts = shifts_of(problem, form, scratchpad_bytes)
+    shifts = shifts_of(problem, form, scratchpad_bytes, instruction_words)
     layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts)
     labels, updates = problem.labels, problem.updates * iterations
     vault_bits = None if ring is None else ring.address_bits
@@ -110,6 +112,7 @@ class _Levels:
         smoothness: NDArray[np.integer] | None = None,
         scratchpad_bytes: int = 4096,
         form: Form = "matrix",
+        instruction_words: int = INSTRUCTION_WORDS,
     ) -> None:
         self.problem = problem
         self.coarse = coarse_problem(problem, smoothness)
@@ -120,8 +123,8 @@ class _Levels:
             sharers=pes,
             ring=ring or VaultRing(),
             coarse_symmetric=ring is not None and self.coarse.symmetric,
-            shifts=shifts_of(problem, form, scratchpad_bytes),
-            coarse_shifts=shifts_of(self.coarse, form, scratchpad_bytes),
+            shifts=shifts_of(problem, form, scratchpad_bytes, instruction_words),
+            coarse_shifts=shifts_of(self.coarse, form, scratchpad_bytes, instruction_words),
         )
         self._vault_bits = None if ring is None else ring.address_bits
         self._scratchpad_bytes = scratchpad_bytes
@@ -175,6 +178,7 @@ def bp_levels_job(
     smoothness: NDArray[np.integer] | None = None,
     scratchpad_bytes: int = 4096,
     form: Form = "matrix",
+    instruction_words: int = INSTRUCTION_WORDS,
 ) -> KernelJob:
     """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
     are the messages of the fine level.
@@ -183,7 +187,7 @@ def bp_levels_job(
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         ring: of the vaults; None: a chip of one.
         smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
-        problem, pes, scratchpad_bytes, form: as for :func:`bp_job`.
+        problem, pes, scratchpad_bytes, form, instruction_words: as for :func:`bp_job`.
 
     Raises:
         KernelError: as :func:`bp_job` and :func:`microkernels.bp.levels.coarse_problem`.
@@ -200,6 +204,7 @@ def bp_levels_job(
         smoothness=smoothness,
         scratchpad_bytes=scratchpad_bytes,
         form=form,
+        instruction_words=instruction_words,
     )
     coarse_updates = both.coarse.updates * coarse_iterations
     updates = problem.updates * iterations

@@ -107,6 +107,21 @@ def test_the_cheaper_form_is_chosen() -> None:
     assert matrix_cycles(16, 16) == 80
 
 
+def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> None:
+    one = problem(6, 5, 16, 16, "linear:2")
+    large = shifts_of(one, "auto", 4096)
+    small = shifts_of(one, "auto", 4096, 512)
+    assert large is not None
+    assert small is not None
+    assert len(small.program(None).words) < 512 < len(large.program(None).words)
+    outputs, hazards = simulate(bp_job(one, 2, form="shifts", instruction_words=512))
+    assert (outputs == bp_job(one, 2).expected).all()
+    assert not hazards
+    assert shifts_of(one, "auto", 4096, 256) is None
+    with pytest.raises(KernelError, match="an engine holds 256"):
+        shifts_of(one, "shifts", 4096, 256)
+
+
 def test_costs_that_have_no_shifts() -> None:
     matrix = smoothness_costs(4, "linear:2", 3)
     matrix[1, 0] += 1

@@ -267,7 +267,9 @@ def _trws(problem: BpProblem, iterations: int, progress: Progress) -> MrfRun:
 
 
 def _form(problem: BpProblem, config: Configuration, form: Form) -> str:
-    return "matrix" if shifts_of(problem, form, _scratchpad(config)) is None else "shifts"
+    engine = _engine(config)
+    found = shifts_of(problem, form, engine.scratchpad_bytes, engine.instruction_words)
+    return "matrix" if found is None else "shifts"
 
 
 def _counted(progress: Progress, done: int, total: int) -> Callable[[int], None]:
@@ -301,9 +303,17 @@ def _job(
         ring, pes = chip_ring(config), config.tile.pes
     elif isinstance(config, VaultTileConfig):
         pes = config.pes
-    room = _scratchpad(config)
+    engine = _engine(config)
     if method == "bp":
-        return bp_job(problem, iterations, ring=ring, pes=pes, scratchpad_bytes=room, form=form)
+        return bp_job(
+            problem,
+            iterations,
+            ring=ring,
+            pes=pes,
+            scratchpad_bytes=engine.scratchpad_bytes,
+            instruction_words=engine.instruction_words,
+            form=form,
+        )
     return bp_levels_job(
         problem,
         coarse,
@@ -311,13 +321,14 @@ def _job(
         ring=ring,
         pes=pes,
         smoothness=smoothness,
-        scratchpad_bytes=room,
+        scratchpad_bytes=engine.scratchpad_bytes,
+        instruction_words=engine.instruction_words,
         form=form,
     )
 
 
-def _scratchpad(config: Configuration) -> int:
-    return (config if isinstance(config, PeConfig) else config.pe).scratchpad_bytes
+def _engine(config: Configuration) -> PeConfig:
+    return config if isinstance(config, PeConfig) else config.pe
 
 
 def _run(

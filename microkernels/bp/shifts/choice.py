@@ -20,14 +20,15 @@ from .transform import Transform, transform_of
 from .wide import wide_builder, wide_constants
 from .wide_plan import WidePlan, wide_order, wide_plan
 
-__all__ = ["Form", "Shifts", "matrix_cycles", "shifts_of"]
+__all__ = ["INSTRUCTION_WORDS", "Form", "Shifts", "matrix_cycles", "shifts_of"]
 
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
 #: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: in the way of fewer cycles.
 Form = Literal["matrix", "shifts", "auto"]
 #: Instructions of an update that every program by shifts has beside those of the vector unit.
 _SCALAR_INSTRUCTIONS = 13
-_MOST_WORDS = 1024
+#: Words of an engine's instruction buffer (thesis 5.1).
+INSTRUCTION_WORDS = 1024
 #: Kernels that are compared: their lanes; 0: the one for many labels.
 KINDS = (*LANES, 0)
 
@@ -41,7 +42,7 @@ class Shifts:
         lanes: lines worked on at a time.
         wide: the kernel for many labels (:mod:`microkernels.bp.shifts.wide`), with one lane.
         slots: updates held or in flight, at most.
-        scratchpad_bytes: of an engine.
+        scratchpad_bytes, instruction_words: of an engine.
     """
 
     transform: Transform
@@ -51,6 +52,7 @@ class Shifts:
     wide: bool = False
     slots: int = MOST_SLOTS
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    instruction_words: int = INSTRUCTION_WORDS
 
     @cached_property
     def plan(self) -> TransformPlan | WidePlan:
@@ -115,10 +117,10 @@ def _program(shifts: Shifts, vault_bits: int | None) -> Program:
     program = shifts.builder(vault_bits).program(f"bp_m_shifts_{shape}.s")
     # With vaults the program has one word more.
     words = len(program.words) + (vault_bits is None)
-    if words > _MOST_WORDS:
+    if words > shifts.instruction_words:
         raise KernelError(
             f"the program of {len(shifts.transform.shifts)} shifts for {shifts.labels} labels of "
-            f"{shifts.bits} bits has {words} words; an engine holds {_MOST_WORDS}"
+            f"{shifts.bits} bits has {words} words; an engine holds {shifts.instruction_words}"
         )
     return program
 
@@ -131,8 +133,16 @@ def matrix_cycles(labels: int, bits: int) -> int:
     return rows * beats_of(labels, bits)
 
 
-def shifts_of(problem: BpProblem, form: Form, scratchpad_bytes: int) -> Shifts | None:
+def shifts_of(
+    problem: BpProblem,
+    form: Form,
+    scratchpad_bytes: int,
+    instruction_words: int = INSTRUCTION_WORDS,
+) -> Shifts | None:
     """The kernel by shifts for ``problem``; None: the one by a matrix is chosen.
+
+    Parameters:
+        form: as given for the job. scratchpad_bytes, instruction_words: of an engine.
 
     Raises:
         KernelError: ``shifts`` can't be used; the message says why.
@@ -148,7 +158,7 @@ def shifts_of(problem: BpProblem, form: Form, scratchpad_bytes: int) -> Shifts |
             "are convex and may end in one value"
         )
     try:
-        found = _best(transform, problem.labels, problem.bits, scratchpad_bytes)
+        found = _best(transform, problem.labels, problem.bits, scratchpad_bytes, instruction_words)
     except KernelError:
         if form == "shifts":
             raise
@@ -160,12 +170,14 @@ def shifts_of(problem: BpProblem, form: Form, scratchpad_bytes: int) -> Shifts |
 
 
 @lru_cache(maxsize=64)
-def _best(transform: Transform, labels: int, bits: int, scratchpad_bytes: int) -> Shifts:
+def _best(
+    transform: Transform, labels: int, bits: int, scratchpad_bytes: int, instruction_words: int
+) -> Shifts:
     """The fastest kernel that fits an engine."""
     found: list[tuple[int, int, int, Shifts]] = []
     reasons: list[KernelError] = []
     # Fewer slots make a shorter program.
-    for lanes, slots in product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2)):
+    for lanes, slots in product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2, MOST_SLOTS // 4)):
         one = Shifts(
             transform=transform,
             labels=labels,
@@ -174,6 +186,7 @@ def _best(transform: Transform, labels: int, bits: int, scratchpad_bytes: int) -
             wide=lanes == 0,
             slots=slots,
             scratchpad_bytes=scratchpad_bytes,
+            instruction_words=instruction_words,
         )
         try:
             found.append((one.cycles, -one.plan.slots, lanes, one))
@@ -186,4 +199,5 @@ def _best(transform: Transform, labels: int, bits: int, scratchpad_bytes: int) -
             reasons.append(error)
         else:
             return one
-    raise reasons[0]
+    # What keeps a program from an engine says more than what keeps vectors from a plan.
+    raise reasons[-1] if found else reasons[0]
