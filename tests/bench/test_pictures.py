@@ -9,7 +9,7 @@ from PIL import Image
 from bench import pictures
 from bench.measurement import BenchError
 from vip.cli.app import Commands
-from vip.cli.commands.bench import Benches
+from vip.cli.commands.bench.group import Benches
 
 ROOT = Path(__file__).parent.parent.parent
 

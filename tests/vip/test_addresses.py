@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vip.cli.app import Commands
-from vip.cli.commands.bench import Benches
+from vip.cli.commands.bench.group import Benches
 from vip.cli.commands.options import address
 
 SOURCE = "mov r1, #42\nst.reg [64-bit] r5, r1\nmemfence\nhalt\n"

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sim_tb.measure.kernel_rows import KernelRow
 from vip.cli.app import app
-from vip.cli.commands import bench_kernels
+from vip.cli.commands.bench import kernels as bench_kernels
 from vip.cli.console import console
 from vip.cli.errors import UserError
 

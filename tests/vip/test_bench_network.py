@@ -6,7 +6,7 @@ import pytest
 
 from sim_tb.measure.network import Curve, NetworkReport, Point, StressRow
 from vip.cli.app import main
-from vip.cli.commands import bench_network
+from vip.cli.commands.bench import network as bench_network
 
 
 @pytest.fixture

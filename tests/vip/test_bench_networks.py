@@ -42,7 +42,7 @@ def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
         assert name == "little"
         return RUN
 
-    from vip.cli.commands import bench_networks
+    from vip.cli.commands.bench import networks as bench_networks
 
     monkeypatch.setattr(bench_networks, "measure_network", measure)
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from vip.cli.app import Commands
-from vip.cli.commands.bench import Benches
+from vip.cli.commands.bench.group import Benches
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 

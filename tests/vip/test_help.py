@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from vip.cli.app import Commands, app
-from vip.cli.commands.bench import Benches
+from vip.cli.commands.bench.group import Benches
 
 #: Seconds of processor time that help may take; wall-clock time depends on what else runs.
 _LIMIT = 0.4

@@ -84,7 +84,7 @@ class Commands(LazyGroup):
             "best one.",
         ),
         "bench": Entry(
-            "bench", "app", "Measure bandwidth, kernels, trimming and what they rest on."
+            "bench.group", "app", "Measure bandwidth, kernels, trimming and what they rest on."
         ),
     }
 

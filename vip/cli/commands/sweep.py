@@ -56,7 +56,7 @@ def sweep(
     scheduler: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS",
+            metavar="TCP",
             help="Dask scheduler whose workers measure, such as tcp://10.0.0.1:8786.",
         ),
     ] = None,

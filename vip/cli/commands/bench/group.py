@@ -14,43 +14,43 @@ class Benches(LazyGroup):
 
     entries: ClassVar[dict[str, Entry]] = {
         "vault": Entry(
-            "bench_vault",
+            "bench.vault",
             "vault",
             "Bandwidth and latency of a vault's memory, and of the variants of thesis section "
             "7.2.3.",
         ),
         "network": Entry(
-            "bench_network",
+            "bench.network",
             "network",
             "Random traffic with back-pressure through networks of several sizes; latency over "
             "rate.",
         ),
         "kernels": Entry(
-            "bench_kernels",
+            "bench.kernels",
             "kernels",
             "BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs "
             "checked.",
         ),
         "networks": Entry(
-            "bench_networks",
+            "bench.networks",
             "networks",
             "A whole network on all engines of a chip, layer by layer; every activation is "
             "checked.",
         ),
         "digits": Entry(
-            "bench_digits",
+            "bench.digits",
             "digits",
             "A CNN and an MLP for handwritten digits: accuracy in floating point and on the "
             "engine.",
         ),
         "stereo": Entry(
-            "bench_stereo",
+            "bench.stereo",
             "stereo",
             "Hierarchical BP-M on the Motorcycle pair: disparities, and their error against the "
             "truth.",
         ),
         "trim": Entry(
-            "bench_trim",
+            "bench.trim",
             "trim",
             "Trim engines to each application, and to unions of some: area, power, cycles and "
             "results.",

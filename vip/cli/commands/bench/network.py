@@ -14,7 +14,7 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.progress import by_part
 
-from .options import JsonOption, drawing
+from ..options import JsonOption, drawing
 
 __all__ = ["network"]
 

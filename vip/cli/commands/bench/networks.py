@@ -16,8 +16,8 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.progress import by_part
 
-from .machine_option import OnOption
-from .options import JsonOption, PresetOption, drawing
+from ..machine_option import OnOption
+from ..options import JsonOption, PresetOption, drawing
 
 __all__ = ["networks"]
 

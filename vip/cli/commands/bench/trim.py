@@ -19,7 +19,7 @@ from vip.trimming.rows import CELLS, POWER_MHZ, TrimRow
 from vip.trimming.runs import BASES, Basis
 from vip.trimming.suite import QUICK, measure_trims
 
-from .options import JsonOption, drawing
+from ..options import JsonOption, drawing
 
 __all__ = ["trim"]
 

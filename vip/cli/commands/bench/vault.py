@@ -15,8 +15,8 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.progress import by_part
 
-from .machine_option import OnOption
-from .options import JsonOption
+from ..machine_option import OnOption
+from ..options import JsonOption
 
 __all__ = ["vault"]
 

@@ -15,7 +15,7 @@ from vip.cli.console import console, shown
 from vip.output import write_json
 from vip.progress import counting
 
-from .options import JsonOption, drawing
+from ..options import JsonOption, drawing
 
 __all__ = ["stereo"]
 

@@ -15,7 +15,7 @@ from vip.cli.console import console, shown
 from vip.output import write_json
 from vip.progress import counting
 
-from .options import JsonOption, PresetOption
+from ..options import JsonOption, PresetOption
 
 __all__ = ["digits"]
 

@@ -1,0 +1,1 @@
+"""``vip bench``: a module a command, and their group."""
