@@ -221,6 +221,19 @@ GRAPHS = {
                                                      dilations=[1, 1, 2], pads=[1, 0, 0, 0, 0, 1])],
         {"s": np.array([2, 3, 2, 2, 5])},
     ),
+    "convolution of three dimensions": (
+        [_node("Reshape", "x", "s", output="r"),
+         _node("Conv", "r", "w", "b", group=3, strides=[1, 1, 2], pads=[1, 0, 0, 0, 0, 1],
+               dilations=[1, 1, 2])],
+        {"s": np.array([2, 3, 2, 2, 5]), "w": RANDOM.normal(0, 1, (6, 1, 2, 2, 2)),
+         "b": np.arange(6.0)},
+    ),
+    "reshaped maps": (
+        [_node("Reshape", "x", "s", output="r"), _node("Relu", "r", output="q"),
+         _node("Reshape", "q", "t", output="p"), _node("Conv", "p", "w")],
+        {"s": np.array([2, 60]), "t": np.array([2, 5, 4, 3]),
+         "w": RANDOM.normal(0, 1, (2, 5, 2, 2))},
+    ),
     "transposed": (
         [_node("ConvTranspose", "x", "w", "b", strides=[2, 3], group=3, pads=[0, 1, 2, 1],
                output_padding=[1, 2])],

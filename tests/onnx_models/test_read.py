@@ -130,3 +130,10 @@ def test_unsupported_nodes_are_refused_by_name(
     assert refused.node == "that one"
     assert refused.op == op
     assert re.search(why, refused.why), refused.why
+
+
+def test_the_value_of_an_old_pad_is_not_taken_for_zero() -> None:
+    node = helper.make_node("Pad", ["x"], ["y"], pads=[0, 0, 1, 1], value=3.5)
+    coverage = map_graph(read_graph(model([node], (2, 3), opset=10)), OPERATORS)
+    (refused,) = coverage.refused
+    assert refused.why == "the value around must be 0"

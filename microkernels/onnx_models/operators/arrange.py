@@ -177,7 +177,8 @@ def movement(importer: Importer, node: Node) -> None:
         raise node.refused("mode must be nearest")
     if node.op == "Pad":
         fill = importer.constant(node, 2)
-        if fill is not None and np.any(fill != 0):
+        given_fill = float(attribute(node, "value", 0.0))
+        if given_fill != 0 or (fill is not None and np.any(fill != 0)):
             raise node.refused("the value around must be 0")
     values: list[Value] = []
     given: dict[str, Any] = {}

@@ -24,6 +24,8 @@ from .linear import activate, scale_channels
 __all__ = ["combined", "function", "variadic"]
 
 _UNBOUNDED = float("inf")
+#: From here on operands are spread as NumPy does.
+_BROADCAST_OPSET = 7
 
 
 def _activation(
@@ -232,6 +234,9 @@ def p_relu(importer: Importer, node: Node) -> None:
     """PRelu with constant slopes: the positive part plus the slopes times the negative one."""
     value = importer.value(node)
     slopes = importer.reals(node, 1)
+    if importer.graph.opset < _BROADCAST_OPSET and slopes.ndim == 1:
+        # A slope for each channel.
+        slopes = slopes.reshape(-1, *(1,) * (len(value.shape) - 2))
     positive = _activation(importer, node, value, "relu", last=False)
     below = _clip(importer, node, value, -_UNBOUNDED, 0.0, last=False)
     numbers = _by_channel(slopes, value)

@@ -10,28 +10,31 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Real, Reals
 
-from .arrange import map_value
-from .window import spatial, window
+from .arrange import map_value, rearranged
+from .gather import gathered
+from .window import positions, window
 
 __all__ = ["batch_normalization", "conv", "gemm", "matmul", "scale_channels", "spread_weights"]
 
 #: Weights of a layer that grouped ones may spread to.
 _MOST_WEIGHTS = 1 << 26
+#: Axes of a map.
+_MAP_AXES = 2
 
 
 def conv(importer: Importer, node: Node) -> None:
     """Conv: 1-D or 2-D, with strides, pads, dilations and groups."""
     value = map_value(importer, node)
     weights = importer.reals(node, 1)
-    rank = spatial(node, value)
-    if weights.ndim != rank + 2:
+    rank = len(value.shape) - 2
+    if rank < 1 or weights.ndim != rank + 2:
         raise node.refused(
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
             f"{list(value.shape)}"
         )
     groups = int(attribute(node, "group", 1))
     filters, each = weights.shape[:2]
-    channels = value.size.channels
+    channels = value.shape[1]
     if groups < 1 or filters % groups or each * groups != channels:
         raise node.refused(
             f"{groups} group(s) do not fit {channels} channels and weights of shape "
@@ -42,6 +45,9 @@ def conv(importer: Importer, node: Node) -> None:
         raise node.refused(
             f"kernel_shape {list(wanted)} does not fit weights of shape {list(weights.shape)}"
         )
+    if rank > _MAP_AXES:
+        _conv_by_moves(importer, node, value, weights, groups)
+        return
     found = window(node, value, weights.shape[2:])
     down, across = found.kernel.down, found.kernel.across
     if filters * channels * down * across > _MOST_WEIGHTS:
@@ -50,9 +56,7 @@ def conv(importer: Importer, node: Node) -> None:
             f"dilation that are 0, are more than {_MOST_WEIGHTS:,}"
         )
     full = spread_weights(weights, groups, found.dilation)
-    bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
-    if bias.shape != (filters,):
-        raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
+    bias = conv_bias(importer, node, filters)
     layer = Conv(
         name=importer.unique(node.name),
         source=value.layer,
@@ -67,6 +71,46 @@ def conv(importer: Importer, node: Node) -> None:
     shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
     importer.real[layer.name] = Real(weights=full, bias=bias)
     importer.add(node, layer, size, shape)
+
+
+def conv_bias(importer: Importer, node: Node, filters: int) -> Reals:
+    """The bias of a convolution; zeros, if it has none.
+
+    Raises:
+        ModelError: it does not fit the filters.
+    """
+    bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
+    if bias.shape != (filters,):
+        raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
+    return bias
+
+
+def _conv_by_moves(
+    importer: Importer, node: Node, value: Value, weights: Reals, groups: int
+) -> None:
+    """A convolution along three axes or more: pixels of the windows are gathered as channels."""
+    found = positions(node, value, weights.shape[2:])
+    index = gathered(importer, node, value, found)
+    channels, *outputs, pixels = index.shape
+    lined = index.reshape(channels, -1, pixels).swapaxes(1, 2)
+    shape = importer.image_shape(channels * pixels, lined.shape[2])
+    made = rearranged(importer, node, [value], lined.reshape(shape))
+    filters = len(weights)
+    full = spread_weights(weights.reshape(filters, -1, pixels), groups, Pair(1, 1))
+    layer = Conv(
+        name=importer.unique(node.name),
+        source=made.layer,
+        filters=filters,
+        kernel=1,
+        fraction=0,
+        relu=False,
+    )
+    # Filters x 1 x pixels x channels, as channels x pixels.
+    held = full.transpose(0, 1, 3, 2).reshape(filters, 1, 1, channels * pixels)
+    importer.real[layer.name] = Real(weights=held, bias=conv_bias(importer, node, filters))
+    size = made.size._replace(channels=filters)
+    result = importer.add(node, layer, size, (importer.batch, filters, size.width), last=False)
+    importer.alias(node, result, (importer.batch, filters, *outputs))
 
 
 def spread_weights(weights: Reals, groups: int, dilation: Pair) -> Reals:

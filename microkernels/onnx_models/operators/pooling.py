@@ -9,13 +9,11 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
 
-from .arrange import Index, index_of, map_value, movement, window_results
+from .arrange import map_value, movement, window_results
+from .gather import gathered
 from .window import Positions, Window, positions, spatial, window
 
 __all__ = ["average_pool", "global_average_pool", "global_max_pool", "max_pool", "pad"]
-
-#: Elements of windows that are gathered one by one, at most.
-_MOST_GATHERED = 1 << 16
 
 
 def _add(
@@ -48,24 +46,6 @@ def _on_maps(value: Value, found: Positions) -> bool:
     return len(value.shape) <= 4 and max(found.dilations) == 1
 
 
-def _gathered(importer: Importer, node: Node, value: Value, found: Positions) -> Index:
-    """Numbers of the elements in each window, 0 around: an image's channels, outputs along each
-    axis, and pixels of a window."""
-    index = index_of(importer, value)
-    if not importer.batched(value.shape):
-        raise node.refused("its first dimension must be the batch")
-    around = list(zip(found.before, found.after, strict=True))
-    padded = np.pad(index[0], [(0, 0), *around])
-    axes = tuple(range(1, padded.ndim))
-    views = np.lib.stride_tricks.sliding_window_view(padded, found.extents, axes)
-    rank = len(axes)
-    places = [slice(None)]
-    places += [slice(None, None, step) for step in found.strides]
-    places += [slice(None, None, step) for step in found.dilations]
-    chosen = views[tuple(places)]
-    return chosen.reshape(*chosen.shape[: rank + 1], -1)
-
-
 def _by_moves(
     importer: Importer, node: Node, value: Value, found: Positions, *, mean: bool, pads: bool
 ) -> None:
@@ -74,12 +54,7 @@ def _by_moves(
     Parameters:
         pads: pixels around the input count, of a mean.
     """
-    index = _gathered(importer, node, value, found)
-    if index.size > _MOST_GATHERED:
-        raise node.refused(
-            f"its windows have {index.size:,} pixels in all; {_MOST_GATHERED:,} are allowed with "
-            "dilation, or with three dimensions"
-        )
+    index = gathered(importer, node, value, found)
     channels, *outputs, pixels = index.shape
     lined = index.reshape(channels, -1, pixels)
     made = window_results(importer, node, value, lined, mean=mean)

@@ -9,7 +9,7 @@ from microkernels.onnx_models.importer import Importer, attribute
 from microkernels.onnx_models.model import Real
 
 from .arrange import index_of, map_value, rearranged
-from .linear import spread_weights
+from .linear import conv_bias, spread_weights
 from .window import spatial
 
 __all__ = ["conv_transpose"]
@@ -68,9 +68,7 @@ def conv_transpose(importer: Importer, node: Node) -> None:
     grouped = turned.reshape(groups, each, weights.shape[1], *kernel).swapaxes(1, 2)
     grouped = grouped.reshape(filters, each, *kernel)
     gaps = Pair(dilations[-1], dilations[0] if rank == 2 else 1)
-    bias = importer.reals(node, 2) if importer.constant(node, 2) is not None else np.zeros(filters)
-    if bias.shape != (filters,):
-        raise node.refused(f"a bias of shape {list(bias.shape)} does not fit {filters} filters")
+    bias = conv_bias(importer, node, filters)
     full_weights = spread_weights(grouped, groups, gaps)
     down, across = full_weights.shape[1:3]
     layer = Conv(
