@@ -70,7 +70,8 @@ def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None)
     for port, wanted in zip(found.outputs, exact, strict=True):
         values = real_of(outputs[port.layer], done.formats.maps[port.layer])
         values = values.transpose(0, 3, 1, 2).reshape(wanted.shape)
-        assert np.abs(values - wanted).max() <= bound * max(np.abs(wanted).max(), 1e-6)
+        # Maps between input and output may be much larger than an output near 0.
+        assert np.abs(values - wanted).max() <= bound * max(np.abs(wanted).max(), 0.05)
     return done
 
 
