@@ -2,7 +2,7 @@
 
 from random import Random
 
-from isa.table import BY_KEY, INSTRUCTIONS, Unit, Width
+from isa.table import BY_KEY, INSTRUCTIONS, MIN_REGISTER_WIDTH, Unit, Width
 from pe.config import PeConfig
 
 from .program_builder import NEEDED
@@ -38,7 +38,9 @@ def random_config(seed: int) -> PeConfig:
         instructions=frozenset(keys),
         instruction_words=random.choice((128, 256, 1024)),
         registers=random.choice((8, 16, 32)),
-        register_width=random.choice((max(24, address_bits + 1), random.randint(31, 63), 64)),
+        register_width=random.choice(
+            (max(MIN_REGISTER_WIDTH, address_bits + 1), random.randint(31, 63), 64)
+        ),
         max_vl=random.choice((1, 256, random.randint(2, 255))),
         max_mr=random.choice((1, 256, random.randint(2, 255))),
         scratchpad_bytes=scratchpad,
