@@ -40,6 +40,10 @@ FolderArgument = Annotated[
 ]
 
 
+#: Where values saturate that did not while calibrating.
+_BEYOND = "beyond what the calibration data had"
+
+
 @app.callback()
 def _nn() -> None:
     """Check, compile, run and evaluate ONNX models."""
@@ -148,16 +152,16 @@ def compile_command(
         f"{found.folder}: {found.launches} launches of {found.programs} programs, "
         f"{found.vault_bytes:,} bytes of each vault, about {found.predicted_cycles:,.0f} cycles"
     )
-    _warn({each.layer: each.saturated for each in found.saturated})
+    _warn({each.layer: each.saturated for each in found.saturated}, "on the calibration data")
     write_json(json, found.to_json())
 
 
-def _warn(saturated: Mapping[str, int]) -> None:
+def _warn(saturated: Mapping[str, int], where: str) -> None:
     if saturated:
         most = max(saturated, key=lambda name: saturated[name])
         warn(
-            f"saturation: {sum(saturated.values()):,} values were limited to 16 bits, most in "
-            f"{most}; calibrate with data that have the largest values"
+            f"saturation: {where}, {sum(saturated.values()):,} values were limited to 16 bits, "
+            f"most of them in {most}"
         )
 
 
@@ -207,7 +211,7 @@ def run(
         console.print(f"{found.cycles:,} cycles in {len(found.launches)} launches")
     if found.instructions:
         console.print(f"{found.instructions:,} instructions")
-    _warn(found.saturated)
+    _warn(found.saturated, _BEYOND)
     if output is not None:
         write_atomically(output, _packed(found.outputs))
     write_json(json, found.to_json())
@@ -249,5 +253,5 @@ def evaluate(
         f"{found.images} images: error {found.error:.2e} of the outputs' magnitude, largest "
         f"difference {found.largest:.3g}, same highest output in {found.agreement:.2%}"
     )
-    _warn(found.saturated)
+    _warn(found.saturated, _BEYOND)
     write_json(json, found.to_json())
