@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import vip
 from isa.support.errors import VipError
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_onnx import digits_model
 from microkernels.apps.digits_train import NETWORKS, train
+from tests.onnx_models.graphs import model
 
 
 @pytest.fixture(autouse=True)
@@ -123,3 +125,21 @@ def test_check_counts_operators_and_names_what_is_missing(
     assert found.operators["Conv"] == (2, 2)
     assert found.cycles > 10_000
     assert vip.check_model(path, preset="vault-small").vaults == 1
+
+
+def test_layers_that_share_a_program_run(tmp_path: Path) -> None:
+    one = np.eye(16).reshape(16, 16, 1, 1)
+    nodes = [
+        helper.make_node("Conv", ["x", "two"], ["a"]),
+        helper.make_node("Conv", ["x", "one"], ["b"]),
+    ]
+    made = model(
+        nodes, (1, 16, 4, 4), {"one": one, "two": np.concatenate([one, one])}, outputs=("a", "b")
+    )
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    x = np.random.default_rng(1).normal(size=(1, 16, 4, 4)).astype(np.float32)
+    report = vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out")
+    assert report.programs < report.launches
+    run = vip.run_model(tmp_path / "out", {"x": x}, on="iss")
+    np.testing.assert_allclose(run.outputs["b"], x, atol=1e-3)
+    np.testing.assert_allclose(run.outputs["a"], np.concatenate([x, x], axis=1), atol=1e-3)

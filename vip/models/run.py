@@ -1,6 +1,6 @@
 """The verbs ``run`` and ``evaluate`` of models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,6 +20,7 @@ from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.model import Reals
 from microkernels.runtime.compiled import execute
+from microkernels.runtime.job import Launch
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip, cosim_vault
 from soc.chip.config import ChipConfig
@@ -149,6 +150,11 @@ def _reals(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, R
     return found
 
 
+def _words(launches: Sequence[Launch]) -> list[tuple[str, int, tuple[int, ...]]]:
+    """What launches do: programs of the same words may have other comments."""
+    return [(each.name, each.parameters, tuple(each.program.words)) for each in launches]
+
+
 def _job(compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals]) -> NetworkJob:
     """The job of one run, whose launches are those of the folder.
 
@@ -169,7 +175,7 @@ def _job(compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Rea
         keep=compiled.keep,
         further={**elements, **compiled.constants},
     )
-    if made.job.launches != compiled.launches:
+    if _words(made.job.launches) != _words(compiled.launches):
         raise ModelError(
             f"{compiled.folder}: its programs are of another version of VIP; compile "
             "the model again"
@@ -312,8 +318,11 @@ def _reference(
     import onnxruntime  # type: ignore[import-untyped]
 
     try:
+        options = onnxruntime.SessionOptions()
+        # Errors alone: warnings on standard error are not of this command.
+        options.log_severity_level = 3
         session = onnxruntime.InferenceSession(
-            str(compiled.model), providers=["CPUExecutionProvider"]
+            str(compiled.model), options, providers=["CPUExecutionProvider"]
         )
         found: dict[str, list[Reals]] = {port.tensor: [] for port in compiled.outputs}
         for first in range(0, images, compiled.batch):
