@@ -25,7 +25,12 @@ ALL = frozenset(BY_KEY)
 #: What each operation needs.
 GIVEN: dict[str, dict[str, int]] = {
     "add": {},
+    "subtract": {},
+    "maximum": {},
+    "minimum": {},
     "multiply": {"fraction": 8},
+    "absolute": {},
+    "affine": {"factor": -700, "fraction": 9, "offset": 21},
     "relu": {},
     "clip": {"low": -300, "high": 700},
     "leaky": {"slope": 3277},
@@ -57,6 +62,8 @@ def shapes(draw: st.DrawFn) -> ElementShape:
     if operation == "clip":
         low, high = sorted(draw(st.lists(st.integers(-32768, 32767), min_size=2, max_size=2)))
         given = {"low": low, "high": high}
+    if operation == "affine":
+        given |= {name: draw(st.integers(-32768, 32767)) for name in ("factor", "offset")}
     if operation == "leaky":
         given = {"slope": draw(st.sampled_from([-32768, -100, 0, 1, 3277, 32767]))}
     return ElementShape(
@@ -126,8 +133,20 @@ def test_golden_model_is_the_formula(shape: ElementShape, limit: int, seed: int)
     match shape.operation:
         case "add":
             wanted = _saturated(np.where((x + y < 0) & shape.relu, 0, x + y))
+        case "subtract":
+            wanted = _saturated(x - y)
+        case "maximum":
+            wanted = np.where(x > y, x, y)
+        case "minimum":
+            wanted = np.where(x < y, x, y)
         case "multiply":
             wanted = _rounded(x * y / one)
+        case "absolute":
+            wanted = _saturated(np.abs(x))
+        case "affine":
+            assert shape.factor is not None
+            assert shape.offset is not None
+            wanted = _saturated(_rounded(x * shape.factor / one) + shape.offset)
         case "relu":
             wanted = np.where(x > 0, x, 0)
         case "clip":
@@ -245,7 +264,7 @@ def test_four_slots_at_least_are_in_flight(operation: str) -> None:
 @pytest.mark.parametrize(
     ("operation", "changes", "message"),
     [
-        ("swish", {}, "operation must be one of add, multiply, relu, clip, leaky, tanh, sigmoid, "),
+        ("swish", {}, "operation must be one of add, subtract, maximum, minimum, multiply, relu, "),
         ("add", {"width": 0}, "width must be at least 1, not 0"),
         ("add", {"fraction": 8}, "add has no fraction"),
         ("relu", {"relu": True}, "relu can follow add, not relu"),

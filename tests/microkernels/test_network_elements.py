@@ -155,9 +155,10 @@ def test_random_networks(seed: int) -> None:
     [
         (
             lambda: Activation(name="a", function="swish"),
-            "function must be one of relu, clip, leaky, tanh, sigmoid, not 'swish'",
+            "function must be one of relu, absolute, affine, clip, leaky, tanh, sigmoid, "
+            "not 'swish'",
         ),
-        (lambda: Activation(name="a", function="add"), "function must be one of relu, clip"),
+        (lambda: Activation(name="a", function="add"), "function must be one of relu, absolute"),
         (lambda: Activation(name="a", function="tanh"), "tanh needs fraction"),
         (lambda: Activation(name="a", function="clip", low=3, high=2), "low must be at most high"),
         (lambda: Activation(name="a", function="leaky", slope=40000), "slope must be a whole"),
