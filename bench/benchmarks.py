@@ -228,9 +228,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "column_reuse": Benchmark(
         run=networks.column_reuse,
         made_of=networks.made_of_column_reuse,
-        presets=("vault", "thesis"),
+        presets=("vault",),
         tools=("amaranth",),
-        minutes=60,
+        minutes=5,
     ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,
