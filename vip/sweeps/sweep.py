@@ -88,7 +88,7 @@ class _Work:
         self._show()
         order = list(missing)
         for number, result in self.executor(list(missing.values())):
-            if "lost" not in result:
+            if not result.keys() & {"lost", "error"}:
                 self.store.put(order[number], result)
             found[order[number]] = result
             self.measured += 1

@@ -101,8 +101,8 @@ def test_an_interrupted_sweep_gives_the_same_files(
 ) -> None:
     monkeypatch.setattr(module, "local", here)
     whole = sweep(file, tmp_path / "whole")
-    for kept in sorted((tmp_path / "kept").iterdir())[:3]:
-        kept.unlink()
+    for result in sorted((tmp_path / "kept").iterdir())[:3]:
+        result.unlink()
     (tmp_path / "kept" / "damaged.json").write_text("{")
 
     @contextmanager
@@ -118,8 +118,11 @@ def test_an_interrupted_sweep_gives_the_same_files(
         sweep(file, tmp_path / "again")
     assert not (tmp_path / "again").exists()
     monkeypatch.setattr(module, "local", here)
+    kept = len(list((tmp_path / "kept").iterdir())) - 1
     again = sweep(file, tmp_path / "again")
-    assert (again.measured, again.kept) == (2, whole.measured - 2)
+    # Refusals are found again.
+    assert (again.measured, again.kept) == (whole.measured - kept, kept)
+    assert kept >= 1
     assert contents(tmp_path / "again") == contents(tmp_path / "whole")
 
 
