@@ -20,14 +20,14 @@ from isa.table import (
     BranchOp,
     Instruction,
     Opcode,
-    ScalarOp,
 )
 from pe.config import PeConfig
 
 from .contents import Contents
 from .effects import Effects, Overwrite, Registers
 from .facts import Facts
-from .interval import Interval, Value, bounds, evaluate, signed, step_of
+from .interval import Value, bounds, step_of
+from .lines import EVER, Line, computed, outcome
 from .reach import SLOTS, Flow, reads, writes
 from .spans import register_access
 
@@ -41,23 +41,7 @@ _WORDS = 50_000
 _PERIOD = 16
 #: Most turns between two attempts.
 _PAUSE = 64
-_EVER = 1 << 64
 _HIGH = (1 << 63) - 1
-
-
-class _Line(NamedTuple):
-    """The number ``base + slope * i`` in turn i."""
-
-    base: int
-    slope: int
-
-    def over(self, turns: int) -> Value:
-        """All of them from turn 0 to ``turns`` - 1."""
-        if not self.slope:
-            return self.base
-        ends = self.base, self.base + self.slope * (turns - 1)
-        step = min(step_of(self.base), step_of(self.slope))
-        return Interval(min(ends), max(ends), step)
 
 
 class Branch(NamedTuple):
@@ -96,7 +80,7 @@ class Loops:
         self._effects = Effects(config, self._found, contents, own)
         self._own = tuple(range(SLOTS, SLOTS + len(own)))
         self._steps: dict[int, Callable[[Registers], bool]] = {}
-        self._lines: dict[int, Callable[[list[_Line | None]], _Line | None]] = {}
+        self._lines: dict[int, Callable[[list[Line | None]], Line | None]] = {}
         #: Registers at the latest turns, by head.
         self._seen: dict[int, list[tuple[Value, ...]]] = {}
         self._pauses: dict[int, tuple[int, int]] = {}
@@ -122,14 +106,14 @@ class Loops:
             return {}
         del seen[: -2 * _PERIOD - 1]
         taken = None
-        start: list[_Line | None] = []
+        start: list[Line | None] = []
         tried = False
         for period in _periods(seen):
             tried = True
-            start = [_Line(0, 0)] * len(registers)
+            start = [Line(0, 0)] * len(registers)
             for slot, was, value in zip(live, seen[-1 - period], now, strict=True):
                 if isinstance(was, int) and isinstance(value, int):
-                    start[slot] = _Line(value, value - was)
+                    start[slot] = Line(value, value - was)
                 else:
                     start[slot] = None
             taken = self._take(head, period, live, start, registers)
@@ -153,7 +137,7 @@ class Loops:
         head: int,
         period: int,
         live: tuple[int, ...],
-        start: list[_Line | None],
+        start: list[Line | None],
         registers: Registers,
     ) -> tuple[int, dict[int, tuple[int, int]]] | None:
         """The number of turns taken and the loads of unknown numbers; None: nothing is done."""
@@ -163,7 +147,7 @@ class Loops:
         words, turns, end = found
         for slot in live:
             line = start[slot]
-            if line is not None and end[slot] != _Line(line.base + line.slope, line.slope):
+            if line is not None and end[slot] != Line(line.base + line.slope, line.slope):
                 return None
         try:
             recorded = self._record(words, turns, live, start, registers)
@@ -186,13 +170,13 @@ class Loops:
         self._effects.varying.clear()
 
     def _turn(
-        self, head: int, period: int, start: list[_Line | None]
-    ) -> tuple[list[int], int, list[_Line | None]] | None:
+        self, head: int, period: int, start: list[Line | None]
+    ) -> tuple[list[int], int, list[Line | None]] | None:
         """The words of a turn, which comes back to ``head`` ``period`` times, the number of turns
         that go the same way, and the registers after the first; None if that is not known."""
         lines = list(start)
         words: list[int] = []
-        turns = _EVER
+        turns = EVER
         pc = head
         while len(words) < _WORDS:
             if pc not in self._control.rows:
@@ -205,7 +189,7 @@ class Loops:
                     a, b = lines[branch.a], lines[branch.b]
                     if a is None or b is None:
                         return None
-                    taken, count = _outcome(branch.operation, a, b)
+                    taken, count = outcome(branch.operation, a, b)
                     turns = min(turns, count)
                     if turns < _TURNS:
                         return None
@@ -218,10 +202,10 @@ class Loops:
                 self._advance(pc, lines)
                 pc += 1
             if not period:
-                return None if turns == _EVER else (words, turns, lines)
+                return None if turns == EVER else (words, turns, lines)
         return None
 
-    def _advance(self, pc: int, lines: list[_Line | None]) -> _Line | None:
+    def _advance(self, pc: int, lines: list[Line | None]) -> Line | None:
         """Change ``lines`` as the word does; its result, where it has one."""
         line = self._lines.get(pc)
         if line is None:
@@ -231,18 +215,18 @@ class Loops:
             lines[slot] = result
         return result
 
-    def _line(self, pc: int) -> Callable[[list[_Line | None]], _Line | None]:
+    def _line(self, pc: int) -> Callable[[list[Line | None]], Line | None]:
         """The result of a word as a line; None where it is none that is known."""
         row, word = self._control.rows[pc], self._program.words[pc]
         a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
         if row.scalar is not None:
             operation = row.scalar
-            constant = _Line(IMM14.extract(word), 0) if row.operands[2].field is IMM14 else None
-            return lambda lines: _computed(operation, lines[b], constant or lines[c])
+            constant = Line(IMM14.extract(word), 0) if row.operands[2].field is IMM14 else None
+            return lambda lines: computed(operation, lines[b], constant or lines[c])
         if row.key == "mov":
             return lambda lines: lines[b]
         if row.opcode == Opcode.MOV_IMM:
-            return lambda lines: _Line(IMM20.extract(word), 0)
+            return lambda lines: Line(IMM20.extract(word), 0)
         if row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
             return lambda lines: lines[a]
         if row.opcode not in (Opcode.LD_REG, Opcode.ST_REG):
@@ -251,7 +235,7 @@ class Loops:
         width = row.width.bytes
         far, _, stored = register_access(row, word)
 
-        def moved(lines: list[_Line | None]) -> _Line | None:
+        def moved(lines: list[Line | None]) -> Line | None:
             place = lines[far]
             slot = None
             if place is not None and not place.slope:
@@ -263,7 +247,7 @@ class Loops:
             if slot is not None:
                 return lines[slot]
             known = self._effects.contents.load(place.base, width)
-            return _Line(known, 0) if isinstance(known, int) else None
+            return Line(known, 0) if isinstance(known, int) else None
 
         return moved
 
@@ -272,7 +256,7 @@ class Loops:
         words: list[int],
         turns: int,
         live: tuple[int, ...],
-        start: list[_Line | None],
+        start: list[Line | None],
         registers: Registers,
     ) -> bool:
         """Record the facts of all turns; False if they can't be known, or one may fault."""
@@ -298,7 +282,7 @@ class Loops:
         # What is no line must not become more from turn to turn.
         return all(start[slot] is not None or _within(values[slot], begun[slot]) for slot in live)
 
-    def _chooses(self, row: Instruction, word: int, lines: list[_Line | None], turns: int) -> bool:
+    def _chooses(self, row: Instruction, word: int, lines: list[Line | None], turns: int) -> bool:
         """Whether ``word`` loads another declared number in each turn."""
         assert row.width is not None
         place = lines[register_access(row, word).far]
@@ -308,7 +292,7 @@ class Loops:
         return self._effects.contents.held_in(first, last + row.width.bytes) is not None
 
     def _record_word(
-        self, pc: int, turns: int, lines: list[_Line | None], values: Registers
+        self, pc: int, turns: int, lines: list[Line | None], values: Registers
     ) -> bool:
         """Record the facts of a word in all turns."""
         row, word = self._control.rows[pc], self._program.words[pc]
@@ -368,48 +352,6 @@ def _periods(seen: list[tuple[Value, ...]]) -> Iterator[int]:
             for one, two, three in zip(now, before, first, strict=True)
         ):
             yield period
-
-
-def _computed(operation: ScalarOp, b: _Line | None, c: _Line | None) -> _Line | None:
-    """Result of a scalar instruction; None: no line."""
-    if b is None or c is None:
-        return None
-    if not (b.slope or c.slope):
-        value = evaluate(operation, b.base, c.base)
-        assert isinstance(value, int)
-        return _Line(signed(value & ((1 << 64) - 1)), 0)
-    if operation is ScalarOp.ADD:
-        return _Line(b.base + c.base, b.slope + c.slope)
-    if operation is ScalarOp.SUB:
-        return _Line(b.base - c.base, b.slope - c.slope)
-    if operation is ScalarOp.AND and not c.slope and c.base >= 0:
-        # Whole turns of a ring of buffers leave the place in it as it is.
-        ring = 1 << c.base.bit_length()
-        return _Line(b.base & c.base, 0) if b.slope % ring == 0 else None
-    if operation is ScalarOp.SLL and not c.slope:
-        amount = c.base & 63
-        return _Line(b.base << amount, b.slope << amount)
-    return None
-
-
-def _outcome(operation: BranchOp, a: _Line, b: _Line) -> tuple[bool, int]:
-    """Whether a branch is taken in turn 0, and the number of turns from there on with the same."""
-    base, slope = a.base - b.base, a.slope - b.slope
-    if operation in (BranchOp.BLT, BranchOp.BGE):
-        less = base < 0
-        if less:
-            count = -(base // slope) if slope > 0 else _EVER
-        else:
-            count = base // -slope + 1 if slope < 0 else _EVER
-        return less == (operation is BranchOp.BLT), count
-    equal = base == 0
-    count = _EVER
-    if slope:
-        if equal:
-            count = 1
-        elif base % slope == 0 and -(base // slope) > 0:
-            count = -(base // slope)
-    return equal == (operation is BranchOp.BEQ), count
 
 
 def _within(value: Value, held: Value) -> bool:

@@ -12,8 +12,6 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-from onnx import ModelProto, helper
 from PIL import Image
 
 from isa.assembly.assembler import assemble
@@ -24,7 +22,10 @@ from soc.generate.configuration_file import configuration_text
 from soc.generate.presets import PRESETS
 from synth.analysis.profile import profile_run
 
-__all__ = ["BAD", "GOOD", "SUFFIX", "oddity"]
+from .models import arrays_file, bad_arrays, bad_compiled, bad_onnx, onnx_file
+from .oddity import DEEP, LONG, oddity
+
+__all__ = ["BAD", "GOOD", "SUFFIX"]
 
 #: Format -> ending of its files.
 SUFFIX = {
@@ -42,8 +43,6 @@ SUFFIX = {
 }
 
 _SOURCE = "start: mov r9, #42\n.equ size, 4 * 8\nadd r10, r9, r9\nhalt\n"
-_DEEP = 100_000
-_LONG = 5_000
 
 _BAD_LINES = (
     "foo r1",
@@ -70,8 +69,8 @@ _BAD_LINES = (
     ".reg x, r64",
     ".org 4",
     "li r1, #1 << 63 << 63",
-    "li r1, #" + "9" * _LONG,
-    "li r1, #0x" + "f" * _LONG,
+    "li r1, #" + "9" * LONG,
+    "li r1, #0x" + "f" * LONG,
     "mov r1, #" + "(" * 3000 + "1" + ")" * 3000,
     "mov r1, #" + "(" * 1500 + "1",
     "mov r1, #" + "-" * 3000,
@@ -91,30 +90,6 @@ _BAD_LINES = (
 _NUMBERS = (
     "x", -1, -(10**30), 10**30, 10**4000, 1.5, "", [], {}, [[]], {"a": 1}, "[/b]", "\x1b[2J",
 )  # fmt: skip
-
-
-def oddity(random: Random) -> bytes:
-    """Bytes that are no file of any format."""
-    return random.choice(
-        (
-            lambda: b"",
-            lambda: b"\n",
-            lambda: b"\x00" * 100,
-            lambda: bytes(random.randrange(256) for _ in range(random.randrange(1, 200))),
-            lambda: b"\xff\xfe" + "halt\n".encode("utf-16-le"),
-            lambda: b"{" * random.choice((1, 10, _DEEP)),
-            lambda: b"[" * _DEEP + b"]" * _DEEP,
-            lambda: b'{"a":' * _DEEP + b"1" + b"}" * _DEEP,
-            lambda: b'"' + b"a" * 1_000_000,
-            lambda: b"9" * _LONG,
-            lambda: b"vip-program",
-            lambda: b"vip-program\n",
-            lambda: b"#!/bin/sh\nexit\n",
-            lambda: b"\x1f\x8b\x08\x00",
-            lambda: b"\x7fELF" + bytes(60),
-            lambda: b"line without end " * 60_000,
-        )
-    )()
 
 
 def _bad_assembly(random: Random) -> bytes:
@@ -166,7 +141,7 @@ def _bad_program(random: Random) -> bytes:
     body = good.partition(b"\n")[2]
     if kind == 4:
         name = random.choice(("isa", "bytes", "sha256"))
-        value = random.choice(("9" * _LONG, "0" * _LONG, "-1", "", "1e3", "f" * 64, "99"))
+        value = random.choice(("9" * LONG, "0" * LONG, "-1", "", "1e3", "f" * 64, "99"))
         return _program_file(body, **{name: value})
     if kind == 5:
         return _program_file(oddity(random))
@@ -312,7 +287,7 @@ def _bad_liberty(random: Random) -> bytes:
     if kind == 1:
         return _LIBERTY[: random.randrange(len(_LIBERTY) - 3)].encode()
     if kind == 2:
-        return b"library(x){" + b"a(b){" * _DEEP
+        return b"library(x){" + b"a(b){" * DEEP
     if kind == 3:
         return b"/*" * 200_000
     return _LIBERTY.replace(
@@ -321,92 +296,6 @@ def _bad_liberty(random: Random) -> bytes:
             ("nom_voltage : x", "} {", 'a : "', "a (", "a : ;", "\x00", "nom_voltage : 1e")
         ),
     ).encode()
-
-
-@cache
-def _onnx() -> bytes:
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "relu",
-        [helper.make_tensor_value_info("x", 1, ["n", 2, 3])],
-        [helper.make_tensor_value_info("y", 1, ["n", 2, 3])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    content: bytes = model.SerializeToString()
-    return content
-
-
-def _bad_onnx(random: Random) -> bytes:
-    kind = random.randrange(4)
-    if kind == 0:
-        return oddity(random)
-    good = _onnx()
-    if kind == 1:
-        return good[: random.randrange(len(good) - 1)]
-    model = ModelProto.FromString(good)
-    graph = model.graph
-    if kind == 2:
-        shape = random.choice(([1 << 40], [1 << 31] * 4, [-1], [1] * 99, [0, 2, 3]))
-        info = helper.make_tensor_value_info("x", 1, shape)
-        graph.input[0].CopyFrom(info)
-    else:
-        spoil = random.randrange(7)
-        node = graph.node[0]
-        if spoil == 0:
-            node.op_type = random.choice(("NoSuchOperator", "[/b]", "\x1b[2J", ""))
-        elif spoil == 1:
-            node.input[0] = "y"
-        elif spoil == 2:
-            node.domain = "of.nobody"
-        elif spoil == 3:
-            tensor = graph.initializer.add()
-            tensor.name, tensor.data_type = "x", 1
-            tensor.dims.extend([1 << 20, 1 << 20])
-            tensor.raw_data = b"1234"
-        elif spoil == 4:
-            del graph.output[:]
-        elif spoil == 5:
-            model.opset_import[0].version = random.choice((0, -1, 1, 10**6))
-        else:
-            graph.input[0].type.tensor_type.shape.dim[1].dim_param = "w"
-    content: bytes = model.SerializeToString()
-    return content
-
-
-@cache
-def _arrays() -> bytes:
-    content = BytesIO()
-    np.savez(content, x=np.ones((2, 2, 3), np.float32))
-    return content.getvalue()
-
-
-def _bad_arrays(random: Random) -> bytes:
-    kind = random.randrange(4)
-    if kind == 0:
-        return oddity(random)
-    if kind == 1:
-        good = _arrays()
-        return good[: random.randrange(len(good) - 1)]
-    content = BytesIO()
-    if kind == 2:
-        shape = random.choice(((), (0,), (2, 3), (2, 2, 4), (2, 2, 3, 1), (0, 2, 3)))
-        np.savez(content, x=np.ones(shape))
-    else:
-        values = np.ones((2, 2, 3)) * random.choice((np.nan, np.inf, -np.inf))
-        np.savez(
-            content, x=random.choice((values, values.astype(complex), np.full((2, 2, 3), "x")))
-        )
-    return content.getvalue()
-
-
-def _bad_compiled(random: Random) -> bytes:
-    if random.random() < 0.3:
-        return oddity(random)
-    content: dict[str, Any] = {"schema": "vip-model-1", "preset": "vault", "sha256": {}}
-    content[random.choice(("schema", "sha256", "x"))] = random.choice(
-        (None, 7, "x", [], {}, {"/etc/passwd": "x"}, {"../x": "x"}, {"model.onnx": 7}, [[1]])
-    )
-    return json.dumps(content).encode()
 
 
 _SWEEP = """target = ""
@@ -426,7 +315,7 @@ def _bad_sweep(random: Random) -> bytes:
             ("arc_entries", "nosuch"),
             ("[4]", "[-1]"),
             ("[4]", "[]"),
-            ("[4]", "['" + "x" * _LONG + "']"),
+            ("[4]", "['" + "x" * LONG + "']"),
             ("[4]", "[[[4]]]"),
             ('"bp"', '"nosuch"'),
             ('"bp"', '"bp"\nwidth = 99999999999999999999'),
@@ -455,8 +344,8 @@ GOOD: Mapping[str, Callable[[], bytes]] = {
     "profile": _profile,
     "picture": _picture,
     "liberty": _LIBERTY.encode,
-    "onnx": _onnx,
-    "arrays": _arrays,
+    "onnx": onnx_file,
+    "arrays": arrays_file,
     "compiled": lambda: b'{"schema": "vip-model-1", "sha256": {}}',
     "sweep": _SWEEP.encode,
 }
@@ -470,8 +359,8 @@ BAD: Mapping[str, Callable[[Random], bytes]] = {
     "profile": _bad_profile,
     "picture": _bad_picture,
     "liberty": _bad_liberty,
-    "onnx": _bad_onnx,
-    "arrays": _bad_arrays,
-    "compiled": _bad_compiled,
+    "onnx": bad_onnx,
+    "arrays": bad_arrays,
+    "compiled": bad_compiled,
     "sweep": _bad_sweep,
 }
