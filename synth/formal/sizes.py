@@ -5,10 +5,11 @@ units are assumed, as ``docs/proofs.md`` lists.
 """
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Value
+from amaranth.hdl import Cat, Const, Mux, Value
 from amaranth.lib import wiring
 
 from isa.faults import FaultCause
@@ -19,7 +20,7 @@ from pe.config import PeConfig
 from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
 from pe.frontend.range_check import RangeCheck, cause_of
 from pe.frontend.scalar import Scalar
-from pe.vector.settings import VectorSettings
+from pe.vector.settings import SETTLING_CYCLES, VectorSettings
 
 from .cut import cut
 from .induction import Progress, Proof, prove_relation
@@ -132,6 +133,17 @@ def _range_check(configs: Configs) -> Relation:
     return relation
 
 
+def _counted(left: int, f: View, t: View) -> Value:
+    """With so many bits of MR left, the number of elements is the product of VL and the others. By
+    bits from the highest on: solvers find the steps of a bit-serial product there, and do not in a
+    multiplier."""
+    del f
+    found: Value = Const(0, len(t["elements"]))
+    for bit in reversed(range(left, len(t["mr"]))):
+        found = ((found << 1) + Mux(t["mr"][bit], t["vl"], 0))[: len(found)]
+    return (t["left"] != left) | (t["elements"] == found)
+
+
 def _settings(configs: Configs) -> Relation:
     """Settings are the same; so is the size of a matrix, as far as the trimmed engine keeps it."""
     trimmed = configs[1]
@@ -172,12 +184,17 @@ def _settings(configs: Configs) -> Relation:
         # Of one engine alone: the product of the upper bits of MR that have been counted.
         relation.invariants.append(
             Invariant(
-                "the size of a matrix becomes VL x MR",
-                lambda f, t: (
-                    t["elements"] == (t["vl"] * (t["mr"] >> t["left"]))[: len(t["elements"])]
-                ),
+                "no more bits are left than a product has",
+                lambda f, t: t["left"] <= SETTLING_CYCLES,
             )
         )
+        relation.invariants += [
+            Invariant(
+                f"the size of a matrix becomes VL x MR, {left} bits left",
+                partial(_counted, left),
+            )
+            for left in range(SETTLING_CYCLES + 1)
+        ]
     if caps.fractions and "set.fx" not in keys:
         relation.invariants.append(
             Invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == START_FX)
