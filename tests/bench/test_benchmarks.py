@@ -128,7 +128,6 @@ def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     check("network_area")
 
 
-@pytest.mark.slow
 def test_stereo(monkeypatch: pytest.MonkeyPatch) -> None:
     cycles = dict.fromkeys(("construct", "coarse", "copy", "fine"), 1)
     figures = Anything(cycles=cycles, match=True)

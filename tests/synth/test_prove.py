@@ -67,7 +67,6 @@ def test_what_is_kept_is_the_same() -> None:
     assert prove(FULL, TRIMMED).seconds == 0
 
 
-@pytest.mark.slow
 def test_a_needed_instruction_that_was_removed_is_found() -> None:
     without = replace(TRIMMED, instructions=TRIMMED.instructions - {"bne"})
     found = proof(engine(without, "trimmed"))
@@ -75,7 +74,6 @@ def test_a_needed_instruction_that_was_removed_is_found() -> None:
     assert any("operands.word" in name for each in found.failures for name in each.inputs)
 
 
-@pytest.mark.slow
 def test_a_changed_unit_is_found() -> None:
     sound = engine(TRIMMED, "trimmed")
     place = sound.text.index("cell $add", sound.text.index("\\scalar."))
