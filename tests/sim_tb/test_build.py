@@ -149,7 +149,6 @@ async def starts(dut):
 """
 
 
-@pytest.mark.slow
 def test_the_runtime_library_is_compiled_once_for_each_way_to_use_it(empty_cache: Path) -> None:
     def compiles(design: Design) -> bool:
         return "verilated_vpi.cpp" in (build(design) / "build.log").read_text()
