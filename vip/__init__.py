@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .cosimulation.certificate import ModelCertificate, certify
     from .cosimulation.program import ChipRun, EngineRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
+    from .debugging.debugger import Debugger, debug
     from .designs import Generated, generate
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
@@ -38,6 +39,7 @@ __all__ = [
     "BpRun",
     "ChipRun",
     "CompileReport",
+    "Debugger",
     "Dump",
     "EngineRun",
     "Evaluation",
@@ -66,6 +68,7 @@ __all__ = [
     "compile_model",
     "cosim",
     "cosim_bp",
+    "debug",
     "evaluate_model",
     "generate",
     "mrf_stereo",
@@ -88,6 +91,7 @@ _MODULES = {
     "vip.cosimulation.certificate": ("ModelCertificate", "certify"),
     "vip.cosimulation.program": ("ChipRun", "EngineRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
+    "vip.debugging.debugger": ("Debugger", "debug"),
     "vip.designs": ("Generated", "generate"),
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.run": ("MrfRun", "solve_mrf"),

@@ -71,6 +71,9 @@ def test_a_verb_is_typed_documented_and_returns_a_frozen_dataclass(name: str) ->
     for word in ("Parameters:", "Raises:", *parameters):
         assert word in text, f"{name}: nothing on {word}"
     returned: Any = get_type_hints(verb)["return"]
+    if returned is vip.Debugger:
+        # A session, not a result.
+        return
     for result in get_args(returned) if isinstance(returned, UnionType) else (returned,):
         assert is_dataclass(result)
         assert result.__dataclass_params__.frozen

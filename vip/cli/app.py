@@ -32,6 +32,11 @@ class Commands(LazyGroup):
             "run",
             "Run a program on the instruction set simulator, and check its timing rules.",
         ),
+        "debug": Entry(
+            "debug",
+            "debug",
+            "Debug a program on the instruction set simulator, forwards and backwards.",
+        ),
         "cosim": Entry(
             "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
         ),

@@ -20,6 +20,8 @@ _READ = {
     "asm source": "assembly",
     "disasm program": "program",
     "run program": "assembly",
+    "debug program": "assembly",
+    "debug script": "debug script",
     "cosim program program": "assembly",
     "trim programs": "assembly",
     "trim profile": "profile",

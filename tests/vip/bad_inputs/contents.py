@@ -40,6 +40,7 @@ SUFFIX = {
     "arrays": ".npz",
     "compiled": ".json",
     "sweep": ".toml",
+    "debug script": ".txt",
 }
 
 _SOURCE = "start: mov r9, #42\n.equ size, 4 * 8\nadd r10, r9, r9\nhalt\n"
@@ -331,6 +332,30 @@ def _bad_sweep(random: Random) -> bytes:
     return _SWEEP.replace(old, new).encode()
 
 
+def _bad_debug_script(random: Random) -> bytes:
+    if random.random() < 0.3:
+        return b"nosuch " + oddity(random)
+    line = random.choice(
+        (
+            "break nosuch",
+            "break start+99999",
+            "break " + "9" * LONG,
+            "watch scratchpad 0 " + "9" * LONG,
+            "watch scratchpad 0x0 99999",
+            "watch r99",
+            "step 1 2 3",
+            "step " + "9" * LONG,
+            "memory 0 999999x999999 i64",
+            "scratchpad 0 8 i" + "9" * LONG,
+            "delete 7",
+            "[/b]",
+            "expect \x1b[2J 1",
+            "x" * 200_000,
+        )
+    )
+    return f"step\n{line}\n".encode()
+
+
 def _bad_memory(random: Random) -> bytes:
     raise AssertionError("any bytes are a memory")
 
@@ -348,6 +373,7 @@ GOOD: Mapping[str, Callable[[], bytes]] = {
     "arrays": arrays_file,
     "compiled": lambda: b'{"schema": "vip-model-1", "sha256": {}}',
     "sweep": _SWEEP.encode,
+    "debug script": b"break start\nstep\n".strip,
 }
 
 #: Format -> makes a bad file.
@@ -363,4 +389,5 @@ BAD: Mapping[str, Callable[[Random], bytes]] = {
     "arrays": bad_arrays,
     "compiled": bad_compiled,
     "sweep": _bad_sweep,
+    "debug script": _bad_debug_script,
 }

@@ -1,0 +1,48 @@
+"""The session of docs/debugging.md, followed literally."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vip as api
+
+GUIDE = Path(__file__).parents[3] / "docs" / "debugging.md"
+TEXT = GUIDE.read_text(encoding="utf-8")
+(SOURCE,) = re.findall(r"```asm\n(.*?)```", TEXT, re.DOTALL)
+(SESSION,) = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
+(CONSOLE,) = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
+DATA, PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sums.s").write_text(SOURCE)
+    Path("session.txt").write_text(SESSION)
+    exec(compile(DATA, str(GUIDE), "exec"), {})
+
+
+def sums(source: str) -> np.ndarray:
+    result = api.run(api.assemble(source), memory=Path("sums.bin"), dump=api.Dump(0x200, 64))
+    return np.frombuffer(result.dumped, "<i2")
+
+
+def test_the_session_is_as_shown(vip) -> None:
+    command, shown = CONSOLE.split("\n", 1)
+    code, out, err = vip(*command.removeprefix("$ vip ").split())
+    assert (code, err) == (0, "")
+    assert [line.rstrip() for line in out.splitlines()] == shown.splitlines()
+
+
+def test_what_the_session_finds_is_the_bug() -> None:
+    expected = np.arange(32) + 100 * np.arange(1, 33)
+    assert sums(SOURCE)[4] == 908 != expected[4]
+    fixed = SOURCE.replace("add r13, r13, #BLOCK", "add r13, r13, #BYTES")
+    assert (sums(fixed) == expected).all()
+
+
+def test_the_snippet(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(PYTHON, str(GUIDE), "exec"), {})
+    assert capsys.readouterr().out == "24 block+5 b'\\x8c\\x03'\n19 {13: 520}\n"

@@ -1,0 +1,1 @@
+"""A debugger of programs on the instruction set simulator."""

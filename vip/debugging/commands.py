@@ -1,0 +1,325 @@
+"""The debugger's commands as text, the same ones at the prompt and in scripts."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import get_args
+
+from isa.support.errors import clipped, printable
+from isa.support.files import read_bytes
+
+from .access import Space
+from .debugger import Debugger
+from .errors import DebugError, ExpectationError
+from .points import Kind, Point
+from .views import ListedWord, Matrix, Registers, Stop, element_type
+
+__all__ = ["COMMANDS", "Command", "Done", "Listing", "Points", "Reply", "Session", "read_script"]
+
+_SCRIPT_BYTES = 1 << 20
+_SHAPE = re.compile(r"(?:([0-9]{1,6})x)?([0-9]{1,6})")
+_DEFAULT_TYPE = "i16"
+_DEFAULT_COLUMNS = "8"
+_WORDS = 8
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Words of the program."""
+
+    words: tuple[ListedWord, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {"words": [word.to_json() for word in self.words]}
+
+
+@dataclass(frozen=True)
+class Points:
+    """Break- and watchpoints, with the places of the former."""
+
+    points: tuple[Point, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {"points": [point.to_json() for point in self.points]}
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command without a view has been done; ``text`` says what."""
+
+    text: str
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {"text": self.text}
+
+
+Reply = Stop | Registers | Matrix | Listing | Points | Done
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command.
+
+    Attributes:
+        name, short: as typed. arguments: their form. summary: what it does.
+        least, most: numbers of arguments. action: does it, given the session and the arguments.
+    """
+
+    name: str
+    short: str
+    arguments: str
+    summary: str
+    least: int
+    most: int
+    action: Callable[..., Reply]
+
+
+def read_script(path: Path) -> tuple[tuple[int, str], ...]:
+    """Line number and text of the commands in a file; ``#`` begins a comment.
+
+    Raises:
+        DebugError: it is no text. OSError: it can't be read, or has more than a megabyte.
+    """
+    try:
+        text = read_bytes(path, _SCRIPT_BYTES).decode()
+    except UnicodeDecodeError:
+        raise DebugError(f"{path}: a script must be text in UTF-8") from None
+    lines = (line.partition("#")[0].strip() for line in text.split("\n"))
+    return tuple((number, line) for number, line in enumerate(lines, 1) if line)
+
+
+class Session:
+    """Commands of text on a debugger.
+
+    Parameters:
+        debugger: that they work on.
+    """
+
+    def __init__(self, debugger: Debugger) -> None:
+        self.debugger = debugger
+
+    def execute(self, line: str) -> Reply:
+        """Do one command.
+
+        Raises:
+            DebugError: an unknown command, or arguments that can't be used.
+            ExpectationError: what ``expect`` names is not so.
+        """
+        words = line.split()
+        command = _command(words[0] if words else "")
+        arguments = words[1:]
+        if not command.least <= len(arguments) <= command.most:
+            raise DebugError(f"usage: {f'{command.name} {command.arguments}'.strip()}")
+        return command.action(self, *arguments)
+
+    def script(self, path: Path) -> Iterator[tuple[str, Reply]]:
+        """Do the commands of a file: each one and its reply.
+
+        Raises:
+            DebugError, ExpectationError: as of :meth:`execute` and :func:`read_script`; the message
+                begins with the file and the line.
+            OSError: the file can't be read.
+        """
+        for number, line in read_script(path):
+            try:
+                yield line, self.execute(line)
+            except (DebugError, ExpectationError) as error:
+                raise type(error)(f"{path}:{number}: {error}") from error
+
+    def _count(self, text: str) -> int:
+        if not text.isdecimal() or not text.isascii():
+            raise DebugError(f"{_shown(text)} is no number of instructions, words or points")
+        return int(text[:20])
+
+    def _break(self, place: str) -> Reply:
+        return Points((self.debugger.break_at(place),))
+
+    def _watch(self, space: str, *rest: str) -> Reply:
+        if not rest:
+            return Points((self.debugger.watch("register", _register(space)),))
+        if len(rest) < 2:
+            raise DebugError("watch needs the start and the number of bytes, or a register")
+        kind = rest[2] if len(rest) > 2 else "write"
+        if kind not in get_args(Kind):
+            raise DebugError(f"{_shown(kind)} is no access: write, read or access")
+        start, size = (self.debugger.number(text) for text in rest[:2])
+        return Points((self.debugger.watch(_space(space), start, size, kind),))  # type: ignore[arg-type]
+
+    def _points(self) -> Reply:
+        return Points(tuple(self.debugger.points.values()))
+
+    def _delete(self, number: str) -> Reply:
+        return Done(f"deleted {self.debugger.delete(self._count(number)).number}")
+
+    def _step(self, count: str = "1") -> Reply:
+        return self.debugger.step(self._count(count))
+
+    def _back(self, count: str = "1") -> Reply:
+        return self.debugger.back(self._count(count))
+
+    def _continue(self) -> Reply:
+        return self.debugger.resume()
+
+    def _reverse(self) -> Reply:
+        return self.debugger.reverse()
+
+    def _go(self, time: str) -> Reply:
+        return self.debugger.go(self._count(time))
+
+    def _where(self) -> Reply:
+        return self.debugger.where()
+
+    def _list(self, place: str | None = None, count: str = str(_WORDS)) -> Reply:
+        return Listing(self.debugger.listing(place, self._count(count)))
+
+    def _registers(self, *names: str) -> Reply:
+        return self.debugger.registers(*map(_register, names))
+
+    def _scratchpad(self, start: str, *rest: str) -> Reply:
+        return self._matrix("scratchpad", start, rest)
+
+    def _memory(self, start: str, *rest: str) -> Reply:
+        return self._matrix("memory", start, rest)
+
+    def _matrix(self, space: Space, start: str, rest: Sequence[str]) -> Matrix:
+        shape, kind = (*rest, *(_DEFAULT_COLUMNS, _DEFAULT_TYPE)[len(rest) :])
+        if len(rest) == 1 and not _SHAPE.fullmatch(shape):
+            shape, kind = _DEFAULT_COLUMNS, shape
+        found = _SHAPE.fullmatch(shape)
+        if found is None:
+            raise DebugError(f"{_shown(shape)} is no shape: COLUMNS, or ROWSxCOLUMNS, such as 4x16")
+        rows, columns = int(found[1] or 1), int(found[2])
+        at = self.debugger.number(start)
+        return self.debugger.matrix(space, at, rows, columns, element_type(kind))
+
+    def _expect(self, what: str, *values: str) -> Reply:
+        if what == "state":
+            found, wanted = str(self.debugger.where().state), values[0]
+            text = f"the program is {found}"
+        elif what == "at":
+            stop = self.debugger.where()
+            found, wanted = str(stop.pc), str(self.debugger.place(values[0]))
+            text = f"the program is at {stop.place}"
+        elif what in ("scratchpad", "memory"):
+            if len(values) < 3:
+                raise DebugError(f"expect {what} needs START TYPE VALUE ...")
+            columns = str(len(values) - 2)
+            matrix = self._matrix(_space(what), values[0], (columns, values[1]))
+            shown = [matrix.type.text(int(number)) for number in matrix.values[0]]
+            found, wanted = " ".join(shown), " ".join(values[2:])
+            text = f"{what} has {found}"
+        else:
+            number = self.debugger.registers(_register(what)).values[_register(what)]
+            signed = number - (1 << 64) if number >> 63 else number
+            wanted = values[0]
+            found = wanted if wanted in (str(number), str(signed), f"{number:#x}") else str(signed)
+            text = f"{what} is {signed} ({number:#x})"
+        if found != wanted:
+            claim = clipped(" ".join(("expect", what, *values)), 80)
+            raise ExpectationError(f"{claim}: {text}")
+        return Done(text)
+
+
+#: All commands, in the order of help.
+COMMANDS = (
+    Command(
+        "break",
+        "b",
+        "PLACE",
+        "stop before a label, LABEL+N, word address or :LINE",
+        1,
+        1,
+        Session._break,
+    ),
+    Command(
+        "watch",
+        "w",
+        "scratchpad|memory START BYTES [write|read|access], or rN",
+        "stop after an access to bytes, or a change of a register",
+        1,
+        4,
+        Session._watch,
+    ),
+    Command("points", "p", "", "list break- and watchpoints", 0, 0, Session._points),
+    Command("delete", "d", "NUMBER", "remove a point", 1, 1, Session._delete),
+    Command("step", "s", "[N]", "execute N instructions", 0, 1, Session._step),
+    Command("back", "bs", "[N]", "take N instructions back", 0, 1, Session._back),
+    Command("continue", "c", "", "execute until a point or the end", 0, 0, Session._continue),
+    Command(
+        "reverse", "rc", "", "go back to the last point, or to the launch", 0, 0, Session._reverse
+    ),
+    Command("go", "g", "TIME", "be where TIME instructions are executed", 1, 1, Session._go),
+    Command("where", "i", "", "show where the program stands", 0, 0, Session._where),
+    Command(
+        "list", "l", "[PLACE] [N]", "disassemble N words, with their source", 0, 2, Session._list
+    ),
+    Command(
+        "registers",
+        "r",
+        "[rN ...]",
+        "show registers, or all that are not 0",
+        0,
+        64,
+        Session._registers,
+    ),
+    Command(
+        "scratchpad",
+        "x",
+        "START [[ROWSx]COLUMNS] [TYPE]",
+        "show the scratchpad as a matrix of a type such as i16, u8, x64, i16/8",
+        1,
+        3,
+        Session._scratchpad,
+    ),
+    Command(
+        "memory",
+        "m",
+        "START [[ROWSx]COLUMNS] [TYPE]",
+        "the same of the memory",
+        1,
+        3,
+        Session._memory,
+    ),
+    Command(
+        "expect",
+        "e",
+        "rN VALUE, scratchpad|memory START TYPE VALUE ..., state WORD, or at PLACE",
+        "fail unless it is so",
+        2,
+        4099,
+        Session._expect,
+    ),
+)
+
+
+def _shown(text: str) -> str:
+    return repr(printable(clipped(text, 40)))
+
+
+def _command(name: str) -> Command:
+    for command in COMMANDS:
+        if name in (command.name, command.short):
+            return command
+    names = [command.name for command in COMMANDS]
+    close = get_close_matches(name, names, 1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
+    raise DebugError(f"no command {_shown(name)}: {hint}")
+
+
+def _register(text: str) -> int:
+    if not re.fullmatch("r[0-9]{1,2}", text):
+        raise DebugError(f"{_shown(text)} is no register: r0, r1 ...")
+    return int(text[1:])
+
+
+def _space(text: str) -> Space:
+    if text == "scratchpad":
+        return "scratchpad"
+    if text == "memory":
+        return "memory"
+    raise DebugError(f"{_shown(text)} is no memory: scratchpad or memory")

@@ -1,0 +1,215 @@
+"""What a debugger shows: the place where a program stands, its words, registers, and matrices."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.assembly.disassembler import instruction_text
+from isa.encoding import decode
+from isa.program import Program
+from isa.table import Role
+
+from .access import Space
+from .errors import DebugError
+from .points import Hit
+
+__all__ = ["ElementType", "ListedWord", "Matrix", "Registers", "Stop", "element_type", "listed"]
+
+_TYPE = re.compile(r"([iux])(8|16|32|64)(?:/([0-9]{1,2}))?")
+
+
+class ElementType(NamedTuple):
+    """Type of the elements of a matrix.
+
+    Attributes:
+        name: as written. base: ``i`` signed, ``u`` unsigned, ``x`` hexadecimal.
+        bits: 8, 16, 32 or 64. fraction: fraction bits, 0..63.
+    """
+
+    name: str
+    base: str
+    bits: int
+    fraction: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return self.bits // 8
+
+    def numbers(self, data: bytes) -> NDArray[Any]:
+        """The elements in ``data``, as whole numbers."""
+        sign = "i" if self.base == "i" else "u"
+        return np.frombuffer(data, f"<{sign}{self.size}")
+
+    def text(self, number: int) -> str:
+        """An element as a person reads it."""
+        if self.base == "x":
+            return f"{number:0{self.bits // 4}x}"
+        return f"{number / (1 << self.fraction):.6g}" if self.fraction else str(number)
+
+
+def element_type(text: str) -> ElementType:
+    """The type that ``text`` names, such as ``i16``, ``u8``, ``x64``, or ``i16/8`` with fraction
+    bits.
+
+    Raises:
+        DebugError: it names none.
+    """
+    found = _TYPE.fullmatch(text)
+    fraction = int(found[3] or 0) if found else 0
+    if found is None or fraction > 63 or (found[1] == "x" and fraction):
+        raise DebugError(
+            f"{text!r} is no type of elements: i, u or x with 8, 16, 32 or 64, such as i16, or "
+            "i16/8 with fraction bits"
+        )
+    return ElementType(text, found[1], int(found[2]), fraction)
+
+
+@dataclass(frozen=True)
+class ListedWord:
+    """A word of the program.
+
+    Attributes:
+        address: of the word. word: its 32 bits.
+        text: its instruction in assembly; ``.word`` if it is none.
+        labels: at this address.
+        file, line, source: the line that it was assembled from; "" and 0 if that is not known.
+        current: whether it is the next one. point: number of the breakpoint here, or None.
+    """
+
+    address: int
+    word: int
+    text: str
+    labels: tuple[str, ...]
+    file: str
+    line: int
+    source: str
+    current: bool
+    point: int | None
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a program stands.
+
+    Attributes:
+        state: ``stopped``, ``halted`` or ``faulted``. cause: of a fault, else ``NONE``.
+        reason: ``launch``, ``steps``, ``point``, ``limit``, ``end``.
+        time: instructions executed since the launch.
+        pc: word address of the next instruction, or of the one that ended the program.
+        place: ``pc`` as a label and a distance, if a label stands before it.
+        hits: points that are met here. next: the word at ``pc``; None: it is outside the program.
+        vl, mr, fx: the vector settings.
+    """
+
+    state: Literal["stopped", "halted", "faulted"]
+    cause: str
+    reason: Literal["launch", "steps", "point", "limit", "end"]
+    time: int
+    pc: int
+    place: str
+    hits: tuple[Hit, ...]
+    next: ListedWord | None
+    vl: int
+    mr: int
+    fx: int
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {
+            **{name: getattr(self, name) for name in ("state", "cause", "reason", "time", "pc")},
+            "place": self.place,
+            "hits": [hit.to_json() for hit in self.hits],
+            "next": None if self.next is None else self.next.to_json(),
+            "vl": self.vl,
+            "mr": self.mr,
+            "fx": self.fx,
+        }
+
+
+@dataclass(frozen=True)
+class Registers:
+    """Registers.
+
+    Attributes:
+        values: number -> 64-bit pattern.
+    """
+
+    values: dict[int, int]
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {f"r{number}": value for number, value in self.values.items()}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Bytes as rows of elements.
+
+    Attributes:
+        space: where they lie. start: address of the first element.
+        type: of the elements. values: rows x columns.
+    """
+
+    space: Space
+    start: int
+    type: ElementType
+    values: NDArray[Any]
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data: elements as whole numbers."""
+        return {
+            "space": self.space,
+            "start": self.start,
+            "type": self.type.name,
+            "values": self.values.tolist(),
+        }
+
+
+def _text(program: Program, address: int, names: dict[int, str]) -> str:
+    """The instruction at ``address``; ``names``: address -> label."""
+    word = program.words[address]
+    found = decode(word)
+    if found is None:
+        return f".word 0x{word:08x}"
+    row, values = found
+    target = None
+    if row.operands and row.operands[-1].role is Role.TARGET:
+        target = names.get(address + values[-1])
+    return instruction_text(row, values, target)
+
+
+def listed(
+    program: Program, addresses: Sequence[int], pc: int, breakpoints: dict[int, int]
+) -> tuple[ListedWord, ...]:
+    """The words of ``program`` at ``addresses``.
+
+    Parameters:
+        pc: word address of the next instruction. breakpoints: word address -> number.
+    """
+    names = {address: name for name, address in reversed(list(program.symbols.items()))}
+    found = []
+    for address in addresses:
+        source = program.source.get(address)
+        found.append(
+            ListedWord(
+                address=address,
+                word=program.words[address],
+                text=_text(program, address, names),
+                labels=tuple(name for name, at in program.symbols.items() if at == address),
+                file=source.file if source else "",
+                line=source.line if source else 0,
+                source=source.text.rstrip() if source else "",
+                current=address == pc,
+                point=breakpoints.get(address),
+            )
+        )
+    return tuple(found)
