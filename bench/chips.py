@@ -69,14 +69,15 @@ def made_of_full_hd() -> dict[str, str]:
 
 def scaling() -> Iterator[Measurement]:
     """An iteration of BP-M against the number of vaults, for two images, of engines a vault, and of
-    pixels, on the timing model. Every message is compared with the golden model's. Times at
-    1.25 GHz."""
+    pixels, in as many columns and rows of tiles as vaults and in those of the fastest cut, on the
+    timing model. Every message is compared with the golden model's. Times at 1.25 GHz."""
     for series, point in measure_scaling(chip_preset(_CHIP)):
         at = {
             "vaults": f"{point.vaults}",
             "small": f"{point.vaults}",
             "engines": f"{point.engines}",
             "image": f"{point.width}x{point.height}",
+            "cut": f"{point.width}x{point.height}",
         }[series]
         yield Measurement(f"{series}_{at}_cycles", point.cycles, "cycles")
         yield Measurement(f"{series}_{at}_ms", point.ms, "ms")

@@ -18,6 +18,7 @@ from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .problem import BpProblem, Messages
 from .shifts.choice import INSTRUCTION_WORDS, Form, shifts_of
+from .tiles import TileCut
 from .traffic import remote_share
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
@@ -42,6 +43,7 @@ def bp_job(
     scratchpad_bytes: int = 4096,
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
+    cut: TileCut | None = None,
 ) -> KernelJob:
     """``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
     messages.
@@ -56,6 +58,8 @@ def bp_job(
         scratchpad_bytes: of an engine.
         instruction_words: of an engine, for programs by shifts.
         form: how new messages are computed; the messages are the same.
+        cut: of the image into tiles (:func:`microkernels.bp.cut.fastest_cut`); None: as many
+            columns and rows as vaults. The messages are the same.
 
     Raises:
         KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad, or
@@ -63,7 +67,7 @@ def bp_job(
     """
     CHECK.at_least("iterations", iterations, 0)
     shifts = shifts_of(problem, form, scratchpad_bytes, instruction_words)
-    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts)
+    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut)
     labels, updates = problem.labels, problem.updates * iterations
     vault_bits = None if ring is None else ring.address_bits
     if shifts is None:
@@ -113,6 +117,7 @@ class _Levels:
         scratchpad_bytes: int = 4096,
         form: Form = "matrix",
         instruction_words: int = INSTRUCTION_WORDS,
+        cut: TileCut | None = None,
     ) -> None:
         self.problem = problem
         self.coarse = coarse_problem(problem, smoothness)
@@ -125,6 +130,7 @@ class _Levels:
             coarse_symmetric=ring is not None and self.coarse.symmetric,
             shifts=shifts_of(problem, form, scratchpad_bytes, instruction_words),
             coarse_shifts=shifts_of(self.coarse, form, scratchpad_bytes, instruction_words),
+            cut=cut,
         )
         self._vault_bits = None if ring is None else ring.address_bits
         self._scratchpad_bytes = scratchpad_bytes
@@ -179,6 +185,7 @@ def bp_levels_job(
     scratchpad_bytes: int = 4096,
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
+    cut: TileCut | None = None,
 ) -> KernelJob:
     """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
     are the messages of the fine level.
@@ -187,7 +194,7 @@ def bp_levels_job(
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         ring: of the vaults; None: a chip of one.
         smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
-        problem, pes, scratchpad_bytes, form, instruction_words: as for :func:`bp_job`.
+        problem, pes, scratchpad_bytes, form, instruction_words, cut: as for :func:`bp_job`.
 
     Raises:
         KernelError: as :func:`bp_job` and :func:`microkernels.bp.levels.coarse_problem`.
@@ -205,6 +212,7 @@ def bp_levels_job(
         scratchpad_bytes=scratchpad_bytes,
         form=form,
         instruction_words=instruction_words,
+        cut=cut,
     )
     coarse_updates = both.coarse.updates * coarse_iterations
     updates = problem.updates * iterations

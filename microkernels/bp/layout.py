@@ -29,7 +29,7 @@ from .record import (
 )
 from .shifts.choice import Shifts
 from .steps import Neighbours, SweepPlace, most_runs, step_runs, sweep_team
-from .tiles import Tile, TileGrid
+from .tiles import Tile, TileCut, TileGrid
 
 __all__ = [
     "BpLayout",
@@ -57,6 +57,7 @@ class BpLayout:
         symmetric: the smoothness costs are their own transpose, so engines load them once.
         shifts: the kernel by shifts, whose constants take the place of the smoothness costs; None:
             the kernel by a matrix.
+        cut: of the tiles; None: as many columns and rows as vaults.
 
     Raises:
         KernelError: a value outside its range, or tiles that don't fit their vault.
@@ -72,6 +73,7 @@ class BpLayout:
     block: int = 1
     symmetric: bool = False
     shifts: Shifts | None = None
+    cut: TileCut | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -96,6 +98,7 @@ class BpLayout:
         ring: VaultRing | None = None,
         block: int = 1,
         shifts: Shifts | None = None,
+        cut: TileCut | None = None,
     ) -> "BpLayout":
         """The layout of ``problem``."""
         return cls(
@@ -109,12 +112,15 @@ class BpLayout:
             block=block,
             symmetric=problem.symmetric,
             shifts=shifts,
+            cut=cut,
         )
 
     @cached_property
     def grid(self) -> TileGrid:
         """The tiles."""
-        return TileGrid(width=self.width, height=self.height, ring=self.ring, block=self.block)
+        return TileGrid(
+            width=self.width, height=self.height, ring=self.ring, block=self.block, cut=self.cut
+        )
 
     @property
     def vector_bytes(self) -> int:

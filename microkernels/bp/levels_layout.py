@@ -38,7 +38,7 @@ from .levels import BLOCK
 from .problem import BpProblem
 from .record import COST_PLACE
 from .shifts.choice import Shifts
-from .tiles import Tile
+from .tiles import Tile, TileCut
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
 
@@ -83,6 +83,7 @@ class LevelsLayout:
         ring: of the vaults.
         coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
         shifts, coarse_shifts: the kernels by shifts of the two levels; None: by a matrix.
+        cut: of the tiles of both levels; None: as many columns and rows as vaults.
 
     Raises:
         KernelError: a value outside its range, or levels that don't fit their vault.
@@ -94,6 +95,7 @@ class LevelsLayout:
     coarse_symmetric: bool = False
     shifts: Shifts | None = None
     coarse_shifts: Shifts | None = None
+    cut: TileCut | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -109,7 +111,12 @@ class LevelsLayout:
     def fine(self) -> BpLayout:
         """The fine level."""
         return BpLayout.of(
-            self.problem, sharers=self.sharers, ring=self.ring, block=BLOCK, shifts=self.shifts
+            self.problem,
+            sharers=self.sharers,
+            ring=self.ring,
+            block=BLOCK,
+            shifts=self.shifts,
+            cut=self.cut,
         )
 
     @property
@@ -138,6 +145,7 @@ class LevelsLayout:
             ring=self.ring,
             symmetric=self.coarse_symmetric,
             shifts=self.coarse_shifts,
+            cut=self.cut,
         )
 
     @cached_property

@@ -17,14 +17,23 @@ from dataclasses import dataclass
 
 from microkernels.common.errors import KernelError
 
-__all__ = ["NOTHING", "PAIR", "START_UPDATES", "Piece", "Share", "share_sweep"]
+__all__ = [
+    "NOTHING",
+    "PAIR",
+    "START_UPDATES",
+    "TIME",
+    "TIME_ALONE",
+    "Piece",
+    "Share",
+    "share_sweep",
+]
 
 #: Overhead of a piece of its own, begin and end, in units of one update; no cut piece is shorter.
 START_UPDATES = 4
 #: Lines of a pair. Pair ``p`` is the lines ``2 p`` and ``2 p + 1``.
 PAIR = 2
 #: Time of an update of a line in a pair, and of one of a line alone.
-_TIME, _TIME_ALONE = 5, 6
+TIME, TIME_ALONE = 5, 6
 
 
 @dataclass(frozen=True)
@@ -127,19 +136,19 @@ def _cut(lines: int, updates: int, parts: list[_Part], own: list[range]) -> list
 
 def _parts(lines: int, updates: int, sharers: int) -> list[_Part]:
     """Parts of equal time; the time includes the overhead to begin each piece."""
-    start = START_UPDATES * _TIME
-    line, pair = updates * _TIME_ALONE, PAIR * updates * _TIME
+    start = START_UPDATES * TIME
+    line, pair = updates * TIME_ALONE, PAIR * updates * TIME
     pairs, alone, tail = lines // PAIR, lines % PAIR == 1, 0
     parts = []
     for left in range(sharers, 1, -1):
         # Whole pairs for each engine, and two pieces at each cut between them.
         begins = left + 2 * (left - 1) + alone + (tail > 0)
-        work = pairs * pair + tail * PAIR * _TIME + alone * line
+        work = pairs * pair + tail * PAIR * TIME + alone * line
         time = (work + begins * start) // left
-        time -= (line + start if alone else 0) + (tail * PAIR * _TIME + start if tail else 0)
+        time -= (line + start if alone else 0) + (tail * PAIR * TIME + start if tail else 0)
         whole = min(pairs, max(0, time - start) // pair)
         time -= whole * pair + start if whole else 0
-        head = max(0, time - start) // (PAIR * _TIME) if whole < pairs else 0
+        head = max(0, time - start) // (PAIR * TIME) if whole < pairs else 0
         if head >= updates - START_UPDATES:
             whole, head = whole + 1, 0
         elif head < START_UPDATES:

@@ -1,8 +1,8 @@
 """Partition of the image over the vaults: thesis section 6.1 and Figure 6.2.
 
-The image is cut into a square of tiles, as many in a row and in a column as there are vaults (fewer
-where it has fewer pixels). Tile (column, row) belongs to the vault at position ``column + row`` of
-the ring (:mod:`microkernels.runtime.ring`). So
+The image is cut into tiles, as many in a row and in a column as there are vaults, or fewer where it
+has fewer pixels or a :class:`TileCut` says so. Tile (column, row) belongs to the vault at position
+``column + row`` of the ring (:mod:`microkernels.runtime.ring`). So
 
 - each row and each column of tiles lies on different vaults: a sweep in any direction goes from one
   column (or row) of tiles to the next, and each vault always has one tile of it;
@@ -22,7 +22,20 @@ from microkernels.runtime.ring import VaultRing
 
 from .problem import Direction
 
-__all__ = ["Tile", "TileGrid"]
+__all__ = ["Tile", "TileCut", "TileGrid"]
+
+
+@dataclass(frozen=True)
+class TileCut:
+    """The most columns and rows of tiles of an image, at least 1 each."""
+
+    columns: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        CHECK.at_least("columns", self.columns, 1)
+        CHECK.at_least("rows", self.rows, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +66,7 @@ class TileGrid:
         width, height: of the image, in pixels; at least 1 each.
         ring: of the vaults.
         block: pixels of a side of a block, at least 1.
+        cut: at most so many columns and rows of tiles; None: as many as vaults.
 
     Raises:
         KernelError: a value outside its range.
@@ -62,6 +76,7 @@ class TileGrid:
     height: int
     ring: VaultRing
     block: int = 1
+    cut: TileCut | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -71,12 +86,14 @@ class TileGrid:
     @property
     def columns(self) -> int:
         """Columns of tiles, which are the steps of a sweep to the right or left."""
-        return min(self.ring.vaults, self.blocks(self.width))
+        most = self.ring.vaults if self.cut is None else min(self.cut.columns, self.ring.vaults)
+        return min(most, self.blocks(self.width))
 
     @property
     def rows(self) -> int:
         """Rows of tiles, which are the steps of a sweep down or up."""
-        return min(self.ring.vaults, self.blocks(self.height))
+        most = self.ring.vaults if self.cut is None else min(self.cut.rows, self.ring.vaults)
+        return min(most, self.blocks(self.height))
 
     @property
     def tile_width(self) -> int:

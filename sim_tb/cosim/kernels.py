@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.tiles import TileCut
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.engines import ChipEngines
 from microkernels.runtime.job import KernelJob
@@ -271,7 +272,9 @@ def chip_engines(config: ChipConfig) -> ChipEngines:
     )
 
 
-def chip_bp_job(problem: BpProblem, iterations: int, config: ChipConfig) -> KernelJob:
+def chip_bp_job(
+    problem: BpProblem, iterations: int, config: ChipConfig, *, cut: TileCut | None = None
+) -> KernelJob:
     """Belief propagation on all engines of a chip; parameters and errors as of
     :func:`microkernels.bp.jobs.bp_job`."""
     return bp_job(
@@ -280,6 +283,7 @@ def chip_bp_job(problem: BpProblem, iterations: int, config: ChipConfig) -> Kern
         ring=chip_ring(config),
         pes=config.tile.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
+        cut=cut,
     )
 
 

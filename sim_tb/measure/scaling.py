@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from isa.image import MAX_IMAGE_BYTES
+from microkernels.bp.cut import fastest_cut
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import message_updates
 from microkernels.data.stereo import motorcycle
@@ -85,8 +86,10 @@ def _machine(base: ChipConfig, columns: int, rows: int, engines: int) -> ChipCon
 def measure_scaling(
     base: ChipConfig, progress: Callable[[str], None] | None = None
 ) -> Iterator[tuple[str, Point]]:
-    """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines`` and
-    ``image``, each with its series. Results are cached in the build folder.
+    """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines``,
+    ``image``, and ``cut`` (images in the tiles of :func:`microkernels.bp.cut.fastest_cut`, the
+    others in as many columns and rows of tiles as vaults), each with its series. Results are
+    cached in the build folder.
 
     Parameters:
         base: the chip whose vaults and engines are varied.
@@ -103,6 +106,7 @@ def measure_scaling(
         *(("small", each, pes, SMALL) for each in VAULTS),
         *(("engines", grid, each, _IMAGE) for each in ENGINES),
         *(("image", grid, pes, each) for each in IMAGES),
+        *(("cut", grid, pes, each) for each in IMAGES),
     ]
     texts = [path.read_bytes() for path in sources()]
     for series, (columns, rows), engines, image in runs:
@@ -111,17 +115,18 @@ def measure_scaling(
             progress(f"{columns} x {rows} vaults, {engines} engines each, {pixels}")
         config = _machine(base, columns, rows, engines)
         machine = repr(sorted(configuration_json(config).items()))
-        job = _job(config, *image)
+        job = _job(config, *image, cut=series == "cut")
         key = fingerprint(machine, launches_key(job), *texts)
         found = Kept("scaling").get(key, partial(_kept_point, config, job, *image))
         yield series, Point(**found)
 
 
-def _job(config: ChipConfig, width: int, height: int) -> KernelJob:
+def _job(config: ChipConfig, width: int, height: int, *, cut: bool) -> KernelJob:
     problem = motorcycle(width, height, _LABELS).problem
     if config.vaults == 1:
         return bp_job(problem, pes=config.tile.pes)
-    return chip_bp_job(problem, 1, config)
+    chosen = fastest_cut(width, height, vaults=config.vaults, pes=config.tile.pes) if cut else None
+    return chip_bp_job(problem, 1, config, cut=chosen)
 
 
 def _kept_point(config: ChipConfig, job: KernelJob, width: int, height: int) -> dict[str, float]:

@@ -58,6 +58,10 @@ def draw_scaling(points: Sequence[tuple[str, Point]], path: Path) -> None:
             marker = f"{MARKERS[0]}-"
             times = [point.ms for point in found]
             axis.loglog(across, times, marker, color=COLOURS[0], label="measured")
+            if name == "image":
+                cut = [point.ms for series, point in points if series == "cut"]
+                marker = f"{MARKERS[1]}-"
+                axis.loglog(across, cut, marker, color=COLOURS[2], label="in the fastest tiles")
             axis.loglog(across, limit, "--", color=COLOURS[1], label="vector units always busy")
             axis.set_xticks(across, [f"{value:,.0f}" for value in across])
             axis.minorticks_off()

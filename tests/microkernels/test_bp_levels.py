@@ -15,6 +15,7 @@ from microkernels.bp.levels import coarse_problem, coarse_smoothness, copied, it
 from microkernels.bp.levels_kernel import copy_program
 from microkernels.bp.levels_layout import LevelsLayout
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.interleave import Together, in_bursts
@@ -67,6 +68,7 @@ def run(job: KernelJob, seed: int = 0, longest: int = 200) -> tuple[DramImage, l
     count=st.sampled_from([3, 8, 16]),
     bits=st.sampled_from([8, 16, 32]),
     iterations=st.integers(0, 1),
+    cut=st.none() | st.builds(TileCut, st.integers(1, 4), st.integers(1, 4)),
 )
 def test_all_phases_equal_the_golden_model(
     grid: tuple[int, int, int],
@@ -76,16 +78,18 @@ def test_all_phases_equal_the_golden_model(
     count: int,
     bits: int,
     iterations: int,
+    cut: TileCut | None,
 ) -> None:
     columns, rows, pes = grid
     problem = problem_of(seed, width, height, count, bits)
     ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
-    job = bp_levels_job(problem, 1, iterations, ring=ring, pes=pes)
+    job = bp_levels_job(problem, 1, iterations, ring=ring, pes=pes, cut=cut)
     layout = LevelsLayout(
         problem=problem,
         sharers=pes,
         ring=ring,
         coarse_symmetric=coarse_problem(problem).symmetric,
+        cut=cut,
     )
     memory, launches = run(job, seed)
     with memory:

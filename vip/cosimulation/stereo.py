@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.controller.counters import LATENCY_LIMITS
+from microkernels.bp.cut import fastest_cut
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import (
@@ -256,7 +257,14 @@ def cosim_bp(
         outcome = cosim_vault(job, chosen, on=on, trace=trace, progress=cycles)
     elif isinstance(chosen, ChipConfig):
         outcome = cosim_chip(
-            chip_bp_job(problem, iterations, chosen),
+            chip_bp_job(
+                problem,
+                iterations,
+                chosen,
+                cut=fastest_cut(
+                    problem.width, problem.height, vaults=chosen.vaults, pes=chosen.tile.pes
+                ),
+            ),
             chosen,
             on=on,
             preload=preload or on == "model",

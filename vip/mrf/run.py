@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from isa.support.extras import need
 from isa.support.files import write_atomically
 from isa.support.picture import MARKERS, picture
+from microkernels.bp.cut import fastest_cut
 from microkernels.bp.golden import energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
-from microkernels.bp.levels import coarse_problem, copied
+from microkernels.bp.levels import BLOCK, coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
 from microkernels.bp.trws import trws
@@ -298,9 +299,11 @@ def _job(
     smoothness: NDArray[np.integer] | None,
     form: Form,
 ) -> KernelJob:
-    ring, pes = None, 1
+    ring, pes, cut = None, 1, None
     if isinstance(config, ChipConfig):
         ring, pes = chip_ring(config), config.tile.pes
+        block = BLOCK if method == "hbp" else 1
+        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=pes, block=block)
     elif isinstance(config, VaultTileConfig):
         pes = config.pes
     engine = _engine(config)
@@ -313,6 +316,7 @@ def _job(
             scratchpad_bytes=engine.scratchpad_bytes,
             instruction_words=engine.instruction_words,
             form=form,
+            cut=cut,
         )
     return bp_levels_job(
         problem,
@@ -324,6 +328,7 @@ def _job(
         scratchpad_bytes=engine.scratchpad_bytes,
         instruction_words=engine.instruction_words,
         form=form,
+        cut=cut,
     )
 
 
