@@ -41,7 +41,7 @@ def test_phases_of_full_hd_are_those_of_the_runs() -> None:
 def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "VAULTS", ((1, 1), (2, 1)))
     monkeypatch.setattr(scaling, "ENGINES", (1, 2))
-    monkeypatch.setattr(scaling, "IMAGES", ((24, 16), (32, 18)))
+    monkeypatch.setattr(scaling, "IMAGES", ((10, 10), (32, 18)))
     monkeypatch.setattr(scaling, "_IMAGE", (24, 16))
     monkeypatch.setattr(scaling, "SMALL", (16, 12))
     base = replace(SMALL, network=replace(SMALL.network, columns=2, rows=2))
@@ -56,7 +56,11 @@ def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("engines", 4, 2),
         ("image", 4, 2),
         ("image", 4, 2),
+        ("cut", 4, 2),
+        ("cut", 4, 2),
     ]
+    series, cycles = zip(*((name, point.cycles) for name, point in points), strict=True)
+    assert cycles[series.index("cut")] < cycles[series.index("image")]
     assert points[0][1].cycles > points[1][1].cycles
     assert named[0] == "1 x 1 vaults, 2 engines each, 24 x 16 pixels"
     # So many vaults of the whole size would be more than an image has.
