@@ -12,6 +12,7 @@ CONTROL = """public_flat_rd -module "sram_*" -var "words"
 #: The same for a watched engine (pe_watch.sv), whose places for transfers can be taken away.
 WATCH_CONTROL = f"""{CONTROL}public_flat_rd -module "vip_*_watch" -var "most"
 forceable -module "arc" -var "taken"
+forceable -module "arc" -var "conflicts"
 forceable -module "load_store" -var "free"
 """
 
@@ -76,9 +77,16 @@ class EngineMemories:
             sizes: entries of the array range check, and tags, that it has. limits: those that it
                 may use; None: all.
         """
-        names = (("arc", "taken", True), ("load_store", "free", False))
-        for (part, name, value), size, limit in zip(names, sizes, limits or sizes, strict=True):
-            beyond = (1 << size) - (1 << limit)
+        entries, tags = (
+            (size, (1 << size) - (1 << limit))
+            for size, limit in zip(sizes, limits or sizes, strict=True)
+        )
+        # A range of an earlier run may be left in an entry that is taken away: it must not count.
+        for part, name, value, (size, beyond) in (
+            ("arc", "taken", True, entries),
+            ("arc", "conflicts", False, entries),
+            ("load_store", "free", False, tags),
+        ):
             for suffix, pattern in (("Val", beyond if value else 0), ("En", beyond)):
                 held = self._array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
                 held[0] = pattern
