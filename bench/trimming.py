@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import sim_tb.cosim.trim_check
+import sim_tb.harness.readout
 import synth.analysis.bounds
 import synth.analysis.contents
 import synth.analysis.effects
@@ -27,7 +29,6 @@ from soc.generate.presets import chip_preset, preset
 from synth.physical.targets import find_target
 from vip.trimming.gain import simulate_gain
 from vip.trimming.rows import means
-from vip.trimming.runs import BASES
 from vip.trimming.suite import measure_trims
 
 from . import fingerprints
@@ -36,28 +37,25 @@ from .terminal import say
 
 __all__ = ["fitting", "made_of_fitting", "made_of_trimming", "trimming"]
 
-#: Applications that a device is filled for: some bound by memory and some not, with proved sizes
-#: and sizes of the runs, with few programs and with many instructions.
+#: Applications that a device is filled for: some bound by memory and some not, with few programs
+#: and with many instructions.
 _FITTED = ("matrix-addition", "bitonic-sort", "max-pooling", "k-means", "bp", "conv-mid")
 _MEASURES = ("luts", "ffs", "dsps", "brams")
 
 
 def fitting() -> Iterator[Measurement]:
-    """SCRATCH's device filled with full engines, and with engines trimmed to an application, by
-    proofs and by runs. All of them run the application; the logic around the engines is the same.
-    Finished chips are cached."""
+    """SCRATCH's device filled with full engines, and with engines trimmed to an application by
+    proof. All of them run the application; the logic around the engines is the same. Finished chips
+    are cached."""
     for application in choose(_FITTED):
         found = simulate_gain(application, say)
         name = application.name.replace("-", "_")
-        chips = {"reference": found[BASES[0]]["full"]}
-        for basis, one in found.items():
-            if not one["match"]:
-                raise CosimError(f"{application.name}: engines of a chip leave other results")
-            chips[basis] = one["trimmed"]
-            gain, on_board = one["throughput_gain"], one["board_throughput_gain"]
-            yield Measurement(f"{name}_{basis}_gain", gain, "", 0.01, True)
-            yield Measurement(f"{name}_{basis}_board_gain", on_board, "", 0.01, True)
-        for kind, chip in chips.items():
+        if not found["match"]:
+            raise CosimError(f"{application.name}: engines of a chip leave other results")
+        gain, on_board = found["throughput_gain"], found["board_throughput_gain"]
+        yield Measurement(f"{name}_proved_gain", gain, "", 0.01, True)
+        yield Measurement(f"{name}_proved_board_gain", on_board, "", 0.01, True)
+        for kind, chip in (("reference", found["full"]), ("proved", found["trimmed"])):
             luts = chip["area"]["total"]["luts"]
             used = chip["filled"]["luts"]
             yield Measurement(f"{name}_{kind}_engines", chip["engines"], "", 0.0, True)
@@ -77,6 +75,8 @@ def _made_of_trimmed() -> dict[str, str]:
         **fingerprints.mapped("pe-logistic", preset("pe-logistic")),
         "mapping for 7-series": fingerprints.mapping(find_target("xc7")),
         "analysis of programs": fingerprints.code(
+            sim_tb.cosim.trim_check,
+            sim_tb.harness.readout,
             synth.analysis.trim,
             synth.physical.comparison,
             synth.analysis.values,
@@ -110,31 +110,32 @@ def made_of_fitting() -> dict[str, str]:
 
 def trimming() -> Iterator[Measurement]:
     """Engines trimmed to each application of the suite, and to unions of some, for 7-series:
-    fractions saved, and their means over the applications, with sizes that are proved for every
-    input and with those of the runs. No engine has performance counters; finished rows are
+    fractions saved, and their means over the applications. Sizes are proved for every input, and at
+    most 1 % more cycles are allowed. No engine has performance counters; finished rows are
     cached."""
     rows = measure_trims(progress=lambda name, done, of: say(f"{name}, {done} of {of}"))
     for row in rows:
-        if not (row.match and row.exact):
+        if not (row.match and row.trimmed.exact):
             raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")
         name = row.name.replace(" ", "_").replace("-", "_")
         for measure in _MEASURES:
             yield Measurement(f"{name}_full_{measure}", row.area_full[measure], measure, 0.02)
         yield Measurement(f"{name}_full_mw", row.power_full["mw"], "mW", 0.02)
         yield Measurement(f"{name}_cycles", row.cycles_full, "cycles", 0.01)
-        for basis, engine in row.engines.items():
-            stem = f"{name}_{basis}"
-            for measure in _MEASURES:
-                yield Measurement(f"{stem}_{measure}", engine.area[measure], measure, 0.02)
-                saved = row.saved(measure, basis)
-                yield Measurement(f"{stem}_saved_{measure}", saved, "fraction", 0.02, True)
-            power = row.power_saved(basis)
-            if power is not None:
-                yield Measurement(f"{stem}_mw", engine.power["mw"], "mW", 0.02)
-                yield Measurement(f"{stem}_saved_mw", power, "fraction", 0.02, True)
-    for basis in BASES:
-        for name, mean in means(rows, basis).items():
-            yield Measurement(f"{basis}_{name}", mean, "fraction", 0.02, True)
+        engine, stem = row.trimmed, f"{name}_proved"
+        slower = round(row.slower, 5)
+        yield Measurement(f"{stem}_cycles", engine.cycles, "cycles", 0.01)
+        yield Measurement(f"{stem}_slower", slower, "fraction", None)
+        for measure in _MEASURES:
+            yield Measurement(f"{stem}_{measure}", engine.area[measure], measure, 0.02)
+            saved = row.saved(measure)
+            yield Measurement(f"{stem}_saved_{measure}", saved, "fraction", 0.02, True)
+        power = row.power_saved
+        if power is not None:
+            yield Measurement(f"{stem}_mw", engine.power["mw"], "mW", 0.02)
+            yield Measurement(f"{stem}_saved_mw", power, "fraction", 0.02, True)
+    for name, mean in means(rows).items():
+        yield Measurement(f"proved_{name}", mean, "fraction", 0.02, True)
 
 
 def made_of_trimming() -> dict[str, str]:

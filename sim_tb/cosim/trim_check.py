@@ -67,7 +67,8 @@ class Measured:
     Attributes:
         config: of the engine. result: how it ended. memory: digest of the memory it left.
         in_flight: fewest entries of the array range check, and power of two of memory requests in
-            flight, with which it takes the same cycles; None where that was not looked for.
+            flight, with which it takes no more cycles than allowed; None where that was not looked
+            for.
     """
 
     config: PeConfig
@@ -99,8 +100,9 @@ class TrimCheck:
     """Result of the comparison.
 
     Attributes:
-        match: end (with cause and place of a fault), memory, scratchpad, registers, cycles and,
-            where both engines have them, all counters are the same.
+        match: end (with cause and place of a fault), memory, scratchpad, registers and, where both
+            engines have them and take the same cycles, all counters are the same; and the trimmed
+            engine takes no more cycles than allowed.
         different: names of those that differ.
         cycles_full, cycles_trimmed: of the program.
         removed: number of instructions that the trimmed engine does not have.
@@ -153,6 +155,7 @@ def measure(
     progress: Callable[[int], None] | None = None,
     *,
     watched: bool = True,
+    slower: float = 0.0,
 ) -> Measured:
     """Run ``work`` on the full engine.
 
@@ -160,6 +163,7 @@ def measure(
         config: of the engine.
         watched: find out how many transfers it needs in flight, too; the engine then has loads and
             stores of the scratchpad.
+        slower: more cycles that fewer transfers in flight may cost, as a fraction of the run's.
         progress: called now and then with the cycles so far.
 
     Raises:
@@ -169,7 +173,7 @@ def measure(
     """
     with PeSimulation(config, watched=watched) as simulation:
         measured = _run(simulation, work, 1 << config.address_bits, progress)
-        measured = replace(measured, in_flight=_fewest(simulation, work, measured))
+        measured = replace(measured, in_flight=_fewest(simulation, work, measured, slower))
     result = measured.result
     if result.state is not PeState.HALTED and not work.may_fault:
         raise ProgramFaultError(
@@ -178,8 +182,19 @@ def measure(
     return measured
 
 
-def _fewest(simulation: PeSimulation, work: Workload, full: Measured) -> tuple[int, int] | None:
-    """See :attr:`Measured.in_flight`; of a long run the most that it had in use."""
+def _in_time(full: Measured, other: Measured, slower: float) -> bool:
+    """Whether ``other`` takes the cycles of ``full``, or up to the fraction ``slower`` more."""
+    return 0 <= other.own_cycles - full.own_cycles <= slower * full.own_cycles
+
+
+def _fewest(
+    simulation: PeSimulation, work: Workload, full: Measured, slower: float
+) -> tuple[int, int] | None:
+    """See :attr:`Measured.in_flight`; of a long run the most that it had in use.
+
+    An entry of the array range check costs more area than a place for a request, so more cycles
+    are first spent on entries.
+    """
     used = full.result.in_flight
     if used is None:
         return None
@@ -189,19 +204,22 @@ def _fewest(simulation: PeSimulation, work: Workload, full: Measured) -> tuple[i
     if full.result.cycles > _MOST_CYCLES_TO_REPEAT:
         return entries, requests
 
-    def same(limits: tuple[int, int]) -> bool:
-        one = replace(work, max_cycles=full.result.cycles + _MORE_CYCLES)
+    most = full.result.cycles + int(slower * full.own_cycles) + _MORE_CYCLES
+    limited = replace(work, max_cycles=most)
+
+    def enough(limits: tuple[int, int], slower: float) -> bool:
         try:
-            other = _run(simulation, one, 1 << config.address_bits, None, limits)
+            other = _run(simulation, limited, 1 << config.address_bits, None, limits)
         except CosimError:
             # It takes longer.
             return False
-        return other.own_cycles == full.own_cycles and other.end == full.end
+        return _in_time(full, other, slower) and other.end == full.end
 
-    while requests > _LEAST_REQUESTS and same((entries, requests // 2)):
-        requests //= 2
-    while entries > 1 and same((entries - 1, requests)):
-        entries -= 1
+    for allowed in dict.fromkeys((0.0, slower)):
+        while entries > 1 and enough((entries - 1, requests), allowed):
+            entries -= 1
+        while requests > _LEAST_REQUESTS and enough((entries, requests // 2), allowed):
+            requests //= 2
     return entries, requests
 
 
@@ -235,6 +253,7 @@ def check_trimmed(
     before: Measured | None = None,
     try_removed: bool = True,
     ports_only: bool = False,
+    slower: float = 0.0,
 ) -> TrimCheck:
     """Run ``work`` on both engines, and each removed instruction on the trimmed one.
 
@@ -245,6 +264,7 @@ def check_trimmed(
         before: the full engine's run, if it has been done (:func:`measure`).
         try_removed: False: leave out the removed instructions, which another check has tried.
         ports_only: use the trimmed engine's simulator of :mod:`sim_tb.cosim.recorded`.
+        slower: more cycles that the trimmed engine may take, as a fraction of the full one's.
 
     Raises:
         ProgramFaultError: the program faults on the full engine, and may not.
@@ -270,9 +290,9 @@ def check_trimmed(
             other.result.scratchpad.ljust(len(one.result.scratchpad), b"\0"),
         ),
         "registers": (one.registers, other.registers),
-        "cycles": (one.own_cycles, other.own_cycles),
+        "cycles": (True, _in_time(one, other, slower)),
     }
-    if full.counters and trimmed.counters:
+    if full.counters and trimmed.counters and one.own_cycles == other.own_cycles:
         pairs["counters"] = (one.result.counters, other.result.counters)
     different = tuple(name for name, (was, now) in pairs.items() if was != now)
     return TrimCheck(

@@ -310,6 +310,7 @@ def _waiting(
     """A size beyond which a run waits."""
     value, why, guard = least, "no word uses it", ""
     basis: Basis = "proved"
+    slower = 0.0
     profiled = []
     for study in studies:
         rows = study.values.flow.rows
@@ -330,15 +331,15 @@ def _waiting(
                 why=f"{study.place(min(words))} uses it; {_no_measure(study)}",
                 remedy=remedy(study.program, study.values, study.values.varying),
             )
-        if why == "no word uses it":
-            why = "the fewest that leave the cycles of the runs as they are"
+        slower = max(slower, known.slower)
+        why = f"the fewest with which the runs take {_cycles(slower)}"
         value = max(value, size_of(known))
         if not study.values.steady:
             profiled.append(study.name)
     if profiled:
         basis, guard = "profiled", "waits: the same results, later"
     elif studies and why != "no word uses it":
-        why = "the fewest that leave the cycles as they are; data can't change them"
+        why = f"the fewest with which runs take {_cycles(slower)}; data can't change them"
     return Bound(
         name=name,
         value=value,
@@ -354,6 +355,10 @@ def _waiting(
             if study.name in profiled
         ),
     )
+
+
+def _cycles(slower: float) -> str:
+    return f"at most {slower:.2%} more cycles" if slower else "the same cycles"
 
 
 def _no_measure(study: Study) -> str:

@@ -32,20 +32,39 @@ _STEP = 200_000
 
 @dataclass(frozen=True, kw_only=True)
 class InFlight:
-    """Sizes that an engine needs so that its runs take the same cycles as with more.
+    """Sizes that an engine needs so that its runs take no more cycles than allowed.
 
     Attributes:
         arc_entries: entries of the array range check. requests: memory requests in flight.
+        slower: more cycles that are allowed, as a fraction of those with all places.
     """
 
     arc_entries: int
     requests: int
+    slower: float = 0.0
 
     def __or__(self, other: "InFlight") -> "InFlight":
         return InFlight(
             arc_entries=max(self.arc_entries, other.arc_entries),
             requests=max(self.requests, other.requests),
+            slower=max(self.slower, other.slower),
         )
+
+    def to_json(self) -> list[float]:
+        """The sizes as plain JSON data."""
+        return [self.arc_entries, self.requests, self.slower]
+
+    @classmethod
+    def from_json(cls, content: Any) -> "InFlight":
+        """The sizes that :meth:`to_json` wrote; older files have no third number.
+
+        Raises:
+            LookupError, TypeError, ValueError: ``content`` is something else.
+        """
+        slower = float(content[2]) if len(content) > 2 else 0.0
+        if not 0 <= slower < 1:
+            raise ValueError(f"{slower} is no fraction")
+        return cls(arc_entries=whole(content[0]), requests=whole(content[1]), slower=slower)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +117,7 @@ class Profile:
             "program": self.digest,
             "runs": self.runs,
             "parameters": self.parameters,
-            "in_flight": None if measured is None else [measured.arc_entries, measured.requests],
+            "in_flight": None if measured is None else measured.to_json(),
             "facts": self.facts.to_json(),
         }
         write_atomically(path, json.dumps(content).encode() + b"\n")
@@ -137,9 +156,7 @@ class Profile:
             facts=Facts.from_json(content["facts"]),
             runs=whole(content["runs"]),
             parameters=whole(content["parameters"]),
-            in_flight=None
-            if measured is None
-            else InFlight(arc_entries=whole(measured[0]), requests=whole(measured[1])),
+            in_flight=None if measured is None else InFlight.from_json(measured),
         )
 
 

@@ -10,17 +10,21 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from soc.generate.presets import preset
+from synth.analysis.profile import InFlight
+from synth.analysis.trim import Known
+from synth.errors import TrimError
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import Gain, results
 from vip.trimming.rows import TrimmedEngine, TrimRow
-from vip.trimming.runs import Basis, observe
+from vip.trimming.runs import Observed, observe
 from vip.trimming.suite import QUICK, UNIONS, _Bench, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
-PROFILED = TrimmedEngine(
+TRIMMED = TrimmedEngine(
     config=PeConfig(registers=16, counters=False),
     area={"luts": 400, "ffs": 300, "dsps": 0, "brams": 10},
     power={"mw": 10.0, "leakage_mw": 0.5},
@@ -28,14 +32,6 @@ PROFILED = TrimmedEngine(
     different=(),
     unfaulted=(),
     exact=True,
-    profiled=("address_bits",),
-)
-PROVED = replace(
-    PROFILED,
-    config=PeConfig(registers=32, counters=False),
-    area={"luts": 700, "ffs": 350, "dsps": 0, "brams": 10},
-    power={},
-    profiled=(),
 )
 ROW = TrimRow(
     name="one",
@@ -45,69 +41,47 @@ ROW = TrimRow(
     power_full={"mw": 40.0, "leakage_mw": 1.0},
     cycles_full=700,
     demand=2.5,
-    uncovered="",
-    engines={"proved": PROVED, "profiled": PROFILED},
+    trimmed=TRIMMED,
 )
-GAIN: dict[Basis, Gain] = {
-    basis: Gain(
-        engines_full=4,
-        vaults_full=4,
-        engines_trimmed=engines,
-        vaults_trimmed=engines,
-        throughput_gain=engines / 4,
-    )
-    for basis, engines in (("proved", 6), ("profiled", 9))
-}
-SIMULATED: dict[Basis, dict[str, Any]] = {
-    "proved": {"throughput_gain": 1.4},
-    "profiled": {"throughput_gain": 2.1},
-}
+GAIN = Gain(engines_full=4, vaults_full=4, engines_trimmed=6, vaults_trimmed=6, throughput_gain=1.5)
+SIMULATED: dict[str, Any] = {"throughput_gain": 1.4}
 
 
-def with_profiled(row: TrimRow, **changes: Any) -> TrimRow:
-    """``row`` with another profiled engine."""
-    engine = replace(row.engines["profiled"], **changes)
-    return replace(row, engines={**row.engines, "profiled": engine})
+def changed(row: TrimRow, **changes: Any) -> TrimRow:
+    """``row`` with another trimmed engine."""
+    return replace(row, trimmed=replace(row.trimmed, **changes))
 
 
 def test_means_are_those_of_applications_alone() -> None:
-    area = {**PROFILED.area, "luts": 500, "ffs": 0}
-    other = with_profiled(replace(ROW, name="two"), area=area, power={"mw": 20.0})
+    area = {**TRIMMED.area, "luts": 500, "ffs": 0}
+    other = changed(replace(ROW, name="two"), area=area, power={"mw": 20.0})
     both = replace(ROW, name="both", applications=("one", "two"))
-    rows = [ROW, other, with_profiled(both, area=AREA_FULL)]
-    more = {**GAIN, "profiled": replace(GAIN["profiled"], throughput_gain=3.0)}
-    gains = {"one": GAIN, "two": more, "both": GAIN}
+    rows = [ROW, other, changed(both, area=AREA_FULL)]
+    gains = {"one": GAIN, "two": replace(GAIN, throughput_gain=3.0), "both": GAIN}
     found = results(rows, gains, {})
-    runs = found["profiled"]
-    assert runs["mean_lut_saved"] == pytest.approx(0.55)
-    assert runs["mean_ff_saved"] == pytest.approx(0.625)
-    assert runs["mean_power_saved"] == pytest.approx(0.625)
-    assert runs["mean_dsp_saved"] == runs["mean_bram_saved"] == 0
-    assert found["mean_lut_saved"] == pytest.approx(0.3)
-    assert found["mean_ff_saved"] == pytest.approx(0.125)
-    assert "mean_power_saved" not in found
-    assert [row["profiled"]["lut_saved"] for row in found["rows"]] == [0.6, 0.5, 0.0]
-    assert [row["profiled"]["power_saved"] for row in found["rows"]] == [0.75, 0.5, 0.75]
-    assert [row["proved"]["power_saved"] for row in found["rows"]] == [None] * 3
-    assert found["rows"][0]["profiled"]["configuration"]["registers"] == 16
-    assert (found["max_throughput_gain"], found["max_throughput_gain_simulated"]) == (1.5, False)
-    assert runs["max_throughput_gain"] == 3.0
+    assert found["mean_lut_saved"] == pytest.approx(0.55)
+    assert found["mean_ff_saved"] == pytest.approx(0.625)
+    assert found["mean_power_saved"] == pytest.approx(0.625)
+    assert found["mean_dsp_saved"] == found["mean_bram_saved"] == 0
+    assert [row["lut_saved"] for row in found["rows"]] == [0.6, 0.5, 0.0]
+    assert [row["power_saved"] for row in found["rows"]] == [0.75, 0.5, 0.75]
+    assert found["rows"][0]["trimmed"]["configuration"]["registers"] == 16
+    assert (found["max_throughput_gain"], found["max_throughput_gain_simulated"]) == (3.0, False)
     simulated = results(rows, gains, {"one": SIMULATED})
     assert simulated["max_throughput_gain"] == 1.4
-    assert simulated["profiled"]["max_throughput_gain"] == 2.1
     assert simulated["max_throughput_gain_simulated"] is True
-    unpowered = [replace(with_profiled(row, power={}), power_full={}) for row in rows]
-    assert unpowered[0].power_saved("profiled") is None
-    assert "mean_power_saved" not in results(unpowered, gains, {})["profiled"]
+    unpowered = [replace(changed(row, power={}), power_full={}) for row in rows]
+    assert unpowered[0].power_saved is None
+    assert "mean_power_saved" not in results(unpowered, gains, {})
     # A mean of some is none.
-    assert "mean_power_saved" not in results([ROW, unpowered[1]], gains, {})["profiled"]
+    assert "mean_power_saved" not in results([ROW, unpowered[1]], gains, {})
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"full": PeConfig()},
-        {"engines": {"proved": replace(PROVED, config=PeConfig()), "profiled": PROFILED}},
+        {"trimmed": replace(TRIMMED, config=PeConfig())},
     ],
 )
 def test_counters_are_in_no_engine(change: dict[str, Any]) -> None:
@@ -122,7 +96,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     (work,) = application.workloads
     seen = observe(work, counted, hardware=False)
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
-    run = SimpleNamespace(own_cycles=700, result=SimpleNamespace(counters=counters))
+    run: Any = SimpleNamespace(own_cycles=700, result=SimpleNamespace(counters=counters))
     measured: list[PeConfig] = []
 
     def area(config: PeConfig, target: str, **_: object) -> SimpleNamespace:
@@ -133,20 +107,31 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         measured.extend((config, full))
         return {"mw": 1.0}
 
-    def simulated(work: object, config: PeConfig, **_: object) -> SimpleNamespace:
+    def simulated(work: object, config: PeConfig, **_: object) -> Any:
         measured.append(config)
         return run
 
     def compared(
-        work: object, full: PeConfig, trimmed: PeConfig, *, before: object, **_: object
+        work: object,
+        full: PeConfig,
+        trimmed: PeConfig,
+        *,
+        before: object,
+        slower: float,
+        **_: object,
     ) -> SimpleNamespace:
         assert before is run
+        assert slower == 0.01
         measured.extend((full, trimmed))
-        return SimpleNamespace(cycles_trimmed=700, different=(), unfaulted=())
+        return SimpleNamespace(cycles_trimmed=705, different=(), unfaulted=())
 
-    monkeypatch.setattr(
-        "vip.trimming.suite.observe", lambda work, full: replace(seen, measured=run)
-    )
+    timed = replace(seen.profile, in_flight=InFlight(arc_entries=3, requests=8, slower=0.01))
+
+    def observed(work: object, full: PeConfig, *, slower: float) -> Observed:
+        assert slower == 0.01
+        return replace(seen, profile=timed, measured=run)
+
+    monkeypatch.setattr("vip.trimming.suite.observe", observed)
     for name, function in (
         ("synthesise", area),
         ("_power_of", power),
@@ -161,11 +146,17 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     assert not any(config.counters for config in measured)
     assert row.full == replace(counted, counters=False)
     # BP's pointers are in its parameter block, which the job declares as constant.
-    assert row.engines["proved"].config.register_width == 20
-    assert row.engines["proved"].profiled == ()
-    assert row.engines["profiled"].config.register_width < 64
-    assert "register_width" in row.engines["profiled"].profiled
-    assert "the profile does not cover the program" in row.uncovered
+    sizes = row.trimmed.config
+    assert (sizes.register_width, sizes.arc_entries, sizes.load_store_queue) == (20, 3, 8)
+    assert row.slower == pytest.approx(5 / 700)
+    # No size is that of a run.
+    monkeypatch.setattr("vip.trimming.suite.known_launches", _unknown)
+    with pytest.raises(TrimError, match="is not proved for every input"):
+        _Bench(power=True)._made("one", [application])
+
+
+def _unknown(members: Sequence[Application], full: PeConfig) -> list[tuple[str, Program, Known]]:
+    return [("one", work.program, Known()) for work in members[0].workloads]
 
 
 def test_rows_are_kept_as_json() -> None:
@@ -202,20 +193,18 @@ def test_finished_rows_of_a_broken_run_are_kept(
 
 
 @pytest.mark.parametrize(
-    "change", [{"cycles": 701}, {"different": ("memory",)}, {"unfaulted": ("add",)}]
+    "change",
+    [{"cycles": 708}, {"cycles": 699}, {"different": ("memory",)}, {"unfaulted": ("add",)}],
 )
 def test_a_row_matches_only_if_nothing_differs(change: dict[str, object]) -> None:
     assert ROW.match
-    assert ROW.exact
-    assert not with_profiled(ROW, **change).match
-    proved = replace(PROVED, **change)  # type: ignore[arg-type]
-    assert not replace(ROW, engines={**ROW.engines, "proved": proved}).match
-    assert not with_profiled(ROW, exact=False).exact
+    assert changed(ROW, cycles=707).match
+    assert not changed(ROW, **change).match
 
 
 def test_picture(tmp_path: Path) -> None:
     path = tmp_path / "saved.png"
-    rows = [ROW, replace(with_profiled(ROW, power={}), name="two", power_full={})]
+    rows = [ROW, replace(changed(ROW, power={}), name="two", power_full={})]
     draw_trims(rows, {"one": GAIN, "two": GAIN}, {"two": SIMULATED}, path)
     with Image.open(path) as image:
         assert image.size[0] > 400

@@ -12,6 +12,8 @@ from sim_tb.cosim.trim_check import Workload
 from soc.generate.configuration_file import configuration_text, read_configuration
 from soc.generate.generate import generate
 from soc.generate.presets import preset
+from synth.analysis.profile import InFlight
+from synth.errors import TrimError
 from synth.physical.area import AreaRow
 from synth.physical.budget import find_budget
 from synth.physical.chip_area import ChipArea
@@ -26,7 +28,8 @@ from vip.trimming.filling import (
     fit_both,
     fit_json,
 )
-from vip.trimming.runs import BASES, observe
+from vip.trimming.runs import observe
+from vip.trimming.trim import Sizes
 
 SOURCE = """
     ld.reg [64-bit] r9, r5
@@ -42,6 +45,7 @@ SOURCE = """
         (("--fit", "xc7vx1"), "unknown device 'xc7vx1'; there are: xc7vx690t, ecp5-25k"),
         (("--fit", "asic:x"), "asic: needs square millimetres after it"),
         (("--fit", "xc7vx690t", "--no-check"), "--fit runs the programs, so it can't go with"),
+        (("--slower", "1", "--no-check"), "--slower measures the runs, so it can't go with"),
     ],
 )
 def test_what_can_not_be_fitted(vip, tmp_path, arguments, text):
@@ -165,6 +169,12 @@ def test_windows_hold_the_data_of_every_application():
     assert (1 << (WINDOW_BITS - 1)) < most <= 1 << WINDOW_BITS
 
 
+@pytest.mark.parametrize("slower", [-0.01, 0.51, float("nan")])
+def test_more_cycles_than_can_be_allowed(slower):
+    with pytest.raises(TrimError, match=r"slower must be a fraction from 0 to 0\.5"):
+        Sizes(slower=slower)
+
+
 def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
     (application,) = choose(["max-pooling"])
     known = _fitting()
@@ -178,22 +188,20 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
     monkeypatch.setattr("vip.trimming.filling.run_copies", lambda *_: known.full.copies)
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     monkeypatch.setattr(
-        "vip.trimming.filling.observe", lambda work, full: _observed(work, full, counters)
+        "vip.trimming.filling.observe",
+        lambda work, full, slower: _observed(work, full, counters, slower),
     )
-    found = fit_application(application, known.full.chip.budget, lambda step: None)
-    assert tuple(found) == BASES
-    (full, full_tags), *trimmed = filled
-    # Proofs give the sizes of the runs.
-    assert len(trimmed) == 1
-    for pe, tags in trimmed:
-        assert tags == full_tags == full.tag_bits
-        assert pe.address_bits == full.address_bits == WINDOW_BITS
-        assert pe.counters is full.counters is False
-        assert pe.instructions < full.instructions
-    assert found["proved"].full is found["profiled"].full
+    fit_application(application, known.full.chip.budget, lambda step: None)
+    (full, full_tags), (pe, tags) = filled
+    assert tags == full_tags == full.tag_bits
+    assert pe.address_bits == full.address_bits == WINDOW_BITS
+    assert pe.counters is full.counters is False
+    assert pe.instructions < full.instructions
+    assert pe.arc_entries == 3
 
 
-def _observed(work, full, counters):
+def _observed(work, full, counters, slower):
     run = observe(work, full, hardware=False)
     measured = SimpleNamespace(result=SimpleNamespace(counters=counters))
-    return replace(run, measured=measured)
+    in_flight = InFlight(arc_entries=3, requests=8, slower=slower)
+    return replace(run, profile=replace(run.profile, in_flight=in_flight), measured=measured)

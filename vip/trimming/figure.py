@@ -10,7 +10,6 @@ from isa.support.picture import COLOURS, picture
 
 from .gain import DEVICE, Gains, Simulated
 from .rows import CELLS, TrimRow
-from .runs import BASES, Basis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,14 +25,8 @@ _BARS = 0.8
 _WIDTH, _AROUND, _ROW = 10.0, 1.5, 0.33
 
 
-#: Strength of the bars of each basis: proved ones lie solid over the pale ones of the runs.
-_STRENGTH: Mapping[Basis, float] = {"profiled": 0.4, "proved": 1.0}
-_LABELS: Mapping[Basis, str] = {"profiled": "of the runs", "proved": "proved"}
-
-
 def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path: Path) -> None:
-    """Write a picture. Solid bars are those of engines with proved sizes, pale ones of engines with
-    sizes of the runs. Left: for each row the flip-flops, LUTs and power that trimming saves, in
+    """Write a picture. Left: for each row the flip-flops, LUTs and power that trimming saves, in
     percent of the full engine's; dashed lines are the means of SCRATCH's applications. Right:
     throughput of a device full of trimmed engines against one full of full engines where it was
     simulated, and as empty diamonds the estimates for all others; the dashed line is SCRATCH's
@@ -49,16 +42,15 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
     names = [row.name for row in rows]
     with picture(_WIDTH, _AROUND + _ROW * len(rows), path) as figure:
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-        for basis in sorted(BASES, key=_STRENGTH.__getitem__):
-            power = {row.name: row.power_saved(basis) for row in rows}
-            saved = {
-                "flip-flops": {row.name: 100 * row.saved("ffs", basis) for row in rows},
-                "LUTs": {row.name: 100 * row.saved("luts", basis) for row in rows},
-                "power": {name: 100 * one for name, one in power.items() if one is not None},
-            }
-            _bars(left, names, saved, basis)
-            gained = {name: one[basis]["throughput_gain"] for name, one in simulated.items()}
-            _bars(right, names, {"throughput, simulated": gained}, basis)
+        power = {row.name: row.power_saved for row in rows}
+        saved = {
+            "flip-flops": {row.name: 100 * row.saved("ffs") for row in rows},
+            "LUTs": {row.name: 100 * row.saved("luts") for row in rows},
+            "power": {name: 100 * one for name, one in power.items() if one is not None},
+        }
+        _bars(left, names, saved)
+        gained = {name: one["throughput_gain"] for name, one in simulated.items()}
+        _bars(right, names, {"throughput, simulated": gained})
         for number, (label, mean) in enumerate(_SCRATCH.items()):
             left.axvline(
                 mean,
@@ -71,16 +63,15 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
         left.set_yticks(range(len(names)), names)
         left.invert_yaxis()
         others = [name for name in names if name not in simulated]
-        for basis in BASES if others else ():
+        if others:
             right.plot(
-                [gains[name][basis].throughput_gain for name in others],
+                [gains[name].throughput_gain for name in others],
                 [names.index(name) for name in others],
                 "D",
                 color=COLOURS[0],
-                alpha=_STRENGTH[basis],
                 fillstyle="none",
                 markersize=4,
-                label=f"estimated, {_LABELS[basis]}",
+                label="throughput, estimated",
             )
         right.axvline(
             _SCRATCH_GAIN,
@@ -95,9 +86,7 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
             axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
-def _bars(
-    axes: "Axes", names: Sequence[str], shown: Mapping[str, Mapping[str, float]], basis: Basis
-) -> None:
+def _bars(axes: "Axes", names: Sequence[str], shown: Mapping[str, Mapping[str, float]]) -> None:
     """Bars of each of ``shown``: label -> row -> value."""
     for number, (label, values) in enumerate(shown.items()):
         if not values:
@@ -110,6 +99,5 @@ def _bars(
             list(values.values()),
             thick,
             color=COLOURS[number],
-            alpha=_STRENGTH[basis],
-            label=f"{label}, {_LABELS[basis]}",
+            label=label,
         )

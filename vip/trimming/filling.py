@@ -10,7 +10,7 @@ from soc.generate.presets import preset
 from synth.physical.budget import Budget
 from synth.physical.fit import ChipFit, Step, fit
 
-from .runs import BASES, Basis, Observed, cuts, demand, moved, observe
+from .runs import SLOWER, Observed, demand, moved, observe, proved_cut
 from .subjects import known_launches
 
 __all__ = [
@@ -154,9 +154,9 @@ def fit_both(
     )
 
 
-def fit_application(application: Application, budget: Budget, step: Step) -> dict[Basis, Fitting]:
-    """Fill ``budget`` with full engines, and with ones trimmed to ``application`` on each basis.
-    All have windows of :data:`WINDOW_BITS` address bits, and none has counters.
+def fit_application(application: Application, budget: Budget, step: Step) -> Fitting:
+    """Fill ``budget`` with full engines, and with ones trimmed to ``application`` by proof. All
+    have windows of :data:`WINDOW_BITS` address bits, and none has counters.
 
     Raises:
         VipError: an engine that can't be built, simulated or synthesised, or does not fit.
@@ -164,19 +164,9 @@ def fit_application(application: Application, budget: Budget, step: Step) -> dic
     counted = preset(application.preset)
     full = replace(counted, counters=False, address_bits=WINDOW_BITS)
     step(f"{application.name} on the full engine")
-    runs = [observe(work, counted) for work in application.workloads]
-    reports = cuts(known_launches([application], full), full, runs).reports
-    large = _fill("full", full, budget, full.tag_bits, runs, step)
-    small: dict[PeConfig, Filled] = {}
-    for basis in BASES:
-        pe = replace(reports[basis].trimmed, address_bits=WINDOW_BITS)
-        if pe not in small:
-            small[pe] = _fill(f"trimmed ({basis})", pe, budget, full.tag_bits, runs, step)
-    found = {}
-    for basis in BASES:
-        pe = replace(reports[basis].trimmed, address_bits=WINDOW_BITS)
-        found[basis] = Fitting(demand=demand(runs), full=large, trimmed=small[pe])
-    return found
+    runs = [observe(work, counted, slower=SLOWER) for work in application.workloads]
+    cut = proved_cut(known_launches([application], full), full, runs)
+    return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), budget, runs, step)
 
 
 def fit_json(found: Fitting) -> dict[str, object]:

@@ -13,7 +13,6 @@ from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 
 from .filling import CLOCK_MHZ, WINDOW_BITS, fit_application, fit_json
 from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from, means
-from .runs import BASES, Basis
 
 __all__ = ["DEVICE", "Gain", "Gains", "Simulated", "estimate_gains", "results", "simulate_gain"]
 
@@ -28,7 +27,7 @@ class Gain:
     Attributes:
         engines_full, vaults_full, engines_trimmed, vaults_trimmed: numbers that fit.
         throughput_gain: ratio of the work that the chips do in a cycle
-            (:func:`synth.physical.fit.speed`).
+            (:func:`synth.physical.fit.speed`), with the cycles that the trimmed engine takes more.
     """
 
     engines_full: int
@@ -42,10 +41,10 @@ class Gain:
         return asdict(self)
 
 
-#: Name of a row -> its estimates by basis.
-Gains = Mapping[str, Mapping[Basis, Gain]]
+#: Name of a row -> its estimate.
+Gains = Mapping[str, Gain]
 #: Name of an application -> result of :func:`simulate_gain`.
-Simulated = Mapping[str, Mapping[Basis, Mapping[str, Any]]]
+Simulated = Mapping[str, Mapping[str, Any]]
 
 
 def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
@@ -70,30 +69,28 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
             around[pe] = surroundings(pe, budget, tag_bits=pe.tag_bits, step=step)
         return around[pe].ranked(area, row.demand)[0]
 
-    found: dict[str, dict[Basis, Gain]] = {}
+    found: dict[str, Gain] = {}
     for row in rows:
         full = best(row, row.area_full)
-        found[row.name] = {}
-        for basis in BASES:
-            trimmed = best(row, row.engines[basis].area)
-            found[row.name][basis] = Gain(
-                engines_full=full.total,
-                vaults_full=full.vaults,
-                engines_trimmed=trimmed.total,
-                vaults_trimmed=trimmed.vaults,
-                throughput_gain=round(speed(trimmed, row.demand) / speed(full, row.demand), 3),
-            )
+        trimmed = best(row, row.trimmed.area)
+        faster = speed(trimmed, row.demand / (1 + row.slower)) / speed(full, row.demand)
+        found[row.name] = Gain(
+            engines_full=full.total,
+            vaults_full=full.vaults,
+            engines_trimmed=trimmed.total,
+            vaults_trimmed=trimmed.vaults,
+            throughput_gain=round(faster / (1 + row.slower), 3),
+        )
     return found
 
 
-def simulate_gain(application: Application, step: Step) -> dict[Basis, dict[str, Any]]:
-    """:func:`vip.trimming.filling.fit_application` for :data:`DEVICE` as plain JSON data by basis,
+def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
+    """:func:`vip.trimming.filling.fit_application` for :data:`DEVICE` as plain JSON data,
     computed now or cached as long as no dependency changes; ``step`` and errors as there."""
     key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
 
-    def make() -> dict[Basis, dict[str, object]]:
-        found = fit_application(application, find_budget(DEVICE), step)
-        return {basis: fit_json(fitting) for basis, fitting in found.items()}
+    def make() -> dict[str, object]:
+        return fit_json(fit_application(application, find_budget(DEVICE), step))
 
     return dict(Kept("trim_fits").get(key, make))
 
@@ -102,34 +99,24 @@ def results(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated) -> dict
     """All rows and gains as plain JSON data.
 
     ``max_throughput_gain`` is that of simulated chips, of the estimates where none was simulated
-    (``max_throughput_gain_simulated`` says which). Means and it are of engines with proved sizes,
-    and under ``profiled`` of those with sizes of the runs.
+    (``max_throughput_gain_simulated`` says which).
 
     Parameters:
         rows, gains: at least one, each with its estimates.
         simulated: chips of some of the applications.
     """
 
-    def summary(basis: Basis) -> dict[str, Any]:
-        chips = [one[basis]["throughput_gain"] for one in simulated.values()]
-        estimates = [gain[basis].throughput_gain for gain in gains.values()]
-        return {**means(rows, basis), "max_throughput_gain": max(chips or estimates)}
-
+    chips = [one["throughput_gain"] for one in simulated.values()]
+    estimates = [gain.throughput_gain for gain in gains.values()]
     return {
         "target": TARGET,
         "device": DEVICE,
         "power_target": CELLS,
         "power_mhz": POWER_MHZ,
         "clock_mhz": CLOCK_MHZ,
-        **summary("proved"),
-        "profiled": summary("profiled"),
+        **means(rows),
+        "max_throughput_gain": max(chips or estimates),
         "max_throughput_gain_simulated": bool(simulated),
-        "rows": [
-            {
-                **row.to_json(),
-                "estimate": {basis: gain.to_json() for basis, gain in gains[row.name].items()},
-            }
-            for row in rows
-        ],
+        "rows": [{**row.to_json(), "estimate": gains[row.name].to_json()} for row in rows],
         "simulated": dict(simulated),
     }

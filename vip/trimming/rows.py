@@ -14,7 +14,7 @@ from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
 from vip.output import provenance
 
-from .runs import BASES, Basis
+from .runs import SLOWER
 
 __all__ = [
     "CELLS",
@@ -51,7 +51,6 @@ class TrimmedEngine:
             :class:`sim_tb.cosim.trim_check.TrimCheck`).
         unfaulted: keys of removed instructions that do not fault.
         exact: the results of each launch equal those of the golden model.
-        profiled: sizes that are those of the runs; all others are proved for every run.
     """
 
     config: PeConfig
@@ -61,7 +60,6 @@ class TrimmedEngine:
     different: tuple[str, ...]
     unfaulted: tuple[str, ...]
     exact: bool
-    profiled: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The engine as plain JSON data."""
@@ -72,7 +70,6 @@ class TrimmedEngine:
             "different": list(self.different),
             "removed_without_fault": list(self.unfaulted),
             "exact": self.exact,
-            "profiled_sizes": list(self.profiled),
             "configuration": configuration_json(self.config),
         }
 
@@ -87,7 +84,6 @@ class TrimmedEngine:
             different=tuple(content["different"]),
             unfaulted=tuple(content["removed_without_fault"]),
             exact=content["exact"],
-            profiled=tuple(content["profiled_sizes"]),
         )
 
 
@@ -101,9 +97,7 @@ class TrimRow:
         full: configuration of the full engine.
         area_full, power_full, cycles_full: of the full engine; see :class:`TrimmedEngine`.
         demand: bytes a cycle that the full engine loads and stores.
-        uncovered: branches of which the runs take one side alone, where the profiled engine has
-            sizes of the runs; "" if there are none. A run that needs more than those sizes faults.
-        engines: the trimmed ones by basis.
+        trimmed: the engine whose sizes are proved for every input.
 
     Raises:
         ValueError: an engine with performance counters.
@@ -116,36 +110,36 @@ class TrimRow:
     power_full: Mapping[str, float]
     cycles_full: int
     demand: float
-    uncovered: str
-    engines: Mapping[Basis, TrimmedEngine]
+    trimmed: TrimmedEngine
 
     def __post_init__(self) -> None:
-        configs = (self.full, *(engine.config for engine in self.engines.values()))
-        if any(config.counters for config in configs):
+        if self.full.counters or self.trimmed.config.counters:
             raise ValueError(f"{self.name}: an engine has performance counters")
 
     @property
     def match(self) -> bool:
-        """Memory, scratchpad, registers and cycles are the same on all engines, and each removed
-        instruction faults."""
-        return all(
-            engine.cycles == self.cycles_full and not engine.different and not engine.unfaulted
-            for engine in self.engines.values()
-        )
+        """Memory, scratchpad and registers are the same on both engines, the trimmed one takes at
+        most the fraction :data:`vip.trimming.runs.SLOWER` more cycles, and each removed instruction
+        faults."""
+        engine = self.trimmed
+        more = engine.cycles - self.cycles_full
+        in_time = 0 <= more <= SLOWER * self.cycles_full
+        return in_time and not engine.different and not engine.unfaulted
 
     @property
-    def exact(self) -> bool:
-        """On all engines the results of each launch equal those of the golden model."""
-        return all(engine.exact for engine in self.engines.values())
+    def slower(self) -> float:
+        """Fraction of the cycles that the trimmed engine takes more."""
+        return self.trimmed.cycles / self.cycles_full - 1
 
-    def saved(self, measure: str, basis: Basis) -> float:
+    def saved(self, measure: str) -> float:
         """Fraction of ``measure`` that trimming saves; 0 if the full engine has none."""
         was = self.area_full[measure]
-        return round(1 - self.engines[basis].area[measure] / was, 4) if was else 0.0
+        return round(1 - self.trimmed.area[measure] / was, 4) if was else 0.0
 
-    def power_saved(self, basis: Basis) -> float | None:
-        """Fraction of the power, and so of the energy, that trimming saves; None: not measured."""
-        power = self.engines[basis].power
+    @property
+    def power_saved(self) -> float | None:
+        """Fraction of the power that trimming saves; None: not measured."""
+        power = self.trimmed.power
         return round(1 - power["mw"] / self.power_full["mw"], 4) if power else None
 
     def to_json(self) -> dict[str, Any]:
@@ -154,21 +148,15 @@ class TrimRow:
             "name": self.name,
             "applications": list(self.applications),
             "match": self.match,
-            "exact": self.exact,
+            "slower": round(self.slower, 5),
             "cycles_full": self.cycles_full,
             "bytes_per_cycle": self.demand,
-            "uncovered": self.uncovered,
             "area_full": dict(self.area_full),
             "power_full": dict(self.power_full),
             "configuration_full": configuration_json(self.full),
-            **{
-                basis: {
-                    **{key: self.saved(measure, basis) for key, measure in SAVED.items()},
-                    "power_saved": self.power_saved(basis),
-                    **engine.to_json(),
-                }
-                for basis, engine in self.engines.items()
-            },
+            **{key: self.saved(measure) for key, measure in SAVED.items()},
+            "power_saved": self.power_saved,
+            "trimmed": self.trimmed.to_json(),
         }
 
     @classmethod
@@ -188,8 +176,7 @@ class TrimRow:
             power_full=content["power_full"],
             cycles_full=content["cycles_full"],
             demand=content["bytes_per_cycle"],
-            uncovered=content["uncovered"],
-            engines={basis: TrimmedEngine.from_json(content[basis]) for basis in BASES},
+            trimmed=TrimmedEngine.from_json(content["trimmed"]),
         )
 
 
@@ -204,15 +191,15 @@ def made_from() -> str:
     return fingerprint(source_digest(_SOURCES), repr(provenance()["tools"]))
 
 
-def means(rows: Sequence[TrimRow], basis: Basis) -> dict[str, float]:
-    """Mean savings of the engines of ``basis`` over the rows of single applications (at least one);
-    ``mean_power_saved`` only where power was measured of all."""
+def means(rows: Sequence[TrimRow]) -> dict[str, float]:
+    """Mean savings over the rows of single applications (at least one); ``mean_power_saved`` only
+    where power was measured of all."""
     single = [row for row in rows if len(row.applications) == 1]
     found = {
-        f"mean_{key}": _mean([row.saved(measure, basis) for row in single])
+        f"mean_{key}": _mean([row.saved(measure) for row in single])
         for key, measure in SAVED.items()
     }
-    power = [row.power_saved(basis) for row in single]
+    power = [row.power_saved for row in single]
     known = [saved for saved in power if saved is not None]
     return {**found, "mean_power_saved": _mean(known)} if len(known) == len(single) else found
 

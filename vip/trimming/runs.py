@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 from isa.image import DramImage
 from isa.program import Program
@@ -10,14 +9,14 @@ from pe.config import PeConfig
 from sim_tb.cosim.trim_check import Measured, Workload, measure
 from synth.analysis.profile import InFlight, Profile, profile_run
 from synth.analysis.trim import Known, TrimReport, report
-from synth.errors import CoverageError
+from synth.errors import TrimError
 
-__all__ = ["BASES", "Basis", "Cuts", "Observed", "cuts", "demand", "moved", "observe"]
+__all__ = ["MOST_SLOWER", "SLOWER", "Observed", "demand", "moved", "observe", "proved_cut"]
 
-#: How the sizes of a trimmed engine are known: proved for every input, as with ``vip trim
-#: --proved``, or those of the runs where that is less.
-Basis = Literal["proved", "profiled"]
-BASES: tuple[Basis, ...] = get_args(Basis)
+#: More cycles that engines trimmed to the suite may take, as a fraction.
+SLOWER = 0.01
+#: Largest such fraction.
+MOST_SLOWER = 0.5
 
 #: Instructions after which a profiled run is given up.
 _LIMIT = 200_000_000
@@ -42,6 +41,7 @@ def observe(
     full: PeConfig,
     *,
     hardware: bool = True,
+    slower: float = 0.0,
     progress: Callable[[int], None] | None = None,
 ) -> Observed:
     """Profile ``work`` on the engine of ``full``.
@@ -49,6 +49,7 @@ def observe(
     Parameters:
         hardware: whether to run it in cosimulation too, which measures how many transfers are in
             flight at once.
+        slower: more cycles that fewer transfers in flight may cost, as a fraction of the run's.
         progress: called now and then with the instructions, then cycles so far.
 
     Raises:
@@ -68,10 +69,11 @@ def observe(
         )
     if not hardware:
         return Observed(work=work, profile=profile, measured=None)
-    measured = measure(work, full, progress)
+    measured = measure(work, full, progress, slower=slower)
     if measured.in_flight is not None:
         entries, requests = measured.in_flight
-        profile = replace(profile, in_flight=InFlight(arc_entries=entries, requests=requests))
+        found = InFlight(arc_entries=entries, requests=requests, slower=slower)
+        profile = replace(profile, in_flight=found)
     return Observed(work=work, profile=profile, measured=measured)
 
 
@@ -88,43 +90,23 @@ def demand(runs: Sequence[Observed]) -> float:
     return moved(runs) / cycles if cycles else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cuts:
-    """One full engine trimmed to the same programs by proofs alone, and by profiles too.
-
-    Attributes:
-        reports: by basis.
-        uncovered: branches of which the runs take one side alone, where the profiled engine has
-            sizes of the runs; "" if there are none. A run that needs more than those sizes faults.
-    """
-
-    reports: dict[Basis, TrimReport]
-    uncovered: str
-
-
-def cuts(
+def proved_cut(
     launches: Sequence[tuple[str, Program, Known]], full: PeConfig, runs: Sequence[Observed]
-) -> Cuts:
-    """Trim ``full`` to launches: name, program, and what is known of it. ``runs`` are theirs.
-
-    The profiled sizes are those of the runs without anything known.
+) -> TrimReport:
+    """Trim ``full`` to launches: name, program, and what is known of it. ``runs`` are theirs, from
+    which only the transfers in flight follow.
 
     Raises:
-        TrimError: see :func:`synth.analysis.trim.trim`.
+        TrimError: see :func:`synth.analysis.trim.trim`; or a size is not proved for every input.
     """
-    profiles = [run.profile for run in runs]
-    programs = list(dict.fromkeys(program for _, program, _ in launches))
-    uncovered = ""
-    try:
-        profiled = report(programs, full, profiles)
-    except CoverageError as error:
-        uncovered = str(error)
-        profiled = report(programs, full, profiles, allow_uncovered=True)
-    proved = report(
+    cut = report(
         [program for _, program, _ in launches],
         full,
         names=[name for name, _, _ in launches],
         known=[known for _, _, known in launches],
-        timed=profiles,
+        timed=[run.profile for run in runs],
     )
-    return Cuts(reports={"proved": proved, "profiled": profiled}, uncovered=uncovered)
+    for bound in cut.bounds:
+        if bound.basis != "proved":
+            raise TrimError(f"{bound.name} is not proved for every input: {bound.why}")
+    return cut

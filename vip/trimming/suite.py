@@ -1,10 +1,9 @@
 """Savings of trimming on each application of the suite, and on unions of some.
 
-A row holds two trimmed engines, one with sizes that are proved for every input and one with those
-of the runs: their area on Xilinx 7-series against the full engine's, the power of the first, and
-the applications on all three in cosimulation. None of the three has performance counters. Finished
-rows are cached as long as no source or tool that they depend on changes; of an interrupted row the
-syntheses and simulators are cached.
+A row holds an engine with sizes that are proved for every input: its area on Xilinx 7-series and
+its power against the full engine's, and the applications on both in cosimulation. Neither has
+performance counters. Finished rows are cached as long as no source or tool that they depend on
+changes; of an interrupted row the syntheses and simulators are cached.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from synth.physical.area import synthesise
 from vip.synthesis.energy import check_power_target, engine_power
 
 from .rows import CELLS, POWER_MHZ, TARGET, TrimmedEngine, TrimRow, made_from
-from .runs import Observed, cuts, demand, observe
+from .runs import SLOWER, Observed, demand, observe, proved_cut
 from .subjects import known_launches
 
 __all__ = ["QUICK", "UNIONS", "measure_trims"]
@@ -55,7 +54,7 @@ def measure_trims(
     Parameters:
         names: of the applications; none: all, and the unions.
         progress: called when a row begins, and at the end.
-        power: measure that of the full engine and of the one with sizes of the runs too.
+        power: measure that of both engines too.
 
     Raises:
         ApplicationError: a name that no application has.
@@ -105,12 +104,7 @@ class _Bench:
         full = replace(counted, counters=False)
         runs = [run for item in members for run in self._observed(item, counted)]
         before = [measure(run.work, full, watched=False) for run in runs]
-        found = cuts(known_launches(members, full), full, runs)
-        made: dict[PeConfig, TrimmedEngine] = {}
-        for cut in found.reports.values():
-            if cut.trimmed not in made:
-                powered = self._power and cut.trimmed == found.reports["proved"].trimmed
-                made[cut.trimmed] = self._engine(members, cut, before, runs, powered)
+        cut = proved_cut(known_launches(members, full), full, runs)
         return TrimRow(
             name=name,
             applications=tuple(item.name for item in members),
@@ -119,11 +113,7 @@ class _Bench:
             power_full=_power_of(runs, full, full) if self._power else {},
             cycles_full=sum(run.own_cycles for run in before),
             demand=round(demand(runs), 4),
-            uncovered=found.uncovered,
-            engines={
-                basis: replace(made[cut.trimmed], profiled=_profiled(cut))
-                for basis, cut in found.reports.items()
-            },
+            trimmed=self._engine(members, cut, before, runs),
         ).to_json()
 
     def _engine(
@@ -132,10 +122,8 @@ class _Bench:
         cut: TrimReport,
         before: Sequence[Measured],
         runs: Sequence[Observed],
-        powered: bool,
     ) -> TrimmedEngine:
-        """The engine of ``cut``, compared with the full one's runs ``before``; with its power if
-        ``powered``."""
+        """The engine of ``cut``, compared with the full one's runs ``before``."""
         checks = [
             check_trimmed(
                 run.work,
@@ -143,25 +131,27 @@ class _Bench:
                 cut.trimmed,
                 before=one,
                 try_removed=not number,
-                ports_only=powered,
+                ports_only=self._power,
+                slower=SLOWER,
             )
             for number, (run, one) in enumerate(zip(runs, before, strict=True))
         ]
         return TrimmedEngine(
             config=cut.trimmed,
             area=synthesise(cut.trimmed, TARGET, jobs=1).total.values,
-            power=_power_of(runs, cut.trimmed, cut.full) if powered else {},
+            power=_power_of(runs, cut.trimmed, cut.full) if self._power else {},
             cycles=sum(check.cycles_trimmed for check in checks),
             different=_joined(check.different for check in checks),
             unfaulted=_joined(check.unfaulted for check in checks),
-            exact=_exact(members, cut, ports_only=powered),
-            profiled=_profiled(cut),
+            exact=_exact(members, cut, ports_only=self._power),
         )
 
     def _observed(self, item: Application, counted: PeConfig) -> list[Observed]:
         """The launches of ``item`` on its full engine, each profiled once."""
         if item.name not in self._seen:
-            self._seen[item.name] = [observe(work, counted) for work in item.workloads]
+            self._seen[item.name] = [
+                observe(work, counted, slower=SLOWER) for work in item.workloads
+            ]
         return self._seen[item.name]
 
 
@@ -185,8 +175,3 @@ def _power_of(runs: Sequence[Observed], config: PeConfig, full: PeConfig) -> dic
 def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """The union of ``parts``, each element once."""
     return tuple(dict.fromkeys(name for part in parts for name in part))
-
-
-def _profiled(cut: TrimReport) -> tuple[str, ...]:
-    """Sizes that are those of the runs."""
-    return tuple(bound.name for bound in cut.bounds if bound.basis == "profiled")

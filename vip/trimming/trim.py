@@ -24,7 +24,7 @@ from vip.progress import Progress, by_part, counting, naming, silent
 
 from .filling import CHIP_FILE, fit_both
 from .result import Checked, TrimResult
-from .runs import Observed, observe
+from .runs import MOST_SLOWER, Observed, observe
 from .subjects import Loaded, Subject, load_subjects
 
 __all__ = ["Launches", "Sizes", "Subject", "trim"]
@@ -43,6 +43,11 @@ class Sizes:
         keep_counters: the performance counters stay.
         rom: the program, of which there must be one, is baked in.
         address_bits: of the memory; None: as many as the programs need.
+        slower: more cycles that the runs may take with fewer transfers in flight, as a fraction,
+            0 to 0.5.
+
+    Raises:
+        TrimError: ``slower`` is outside its range.
     """
 
     basis: Literal["proved", "runs", "tight"] = "runs"
@@ -51,6 +56,11 @@ class Sizes:
     keep_counters: bool = False
     rom: bool = False
     address_bits: int | None = None
+    slower: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.slower <= MOST_SLOWER:
+            raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {self.slower}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +104,8 @@ def trim(
         output: directory of Verilog; with ``fit`` also a file with the chip of trimmed engines.
         sizes: parts and sizes that the engine keeps; None: sizes of the runs, else proved ones.
         launches: settings for the runs; None: the defaults.
-        check: run the programs on the Verilog of both engines: results and cycles must be the
-            same, and each removed instruction must fault.
+        check: run the programs on the Verilog of both engines: results must be the same, cycles
+            too unless ``sizes`` allows more, and each removed instruction must fault.
         area: synthesise both engines.
         prove: prove that the engine is equivalent to the full one, which takes minutes.
         fit: device (:func:`synth.physical.budget.find_budget`) to fill with engines of either
@@ -115,6 +125,8 @@ def trim(
     budget = None if fit is None else find_budget(fit)
     if budget is not None and not check:
         raise TrimError("a device is filled with engines that run the programs: check is needed")
+    if sizes.slower and not check:
+        raise TrimError("more cycles are allowed to runs that are measured: check is needed")
     full = engine(config)
     subjects = load_subjects(programs, full, launches.parameters)
     # Early, as the runs of the programs on hardware take long.
@@ -123,12 +135,12 @@ def trim(
     works = _works(subjects, launches)
     # A run on zeros is not representative of runs on data.
     given = works if check else [each for each in works if each[0].memories]
-    runs = _observe(given, full, hardware=check, progress=progress)
+    runs = _observe(given, full, sizes.slower, hardware=check, progress=progress)
     profiles = [run.profile for (one, _), run in zip(given, runs, strict=True) if one.memories]
     cut = _cut(subjects, full, sizes, profiles, [run.profile for run in runs])
     found = TrimResult(
         cut=cut,
-        checks=_check(works, runs, cut, progress) if check else (),
+        checks=_check(works, runs, cut, sizes.slower, progress) if check else (),
         areas=_areas(cut.full, cut.trimmed, progress) if area else {},
     )
     if prove and not found.failure:
@@ -181,6 +193,7 @@ def _works(subjects: Sequence[Loaded], launches: Launches) -> list[tuple[Loaded,
 def _observe(
     works: Sequence[tuple[Loaded, Workload]],
     full: PeConfig,
+    slower: float,
     *,
     hardware: bool,
     progress: Progress,
@@ -190,7 +203,8 @@ def _observe(
     for subject, work in works:
         cycles = counting(progress, f"{subject.name} on the full engine")
         with _named(subject):
-            runs.append(observe(work, full, hardware=hardware, progress=cycles))
+            run = observe(work, full, hardware=hardware, slower=slower, progress=cycles)
+        runs.append(run)
     return runs
 
 
@@ -229,6 +243,7 @@ def _check(
     works: Sequence[tuple[Loaded, Workload]],
     runs: Sequence[Observed],
     cut: TrimReport,
+    slower: float,
     progress: Progress,
 ) -> tuple[Checked, ...]:
     """Run all on the trimmed engine, and on the full one where ``runs`` lacks that; try each
@@ -243,6 +258,7 @@ def _check(
                 counting(progress, f"{subject.name} on both engines (cycles)"),
                 before=runs[number].measured if runs else None,
                 try_removed=not checks,
+                slower=slower,
             )
         checks.append(Checked(name=subject.name, check=check, zero_memory=work.zero_memory))
     return tuple(checks)

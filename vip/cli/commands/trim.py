@@ -27,6 +27,7 @@ from vip.cli.tables.proofs import show_proofs
 from vip.cli.tables.trim import show_fit, show_trim
 from vip.output import write_json
 from vip.trimming.result import TrimResult
+from vip.trimming.runs import MOST_SLOWER
 from vip.trimming.subjects import subjects_of
 
 from .options import (
@@ -116,6 +117,16 @@ class SizeOptions:
             "--allow-uncovered", help="Take runs that do not go wherever the program can go."
         ),
     ] = False
+    slower: Annotated[
+        float,
+        typer.Option(
+            help="Build fewer places for transfers in flight if the runs then take at most so many "
+            "percent more cycles.",
+            min=0,
+            max=100 * MOST_SLOWER,
+            metavar="PERCENT",
+        ),
+    ] = 0.0
     keep_counters: Annotated[
         bool, typer.Option("--keep-counters", help="Keep the performance counters.")
     ] = False
@@ -155,6 +166,7 @@ class SizeOptions:
             keep_counters=self.keep_counters,
             rom=self.rom,
             address_bits=self.address_bits,
+            slower=self.slower / 100,
         )
 
     def memories(
@@ -276,11 +288,11 @@ def trim(
     Memory declared with --constant or --range is fixed with the application, as --parameters is;
     all else is data. Sizes are proved for every data where they follow from that. Otherwise they
     are those of the runs given, and a run that needs more ends with a fault. An application of the
-    suite declares its own. Both engines run the programs: results and cycles must be the same, and
-    each removed instruction must fault; only then DIR gets the Verilog. --prove
-    also demands a proof, which takes some minutes. The JSON's ff_saved and lut_saved are fractions,
-    for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed engines, for vip generate
-    --config.
+    suite declares its own. Both engines run the programs: results and cycles must be the same
+    (--slower allows more cycles), and each removed instruction must fault; only then DIR gets the
+    Verilog. --prove also demands a proof, which takes some minutes. The JSON's ff_saved and
+    lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed
+    engines, for vip generate --config.
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
@@ -288,6 +300,8 @@ def trim(
         find_budget(comparison.fit)
         if not comparison.check:
             raise UserError("--fit runs the programs, so it can't go with --no-check")
+    if sizes.slower and not comparison.check:
+        raise UserError("--slower measures the runs, so it can't go with --no-check")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
     for key in why or []:

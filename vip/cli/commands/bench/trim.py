@@ -1,6 +1,5 @@
 """``vip bench trim``: what trimming saves on each application of the suite, and is worth."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,6 @@ from vip.progress import by_part, naming
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import DEVICE, Gains, Simulated, estimate_gains, results, simulate_gain
 from vip.trimming.rows import CELLS, POWER_MHZ, TrimRow
-from vip.trimming.runs import BASES, Basis
 from vip.trimming.suite import QUICK, measure_trims
 
 from ..options import JsonOption, drawing
@@ -28,35 +26,31 @@ __all__ = ["trim"]
 _SHOWN = ("ffs", "luts")
 
 
-def _both(texts: Iterable[str]) -> str:
-    return " / ".join(texts)
-
-
-def _gain(name: str, basis: Basis, gains: Gains, simulated: Simulated) -> str:
+def _gain(name: str, gains: Gains, simulated: Simulated) -> str:
     """A gain for the table: what is no more than an estimate is marked."""
     if name in simulated:
-        return f"{simulated[name][basis]['throughput_gain']:.2f}"
-    return f"~{gains[name][basis].throughput_gain:.1f}"
+        return f"{simulated[name]['throughput_gain']:.2f}"
+    return f"~{gains[name].throughput_gain:.1f}"
 
 
 def _show(rows: list[TrimRow], gains: Gains, simulated: Simulated) -> None:
-    """Print a table of rows; cells with two figures have the proved engine's first, whose
-    power it is."""
-    table = Table(title="Saved by trimming: proved for every input / of the runs", box=box.SIMPLE)
+    """Print a table of rows."""
+    table = Table(title="Saved by trimming, proved for every input", box=box.SIMPLE)
     table.add_column("engine for", no_wrap=True)
-    for heading in ("FFs", "LUTs", "mW", "cycles", "gain"):
+    for heading in ("FFs", "LUTs", "mW", "cycles", "more cycles", "gain"):
         table.add_column(heading, justify="right")
     table.add_column("results")
 
     for row in rows:
-        power = row.power_saved("proved")
+        power = row.power_saved
         table.add_row(
             row.name,
-            *(_both(f"{row.saved(measure, basis):.0%}" for basis in BASES) for measure in _SHOWN),
+            *(f"{row.saved(measure):.1%}" for measure in _SHOWN),
             f"{power:.0%}" if power is not None else "",
             f"{row.cycles_full:,}",
-            _both(_gain(row.name, basis, gains, simulated) for basis in BASES),
-            "same" if row.match and row.exact else "DIFFER",
+            f"{row.slower:.2%}" if row.slower else "",
+            _gain(row.name, gains, simulated),
+            "same" if row.match and row.trimmed.exact else "DIFFER",
         )
     console.print(table)
     console.print(f"gain: throughput of a full {DEVICE}; ~ an estimate, else simulated")
@@ -90,11 +84,11 @@ def trim(
 ) -> None:
     """Trim engines to each application, and to unions of some: area, power, cycles and results.
 
-    Each application has two engines: one with sizes proved for every input, whose power is
-    measured, and one with sizes of its runs. Neither they nor the full engine have performance
-    counters. Areas are for Xilinx 7-series. Gains of throughput are estimates for a full device,
-    marked ~; the best are simulated. Finished rows are cached in the build folder, so that an
-    interrupted command continues. Means are those of the applications without unions.
+    Sizes are proved for every input. Places for transfers in flight are the fewest with which the
+    application takes at most 1 % more cycles. Neither the trimmed nor the full engine has
+    performance counters. Areas are for Xilinx 7-series. Gains of throughput are estimates for a
+    full device, marked ~; the best are simulated. Finished rows are cached in the build folder, so
+    that an interrupted command continues. Means are those of the applications without unions.
 
     Example: vip bench trim --only bp --only k-means --json trim.json
     """
@@ -107,13 +101,12 @@ def trim(
         rows = measure_trims(names, by_part(progress, "trimming"), power=power)
         step = naming(progress, f"filling {DEVICE}")
         gains = estimate_gains(rows, step)
-        best = sorted(chosen, key=lambda item: -gains[item.name]["proved"].throughput_gain)
+        best = sorted(chosen, key=lambda item: -gains[item.name].throughput_gain)
         simulated = {item.name: simulate_gain(item, step) for item in best[:number]}
     found = results(rows, gains, simulated)
     write_json(json, found)
     _show(rows, gains, simulated)
-    for name, one in simulated.items():
-        fit = one["proved"]
+    for name, fit in simulated.items():
         console.print(
             f"{name} on a full {DEVICE}: {fit['throughput_gain']:.2f} times, simulated, with "
             f"{fit['trimmed']['gigabytes_per_second']:.1f} GB/s at {fit['clock_mhz']:g} MHz; "
@@ -123,10 +116,9 @@ def trim(
     if image is not None:
         draw_trims(rows, gains, simulated, image)
     labels = {"mean_ff_saved": "flip-flops", "mean_lut_saved": "LUTs", "mean_power_saved": "power"}
-    for basis, values in (("proved", found), ("of the runs", found["profiled"])):
-        texts = [f"{values[key]:.1%} of {what}" for key, what in labels.items() if key in values]
-        console.print(f"means, {basis}: {', '.join(texts)}")
-    if not all(fit["match"] for one in simulated.values() for fit in one.values()):
+    texts = [f"{found[key]:.1%} of {what}" for key, what in labels.items() if key in found]
+    console.print(f"means: {', '.join(texts)}")
+    if not all(fit["match"] for fit in simulated.values()):
         raise UserError("engines of a chip do not do what one alone does")
-    if not all(row.match and row.exact for row in rows):
+    if not all(row.match and row.trimmed.exact for row in rows):
         raise UserError("a trimmed engine does not do what the full one does")
