@@ -26,7 +26,7 @@ from soc.tile.config import VaultTileConfig
 from .checkpoint import Checkpoint
 from .chip import ChipResult, run_program
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
-from .machine import Machine, open_chip, open_engine, run_on_vault
+from .machine import Machine, open_chip, open_engine, open_vault
 from .vault import VaultResult
 
 __all__ = [
@@ -230,18 +230,18 @@ def cosim_vault(
         instructions=config.pe.instructions,
     )
     results = {}
-    with DramImage(config.vault.size_bytes) as image:
+    with (
+        DramImage(config.vault.size_bytes) as image,
+        open_vault(config, on, trace=trace) as machine,
+    ):
         job.prepare(image)
         for launch in job.launches:
-            results[launch.name] = result = run_on_vault(
+            results[launch.name] = result = machine.run(
                 launch.program,
                 image,
-                config=config,
-                on=on,
                 max_cycles=launch.max_cycles,
                 active=job.pes,
                 parameters=launch.parameters,
-                trace=trace,
                 progress=progress,
             )
             for pe in result.pes:

@@ -1,24 +1,22 @@
 """Machines that run programs: the Verilog of an engine, a vault or a chip, or the timing model."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from isa.image import DramImage
-from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.timed.chip.chip_model import ChipModel
 from sim_tb.timed.engine.pe_model import PeModel
-from sim_tb.timed.vault.vault_model import run_vault_model
+from sim_tb.timed.vault.vault_model import VaultModel
 from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 
 from .chip_session import ChipSession, ChipSimulation
 from .engine import CosimError, PeSimulation
-from .vault import VaultResult, run_vault
+from .vault import VaultSimulation
 
-__all__ = ["Machine", "open_chip", "open_engine", "run_on_vault"]
+__all__ = ["Machine", "open_chip", "open_engine", "open_vault"]
 
 #: ``rtl``: the Verilog. ``model``: the timing model, which takes as many cycles and is faster.
 Machine = Literal["rtl", "model"]
@@ -78,39 +76,22 @@ def open_chip(
     return ChipModel(config, image, progress=progress)
 
 
-def run_on_vault(
-    program: Program,
-    image: DramImage,
-    *,
-    config: VaultTileConfig,
-    max_cycles: int,
-    on: Machine = "rtl",
-    active: int | None = None,
-    parameters: int = 0,
-    trace: Path | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> VaultResult:
-    """:func:`sim_tb.cosim.vault.run_vault` on the Verilog, or on the timing model.
+def open_vault(
+    config: VaultTileConfig, on: Machine = "rtl", *, trace: Path | None = None
+) -> VaultSimulation | VaultModel:
+    """The machine of a vault, to be used in a ``with`` statement.
+
+    Parameters:
+        trace: as of :func:`sim_tb.cosim.vault.run_vault`, for Verilog.
 
     Raises:
-        CosimError: as there, or the timing model does not cover ``config``, or has no waveforms.
-        isa.support.native.CompilerError: the timing model can't be built.
+        CosimError: the timing model has no waveforms.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
-    run = run_vault_model
     if on == "rtl":
-        run = partial(run_vault, trace=trace)
-    else:
-        _check(trace)
-    return run(
-        program,
-        image,
-        config=config,
-        max_cycles=max_cycles,
-        active=active,
-        parameters=parameters,
-        progress=progress,
-    )
+        return VaultSimulation(config, trace=trace)
+    _check(trace)
+    return VaultModel(config)
 
 
 def _check(trace: Path | None) -> None:

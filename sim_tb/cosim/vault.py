@@ -6,6 +6,7 @@ Engines and the memory that they share are Verilog, the DRAM is a model that che
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
@@ -27,6 +28,7 @@ __all__ = [
     "WINDOW_CYCLES",
     "PeResult",
     "VaultResult",
+    "VaultSimulation",
     "launched_engines",
     "run_vault",
 ]
@@ -143,6 +145,67 @@ def launched_engines(
     return engines
 
 
+class VaultSimulation:
+    """The simulator of a vault, which runs one program after the other, each fresh from reset; to
+    be used in a ``with`` statement.
+
+    Parameters:
+        config, trace: as of :func:`run_vault`; the waveforms are those of all runs.
+
+    Raises:
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+
+    def __init__(self, config: VaultTileConfig, *, trace: Path | None = None) -> None:
+        self.config = config
+        folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
+        self._session = Session(folder, TOP, trace=trace)
+
+    def __enter__(self) -> "VaultSimulation":
+        self._session.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._session.__exit__(kind, error, traceback)
+
+    def run(
+        self,
+        program: Program,
+        image: DramImage,
+        *,
+        max_cycles: int,
+        active: int | None = None,
+        parameters: int = 0,
+        progress: Callable[[int], None] | None = None,
+    ) -> VaultResult:
+        """Run a program; parameters and exceptions as of :func:`run_vault`."""
+        engines = launched_engines(
+            program, self.config, active=active, parameters=parameters, max_cycles=max_cycles
+        )
+        host = HostJob(
+            words=tuple(program.words),
+            parameters=parameters,
+            max_cycles=max_cycles,
+            stop_cycles=_STOP,
+        )
+        job = TileJob(
+            host=host,
+            memory=str(image.path.absolute()),
+            setup=device_setup(self.config.dram),
+            engines=engines,
+            lag=LAG_CYCLES,
+            settle=SETTLE_CYCLES,
+            window=WINDOW_CYCLES,
+        )
+        (found,) = self._session.run_many([job], progress)
+        return _result(found, self.config, max_cycles)
+
+
 def run_vault(
     program: Program,
     image: DramImage,
@@ -176,28 +239,15 @@ def run_vault(
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
-    engines = launched_engines(
-        program, config, active=active, parameters=parameters, max_cycles=max_cycles
-    )
-    host = HostJob(
-        words=tuple(program.words),
-        parameters=parameters,
-        max_cycles=max_cycles,
-        stop_cycles=_STOP,
-    )
-    job = TileJob(
-        host=host,
-        memory=str(image.path.absolute()),
-        setup=device_setup(config.dram),
-        engines=engines,
-        lag=LAG_CYCLES,
-        settle=SETTLE_CYCLES,
-        window=WINDOW_CYCLES,
-    )
-    folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
-    with Session(folder, TOP, trace=trace) as session:
-        (found,) = session.run_many([job], progress)
-    return _result(found, config, max_cycles)
+    with VaultSimulation(config, trace=trace) as simulation:
+        return simulation.run(
+            program,
+            image,
+            max_cycles=max_cycles,
+            active=active,
+            parameters=parameters,
+            progress=progress,
+        )
 
 
 def _result(found: TileResult, config: VaultTileConfig, max_cycles: int) -> VaultResult:

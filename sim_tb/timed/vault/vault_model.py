@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ctypes import POINTER, byref, c_bool, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import get_args
 
 import memory.model.device_model
@@ -50,7 +51,7 @@ from sim_tb.timed.library import compile_model
 from sim_tb.timed.words import TimedWord, declared, timed_words
 from soc.tile.config import VaultTileConfig
 
-__all__ = ["VaultSizes", "run_vault_model", "vault_constants"]
+__all__ = ["VaultModel", "VaultSizes", "run_vault_model", "vault_constants"]
 
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
 _SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
@@ -163,6 +164,49 @@ def _library() -> ctypes.CDLL:
             "vip_tile_end": (None, c_void_p),
         },
     )
+
+
+class VaultModel:
+    """The timing model of a vault, with the methods of :class:`sim_tb.cosim.vault.VaultSimulation`.
+
+    Parameters:
+        config: of the vault.
+    """
+
+    def __init__(self, config: VaultTileConfig) -> None:
+        self.config = config
+
+    def __enter__(self) -> "VaultModel":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Nothing is open."""
+
+    def run(
+        self,
+        program: Program,
+        image: DramImage,
+        *,
+        max_cycles: int,
+        active: int | None = None,
+        parameters: int = 0,
+        progress: Callable[[int], None] | None = None,
+    ) -> VaultResult:
+        """Run a program; parameters and exceptions as of :func:`run_vault_model`."""
+        return run_vault_model(
+            program,
+            image,
+            config=self.config,
+            max_cycles=max_cycles,
+            active=active,
+            parameters=parameters,
+            progress=progress,
+        )
 
 
 def run_vault_model(
