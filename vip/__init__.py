@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
+    from .trimmed_models import ModelTrim, trim_model
     from .trimming.result import TrimResult
     from .trimming.subjects import Subject
     from .trimming.trim import Launches, Sizes, trim
@@ -49,6 +50,7 @@ __all__ = [
     "ModelCertificate",
     "ModelCheck",
     "ModelRun",
+    "ModelTrim",
     "MrfRun",
     "MrfStereo",
     "PairOptions",
@@ -83,6 +85,7 @@ __all__ = [
     "synth",
     "timing",
     "trim",
+    "trim_model",
 ]
 
 #: Module -> the names above that it holds.
@@ -107,6 +110,7 @@ _MODULES = {
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),
+    "vip.trimmed_models": ("ModelTrim", "trim_model"),
     "vip.trimming.result": ("TrimResult",),
     "vip.trimming.subjects": ("Subject",),
     "vip.trimming.trim": ("Launches", "Sizes", "trim"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.declared import Declared
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
@@ -317,6 +318,16 @@ class NetworkLayout:
     def launch_steps(self) -> Mapping[str, Step]:
         """Name of each launch -> its step."""
         return {launch.name: placed.step for placed in self._steps for launch in placed.launches}
+
+    @property
+    def declared(self) -> Mapping[str, Declared]:
+        """Name of each launch -> what is fixed with the network when it runs in the first vault;
+        all else, weights included, is data."""
+        return {
+            launch.name: placed.step.declared(launch, placed.offset)
+            for placed in self._steps
+            for launch in placed.launches
+        }
 
     @property
     def launches(self) -> tuple[Launch, ...]:

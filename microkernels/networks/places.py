@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import ROW_BYTES, round_up
 
-__all__ = ["ALWAYS", "Places"]
+__all__ = ["ALIGNMENT", "ALWAYS", "Places"]
 
 #: A time after all others.
 ALWAYS = 1 << 30
-#: Bytes of a row in each of the 16 banks of a vault (thesis, section 5.2).
-_ALIGNMENT = 16 * ROW_BYTES
+#: Alignment of places: bytes of a row in each of the 16 banks of a vault (thesis, section 5.2).
+ALIGNMENT = 16 * ROW_BYTES
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Places:
         self.end = 0
 
     def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
-        """Offset, a multiple of 4096, of ``size`` bytes (0 or more) that are in use from time
-        ``start`` to ``last``, both included.
+        """Offset, a multiple of :data:`ALIGNMENT`, of ``size`` bytes (0 or more) that are in use
+        from time ``start`` to ``last``, both included.
 
         Raises:
             KernelError: a value outside its range.
@@ -46,7 +46,7 @@ class Places:
             if held.start <= last and start <= held.last:
                 if at + size <= held.first:
                     break
-                at = max(at, round_up(held.end, _ALIGNMENT))
+                at = max(at, round_up(held.end, ALIGNMENT))
         self._taken.append(_Taken(at, at + size, start, last))
         self.end = max(self.end, at + size)
         return at

@@ -12,7 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.declared import Declared, Span
 from isa.program import Program
+from microkernels.common.builder import WORD_BYTES
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
@@ -37,6 +39,7 @@ from .move_kernel import move_program
 from .move_layout import move_block
 from .moves import Move
 from .network import Conv, Dense
+from .places import ALIGNMENT
 from .stored import InputMaps, OutputMaps
 
 __all__ = [
@@ -86,6 +89,11 @@ class Step(ABC):
     def launches(self, offset: int) -> tuple[Launch, ...]:
         """The launches of the step whose data lie at ``offset`` in each vault."""
 
+    @abstractmethod
+    def declared(self, launch: Launch, offset: int) -> Declared:
+        """What is fixed with the network in the first vault when ``launch``, one of the step's,
+        runs: its parameter block, and flags."""
+
     def _launch(self, program: Program, parameters: int, round_: int = 0) -> Launch:
         name = f"{self.name} {round_ + 1}" if round_ else self.name
         return Launch(name=name, program=program, parameters=parameters)
@@ -118,6 +126,9 @@ class MoveStep(Step):
             vault_bits=self.ring.address_bits, scratchpad_bytes=self.engines.scratchpad_bytes
         )
         return (self._launch(program, offset),)
+
+    def declared(self, launch: Launch, offset: int) -> Declared:
+        return Declared(constants=(Span(offset, self.bytes),), slots=self.pes)
 
     def write(self, memory: Writable, offset: int) -> None:
         """Put the parameter blocks into ``memory``."""
@@ -167,6 +178,14 @@ class _MapStep(Step):
     @property
     def bytes(self) -> int:
         return self._first + self.target.rounds * self._block
+
+    def declared(self, launch: Launch, offset: int) -> Declared:
+        # A program may read a word past its part of a block: the next round's block, or what is
+        # between this step's data and the next place, which nothing writes.
+        last = launch.parameters + self._block == offset + self.bytes
+        past = WORD_BYTES if not last or self.bytes % ALIGNMENT else 0
+        block = Span(launch.parameters, self._block + past)
+        return Declared(constants=(block,), slots=self.pes)
 
     def _parameters(self, offset: int, round_: int) -> int:
         return offset + self._first + round_ * self._block
@@ -341,6 +360,9 @@ class DenseStep(Step):
             vault_bits=self.ring.address_bits,
         )
         return (self._launch(program, offset),)
+
+    def declared(self, launch: Launch, offset: int) -> Declared:
+        return self.layout(0, offset).declared
 
     def write(self, memory: Writable, offset: int, weights: Elements, bias: Elements) -> None:
         """Put parameter blocks, weights and biases of all vaults into ``memory``."""

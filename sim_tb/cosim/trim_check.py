@@ -1,7 +1,7 @@
 """A trimmed engine held against the full one: same results, same cycles, faults for the rest."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from isa.faults import FaultCause
@@ -21,6 +21,7 @@ __all__ = [
     "Workload",
     "check_trimmed",
     "measure",
+    "without_fault",
 ]
 
 _FAULT_CYCLES = 10_000
@@ -223,8 +224,20 @@ def _fewest(
     return entries, requests
 
 
-def _without_fault(config: PeConfig, keys: list[str], ports_only: bool) -> tuple[str, ...]:
-    """Those of ``keys`` that do not stop the engine as illegal instructions."""
+def without_fault(
+    config: PeConfig, keys: Sequence[str], *, ports_only: bool = False
+) -> tuple[str, ...]:
+    """Those of ``keys`` that do not stop the engine as illegal instructions.
+
+    Parameters:
+        config: of the engine.
+        keys: of instructions that it does not have.
+        ports_only: use the simulator of :mod:`sim_tb.cosim.recorded`.
+
+    Raises:
+        CosimError: a run that does not end.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
     halt = BY_KEY["halt"].match
     # A ROM has no place for them; all else about the engine is the same.
     loaded = replace(config, program=None)
@@ -301,7 +314,7 @@ def check_trimmed(
         cycles_full=one.own_cycles,
         cycles_trimmed=other.own_cycles,
         removed=len(removed),
-        unfaulted=_without_fault(trimmed, removed, ports_only) if try_removed else (),
+        unfaulted=without_fault(trimmed, removed, ports_only=ports_only) if try_removed else (),
         full=one.result,
         trimmed=other.result,
     )

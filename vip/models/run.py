@@ -30,7 +30,15 @@ from .compile import input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .machine import ModelMachine, model_machine
 
-__all__ = ["Evaluation", "ModelRun", "On", "evaluate_model", "run_model"]
+__all__ = [
+    "Evaluation",
+    "ModelRun",
+    "On",
+    "compiled_job",
+    "elements_of",
+    "evaluate_model",
+    "run_model",
+]
 
 #: What a model runs on: the golden model, the instruction set simulator, the timing model, Verilog.
 On = Literal["golden", "iss", "model", "rtl"]
@@ -102,7 +110,8 @@ class Evaluation:
         return asdict(self)
 
 
-def _elements(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, Elements]:
+def elements_of(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, Elements]:
+    """Images of each input, by its layer, as elements with the model's fractions."""
     return {name: as_elements(values, compiled.fractions[name]) for name, values in given.items()}
 
 
@@ -112,7 +121,7 @@ def _golden(
     """Outputs of the golden model for any number of images, and saturated values by layer."""
     plan = plan_network(compiled.network, batch=compiled.batch, engines=machine.engines)
     dense = NetworkLayout(plan, keep=compiled.keep).dense_layers
-    elements = _elements(compiled, given)
+    elements = elements_of(compiled, given)
     images = len(elements[INPUT])
     found: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
     saturated: dict[str, int] = {}
@@ -155,13 +164,18 @@ def _words(launches: Sequence[Launch]) -> list[tuple[str, int, tuple[int, ...]]]
     return [(each.name, each.parameters, tuple(each.program.words)) for each in launches]
 
 
-def _job(compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals]) -> NetworkJob:
+def compiled_job(
+    compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Elements]
+) -> NetworkJob:
     """The job of one run, whose launches are those of the folder.
+
+    Parameters:
+        given: images of each input, by its layer.
 
     Raises:
         ModelError: this version of VIP would compile other programs, or another batch.
     """
-    elements = _elements(compiled, given)
+    elements = dict(given)
     images = elements.pop(INPUT)
     if len(images) != compiled.batch:
         raise ModelError(
@@ -213,7 +227,9 @@ def run_model(
         given = spread(compiled, input_arrays(inputs), str(inputs))
     else:
         given = spread(compiled, inputs, "the inputs")
-    job = None if on == "golden" else _job(compiled, machine, given)
+    job = None
+    if on != "golden":
+        job = compiled_job(compiled, machine, elements_of(compiled, given))
     expected, saturated = _golden(compiled, machine, given, progress)
     launches: dict[str, int] = {}
     instructions = 0

@@ -24,6 +24,7 @@ _READ = {
     "debug script": "debug script",
     "cosim program program": "assembly",
     "trim programs": "assembly",
+    "trim inputs": "arrays",
     "trim profile": "profile",
     "power kernel": "assembly",
     "left_image": "picture",

@@ -10,7 +10,6 @@ import typer
 import vip
 from isa.declared import Declared
 from sim_tb.cosim.applications import applications
-from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError
 from soc.generate.presets import preset
 from synth.analysis.histogram import draw_types
@@ -25,6 +24,7 @@ from vip.cli.file_arguments import FileArguments
 from vip.cli.groups import grouped
 from vip.cli.tables.proofs import show_proofs
 from vip.cli.tables.trim import show_fit, show_trim
+from vip.models.folder import manifest_of
 from vip.output import write_json
 from vip.trimming.result import TrimResult
 from vip.trimming.runs import MOST_SLOWER
@@ -33,12 +33,13 @@ from vip.trimming.subjects import subjects_of
 from .options import (
     JsonOption,
     OutputDirectory,
-    ParametersOption,
     PresetOption,
     drawing,
     file_arguments,
     reading,
 )
+from .trim_folder import is_model, trim_folder
+from .trim_options import ComparisonOptions, LaunchOptions
 
 __all__ = ["trim"]
 
@@ -48,9 +49,9 @@ def _memory_files(given: Sequence[str] | None) -> list[Path]:
 
 
 def _program_files(names: Sequence[str] | None) -> list[Path]:
-    """Those of ``names`` that are no applications."""
+    """Those of ``names`` that are no applications; of a compiled model the manifest."""
     known = {each.name for each in applications()}
-    return [Path(name) for name in names or () if name not in known]
+    return [manifest_of(Path(name)) for name in names or () if name not in known]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,61 +205,15 @@ class SizeOptions:
         return declarations(programs, self.constant or (), self.range or ())
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchOptions:
-    """How the programs run."""
-
-    parameters: ParametersOption = 0
-    latency: Annotated[
-        int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
-    ] = 20
-    max_cycles: Annotated[int, typer.Option(help="Give up after so many.", min=1)] = 200_000_000
-    allow_fault: Annotated[
-        bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
-    ] = False
-
-    def launches(self) -> vip.Launches:
-        """The launches as the API takes them."""
-        return vip.Launches(
-            parameters=self.parameters,
-            behaviour=MemoryBehaviour(latency=self.latency),
-            max_cycles=self.max_cycles,
-            allow_fault=self.allow_fault,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonOptions:
-    """What is compared with the full engine."""
-
-    check: Annotated[
-        bool, typer.Option(help="Run the programs on the Verilog of both engines.")
-    ] = True
-    area: Annotated[bool, typer.Option(help="Synthesise both engines.")] = True
-    prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove", help="Prove that the engine does what the full one does (docs/proofs.md)."
-        ),
-    ] = False
-    fit: Annotated[
-        str | None,
-        typer.Option(
-            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
-            "trimmed engines, and run the programs on all of them.",
-            metavar="DEVICE",
-        ),
-    ] = None
-
-
 @grouped
 def trim(
     context: typer.Context,
     programs: Annotated[
         list[str],
         typer.Argument(
-            help="Program files, assembly (.s), or applications of the suite.",
-            metavar="PROGRAM|APPLICATION...",
+            help="Program files, assembly (.s), applications of the suite, or one folder of vip nn "
+            "compile.",
+            metavar="PROGRAM|APPLICATION|DIR...",
             callback=reading(_program_files),
         ),
     ],
@@ -281,6 +236,15 @@ def trim(
             callback=drawing(),
         ),
     ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            metavar="DATA",
+            callback=reading(),
+            help="Images for the runs of a compiled model, as of vip nn run (default: random).",
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Rebuild the engine with what programs need, and compare it with the full one.
@@ -292,7 +256,8 @@ def trim(
     (--slower allows more cycles), and each removed instruction must fault; only then DIR gets the
     Verilog. --prove also demands a proof, which takes some minutes. The JSON's ff_saved and
     lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed
-    engines, for vip generate --config.
+    engines, for vip generate --config. For a folder of vip nn compile, DIR gets a vault whose
+    engines are trimmed to all programs of the model (docs/onnx.md).
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
@@ -300,12 +265,18 @@ def trim(
         find_budget(comparison.fit)
         if not comparison.check:
             raise UserError("--fit runs the programs, so it can't go with --no-check")
-    if sizes.slower and not comparison.check:
+    if sizes.slower and not comparison.check and not any(map(is_model, programs)):
         raise UserError("--slower measures the runs, so it can't go with --no-check")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
     for key in why or []:
         check_reason(key)
+    if any(is_model(program) for program in programs):
+        groups = (sizes, launches, comparison)
+        trim_folder(programs, output, groups, preset_name, inputs, why or [], figure, json)
+        return
+    if inputs is not None:
+        raise UserError("--input is for folders of vip nn compile")
     sizes.check(programs, preset_name)
     memories = sizes.memories(programs, file_arguments(context))
     subjects = _subjects(memories, sizes.declared(programs))

@@ -10,10 +10,11 @@ from sim_tb.cosim.trim_check import TrimCheck
 from synth.analysis.trim import TrimReport
 from synth.physical.comparison import AreaComparison
 from vip.cli.console import console
+from vip.trimmed_models import ModelTrim
 from vip.trimming.filling import CLOCK_MHZ, Fitting
 from vip.trimming.result import TrimResult
 
-__all__ = ["show_fit", "show_trim"]
+__all__ = ["show_fit", "show_model_trim", "show_trim"]
 
 #: Target and measure of the area shown.
 _AREAS = (
@@ -93,13 +94,49 @@ def _runs(result: TrimResult) -> Table:
     return table
 
 
-def show_trim(result: TrimResult) -> None:
-    """Print the removed parts, the reasons for the others, the savings, and the runs."""
-    console.print(_instructions(result.cut))
-    console.print(_sizes(result.cut))
-    for bound in result.cut.bounds:
+def _cut(cut: TrimReport) -> None:
+    console.print(_instructions(cut))
+    console.print(_sizes(cut))
+    for bound in cut.bounds:
         if bound.remedy:
             console.print(f"{bound.name.replace('_', ' ')} may shrink with {bound.remedy}")
+
+
+def show_model_trim(result: ModelTrim) -> None:
+    """Print the removed parts, the reasons for the others, the savings, and the runs."""
+    _cut(result.cut)
+    if result.vaults:
+        console.print(_areas(result.engines, counters=result.cut.trimmed.counters))
+        engines = result.config.pes
+        table = Table(title=f"area of the vault: {engines} engines, their memory's controller")
+        for heading in ("", "full", "trimmed", "saved"):
+            table.add_column(heading, justify="right" if heading else "left")
+        for target, name in _AREAS:
+            area = result.vaults[target]
+            before, after = area.full.get(name, 0), area.trimmed.get(name, 0)
+            table.add_row(name, f"{before:,.0f}", f"{after:,.0f}", f"{area.saved(name):.1%}")
+        console.print(table)
+    if not result.cycles:
+        return
+    table = Table(title="the model on the Verilog of both vaults")
+    for heading in ("launch", "cycles, full", "cycles, trimmed"):
+        table.add_column(heading, justify="right" if "cycles" in heading else "left")
+    for name, (full, trimmed) in result.cycles.items():
+        table.add_row(name, f"{full:,}", f"{trimmed:,}")
+    table.add_section()
+    table.add_row("all", f"{result.cycles_full:,}", f"{result.cycles_trimmed:,}")
+    console.print(table)
+    console.print("every output of both equals the golden model's")
+    if result.unfaulted:
+        console.print(f"removed, but no fault: {', '.join(result.unfaulted)}")
+    else:
+        removed = len(result.cut.full.instructions - result.cut.trimmed.instructions)
+        console.print(f"each of the {removed} removed instructions faults")
+
+
+def show_trim(result: TrimResult) -> None:
+    """Print the removed parts, the reasons for the others, the savings, and the runs."""
+    _cut(result.cut)
     if result.areas:
         console.print(_areas(result.areas, counters=result.cut.trimmed.counters))
     if not result.checks:
