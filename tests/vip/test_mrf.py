@@ -53,7 +53,7 @@ def test_a_moved_texture_has_one_disparity(vip, pair, cost: str) -> None:
     assert report["errors"]["all"]["bad_1"] == 100 * (np.abs(found - SHIFT) > 1).mean()
 
 
-@pytest.mark.parametrize("method", ["bp", "hbp"])
+@pytest.mark.parametrize("method", ["bp", "hbp", "trws"])
 @pytest.mark.usefixtures("one_processor")
 def test_machines_agree_with_the_golden_model(vip, pair, method: str) -> None:
     left, right, _ = pair
@@ -168,6 +168,24 @@ def test_trws_reports_a_bound(vip, pair) -> None:
     found = json.loads(Path("energies.json").read_text())
     assert len(found["bounds"]) == len(found["energies"]) == 5
     assert all(a <= b for a, b in zip(found["bounds"], found["energies"], strict=True))
-    code, _, err = vip("mrf", "stereo", left, right, "--method", "trws", "--on", "model")
+    code, _, err = vip(
+        *("mrf", "stereo", left, right, "--method", "trws", "--on", "model", "--preset", "tiny")
+    )
     assert code == 2
-    assert "no kernel yet" in err
+    assert "not on a chip" in err
+
+
+@pytest.mark.usefixtures("one_processor")
+def test_engines_of_a_vault_share_trws(vip, pair) -> None:
+    left, right, _ = pair
+    code, out, err = vip(
+        *("mrf", "stereo", left, right, "--labels", 8, "--method", "trws", "--iterations", 1),
+        *("--on", "model", "--preset", "vault", "--json", "run.json"),
+    )
+    assert code == 0, err
+    report = json.loads(Path("run.json").read_text())
+    assert report["match"]
+    assert report["engines"] == 4
+    # 20 rows of 30 pixels: 5 rows an engine, and three blocks of 5 pixels to begin.
+    assert report["fill"] == pytest.approx(1 - 150 / 165)
+    assert "9.1 %" in out

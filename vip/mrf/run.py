@@ -19,32 +19,30 @@ from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.levels import BLOCK, coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
-from microkernels.bp.trws import trws
+from microkernels.bp.trws.golden import TrwsField
+from microkernels.bp.trws.jobs import trws_job, trws_transform
+from microkernels.bp.trws.layout import fill_share
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.saturation import count_saturation
-from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob
-from pe.config import PeConfig
-from sim_tb.cosim.kernels import chip_ring, cosim_chip, cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import chip_ring
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
-from vip.progress import Progress, counting, silent
+from vip.progress import Progress, silent
 
-__all__ = ["Method", "MrfRun", "Place", "solve_mrf"]
+from .machine import Place, engine_of, run_job
 
-#: ``bp``: BP-M. ``hbp``: BP-M on a quarter of the size first. ``trws``: TRW-S, which has no kernel.
+__all__ = ["Method", "MrfRun", "solve_mrf"]
+
+#: ``bp``: BP-M. ``hbp``: BP-M on a quarter of the size first. ``trws``: TRW-S.
 Method = Literal["bp", "hbp", "trws"]
-#: ``golden``: the golden model alone. ``iss``: the instruction set simulator. ``model``: the timing
-#: model. ``rtl``: the Verilog.
-Place = Literal["golden", "iss", "model", "rtl"]
 
 _PLOT_INCHES = 6.0, 4.0
 _TITLES = {"bp": "BP-M", "hbp": "hierarchical BP-M, on all pixels", "trws": "TRW-S"}
 _GOLDEN = "golden model (iterations)"
-_CYCLES = "machine (cycles)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +63,8 @@ class MrfRun:
         cycles: of each launch, by its name; empty where no cycles are known.
         engines: that worked; 0 on the golden model.
         form: how they computed new messages, ``matrix`` or ``shifts``; "" on the golden model.
+        fill: share of the time in which engines of TRW-S have no pixel to visit, by the schedule
+            (:func:`microkernels.bp.trws.layout.fill_share`); else 0.
     """
 
     problem: BpProblem
@@ -80,12 +80,13 @@ class MrfRun:
     cycles: dict[str, int]
     engines: int
     form: str
+    fill: float = 0.0
 
     @property
     def cycles_per_update(self) -> float | None:
-        """Cycles of an engine for a message of BP-M on the pixels, the mean of all directions and
+        """Cycles of an engine for a message on the pixels, the mean of all directions and
         engines; None: no cycles are known, or nothing was updated."""
-        cycles = self.cycles.get("" if self.method == "bp" else "fine")
+        cycles = self.cycles.get("fine" if self.method == "hbp" else "")
         updates = self.problem.updates * (len(self.energies) - 1)
         return cycles * self.engines / updates if cycles and updates else None
 
@@ -164,6 +165,7 @@ class MrfRun:
             "cycles_per_update": self.cycles_per_update,
             "engines": self.engines,
             "messages": self.form,
+            "fill": self.fill,
             **self.energies_json(),
             "configuration": None if self.config is None else configuration_json(self.config),
         }
@@ -189,7 +191,7 @@ def solve_mrf(
         problem: data costs, smoothness costs, element width.
         config: of an engine, a vault or a chip; all engines work. Not used on ``golden``.
         method: ``bp``; ``hbp`` with ``coarse_iterations`` on a quarter of the size before;
-            ``trws``, on ``golden`` alone, with a lower bound (:mod:`microkernels.bp.trws`).
+                ``trws``, on an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`).
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
         coarse_smoothness: smoothness costs on a quarter of the size; None: interpolated
             (:func:`microkernels.bp.levels.coarse_smoothness`).
@@ -206,9 +208,7 @@ def solve_mrf(
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     job, chosen = None, design(config)
     if method == "trws":
-        if on != "golden":
-            raise KernelError("TRW-S has no kernel yet: it runs on the golden model alone")
-        return _trws(problem, iterations, progress)
+        return _trws(problem, chosen, iterations, on, form, progress)
     if on != "golden":
         job = _job(problem, chosen, method, iterations, coarse_iterations, coarse_smoothness, form)
     with count_saturation() as count:
@@ -226,7 +226,7 @@ def solve_mrf(
     cycles: dict[str, int] = {}
     if job is not None:
         golden = Golden(lambda: expected)
-        found, cycles = _run(replace(job, golden=golden), chosen, on, progress)
+        found, cycles = run_job(replace(job, golden=golden), chosen, on, progress)
     return MrfRun(
         problem=problem,
         method=method,
@@ -244,31 +244,67 @@ def solve_mrf(
     )
 
 
-def _trws(problem: BpProblem, iterations: int, progress: Progress) -> MrfRun:
+def _trws(
+    problem: BpProblem,
+    config: Configuration,
+    iterations: int,
+    on: Place,
+    form: Form,
+    progress: Progress,
+) -> MrfRun:
+    job = None if on == "golden" else _trws_job(problem, config, iterations, form)
     step = _counted(progress, 0, iterations)
-    steps = []
-    for number, state in enumerate(trws(problem, iterations)):
+    field = TrwsField(problem)
+    steps = [field.step()]
+    for number in range(iterations):
         step(number)
-        steps.append(state)
+        field.iterate()
+        steps.append(field.step())
+    expected = field.messages
+    found, labels = expected, steps[-1].labels
+    cycles: dict[str, int] = {}
+    by_shifts = False
+    if job is not None:
+        found, cycles = run_job(replace(job, golden=Golden(lambda: expected)), config, on, progress)
+        labels = TrwsField(problem, found).labels()
+        engine = engine_of(config)
+        by_shifts = None is not trws_transform(
+            problem, form, engine.scratchpad_bytes, engine.instruction_words
+        )
     return MrfRun(
         problem=problem,
         method="trws",
-        on="golden",
-        config=None,
-        labels=steps[-1].labels,
+        on=on,
+        config=None if job is None else config,
+        labels=labels,
         energies=tuple(state.energy for state in steps),
         coarse_energies=(),
         bounds=tuple(state.bound for state in steps),
         saturated=0,
-        differing=0,
-        cycles={},
-        engines=0,
-        form="",
+        differing=int(np.count_nonzero(found != expected)),
+        cycles=cycles,
+        engines=0 if job is None else job.pes,
+        form="" if job is None else "shifts" if by_shifts else "matrix",
+        fill=0.0 if job is None else fill_share(problem.width, problem.height, job.pes),
+    )
+
+
+def _trws_job(problem: BpProblem, config: Configuration, iterations: int, form: Form) -> KernelJob:
+    if isinstance(config, ChipConfig):
+        raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
+    engine = engine_of(config)
+    return trws_job(
+        problem,
+        iterations,
+        pes=config.pes if isinstance(config, VaultTileConfig) else 1,
+        scratchpad_bytes=engine.scratchpad_bytes,
+        instruction_words=engine.instruction_words,
+        form=form,
     )
 
 
 def _form(problem: BpProblem, config: Configuration, form: Form) -> str:
-    engine = _engine(config)
+    engine = engine_of(config)
     found = shifts_of(problem, form, engine.scratchpad_bytes, engine.instruction_words)
     return "matrix" if found is None else "shifts"
 
@@ -306,7 +342,7 @@ def _job(
         cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=pes, block=block)
     elif isinstance(config, VaultTileConfig):
         pes = config.pes
-    engine = _engine(config)
+    engine = engine_of(config)
     if method == "bp":
         return bp_job(
             problem,
@@ -330,32 +366,3 @@ def _job(
         form=form,
         cut=cut,
     )
-
-
-def _engine(config: Configuration) -> PeConfig:
-    return config if isinstance(config, PeConfig) else config.pe
-
-
-def _run(
-    job: KernelJob, config: Configuration, on: Place, progress: Progress
-) -> tuple[Messages, dict[str, int]]:
-    """Messages of the machine, and cycles of its launches."""
-    if on == "iss":
-        count = counting(progress, "instruction set simulator (instructions)")
-        return execute(job, progress=count).outputs, {}
-    if on == "golden":
-        raise KernelError("the golden model runs no job")
-    cycles = counting(progress, _CYCLES)
-    if isinstance(config, ChipConfig):
-        chip = cosim_chip(job, config, on=on, preload=True, progress=cycles)
-        return chip.outputs, {name: one.program_cycles for name, one in chip.results.items()}
-    if isinstance(config, VaultTileConfig):
-        vault = cosim_vault(job, config, on=on, progress=cycles)
-        return vault.outputs, {
-            name: max(pe.counters["CYCLES"] for pe in one.pes) or one.cycles
-            for name, one in vault.results.items()
-        }
-    engine = cosim_engine(job, config, on=on, progress=cycles)
-    return engine.outputs, {
-        name: one.counters["CYCLES"] or one.cycles for name, one in engine.results.items()
-    }

@@ -14,7 +14,8 @@ from microkernels.mrf.smoothness import coarse_costs
 from vip.configurations import Design
 from vip.progress import Progress, silent
 
-from .run import Method, MrfRun, Place, solve_mrf
+from .machine import Place
+from .run import Method, MrfRun, solve_mrf
 
 __all__ = ["MrfStereo", "mrf_stereo"]
 

@@ -24,7 +24,8 @@ from microkernels.mrf.smoothness import coarse_costs
 from vip.cli.console import console, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
-from vip.mrf.run import Method, MrfRun, Place, solve_mrf
+from vip.mrf.machine import Place
+from vip.mrf.run import Method, MrfRun, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
@@ -74,7 +75,7 @@ class SolveOptions:
 
     method: Annotated[
         Method,
-        typer.Option(help="BP-M; BP-M on a quarter of the size first; TRW-S (golden model alone)."),
+        typer.Option(help="BP-M; BP-M on a quarter of the size first; TRW-S."),
     ] = "bp"
     iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
     coarse: Annotated[
@@ -355,6 +356,8 @@ def _show(run: MrfRun, rows: dict[str, str]) -> None:
         table.add_row(f"cycles of {name}" if name else "cycles", f"{cycles:,}")
     if run.cycles_per_update is not None:
         table.add_row("cycles an update and engine", f"{run.cycles_per_update:.2f}")
+    if run.fill:
+        table.add_row("engines without a pixel, by the schedule", f"{100 * run.fill:.1f} %")
     if run.on != "golden":
         verdict = "exact" if run.match else f"{run.differing:,} elements DIFFER"
         table.add_row(f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}", verdict)

@@ -1,0 +1,316 @@
+"""Golden model of TRW-S: sequential tree-reweighted message passing (thesis 3.1, Kolmogorov 2006).
+
+Pixels are visited in raster order, then backwards. A pixel sends a message to each neighbour behind
+it in the order. With ``h`` the sum of the data cost and all messages that arrive at a pixel, and
+``n`` the larger one of the numbers of its neighbours before and behind it, the message to a
+neighbour ``w`` is
+
+    ``r[o] = min over i of (S[o, i] + h[i] / n - m[i])``, then ``r - r[0]``,
+
+with ``m`` the message from ``w`` and ``S`` as in :mod:`microkernels.bp.golden`. On a grid ``n`` is
+1 or 2. Numbers are whole, with :data:`FRACTION` fraction bits; the half is rounded half up, as the
+machine's products are. Costs are refused for which a sum might not fit an element, so that no sum
+saturates and the order of additions has no meaning.
+
+Pixels of a diagonal don't depend on each other and are visited together, which gives the results of
+the raster order. Arrays are *skewed*: pixel (x, y) lies at ``[x + y, y]``.
+
+*Labels* are chosen in raster order: each pixel takes the label with the least sum of data cost,
+smoothness costs to the labels chosen before, and messages from the pixels behind it.
+
+*Lower bound*. For any messages, the costs of pixels plus arriving messages, and the costs of edges
+less the messages along them in both directions, have the energy of the problem for every labelling.
+Half of each pixel's costs goes to its row, half to its column. The least energies of all rows and
+columns, found by dynamic programming, add up to at most the energy of any labelling. This holds
+whatever the messages are, hence for rounded ones too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.errors import CHECK, KernelError
+
+from ..golden import energy
+from ..problem import BpProblem, Messages, check_messages, element_type
+from ..shifts.transform import Transform, transform_of
+
+__all__ = ["FRACTION", "TrwsField", "TrwsStep", "check_costs", "trws"]
+
+#: Fraction bits of costs and messages.
+FRACTION = 4
+
+_Costs = NDArray[np.signedinteger]
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class TrwsStep:
+    """State after an iteration.
+
+    Attributes:
+        labels: ``[y, x]``. energy: of these. bound: no labelling has less energy.
+    """
+
+    labels: NDArray[np.int64]
+    energy: int
+    bound: int
+
+
+def check_costs(problem: BpProblem) -> None:
+    """Check that every sum of TRW-S fits an element.
+
+    A message has at most the spread ``D`` of a column of the smoothness costs ``S``, so sums have
+    at most ``|data cost| + 5 D + |S|``.
+
+    Raises:
+        KernelError: a sum might not fit.
+    """
+    matrix = problem.smoothness.astype(np.int64)
+    spread = max(int(np.abs(one - one[0]).max()) for one in (matrix, matrix.T))
+    costs = int(np.abs(problem.data_costs.astype(np.int64)).max())
+    largest = costs + 5 * spread + int(np.abs(matrix).max())
+    most = (1 << problem.bits - 1 - FRACTION) - 1
+    if largest > most:
+        raise KernelError(
+            f"sums of TRW-S may reach {largest} with these costs; {problem.bits} bits with "
+            f"{FRACTION} fraction bits hold {most}"
+        )
+
+
+def trws(problem: BpProblem, iterations: int) -> Iterator[TrwsStep]:
+    """The states before the first iteration, with all messages 0, and after each.
+
+    Parameters:
+        iterations: passes forwards and backwards, 0 or more.
+
+    Raises:
+        KernelError: negative iterations, or as :func:`check_costs`.
+    """
+    CHECK.at_least("iterations", iterations, 0)
+    return _steps(TrwsField(problem), iterations)
+
+
+def _steps(field: "TrwsField", iterations: int) -> Iterator[TrwsStep]:
+    yield field.step()
+    for _ in range(iterations):
+        field.iterate()
+        yield field.step()
+
+
+class TrwsField:
+    """Costs and messages in fixed point.
+
+    Parameters:
+        problem: with ``S`` of any form; costs that have shifts
+            (:mod:`microkernels.bp.shifts.transform`) are faster.
+        messages: where to begin, in fixed point; None: all 0.
+
+    Raises:
+        KernelError: as :func:`check_costs`, or messages of a wrong shape or range.
+    """
+
+    def __init__(self, problem: BpProblem, messages: Messages | None = None) -> None:
+        check_costs(problem)
+        self.problem = problem
+        height, width = problem.height, problem.width
+        dtype = element_type(problem.bits)
+        given = problem.no_messages() if messages is None else check_messages(problem, messages)
+        self._costs = _skewed(problem.data_costs << dtype.type(FRACTION))
+        self._messages = [_skewed(one) for one in given]
+        matrix = problem.smoothness << dtype.type(FRACTION)
+        self._matrix: _Costs = matrix
+        self._minima = _Minima(self._matrix)
+        # The path costs count twice, beside the whole of what halves would round.
+        wide = np.int32 if problem.bits < 32 else np.int64
+        self._path_type: np.dtype[np.signedinteger[Any]] = np.dtype(wide)
+        doubled: _Costs = 2 * matrix.astype(self._path_type)
+        self._path_minima = _Minima(doubled)
+        y, x = np.indices((height, width))
+        behind = (x + 1 < width).astype(int) + (y + 1 < height)
+        before = (x > 0).astype(int) + (y > 0)
+        self._whole = _skewed((np.maximum(behind, before) < 2)[..., None])[..., 0]
+
+    @property
+    def messages(self) -> Messages:
+        """A copy of all messages, in fixed point."""
+        found = self.problem.no_messages()
+        for one, skewed in zip(found, self._messages, strict=True):
+            for y in range(self.problem.height):
+                one[y] = skewed[y : y + self.problem.width, y]
+        return found
+
+    def iterate(self) -> None:
+        """One iteration: forwards and backwards."""
+        diagonals = range(len(self._costs))
+        for diagonal in diagonals:
+            self._forwards(diagonal)
+        for diagonal in reversed(diagonals):
+            self._backwards(diagonal)
+
+    def _rows(self, diagonal: int) -> tuple[int, int]:
+        """First and end row of a diagonal's pixels."""
+        return max(0, diagonal - self.problem.width + 1), min(self.problem.height, diagonal + 1)
+
+    def _part(self, diagonal: int, rows: slice) -> _Costs:
+        """``h / n`` of the pixels of a diagonal."""
+        total: _Costs = self._costs[diagonal, rows].copy()
+        for messages in self._messages:
+            total += messages[diagonal, rows]
+        part: _Costs = (total + 1) >> 1
+        whole = self._whole[diagonal, rows]
+        if whole.any():
+            part[whole] = total[whole]
+        return part
+
+    def _forwards(self, diagonal: int) -> None:
+        first, end = self._rows(diagonal)
+        part = self._part(diagonal, slice(first, end))
+        right, left, down, up = self._messages
+        begin = max(first, diagonal - self.problem.width + 2)
+        if begin < end:
+            sent = part[begin - first :] - left[diagonal, begin:end]
+            right[diagonal + 1, begin:end] = _from_first(self._minima.forwards(sent))
+        last = min(end, self.problem.height - 1)
+        if first < last:
+            sent = part[: last - first] - up[diagonal, first:last]
+            down[diagonal + 1, first + 1 : last + 1] = _from_first(self._minima.forwards(sent))
+
+    def _backwards(self, diagonal: int) -> None:
+        first, end = self._rows(diagonal)
+        part = self._part(diagonal, slice(first, end))
+        right, left, down, up = self._messages
+        last = min(end, diagonal)
+        if first < last:
+            sent = part[: last - first] - right[diagonal, first:last]
+            left[diagonal - 1, first:last] = _from_first(self._minima.backwards(sent))
+        begin = max(first, 1)
+        if begin < end:
+            sent = part[begin - first :] - down[diagonal, begin:end]
+            up[diagonal - 1, begin - 1 : end - 1] = _from_first(self._minima.backwards(sent))
+
+    def step(self) -> TrwsStep:
+        """Labels, their energy, and the bound."""
+        labels = self.labels()
+        return TrwsStep(labels, energy(self.problem, labels), self.bound())
+
+    def labels(self) -> NDArray[np.int64]:
+        """``[y, x]``, chosen in raster order."""
+        height, width = self.problem.height, self.problem.width
+        chosen = np.zeros(self._costs.shape[:2], np.int64)
+        _, left, _, up = self._messages
+        by_label = self._matrix.T
+        for diagonal, costs in enumerate(self._costs):
+            first, end = self._rows(diagonal)
+            rows = slice(first, end)
+            total = costs[rows] + left[diagonal, rows] + up[diagonal, rows]
+            last = min(end, diagonal)
+            total[: last - first] += by_label[chosen[diagonal - 1, first:last]]
+            begin = max(first, 1)
+            total[begin - first :] += by_label[chosen[diagonal - 1, begin - 1 : end - 1]]
+            chosen[diagonal, rows] = total.argmin(axis=1)
+        return np.stack([chosen[y : y + width, y] for y in range(height)])
+
+    def bound(self) -> int:
+        """The lower bound, rounded up: energies are whole."""
+        right, left, down, up = self._messages
+        total = 0
+        rows = columns = np.zeros((0, self.problem.labels), self._path_type)
+        for diagonal, costs in enumerate(self._costs):
+            first, end = self._rows(diagonal)
+            here, before = slice(first, end), self._rows(max(0, diagonal - 1))[0]
+            half = costs[here].astype(self._path_type)
+            for messages in self._messages:
+                half += messages[diagonal, here]
+            # Rows go on from the same row of the diagonal before, columns from the row above.
+            last, begin = min(end, diagonal), max(first, 1)
+            path, columns_path = half.copy(), half
+            for one, earlier, along, against, to, back in (
+                (path, rows, right, left, slice(first, last), 0),
+                (columns_path, columns, down, up, slice(begin, end), 1),
+            ):
+                if to.start >= to.stop:
+                    continue
+                back_to = slice(to.start - back, to.stop - back)
+                ended = earlier[back_to.start - before : back_to.stop - before]
+                ended = ended - 2 * against[diagonal - 1, back_to].astype(self._path_type)
+                ended = self._path_minima.forwards(ended)
+                one[to.start - first : to.stop - first] += ended
+                one[to.start - first : to.stop - first] -= 2 * along[diagonal, to].astype(
+                    self._path_type
+                )
+            for one in (path, columns_path):
+                least = one.min(axis=1)
+                total += int(least.sum(dtype=np.int64))
+                # What a path has cost so far is counted; its end needs no more.
+                one -= least[:, None]
+            rows, columns = path, columns_path
+        return -(-total // (2 << FRACTION))
+
+
+class _Minima:
+    """``r[line, o] = min over i of (matrix[o, i] + totals[line, i])``.
+
+    Parameters:
+        matrix: small enough that no sum leaves the element.
+    """
+
+    def __init__(self, matrix: _Costs) -> None:
+        self._matrix: _Costs = matrix
+        self._transform = transform_of(matrix)
+
+    def forwards(self, totals: _Costs) -> _Costs:
+        """The minima; ``totals`` may be overwritten."""
+        if self._transform is not None:
+            return _shifted(self._transform, totals)
+        return _least_sums(self._matrix, totals)
+
+    def backwards(self, totals: _Costs) -> _Costs:
+        """The same with the transposed matrix."""
+        if self._transform is not None:
+            return _shifted(self._transform, totals)
+        return _least_sums(self._matrix.T, totals)
+
+
+def _from_first(raw: _Costs) -> _Costs:
+    result: _Costs = raw - raw[:, :1]
+    return result
+
+
+def _shifted(transform: Transform, totals: _Costs) -> _Costs:
+    """The minima by shifts, in place of ``totals``."""
+    limit = None
+    if transform.plateau is not None:
+        limit = totals.min(axis=1, keepdims=True) + totals.dtype.type(transform.plateau)
+    for shift in transform.shifts:
+        sums = totals + totals.dtype.type(shift.cost)
+        far = shift.labels
+        np.minimum(totals[:, far:], sums[:, :-far], out=totals[:, far:])
+        np.minimum(totals[:, :-far], sums[:, far:], out=totals[:, :-far])
+    if limit is not None:
+        np.minimum(totals, limit, out=totals)
+    return totals
+
+
+def _least_sums(matrix: _Costs, totals: _Costs) -> _Costs:
+    """The minima by all pairs of labels."""
+    by_label = np.ascontiguousarray(totals.T)
+    raw = np.add.outer(matrix[:, 0], by_label[0])
+    sums = np.empty_like(raw)
+    for column, values in zip(matrix.T[1:], by_label[1:], strict=True):
+        np.add.outer(column, values, out=sums)
+        np.minimum(raw, sums, out=raw)
+    result: _Costs = raw.T
+    return result
+
+
+def _skewed(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """``[y, x, ...]`` as ``[x + y, y, ...]``; the rest is 0."""
+    height, width = values.shape[:2]
+    result = np.zeros((height + width - 1, height, *values.shape[2:]), values.dtype)
+    for y in range(height):
+        result[y : y + width, y] = values[y]
+    return result

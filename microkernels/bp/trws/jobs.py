@@ -1,0 +1,143 @@
+"""TRW-S as a job of an engine or a vault."""
+
+from functools import lru_cache
+
+from isa.program import Program
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.runtime.job import Golden, KernelJob, Launch
+
+from ..problem import BpProblem, Messages
+from ..shifts.choice import INSTRUCTION_WORDS, Form
+from ..shifts.transform import Transform, transform_of
+from .golden import TrwsField, check_costs
+from .kernel import trws_builder
+from .layout import TrwsLayout, block_of
+from .order import TrwsPlan, body_order, trws_plan
+
+__all__ = ["trws_job", "trws_transform"]
+
+#: Upper limit of the cycles: of a launch, and for each message that the launch updates.
+_START_CYCLES = 1_000_000
+_UPDATE_CYCLES = 20_000
+
+
+@CHECK.arguments
+def trws_job(
+    problem: BpProblem,
+    iterations: int = 1,
+    *,
+    pes: int = 1,
+    messages: Messages | None = None,
+    scratchpad_bytes: int = 4096,
+    form: Form = "auto",
+    instruction_words: int = INSTRUCTION_WORDS,
+    block: int | None = None,
+) -> KernelJob:
+    """``iterations`` (0 or more) of TRW-S, forwards and backwards; the outputs are all messages, in
+    fixed point (:data:`microkernels.bp.trws.golden.FRACTION`).
+
+    A further launch continues with the same number of iterations; nothing has to be rewritten.
+
+    Parameters:
+        problem: what to solve; any size.
+        pes: of the vault, which share the rows.
+        messages: where to begin, in fixed point; None: all 0.
+        scratchpad_bytes, instruction_words: of an engine.
+        form: how new messages are computed; the messages are the same.
+        block: pixels after which an engine lets the one with the next row go on, at least 1; None:
+            about as many as take the least time.
+
+    Raises:
+        KernelError: labels that don't fit the scratchpad, a program that does not fit the engine,
+            costs whose sums don't fit an element, or negative iterations.
+    """
+    CHECK.at_least("iterations", iterations, 0)
+    CHECK.at_least("pes", pes, 1)
+    if block is None:
+        block = block_of(problem.width, problem.height, pes)
+    CHECK.at_least("block", block, 1)
+    check_costs(problem)
+    transform = trws_transform(problem, form, scratchpad_bytes, instruction_words)
+    plan = trws_plan(transform, problem.labels, problem.bits, scratchpad_bytes)
+    layout = TrwsLayout(problem=problem, transform=transform, plan=plan, sharers=pes, block=block)
+    program = _program(transform, problem.labels, problem.bits, plan, block, instruction_words)
+    updates = problem.updates * iterations
+
+    def golden() -> Messages:
+        field = TrwsField(problem, messages)
+        for _ in range(iterations):
+            field.iterate()
+        return field.messages
+
+    return KernelJob(
+        name="TRW-S",
+        launches=(
+            Launch(
+                program=program,
+                parameters=layout.parameters,
+                max_cycles=_START_CYCLES + updates * _UPDATE_CYCLES,
+            ),
+        ),
+        prepare=lambda memory: layout.pack(memory, iterations, messages),
+        outputs=layout.unpack,
+        golden=Golden(golden, lazy=True),
+        end=layout.end,
+        declared=layout.declared,
+        pes=pes,
+        # Two and a half sums of vectors, a difference before and one after the minimum; a sum and a
+        # minimum for each pair of labels.
+        operations=updates * (9 * problem.labels // 2 + 2 * problem.labels**2),
+        updates=updates,
+    )
+
+
+def trws_transform(
+    problem: BpProblem,
+    form: Form,
+    scratchpad_bytes: int = 4096,
+    instruction_words: int = INSTRUCTION_WORDS,
+) -> Transform | None:
+    """The shifts by which a kernel computes messages; None: it does so by a matrix.
+
+    Raises:
+        KernelError: ``shifts`` can't be used.
+    """
+    transform = transform_of(problem.smoothness)
+    if form == "matrix":
+        return None
+    if transform is None:
+        if form == "auto":
+            return None
+        raise KernelError(
+            "messages by shifts need smoothness costs of the difference of labels that begin at 0, "
+            "are convex and may end in one value"
+        )
+    if form == "auto":
+        cycles = []
+        for one in (transform, None):
+            try:
+                plan = trws_plan(one, problem.labels, problem.bits, scratchpad_bytes)
+                _program(one, problem.labels, problem.bits, plan, 1, instruction_words)
+            except KernelError:
+                continue
+            cycles.append((body_order(one, problem.labels, problem.bits).cycles, one is None))
+        return None if cycles and min(cycles)[1] else transform
+    return transform
+
+
+@lru_cache(maxsize=8)
+def _program(
+    transform: Transform | None,
+    labels: int,
+    bits: int,
+    plan: TrwsPlan,
+    block: int,
+    instruction_words: int,
+) -> Program:
+    program = trws_builder(transform, labels, bits, plan, block).program(f"trws_{labels}x{bits}.s")
+    if len(program.words) > instruction_words:
+        raise KernelError(
+            f"the program of TRW-S for {labels} labels of {bits} bits has {len(program.words)} "
+            f"words; an engine holds {instruction_words}"
+        )
+    return program

@@ -1,0 +1,364 @@
+"""DRAM layout of TRW-S on a vault, and the work of its engines.
+
+From ``base`` on: the parameter block, a flag for each engine, the constants of the kernel, the
+smoothness costs and their transpose if they go by a matrix, and the records of all pixels with a
+border of one pixel around, which takes the messages that leave the image and is never read.
+
+The data of a pixel are one *record* of five vectors, in this order::
+
+    left | up | data cost | down | right        (messages named as in bp.problem.Direction)
+
+A visit forwards loads the first four, a visit backwards the last four; the fifth is the message
+that the visit before made. Vectors, records and rows are spaced as those of BP-M
+(:mod:`microkernels.bp.record`).
+
+*Schedule.* Row ``y`` belongs to engine ``y mod sharers``, on the way forwards and backwards. A row
+is worked on in *blocks* of pixels. After each block an engine raises its flag, and before it loads
+a block it waits until the row before (in the order) has passed that block. So each engine lags a
+block or more behind the one with the row before, and each pixel is visited after its neighbours in
+front, as in raster order. No message is overwritten too early: a row's second pass comes after its
+first in its engine's program, and after the same block of its neighbour's.
+
+The flags count *events*: in each pass, the blocks of the first row of all engines, then those of
+the second, and so on. An engine without a row leaves events out; numbers only have to rise.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.declared import Declared, Numbers, Span
+from microkernels.common import parameter_block
+from microkernels.common.errors import CHECK
+from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
+from microkernels.common.memory import Readable, Writable
+from microkernels.runtime.barrier import FLAG_BYTES
+
+from ..problem import BpProblem, Direction, Messages, check_messages, element_type
+from ..record import BANKS, record_stride, row_stride, vector_stride
+from ..shifts.transform import Transform
+from .golden import FRACTION
+from .order import TrwsPlan
+
+__all__ = ["HEADER_WORDS", "PART_WORDS", "Row", "TrwsLayout", "block_of", "fill_share"]
+
+#: Words of the parameter block before the table of parts: iterations, sharers, address of the
+#: constants, events of an iteration.
+HEADER_WORDS = 4
+#: Words of a part before its rows: address of the own flag (0: the engine is alone), rows of an
+#: iteration.
+PART_WORDS = 2
+_ALIGNMENT = 4
+_ROW_ALIGNMENT = BANKS * ROW_BYTES
+_PLACE = {Direction.LEFT: 0, Direction.UP: 1, Direction.DOWN: 3, Direction.RIGHT: 4}
+_COST_PLACE = 2
+#: Events that a flag counts at most, over all launches since it was cleared.
+_MOST_EVENTS = 1 << 30
+#: Pixels in whose time a block's flag is raised and seen, about; measured.
+_FLAG_PIXELS = 2.6
+#: Part of a row that the blocks of all engines may cover: more, and the first engine waits for the
+#: last one at each row.
+_COVERED = 0.7
+Word = TypeVar("Word")
+
+
+def block_of(width: int, height: int, sharers: int) -> int:
+    """Pixels of a block, about as many as take the least time.
+
+    Few pixels cost flags. Many cost time at the turn of a pass, in which the last engine begins
+    ``sharers - 1`` blocks before the first.
+    """
+    if sharers == 1:
+        return width
+    waits = 2 * sharers * (sharers - 1)
+    best = (_FLAG_PIXELS * width * height / waits) ** 0.5
+    return max(1, int(min(best, _COVERED * width / sharers)))
+
+
+def fill_share(width: int, height: int, sharers: int) -> float:
+    """Share of a pass in which an engine has no pixel to visit, the mean of all engines, by the
+    schedule with the blocks of :func:`block_of`: the last engine begins ``sharers - 1`` blocks
+    after the first, and rows may not divide among the engines."""
+    rows = -(-height // sharers)
+    longest = width * rows + (sharers - 1) * block_of(width, height, sharers)
+    return 1 - width * height / sharers / longest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(Generic[Word]):
+    """A row in one pass: numbers, or the registers that hold them. The attributes are words of the
+    parameter block, in this order.
+
+    Attributes:
+        load: address of the four vectors of the first pixel visited.
+        along: address of the message that arrives there along the row, which is 0.
+        across: address, in the next row, of the message to the pixel before that.
+        step: bytes from a pixel to the next one.
+        at_along, at_across: offsets in a slot of the messages of the neighbours to which the new
+            messages along and across go.
+        at_cost, at_other: offsets of the data cost, and of the message from the row before.
+        gamma: scratchpad address of the multiplier of the first pixel; gamma_middle, gamma_last: of
+            the following ones and of the last.
+        updates: pixels.
+        wait: address of the flag of the engine with the row before; 0: there is none.
+        due: event of that row's first block, in the iteration. done: of this row's first block.
+        matrix: address of the smoothness costs to load first; 0: they are there, or not needed.
+    """
+
+    load: Word
+    along: Word
+    across: Word
+    step: Word
+    at_along: Word
+    at_across: Word
+    at_cost: Word
+    at_other: Word
+    gamma: Word
+    gamma_middle: Word
+    gamma_last: Word
+    updates: Word
+    wait: Word
+    due: Word
+    done: Word
+    matrix: Word
+
+    def words(self) -> list[Word]:
+        """The words."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrwsLayout:
+    """Addresses of a problem; see the module's text.
+
+    Attributes:
+        problem: that is laid out.
+        transform: of its smoothness costs; None: they go by a matrix.
+        plan: places in the scratchpad.
+        sharers: engines, at least 1.
+        block: pixels of a block, at least 1.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    problem: BpProblem
+    transform: Transform | None
+    plan: TrwsPlan
+    sharers: int
+    block: int
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        CHECK.at_least("sharers", self.sharers, 1)
+        CHECK.at_least("block", self.block, 1)
+
+    @property
+    def _vector(self) -> int:
+        return vector_stride(self.problem.labels, self.problem.bits)
+
+    @property
+    def _record(self) -> int:
+        return record_stride(self.problem.labels, self.problem.bits)
+
+    @property
+    def _pitch(self) -> int:
+        return row_stride((self.problem.width + 2) * self._record)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a row."""
+        return -(-self.problem.width // self.block)
+
+    @property
+    def _turns(self) -> int:
+        """Rows of the engine with the most rows."""
+        return -(-self.problem.height // self.sharers)
+
+    @property
+    def events(self) -> int:
+        """Events of an iteration."""
+        return 2 * self._turns * self.blocks
+
+    @property
+    def parameters(self) -> int:
+        """Address of the parameter block, for the launch."""
+        return 0
+
+    def flag(self, engine: int) -> int:
+        """Address of the flag of an engine."""
+        words = HEADER_WORDS + round_up(self.sharers, _ALIGNMENT)
+        words += self.sharers * PART_WORDS + 2 * self.problem.height * len(fields(Row))
+        return round_up(8 * words, COLUMN_BYTES) + engine * FLAG_BYTES
+
+    @property
+    def constants(self) -> int:
+        """Address of the data that engines load at the start."""
+        return self.flag(self.sharers)
+
+    @property
+    def _matrices(self) -> tuple[int, int]:
+        """Addresses of the smoothness costs and of their transpose."""
+        first = self.constants + round_up(self.plan.constant_bytes, COLUMN_BYTES)
+        used = self.problem.labels**2 * self.problem.bits // 8
+        return first, first + round_up(used, COLUMN_BYTES)
+
+    @cached_property
+    def _first_record(self) -> int:
+        first, second = self._matrices
+        return round_up(2 * second - first, _ROW_ALIGNMENT)
+
+    @property
+    def end(self) -> int:
+        """First byte after everything."""
+        return self._first_record + (self.problem.height + 2) * self._pitch
+
+    def _at(self, x: int, y: int) -> int:
+        """Address of the record of a pixel, or of one of the border."""
+        return self._first_record + (y + 1) * self._pitch + (x + 1) * self._record
+
+    def rows(self, engine: int) -> Iterator[Row[int]]:
+        """An iteration's rows of ``engine`` (0..sharers - 1)."""
+        own = range(engine, self.problem.height, self.sharers)
+        alike = self.transform is not None or self.problem.symmetric
+        for forwards in (True, False):
+            for number, y in enumerate(own if forwards else reversed(own)):
+                fresh = number == 0 and not (alike and not forwards)
+                yield self._row(y, forwards, fresh and self.transform is None)
+
+    def _row(self, y: int, forwards: bool, matrix: bool) -> Row[int]:
+        width, height = self.problem.width, self.problem.height
+        step, first = (1, 0) if forwards else (-1, width - 1)
+        along, across = Direction.RIGHT, Direction.DOWN
+        opposite_along, opposite_across, first_place = Direction.LEFT, Direction.UP, 0
+        if not forwards:
+            along, opposite_along = opposite_along, along
+            across, opposite_across = opposite_across, across
+            first_place = 1
+        before = y - step
+        wait = self.sharers > 1 and 0 <= before < height
+        thin = min(width, height) == 1
+
+        def vector(place: int) -> int:
+            return (place - first_place) * self._vector
+
+        def gamma(x: int) -> int:
+            corner = (x, y) in ((width - 1, 0), (0, height - 1))
+            return self.plan.keep if thin or corner else self.plan.halve
+
+        return Row(
+            load=self._at(first, y) + first_place * self._vector,
+            along=self._at(first, y) + _PLACE[along] * self._vector,
+            across=self._at(first - step, y + step) + _PLACE[across] * self._vector,
+            step=step * self._record,
+            at_along=vector(_PLACE[opposite_along]),
+            at_across=vector(_PLACE[opposite_across]),
+            at_cost=vector(_COST_PLACE),
+            at_other=vector(_PLACE[across]),
+            gamma=gamma(first),
+            gamma_middle=self.plan.keep if thin else self.plan.halve,
+            gamma_last=gamma(width - 1 - first),
+            updates=width,
+            wait=self.flag(before % self.sharers) if wait else 0,
+            due=self._event(before, forwards),
+            done=self._event(y, forwards),
+            matrix=self._matrices[not forwards and not self.problem.symmetric] if matrix else 0,
+        )
+
+    def _event(self, y: int, forwards: bool) -> int:
+        """The event of a row's first block."""
+        turn = y // self.sharers
+        if not forwards:
+            turn = 2 * self._turns - 1 - turn
+        return turn * self.blocks + 1
+
+    def parameter_block(self, iterations: int) -> bytes:
+        """The parameter block for so many iterations.
+
+        Raises:
+            KernelError: a negative number of iterations.
+        """
+        CHECK.at_least("iterations", iterations, 0)
+        parts = []
+        for engine in range(self.sharers):
+            rows = list(self.rows(engine))
+            own = self.flag(engine) if self.sharers > 1 else 0
+            parts.append([own, len(rows), *(word for row in rows for word in row.words())])
+        header = (iterations, self.sharers, self.constants, self.events)
+        return parameter_block.block_bytes(self.parameters, parts, header=header, align=_ALIGNMENT)
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the problem: parameter block and flags."""
+        block = Span(self.parameters, len(self.parameter_block(0)))
+        flags = (Span(self.flag(engine), 8) for engine in range(self.sharers))
+        return Declared(
+            constants=(block,),
+            numbers=tuple(Numbers(one, 0, _MOST_EVENTS) for one in flags),
+            slots=self.sharers,
+        )
+
+    def pack(self, memory: Writable, iterations: int, messages: Messages | None) -> None:
+        """Write all that is required before the launch.
+
+        Parameters:
+            messages: where to begin, in fixed point; None: all 0.
+
+        Raises:
+            KernelError: messages of a wrong shape or range, or negative iterations.
+        """
+        problem = self.problem
+        given = problem.no_messages() if messages is None else check_messages(problem, messages)
+        shift = element_type(problem.bits).type(FRACTION)
+        planes = {_COST_PLACE: problem.data_costs << shift}
+        planes |= {place: given[direction] for direction, place in _PLACE.items()}
+        memory.write(self.parameters, self.parameter_block(iterations))
+        memory.write(self.flag(0), bytes(FLAG_BYTES * self.sharers))
+        memory.write(self.constants, self._constants().tobytes())
+        if self.transform is None:
+            matrix = problem.smoothness << shift
+            for address, one in zip(self._matrices, (matrix, matrix.T), strict=True):
+                memory.write(address, np.ascontiguousarray(one).tobytes())
+        for y in range(problem.height):
+            records = np.zeros(problem.width * self._record, np.uint8)
+            for place, values in planes.items():
+                self._vectors(records, place)[:] = np.ascontiguousarray(values[y]).view(np.uint8)
+            memory.write(self._at(0, y), records.tobytes())
+
+    def _constants(self) -> NDArray[np.signedinteger]:
+        """Multipliers, plateau, costs of the shifts, and the largest value around all sums."""
+        dtype = element_type(self.problem.bits)
+        size = dtype.itemsize
+        found = np.full(self.plan.constant_bytes // size, np.iinfo(dtype).max, dtype)
+        found[self.plan.halve // size] = 1
+        found[self.plan.keep // size] = 2
+        if self.transform is not None:
+            if self.transform.plateau is not None:
+                plateau = self.transform.plateau << FRACTION
+                found[self.plan.plateau // size :][: self.problem.labels] = plateau
+            costs = [shift.cost << FRACTION for shift in self.transform.shifts]
+            found[self.plan.costs // size :][: len(costs)] = costs
+        return found
+
+    def unpack(self, memory: Readable) -> Messages:
+        """Read the messages of all directions back, in fixed point."""
+        problem = self.problem
+        found = problem.no_messages()
+        for y in range(problem.height):
+            data = memory.read(self._at(0, y), problem.width * self._record)
+            records = np.frombuffer(data, np.uint8)
+            for direction, place in _PLACE.items():
+                vectors = np.ascontiguousarray(self._vectors(records, place))
+                found[direction, y] = vectors.view(found.dtype)
+        return found
+
+    def _vectors(self, records: NDArray[np.uint8], place: int) -> NDArray[np.uint8]:
+        """View ``[x, byte]`` of one vector of every record of a row."""
+        start = place * self._vector
+        used = self.problem.labels * self.problem.bits // 8
+        found: NDArray[np.uint8] = records.reshape(-1, self._record)[:, start : start + used]
+        return found

@@ -1,0 +1,120 @@
+"""The kernel of TRW-S against the golden model, which visits diagonals."""
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from isa.image import DramImage
+from microkernels.bp.problem import BpProblem
+from microkernels.bp.shifts.transform import transform_of
+from microkernels.bp.trws.golden import TrwsField
+from microkernels.bp.trws.jobs import trws_job
+from microkernels.bp.trws.kernel import trws_builder
+from microkernels.bp.trws.order import body_order, trws_plan
+from microkernels.common.errors import KernelError
+from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.runtime.compiled import execute
+from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+from microkernels.runtime.job import simulate
+
+NAMES = ("potts", "linear:2", "linear:4", "quadratic:7", "linear")
+
+
+def problem(width: int, height: int, labels: int, name: str = "linear:2", bits=16) -> BpProblem:
+    rng = np.random.default_rng(width + 100 * height)
+    costs = rng.integers(-20, 60, (height, width, labels), endpoint=True)
+    return BpProblem(costs, smoothness_costs(labels, name, 3), bits)
+
+
+@given(
+    width=st.integers(1, 11),
+    height=st.integers(1, 9),
+    labels=st.integers(2, 20),
+    bits=st.sampled_from([16, 32]),
+    name=st.sampled_from(NAMES),
+    pes=st.integers(1, 4),
+    block=st.integers(1, 5),
+    form=st.sampled_from(["matrix", "shifts"]),
+    seed=st.integers(0, 9),
+)
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_messages_equal_the_golden_model(
+    width, height, labels, bits, name, pes, block, form, seed
+) -> None:
+    one = problem(width, height, labels, name, bits)
+    outputs, hazards = simulate(trws_job(one, 2, pes=pes, block=block, form=form), seed=seed)
+    field = TrwsField(one)
+    field.iterate()
+    field.iterate()
+    assert (outputs == field.messages).all()
+    assert not hazards
+
+
+def test_costs_that_are_not_symmetric() -> None:
+    rng = np.random.default_rng(3)
+    one = BpProblem(rng.integers(0, 40, (5, 6, 7)), rng.integers(0, 20, (7, 7)))
+    outputs, hazards = simulate(trws_job(one, 2, pes=2, block=3))
+    assert (outputs == trws_job(one, 2).expected).all()
+    assert not hazards
+
+
+@pytest.mark.parametrize("labels", [60, 64])
+def test_many_labels(labels: int) -> None:
+    job = trws_job(problem(9, 5, labels), 1)
+    outputs, hazards = simulate(job)
+    assert not job.differing(outputs)
+    assert not hazards
+
+
+@pytest.mark.parametrize("schedule", [in_bursts(3, 300), one_behind(0, 20), one_behind(2, 20)])
+def test_engines_wait_for_the_row_before(schedule: Schedule) -> None:
+    """Whatever their speed."""
+    job = trws_job(problem(9, 7, 5), 2, pes=3, block=4)
+    with DramImage(job.end) as memory:
+        job.prepare(memory)
+        together = Together(job.program, memory, members=3, parameters=job.parameters)
+        outcomes = together.run(schedule)
+        assert [one.state for one in outcomes] == ["halted"] * 3
+        assert not job.differing(job.outputs(memory))
+
+
+def test_a_further_launch_goes_on() -> None:
+    one = problem(9, 7, 6)
+    job = trws_job(one, 1, pes=2, block=4)
+    with DramImage(job.end) as memory:
+        job.prepare(memory)
+        for _ in range(2):
+            together = Together(job.program, memory, members=2, parameters=job.parameters)
+            together.run(together.in_time)
+        assert (job.outputs(memory) == trws_job(one, 2).expected).all()
+
+
+def test_it_begins_with_given_messages() -> None:
+    one = problem(6, 5, 4)
+    begun = trws_job(one, 1).expected
+    job = trws_job(one, 1, messages=begun)
+    assert execute(job).match
+    assert (job.expected == trws_job(one, 2).expected).all()
+
+
+def test_the_loop_has_no_drain_and_few_cycles() -> None:
+    transform = transform_of(smoothness_costs(16, "linear:2", 1))
+    plan = trws_plan(transform, 16, 16, 4096)
+    text = trws_builder(transform, 16, 16, plan, 32).text()
+    assert "v.drain" not in text[text.index("pixel:") : text.index("bne updates")]
+    assert body_order(transform, 16, 16).cycles <= 2 * 50
+    assert body_order(None, 16, 16).cycles <= 2 * 90
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(KernelError, match="TRW-S with 128 labels of 16 bits does not fit"):
+        trws_job(problem(3, 3, 128))
+    with pytest.raises(KernelError, match="an engine holds 100"):
+        trws_job(problem(3, 3, 16), instruction_words=100)
+    with pytest.raises(KernelError, match="8 bits with 4 fraction bits hold 7"):
+        trws_job(problem(3, 3, 4, bits=8))
+    with pytest.raises(KernelError, match="convex"):
+        trws_job(BpProblem(np.zeros((2, 2, 2), int), np.array([[0, 1], [2, 0]])), form="shifts")
+    with pytest.raises(KernelError, match="block"):
+        trws_job(problem(3, 3, 4), block=0)
