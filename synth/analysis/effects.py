@@ -18,7 +18,7 @@ from isa.table import (
 )
 from pe.config import PeConfig
 
-from .contents import NOTHING_KNOWN, Contents
+from .contents import NOTHING_KNOWN, OWN_BYTES, Contents
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, clip, evaluate, step_of
 from .reach import FX, MR, SLOTS, VL
@@ -30,8 +30,6 @@ __all__ = ["Effects", "Overwrite", "OwnNumber", "Registers", "held_range"]
 #: itself stores.
 Registers = list[Value]
 
-#: Bytes of a number in memory that the program itself stores.
-_OWN_BYTES = 8
 
 #: Changes the registers; returns whether a run can go on after the word.
 Effect = Callable[[Registers], bool]
@@ -291,10 +289,10 @@ class Effects:
         """The number that word ``address`` loads; None: any."""
         first, last = bounds(place)
         slot = self.own.get(first)
-        if slot is not None and first == last and width == _OWN_BYTES:
+        if slot is not None and first == last and width == OWN_BYTES:
             return registers[slot]
         # One of several places: a number that the program has changed may be among them.
-        changed = any(first < own + _OWN_BYTES and own < last + width for own in self.own)
+        changed = any(first < own + OWN_BYTES and own < last + width for own in self.own)
         loaded = None if changed else self.contents.load(place, width)
         if loaded is None:
             self.merge_unknown({address: (first, last + width)})
@@ -314,7 +312,7 @@ class Effects:
         span = self.contents.held_in(first, last + width)
         if span is None:
             return
-        own = first == last and width == _OWN_BYTES
+        own = first == last and width == OWN_BYTES
         if not own or self.contents.numbers_at(first, width) is None:
             raise Overwrite(address, first, last + width, span)
         if first not in self.own:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from isa.declared import Span
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
 from isa.program import Program
 from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Role
@@ -22,7 +23,7 @@ from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .loops import Branch, Loops
 from .reach import FX, MR, SLOTS, VL, Flow, flow, place
-from .sources import remedy
+from .sources import store_remedy
 
 __all__ = ["Launch", "Values", "analyse"]
 
@@ -226,13 +227,12 @@ class _Attempt:
             return self._follow_all(launch)
         except Overwrite as error:
             word = error.word
-            helps = ""
-            if word in self._effects.varying:
-                helps = remedy(self._program, self.values(launch), [word])
+            written = Span(error.first, error.end - error.first)
+            helps = store_remedy(self._program, self.values(launch), word, written)
             raise DeclarationError(
                 f"{place(self._program, word)} may store to {error.first:#x} to "
                 f"{error.end - 1:#x}, which overlaps {error.span}, declared as constant or bounded"
-                + (f"; its address is known with {helps}" if helps else "")
+                + helps
                 + ("" if self.exact else "; the program is too long to follow each step of it")
             ) from error
 

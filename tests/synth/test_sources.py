@@ -1,13 +1,20 @@
 """Refusals and reports name the declarations that would help."""
 
+import re
+
 import pytest
 
 from isa.assembly.assembler import assemble
-from isa.declared import Declared, Span
+from isa.declared import Declared, Numbers, Span
 from pe.config import PeConfig
+from sim_tb.cosim.applications import choose
+from soc.generate.presets import preset
 from synth.analysis.contents import contents_of
 from synth.analysis.sources import remedy
+from synth.analysis.trim import Known, report
 from synth.analysis.values import Launch, analyse
+from synth.errors import DeclarationError
+from vip.trimming.subjects import subjects_of
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=14)
 #: Word 2 follows a pointer of the parameter block; word 3 computes with data, word 4 with neither.
@@ -59,7 +66,8 @@ def test_the_launch_is_an_origin_if_it_is_not_fixed() -> None:
     text = "add r6, r5, #1\nadd r7, r3, #1\nhalt\n"
     assert helps(text, [0], Launch()) == "--parameters for r5, which the launch sets"
     assert helps(text, [0], Launch(parameters=(8, 8))) == ""
-    assert helps(text, [1], Launch()) == ""
+    assert helps(text, [1], Launch()) == "--slots for r3, which the launch sets"
+    assert helps(text, [1], Launch(slot=(0, 0))) == ""
 
 
 def test_values_are_traced_along_all_ways() -> None:
@@ -70,12 +78,66 @@ def test_values_are_traced_along_all_ways() -> None:
     found = helps(text, [7], Launch())
     assert "0x10:2 or" in found
     assert "0x20:4 or" in found
-    assert "0x0:1" not in found
+    # The load that decides which way is taken.
+    assert "0x0:1 or" in found
 
 
 def test_long_lists_are_cut() -> None:
-    loads = "".join(f"mov.imm r7, #{8 * n}\nld.reg [64-bit] r{8 + n}, r7\n" for n in range(5))
+    loads = "".join(f"mov.imm r7, #{16 * n}\nld.reg [64-bit] r{8 + n}, r7\n" for n in range(5))
     sums = "".join(f"add r6, r6, r{8 + n}\n" for n in range(5))
     found = helps(f"{loads}{sums}halt\n", [14], Launch())
     assert found.count("--constant") == 3
     assert found.endswith(" and 2 more")
+
+
+def test_loads_of_adjacent_bytes_and_of_branches_are_one_declaration() -> None:
+    text = (
+        "top: ld.reg [64-bit] r6, r5\nadd r7, r5, #8\nld.reg [64-bit] r8, r7\nadd r9, r9, #1\n"
+        "blt r9, r8, top\nadd r6, r6, #1\nhalt\n"
+    )
+    found = helps(text, [5], Launch(parameters=(64, 64)))
+    assert found == "--constant 0x40:16 for 2 loads, the first of r6 by word 0 (<assembly>:1)"
+
+
+_DECLARATION = re.compile(r"--(constant|range) (0x[0-9a-f]+):([0-9]+)(=LOW)?")
+
+
+@pytest.mark.parametrize("name", ["max-pooling", "lstm", "bp"])
+def test_what_messages_propose_leads_to_proofs(name: str) -> None:
+    """A user who knows nothing of a program but its parameters and its memory declares what
+    messages name, until all sizes are proved."""
+    (application,) = choose([name])
+    config = preset(application.preset)
+    (subject,) = subjects_of(application)
+    (memory,) = subject.memories
+    assert isinstance(memory, bytes)
+    constants: set[Span] = set()
+    numbers: set[Numbers] = set()
+    slots = 1 << 16
+    for _ in range(16):
+        declared = Declared(constants=tuple(constants), numbers=tuple(numbers))
+        contents = contents_of(declared, memory, 1 << config.address_bits)
+        known = Known(contents=contents, parameters=subject.parameters, slots=slots)
+        try:
+            sizes = report([subject.program], config, known=[known]).bounds
+            texts = [bound.remedy for bound in sizes]
+        except DeclarationError as error:
+            texts = [str(error)]
+        if not any(texts):
+            break
+        before = len(constants), len(numbers), slots
+        for text in texts:
+            for _, start, size, own in _DECLARATION.findall(text):
+                span = Span(int(start, 16), int(size))
+                if own:
+                    constants = {each for each in constants if not each.overlaps(span)}
+                    numbers.add(Numbers(span, 0, 1 << 18))
+                elif not any(each.span.overlaps(span) for each in numbers):
+                    constants.add(span)
+            if "--slots" in text:
+                slots = subject.declared.slots
+        assert (len(constants), len(numbers), slots) != before, texts
+    sized = {bound.name: bound for bound in sizes}
+    assert sized["register_width"].size == 20
+    assert sized["address_bits"].size < 20
+    assert all(bound.basis == "proved" or "no run on the hardware" in bound.why for bound in sizes)

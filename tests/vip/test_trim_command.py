@@ -130,6 +130,37 @@ def test_declarations_that_can_not_be(vip):
     refused(vip("trim", "bp", *QUICK, "--constant", "0:8"), "bp is an application")
 
 
+def test_programs_of_a_union_have_their_own_constants(vip, tmp_path):
+    """One program twice, with other constants: the engine has the larger size of both."""
+    (tmp_path / "c.vip").write_bytes((tmp_path / "a.vip").read_bytes())
+    (tmp_path / "less.bin").write_bytes((40).to_bytes(8, "little"))
+    declared = ("--constant", "a.vip=0:8", "--constant", "c.vip=0:8")
+    for first, second in (("few", "less"), ("less", "few")):
+        memories = ("--memory", f"a.vip={first}.bin", "--memory", f"c.vip={second}.bin")
+        run = ("a.vip", "c.vip", *memories, *declared)
+        assert vip("trim", *run, *QUICK, "--json", "trim.json")[0] == 0
+        found = bounds(tmp_path / "trim.json")
+        assert (found["max_vl"]["size"], found["max_vl"]["basis"]) == (64, "proved")
+
+
+def test_slots_bound_what_a_program_reads_of_them(vip, tmp_path):
+    """Each slot has a count of its own, as the kernels' parameter blocks."""
+    (tmp_path / "own.s").write_text(
+        "sll r6, r3, #3\nadd r6, r6, r5\nld.reg [64-bit] r7, r6\nset.vl r7\n"
+        "v.v.add [16-bit] r0, r0, r0\nhalt\n"
+    )
+    (tmp_path / "counts.bin").write_bytes(b"".join(n.to_bytes(8, "little") for n in (8, 40, 99)))
+    run = ("trim", "own.s", "--memory", "counts.bin", *QUICK, "--proved", "--json", "trim.json")
+    code, out, _ = vip(*run)
+    assert code == 0
+    assert "may shrink with --slots for r3, which the launch sets" in " ".join(out.split())
+    for slots, most in (("2", 40), ("3", 99)):
+        assert vip(*run, "--slots", slots, "--constant", "0:24")[0] == 0
+        found = bounds(tmp_path / "trim.json")
+        assert (found["max_vl"]["size"], found["register_width"]["size"]) == (most, 20)
+    refused(vip("trim", "bp", *QUICK, "--slots", "2"), "bp is an application")
+
+
 def test_constants_that_a_program_overwrites(vip, tmp_path):
     (tmp_path / "own.s").write_text(
         "mov.imm r6, #8\nld.reg [64-bit] r7, r0\nst.reg [32-bit] r6, r7\nhalt\n"
@@ -139,6 +170,11 @@ def test_constants_that_a_program_overwrites(vip, tmp_path):
     assert vip(*run, "--constant", "12:4")[0] == 0
     for declared in (("--constant", "0:16"), ("--constant", "11:1"), ("--range", "8:8=0..1")):
         refused(vip(*run, *declared), "word 2 (own.s:3) may store to 0x8 to 0xb", "declared")
+    (tmp_path / "flag.s").write_text("st.reg [64-bit] r5, r3\nld.reg [64-bit] r6, r5\nhalt\n")
+    run = ("trim", "flag.s", "--memory", "few.bin", *QUICK)
+    bounded = "a number that the program stores may have bounds: --range 0x0:8=LOW..HIGH"
+    refused(vip(*run, "--constant", "0:8"), "word 0 (flag.s:1) may store to 0x0 to 0x7", bounded)
+    assert vip(*run, "--range", "0:8=0..100")[0] == 0
 
 
 def test_an_application_needs_no_flag(vip, tmp_path):

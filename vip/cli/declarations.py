@@ -22,13 +22,14 @@ def _number(text: str) -> int:
 
 
 def declarations(
-    programs: Sequence[str], constants: Sequence[str], ranges: Sequence[str]
+    programs: Sequence[str], constants: Sequence[str], ranges: Sequence[str], slots: int
 ) -> Mapping[str, Declared]:
     """For each program what is declared about its memory.
 
     Parameters:
         programs: as the user names them. constants: ``[PROGRAM=]START:BYTES``, of the only
-            program without a name. ranges: ``[PROGRAM=]START:BYTES[/BITS]=LOW..HIGH``.
+            program without a name. ranges: ``[PROGRAM=]START:BYTES[/BITS]=LOW..HIGH``. slots: all
+            programs run in the slots below.
 
     Raises:
         UserError: a text of another form, of none of the programs, or of an unknown one of several.
@@ -55,6 +56,8 @@ def declarations(
                 low, high = _number(found["low"]), _number(found["high"])
                 numbers[owner].append(Numbers(span, low, high, int(found["width"] or 64)))
     return {
-        program: Declared(constants=tuple(spans[program]), numbers=tuple(numbers[program]))
+        program: Declared(
+            constants=tuple(spans[program]), numbers=tuple(numbers[program]), slots=slots
+        )
         for program in programs
     }

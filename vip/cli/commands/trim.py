@@ -85,6 +85,15 @@ class SizeOptions:
             metavar="START:BYTES[/BITS]=LOW..HIGH",
         ),
     ] = None
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            help="Programs run in the first so many slots of a vault (default: in any).",
+            min=1,
+            max=1 << 16,
+            metavar="NUMBER",
+        ),
+    ] = None
     profile: Annotated[
         list[Path] | None,
         typer.Option(
@@ -147,11 +156,11 @@ class SizeOptions:
         if self.rom and len(programs) > 1:
             raise UserError("--rom bakes in one program; there are several")
         known = {each.name for each in applications()}
-        given = bool(self.constant or self.range or self.memory)
+        given = bool(self.constant or self.range or self.memory or self.slots)
         if given and known & set(programs):
             raise UserError(
                 f"{min(known & set(programs))} is an application, which brings its memory and "
-                "declarations: --memory, --constant and --range are for programs"
+                "declarations: --memory, --constant, --range and --slots are for programs"
             )
         if self.address_bits is not None and self.address_bits > most:
             raise UserError(
@@ -202,7 +211,9 @@ class SizeOptions:
         Raises:
             UserError: a declaration of another form, or of none of the programs.
         """
-        return declarations(programs, self.constant or (), self.range or ())
+        return declarations(
+            programs, self.constant or (), self.range or (), self.slots or Declared().slots
+        )
 
 
 @grouped
