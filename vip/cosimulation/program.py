@@ -21,6 +21,8 @@ from vip.configurations import Design, design, engine
 from vip.programs import Dump, fill, load_program
 from vip.progress import Progress, counting, silent
 
+from .waves import waves
+
 __all__ = ["ChipRun", "EngineRun", "chip_json", "cosim"]
 
 #: Bytes that the host writes to a chip at a time.
@@ -119,6 +121,7 @@ def cosim(
     compare: bool = True,
     outer: bool = False,
     trace: Path | None = None,
+    pipeline: Path | None = None,
     progress: Progress = silent,
 ) -> EngineRun | ChipRun:
     """Run a program on the Verilog of one engine, or of all engines of a chip.
@@ -140,7 +143,10 @@ def cosim(
         behaviour: of the memory beside one engine; None: the default one. A chip has its own.
         compare: whether to compare one engine with the simulator.
         outer: let cocotbext-axi's masters drive a chip's buses.
-        trace: file for waveforms, ``.fst`` or ``.vcd``.
+        trace: file for waveforms, ``.fst`` or ``.vcd``, or for events over time, ``.json``, that
+            Perfetto opens.
+        pipeline: file for the way of each instruction through the pipeline, which Konata opens.
+            Both need the Verilog.
         progress: called with the cycles so far.
 
     Raises:
@@ -160,6 +166,7 @@ def cosim(
             dump=dump,
             outer=outer,
             trace=trace,
+            pipeline=pipeline,
             progress=progress,
         )
     one = engine(config)
@@ -174,6 +181,7 @@ def cosim(
         behaviour=behaviour,
         compare=compare,
         trace=trace,
+        pipeline=pipeline,
         progress=progress,
     )
 
@@ -190,6 +198,7 @@ def _on_engine(
     behaviour: MemoryBehaviour | None,
     compare: bool,
     trace: Path | None,
+    pipeline: Path | None,
     progress: Progress,
 ) -> EngineRun:
     size = 1 << config.address_bits
@@ -206,7 +215,10 @@ def _on_engine(
             memory=behaviour or MemoryBehaviour(),
             parameters=parameters,
         )
-        with open_engine(config, on, trace=trace) as machine:
+        with (
+            waves(program, config, on, trace=trace, pipeline=pipeline) as wave,
+            open_engine(config, on, trace=wave) as machine,
+        ):
             result = machine.run(job, counting(progress, _STAGE))
         if compare:
             comparison = compare_run(
@@ -229,6 +241,7 @@ def _on_chip(
     dump: Dump | None,
     outer: bool,
     trace: Path | None,
+    pipeline: Path | None,
     progress: Progress,
 ) -> ChipRun:
     """Run ``program`` on all engines. On Verilog the host writes ``memory`` to the DRAM before the
@@ -242,7 +255,8 @@ def _on_chip(
     cycles = counting(progress, _STAGE)
     with (
         DramImage(config.memory_bytes) as image,
-        open_chip(config, image, on, outer=outer, trace=trace, progress=cycles) as chip,
+        waves(program, config, on, trace=trace, pipeline=pipeline) as wave,
+        open_chip(config, image, on, outer=outer, trace=wave, progress=cycles) as chip,
     ):
         host = Host(Blocking(chip))
         if on == "model":

@@ -40,6 +40,7 @@ from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
 from .program import chip_json
+from .waves import waves
 
 __all__ = ["BpRun", "Outcome", "cosim_bp", "stereo_pair"]
 
@@ -215,6 +216,7 @@ def cosim_bp(
     preload: bool = False,
     outer: bool = False,
     trace: Path | None = None,
+    pipeline: Path | None = None,
     progress: Progress = silent,
 ) -> BpRun:
     """Depth from stereo by belief propagation (BP-M), checked against the golden model.
@@ -232,7 +234,7 @@ def cosim_bp(
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM without the AXI port.
         outer: let cocotbext-axi's masters drive a chip's buses.
-        trace: file for waveforms, ``.fst`` or ``.vcd``.
+        trace, pipeline: as of :func:`vip.cosimulation.program.cosim`.
         progress: called with the cycles so far.
 
     Raises:
@@ -253,27 +255,34 @@ def cosim_bp(
             pes=chosen.pes if pes is None else pes,
             scratchpad_bytes=chosen.pe.scratchpad_bytes,
         )
-        cycles = counting(progress, stage, expected / job.pes)
-        outcome = cosim_vault(job, chosen, on=on, trace=trace, progress=cycles)
     elif isinstance(chosen, ChipConfig):
-        outcome = cosim_chip(
-            chip_bp_job(
-                problem,
-                iterations,
-                chosen,
-                cut=fastest_cut(
-                    problem.width, problem.height, vaults=chosen.vaults, pes=chosen.tile.pes
-                ),
-            ),
-            chosen,
-            on=on,
-            preload=preload or on == "model",
-            outer=outer,
-            trace=trace,
-            progress=counting(progress, stage, expected / chosen.pes),
+        cut = fastest_cut(
+            problem.width, problem.height, vaults=chosen.vaults, pes=chosen.tile.pes
         )
+        job = chip_bp_job(problem, iterations, chosen, cut=cut)
     else:
         job = bp_job(problem, iterations, scratchpad_bytes=chosen.scratchpad_bytes)
-        cycles = counting(progress, stage, expected)
-        outcome = cosim_engine(job, chosen, on=on, memory=behaviour, trace=trace, progress=cycles)
+    with waves(job.program, chosen, on, trace=trace, pipeline=pipeline) as wave:
+        if isinstance(chosen, VaultTileConfig):
+            cycles = counting(progress, stage, expected / job.pes)
+            outcome = cosim_vault(job, chosen, on=on, trace=wave, progress=cycles)
+        elif isinstance(chosen, ChipConfig):
+            outcome = cosim_chip(
+                job,
+                chosen,
+                on=on,
+                preload=preload or on == "model",
+                outer=outer,
+                trace=wave,
+                progress=counting(progress, stage, expected / chosen.pes),
+            )
+        else:
+            outcome = cosim_engine(
+                job,
+                chosen,
+                on=on,
+                memory=behaviour,
+                trace=wave,
+                progress=counting(progress, stage, expected),
+            )
     return BpRun(config=chosen, on=on, scene=scene, iterations=iterations, outcome=outcome)

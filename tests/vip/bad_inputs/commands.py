@@ -148,7 +148,7 @@ def _kind(words: str, found: Any) -> dict[str, Any]:
             return {"kind": "write"}
         return {"kind": "read", "detail": _READ.get(exact) or _READ[name]}
     if name == "trace":
-        return {"kind": "write", "detail": ".fst .vcd"}
+        return {"kind": "write", "detail": ".fst .vcd .json"}
     if name in _PICTURES:
         return {"kind": "write", "detail": ".png .svg"}
     if Path in parts:

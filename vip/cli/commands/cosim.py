@@ -34,9 +34,18 @@ app = typer.Typer(
 TraceOption = Annotated[
     Path | None,
     typer.Option(
-        help="Write waveforms, .fst or .vcd; about ten times slower.",
+        help="Write waveforms, .fst or .vcd, about ten times slower; or events over time for "
+        "Perfetto, .json.",
         metavar="FILE",
-        callback=writing(".fst", ".vcd"),
+        callback=writing(".fst", ".vcd", ".json"),
+    ),
+]
+PipelineOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the way of each instruction through the pipeline, for Konata.",
+        metavar="FILE",
+        callback=writing(),
     ),
 ]
 OuterOption = Annotated[
@@ -132,6 +141,7 @@ def bp(
         typer.Option("--preload", help="Put a chip's problem into its DRAM without the AXI port."),
     ] = False,
     trace: TraceOption = None,
+    pipeline: PipelineOption = None,
     json: JsonOption = None,
 ) -> None:
     """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
@@ -144,6 +154,8 @@ def bp(
     Example: vip cosim bp --on model --width 320 --height 240
 
     Example: vip cosim bp --preset vault --iterations 1 --plot bandwidth.png
+
+    Example: vip cosim bp --width 8 --height 6 --iterations 1 --pipeline bp.log --trace bp.json
 
     Example: vip cosim bp --preset tiny --iterations 2
 
@@ -173,6 +185,7 @@ def bp(
             preload=preload,
             outer=cocotbext_axi,
             trace=trace,
+            pipeline=pipeline,
             progress=progress,
         )
     if plot is not None:
@@ -210,6 +223,7 @@ def run_program(
     ] = True,
     dump: DumpOption = None,
     trace: TraceOption = None,
+    pipeline: PipelineOption = None,
     json: JsonOption = None,
 ) -> None:
     """Run any program and report its end, counters and registers.
@@ -238,6 +252,7 @@ def run_program(
             compare=compare,
             outer=cocotbext_axi,
             trace=trace,
+            pipeline=pipeline,
             progress=progress,
         )
     write_json(json, run.to_json())

@@ -1,0 +1,1 @@
+"""What the waveforms of a cosimulation show: instructions in the pipeline, and events over time."""

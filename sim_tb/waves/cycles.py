@@ -1,0 +1,85 @@
+"""Values of signals anywhere in a design, cycle by cycle, from a waveform file."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sim_tb.runner.port_trace import TraceError
+
+__all__ = ["read_cycles", "signal_names"]
+
+
+def signal_names(path: Path) -> dict[str, str]:
+    """Signal, with the scopes around it as ``top.unit.signal`` -> its code in the VCD file.
+
+    Raises:
+        TraceError: the file is no VCD. OSError: it can't be read.
+    """
+    names: dict[str, str] = {}
+    scopes: list[str] = []
+    # pyvcd refuses the names of array elements that Verilator writes.
+    with path.open("rb") as file:
+        for line in file:
+            words = line.decode("utf-8", "replace").split()
+            if words[:1] == ["$scope"] and len(words) > 2:
+                scopes.append(words[2])
+            elif words[:1] == ["$upscope"] and scopes:
+                scopes.pop()
+            elif words[:1] == ["$var"] and len(words) > 4:
+                names[".".join((*scopes, words[4]))] = words[3]
+            elif words[:1] == ["$enddefinitions"]:
+                return names
+    raise TraceError(f"{path}: no VCD file: it ends before its signals")
+
+
+def read_cycles(path: Path, clock: str, signals: Sequence[str]) -> Iterator[list[int]]:
+    """Values of ``signals`` just before each rising edge of ``clock``, in their order.
+
+    Parameters:
+        path: a VCD file of one bit or one vector a line, as Verilator writes it.
+        clock, signals: names as of :func:`signal_names`. A signal that the design lacks, as its
+            configuration needs none, is 0; undefined bits are 0.
+
+    Raises:
+        TraceError: the file is no VCD, or has no such clock. OSError: it can't be read.
+    """
+    codes = signal_names(path)
+    if clock not in codes:
+        raise TraceError(f"{path}: no signal {clock!r}")
+    places: dict[bytes, list[int]] = {}
+    for number, name in enumerate((clock, *signals)):
+        if name in codes:
+            places.setdefault(codes[name].encode(), []).append(number)
+    edge = codes[clock].encode()
+    values = [0] * (len(signals) + 1)
+    changes: list[tuple[list[int], int]] = []
+    rises = False
+    with path.open("rb") as file:
+        for line in file:
+            if line.startswith(b"$enddefinitions"):
+                break
+        for line in file:
+            kind = line[:1]
+            if kind == b"#":
+                if rises:
+                    yield values[1:]
+                for numbers, value in changes:
+                    for number in numbers:
+                        values[number] = value
+                changes.clear()
+                rises = False
+            elif kind == b"b":
+                text, code = line[1:].split()
+                if code in places:
+                    changes.append((places[code], _number(text)))
+            elif kind in b"01xz" and kind:
+                code = line[1:].strip()
+                if code in places:
+                    changes.append((places[code], int(kind == b"1")))
+                    rises |= code == edge and kind == b"1" and not values[0]
+
+
+def _number(text: bytes) -> int:
+    try:
+        return int(text, 2)
+    except ValueError:
+        return int(text.translate(bytes.maketrans(b"xXzZ", b"0000")), 2)

@@ -1,0 +1,286 @@
+"""Instructions on their way through an engine's pipeline, from its waveforms.
+
+The signals are those of the units in ``pe/``; ``tests/sim_tb/test_waves.py`` compares what is found
+here with the engine's counters and with the instruction set simulator.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from isa.timing import VECTOR_LATENCY
+from pe.interface import PeCounter
+
+__all__ = ["SIGNALS", "STALLS", "Follower", "Interval", "TracedInstruction"]
+
+#: Signals of an engine that the pipeline is followed by, below its scope.
+SIGNALS = (
+    "sequencer.active",
+    "sequencer.run",
+    "fetch.valid",
+    "fetch.pc",
+    "fetch.redirect",
+    "operands.take",
+    "operands.leaves",
+    "operands.waits",
+    "issue.fire",
+    "issue.sound",
+    "issue.leads_away",
+    "issue.redirect",
+    "issue.offer__valid",
+    "issue.offer__ready",
+    "counters.event",
+    "counters.waits",
+    "dispatch.held",
+    "dispatch.goes",
+    "dispatch.leaves",
+    "dispatch.drop",
+    "dispatch.stall",
+    "dispatch.vector__valid",
+    "dispatch.load_store__valid",
+    "vector.control.running",
+    "vector.control.last",
+    "load_store.request.done",
+    "load_store.request.tag_taken",
+    "load_store.request.tag",
+    "load_store.freed",
+    "load_store.freed_tag",
+)
+
+#: Counter of a stall -> its short name.
+STALLS = {
+    PeCounter.STALL_REGISTER: "register",
+    PeCounter.STALL_ARC_CONFLICT: "arc",
+    PeCounter.STALL_ARC_FULL: "arc full",
+    PeCounter.STALL_VECTOR: "vector",
+    PeCounter.STALL_LOAD_STORE: "load-store",
+    PeCounter.STALL_DRAIN: "drain",
+    PeCounter.STALL_FENCE: "fence",
+}
+
+
+@dataclass
+class Interval:
+    """A stage, or a stall by its cause, from cycle ``start`` up to before ``end``."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass
+class TracedInstruction:
+    """An instruction on its way.
+
+    Attributes:
+        pc: word address.
+        stages: ``F`` fetch, ``O`` operands, ``I`` issue, ``D`` dispatch; then ``Q``, the queue of a
+            unit, ``V`` beats of the vector unit and ``W`` the way to the last write, or ``L`` the
+            load-store unit until its last request leaves and ``M`` until the last one is answered.
+        stalls: waits at operands, issue and dispatch.
+        end: cycle after the last one. retired: it was executed; else it was discarded.
+    """
+
+    pc: int
+    stages: list[Interval] = field(default_factory=list)
+    stalls: list[Interval] = field(default_factory=list)
+    end: int = -1
+    retired: bool = False
+
+    def enter(self, stage: str, cycle: int) -> None:
+        """Be in ``stage`` from ``cycle`` on."""
+        self.leave(cycle)
+        self.stages.append(Interval(stage, cycle, -1))
+
+    def leave(self, cycle: int) -> None:
+        """Be in the last stage until before ``cycle``."""
+        if self.stages and self.stages[-1].end < 0:
+            self.stages[-1].end = cycle
+
+    def stall(self, cause: str, cycle: int) -> None:
+        """Wait in ``cycle``."""
+        last = self.stalls[-1] if self.stalls else None
+        if last is not None and last.end == cycle and last.name == cause:
+            last.end = cycle + 1
+        else:
+            self.stalls.append(Interval(cause, cycle, cycle + 1))
+
+
+class Follower:
+    """Follows the instructions of one engine.
+
+    Attributes:
+        found: all instructions, in the order of fetch.
+        events: for each :class:`pe.interface.PeCounter` of a cycle the cycles that it counted.
+        activity: the same over time, by the counters' names in small letters.
+        in_flight: (cycle, number) whenever the number of requests in flight changes.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[TracedInstruction] = []
+        self.events = dict.fromkeys(PeCounter, 0)
+        self.activity: list[Interval] = []
+        self.in_flight: list[tuple[int, int]] = [(0, 0)]
+        self._fetched: TracedInstruction | None = None
+        self._operands: TracedInstruction | None = None
+        self._issue: TracedInstruction | None = None
+        self._dispatch: TracedInstruction | None = None
+        self._vector: list[TracedInstruction] = []
+        self._transfers: list[TracedInstruction] = []
+        self._written: list[tuple[int, TracedInstruction]] = []
+        self._tags: dict[int, TracedInstruction] = {}
+        self._open: dict[int, int] = {}
+
+    def cycle(self, cycle: int, values: Sequence[int]) -> PeCounter | None:
+        """Follow one cycle.
+
+        Parameters:
+            cycle: its number; one more than that of the call before.
+            values: of :data:`SIGNALS`.
+
+        Returns:
+            What the engine counts in this cycle; None: it does not run.
+        """
+        now = dict(zip(SIGNALS, values, strict=True))
+        event = self._count(cycle, now)
+        self._units(cycle, now)
+        if len(self._tags) != self.in_flight[-1][1]:
+            self.in_flight.append((cycle, len(self._tags)))
+        self._stalls(cycle, now, event)
+        self._from_dispatch(cycle, now)
+        self._from_issue(cycle, now)
+        self._from_operands(cycle, now)
+        self._from_fetch(cycle, now)
+        return event
+
+    def finish(self, cycle: int) -> None:
+        """No cycle follows: discard what is still on its way from ``cycle`` on."""
+        for end, instruction in self._written:
+            self._retire(instruction, end)
+        for instruction in self.found:
+            if instruction.end < 0:
+                self._discard(instruction, cycle)
+
+    def _count(self, cycle: int, now: dict[str, int]) -> PeCounter | None:
+        if not now["sequencer.active"]:
+            return None
+        event = PeCounter(now["counters.event"])
+        # As pe/counters.py does.
+        if now["counters.waits"] and event is PeCounter.STALL_FETCH:
+            event = PeCounter.STALL_REGISTER
+        self.events[event] += 1
+        name = event.name.lower().replace("_", " ")
+        last = self.activity[-1] if self.activity else None
+        if last is not None and last.end == cycle and last.name == name:
+            last.end = cycle + 1
+        else:
+            self.activity.append(Interval(name, cycle, cycle + 1))
+        return event
+
+    def _units(self, cycle: int, now: dict[str, int]) -> None:
+        """Instructions that the vector and the load-store unit have."""
+        while self._written and self._written[0][0] <= cycle:
+            end, done = self._written.pop(0)
+            self._retire(done, end)
+        if now["vector.control.running"] and self._vector:
+            head = self._vector[0]
+            if head.stages[-1].name != "V":
+                head.enter("V", cycle)
+            if now["vector.control.last"]:
+                self._vector.pop(0)
+                head.enter("W", cycle + 1)
+                self._written.append((cycle + VECTOR_LATENCY, head))
+        if now["load_store.request.tag_taken"] and self._transfers:
+            head = self._transfers[0]
+            if head.stages[-1].name != "L":
+                head.enter("L", cycle)
+            self._tags[now["load_store.request.tag"]] = head
+            self._open[id(head)] = self._open.get(id(head), 0) + 1
+        if now["load_store.request.done"] and self._transfers:
+            self._transfers.pop(0).enter("M", cycle + 1)
+        if now["load_store.freed"]:
+            head = self._tags.pop(now["load_store.freed_tag"])
+            self._open[id(head)] -= 1
+            if not self._open[id(head)] and head not in self._transfers:
+                del self._open[id(head)]
+                self._retire(head, cycle + 1)
+
+    def _stalls(self, cycle: int, now: dict[str, int], event: PeCounter | None) -> None:
+        if self._operands is not None and now["operands.waits"]:
+            self._operands.stall(STALLS[PeCounter.STALL_REGISTER], cycle)
+        if self._issue is not None and event in STALLS and not now["issue.fire"]:
+            self._issue.stall(STALLS[event], cycle)
+        held = self._dispatch
+        if held is not None and not now["dispatch.leaves"] and held.stages[-1].start < cycle:
+            cause = STALLS.get(PeCounter(now["dispatch.stall"]))
+            if cause is not None:
+                held.stall(cause, cycle)
+
+    def _from_dispatch(self, cycle: int, now: dict[str, int]) -> None:
+        held = self._dispatch
+        if held is None:
+            return
+        if now["dispatch.goes"]:
+            self._dispatch = None
+            if now["dispatch.vector__valid"]:
+                held.enter("Q", cycle + 1)
+                self._vector.append(held)
+            elif now["dispatch.load_store__valid"]:
+                held.enter("Q", cycle + 1)
+                self._transfers.append(held)
+            else:
+                self._retire(held, cycle + 1)
+        elif now["dispatch.drop"] or not now["dispatch.held"]:
+            self._dispatch = None
+            self._discard(held, cycle + 1)
+
+    def _from_issue(self, cycle: int, now: dict[str, int]) -> None:
+        here = self._issue
+        if here is None:
+            return
+        if now["sequencer.run"] and now["issue.fire"] and now["issue.sound"]:
+            self._issue = None
+            if now["issue.offer__valid"] and now["issue.offer__ready"]:
+                here.enter("D", cycle + 1)
+                self._dispatch = here
+            else:
+                self._retire(here, cycle + 1)
+        elif not now["sequencer.run"] or now["issue.fire"]:
+            self._issue = None
+            self._discard(here, cycle + 1)
+
+    def _from_operands(self, cycle: int, now: dict[str, int]) -> None:
+        here = self._operands
+        if here is None:
+            return
+        away = now["issue.redirect"] or not now["sequencer.run"]
+        if now["operands.leaves"] and not away and not now["issue.leads_away"]:
+            self._operands = None
+            here.enter("I", cycle + 1)
+            self._issue = here
+        elif now["operands.leaves"] or away:
+            self._operands = None
+            self._discard(here, cycle + 1)
+
+    def _from_fetch(self, cycle: int, now: dict[str, int]) -> None:
+        if not now["fetch.valid"]:
+            return
+        here = self._fetched
+        if here is None:
+            here = self._fetched = TracedInstruction(now["fetch.pc"])
+            here.enter("F", cycle)
+            self.found.append(here)
+        if now["operands.take"]:
+            self._fetched = None
+            here.enter("O", cycle + 1)
+            self._operands = here
+        elif now["fetch.redirect"] or not now["sequencer.run"]:
+            self._fetched = None
+            self._discard(here, cycle + 1)
+
+    def _retire(self, instruction: TracedInstruction, cycle: int) -> None:
+        instruction.leave(cycle)
+        instruction.end, instruction.retired = cycle, True
+
+    def _discard(self, instruction: TracedInstruction, cycle: int) -> None:
+        instruction.leave(cycle)
+        instruction.end = cycle

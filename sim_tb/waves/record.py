@@ -1,0 +1,136 @@
+"""All engines, vaults and links that a waveform file shows, followed in one pass."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from isa.program import Program
+from sim_tb.runner.port_trace import TraceError
+
+from .cycles import read_cycles, signal_names
+from .engine_events import add_engine
+from .pipeline import SIGNALS, Follower
+from .trace_events import TraceEvents
+from .vault_events import SIGNALS as VAULT_SIGNALS
+from .vault_events import VaultFollower, add_vault
+
+__all__ = ["WINDOW", "Record", "read_record", "trace_events"]
+
+#: Cycles for which the flits of a link are counted together.
+WINDOW = 32
+
+_ENGINE = re.compile(r"(.+)\.sequencer\.active")
+_CONTROLLER = re.compile(r"(.+)\.dram__valid")
+_LINK = re.compile(r"(.+)\.router\.(east|west|north|south)_out__valid")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a waveform file shows.
+
+    Attributes:
+        cycles: clock cycles in it.
+        engines, vaults: by the scopes of the engines and of the vaults' controllers, below the top.
+        links: scope of a router and direction -> flits in each :data:`WINDOW` cycles.
+    """
+
+    cycles: int
+    engines: dict[str, Follower]
+    vaults: dict[str, VaultFollower]
+    links: dict[str, list[int]]
+
+
+def read_record(path: Path) -> Record:
+    """Follow everything that ``path``, a VCD file, shows.
+
+    Raises:
+        TraceError: the file is no VCD, or shows no engine with counters.
+        OSError: it can't be read.
+    """
+    names = signal_names(path)
+    clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
+    engines = {
+        found[1]: Follower()
+        for name in sorted(names, key=_natural)
+        if (found := _ENGINE.fullmatch(name)) and f"{found[1]}.counters.event" in names
+    }
+    if not engines:
+        raise TraceError(f"{path}: no engine with counters, which tell why none issues")
+    signals = [f"{scope}.{name}" for scope in engines for name in SIGNALS]
+    vaults: dict[str, tuple[VaultFollower, int]] = {}
+    for name in sorted(names, key=_natural):
+        found = _CONTROLLER.fullmatch(name)
+        if found and f"{found[1]}.queue.occupied" in names:
+            levels = _levels(names, found[1])
+            vaults[found[1]] = VaultFollower(len(levels)), len(levels)
+            signals += [f"{found[1]}.{each}" for each in VAULT_SIGNALS] + levels
+    links = {
+        f"{found[1]} {found[2]}": name
+        for name in sorted(names, key=_natural)
+        if (found := _LINK.fullmatch(name))
+    }
+    signals += links.values()
+    flits: dict[str, list[int]] = {name: [] for name in links}
+    cycle = -1
+    for cycle, values in enumerate(read_cycles(path, clock, signals)):
+        at = 0
+        for engine in engines.values():
+            engine.cycle(cycle, values[at : at + len(SIGNALS)])
+            at += len(SIGNALS)
+        for vault, banks in vaults.values():
+            vault.cycle(cycle, values[at : at + len(VAULT_SIGNALS) + banks])
+            at += len(VAULT_SIGNALS) + banks
+        for name, valid in zip(links, values[at:], strict=True):
+            if cycle % WINDOW == 0:
+                flits[name].append(0)
+            flits[name][-1] += valid
+    for engine in engines.values():
+        engine.finish(cycle + 1)
+    for vault, _ in vaults.values():
+        vault.finish(cycle + 1)
+    return Record(
+        cycles=cycle + 1,
+        engines={_short(scope): engine for scope, engine in engines.items()},
+        vaults={_short(scope): vault for scope, (vault, _) in vaults.items()},
+        links={_short(name): counts for name, counts in flits.items()},
+    )
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts ``pe_10`` after ``pe_2``."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+
+def _levels(names: dict[str, str], scope: str) -> list[str]:
+    found: list[str] = []
+    while (name := f"{scope}.bank_{len(found)}.queue.level") in names:
+        found.append(name)
+    return found
+
+
+def _short(scope: str) -> str:
+    """``scope`` without the top module."""
+    return scope.partition(".")[2] or scope
+
+
+def trace_events(record: Record, program: Program, refresh: int = 1) -> str:
+    """The trace of ``record``, as JSON.
+
+    Parameters:
+        program: that the engines ran. refresh: cycles of a DRAM bank's refresh.
+    """
+    events = TraceEvents()
+    for name, engine in record.engines.items():
+        add_engine(events, name, engine, program)
+    for name, vault in record.vaults.items():
+        add_vault(events, name, vault, refresh)
+    if record.links:
+        process = events.process("links")
+        for name, counts in record.links.items():
+            events.counter(
+                process,
+                f"{name}, flits in {WINDOW} cycles",
+                [(number * WINDOW, count) for number, count in enumerate(counts)],
+            )
+    return events.text(cycles=record.cycles)

@@ -1,0 +1,71 @@
+"""Waveforms of a cosimulation, and what is made of them: pipeline logs, traces of events."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from isa.program import Program
+from isa.support.files import write_atomically
+from isa.support.scratch import scratch_folder
+from memory.config import VaultConfig
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.machine import Machine
+from sim_tb.waves.konata import konata_log
+from sim_tb.waves.record import read_record, trace_events
+from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration
+from soc.tile.config import VaultTileConfig
+
+__all__ = ["EVENTS", "waves"]
+
+#: Ending of a trace of events; other endings are those of waveforms.
+EVENTS = ".json"
+
+
+@contextmanager
+def waves(
+    program: Program,
+    config: Configuration,
+    on: Machine,
+    *,
+    trace: Path | None,
+    pipeline: Path | None,
+) -> Iterator[Path | None]:
+    """The file to which a run of ``program`` writes its waveforms. At the end of the ``with``
+    statement ``trace`` and ``pipeline`` are made of it.
+
+    Parameters:
+        config: of the hardware. on: its Verilog, or the timing model.
+        trace: waveforms (``.vcd``, ``.fst``), or a trace of events (``.json``).
+        pipeline: Konata log.
+
+    Raises:
+        CosimError: the timing model runs it, which writes no waveforms; a pipeline beside
+            waveforms in another format than VCD; or the engines have no counters.
+        OSError: a file can't be written.
+    """
+    events = trace is not None and trace.suffix.lower() == EVENTS
+    if not events and pipeline is None:
+        yield trace
+        return
+    if on != "rtl":
+        raise CosimError(f"{pipeline or trace}: is made of the Verilog's waveforms; use --on rtl")
+    if pipeline is not None and trace is not None and not events and trace.suffix != ".vcd":
+        raise CosimError(f"{trace}: beside a pipeline, waveforms must be .vcd")
+    with scratch_folder("waves") as folder:
+        wave = folder / "wave.vcd" if events or trace is None else trace
+        yield wave
+        record = read_record(wave)
+    if pipeline is not None:
+        write_atomically(pipeline, konata_log(program, list(record.engines.values())).encode())
+    if events and trace is not None:
+        text = trace_events(record, program, _refresh_cycles(config))
+        write_atomically(trace, text.encode())
+
+
+def _refresh_cycles(config: Configuration) -> int:
+    """Cycles of a refresh of a DRAM bank; 1 without DRAM."""
+    tile = config.tile if isinstance(config, ChipConfig) else config
+    if isinstance(tile, VaultTileConfig) and isinstance(tile.vault, VaultConfig):
+        return tile.vault.timing.trfc
+    return 1
