@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .mrf.stereo import MrfStereo, mrf_stereo
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
+    from .reports.run.write import WrittenPage, report_run
     from .reports.write import WrittenReport, report
     from .simulation import RunResult, run
     from .sweeps.sweep import SweepResult, sweep
@@ -63,6 +64,7 @@ __all__ = [
     "SynthReport",
     "TimedNetlist",
     "TrimResult",
+    "WrittenPage",
     "WrittenReport",
     "assemble",
     "certify",
@@ -77,6 +79,7 @@ __all__ = [
     "power",
     "prove",
     "report",
+    "report_run",
     "run",
     "run_model",
     "solve_mrf",
@@ -104,6 +107,7 @@ _MODULES = {
     "vip.models.run": ("Evaluation", "ModelRun", "evaluate_model", "run_model"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
+    "vip.reports.run.write": ("WrittenPage", "report_run"),
     "vip.reports.write": ("WrittenReport", "report"),
     "vip.simulation": ("RunResult", "run"),
     "vip.sweeps.sweep": ("SweepResult", "sweep"),

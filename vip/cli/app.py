@@ -70,7 +70,7 @@ class Commands(LazyGroup):
         "report": Entry(
             "report",
             "report",
-            "Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.",
+            "Write an interactive page on a result of any command, or a page on an engine.",
         ),
         "trim": Entry(
             "trim",

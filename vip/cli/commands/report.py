@@ -1,4 +1,4 @@
-"""``vip report``: a page with the area, clock and power of an engine."""
+"""``vip report``: a page on a result, or on the area, clock and power of an engine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,18 +8,48 @@ import typer
 import vip
 from synth.physical.devices import DEVICES
 from vip.cli.console import console, shown
+from vip.cli.errors import UserError
+from vip.output import write_json
 from vip.reports.write import FILES
 
-from .options import PresetOption, filling
+from .options import JsonOption, PresetOption, file_arguments, filling, reading, writing
 
 __all__ = ["report"]
 
 
+#: Ending of results; any other name is a folder's.
+_RESULT = ".json"
+#: Options that say something about an engine alone.
+_OF_ENGINES = ("preset_name", "device", "seeds", "jobs")
+
+
+def _declare(context: typer.Context, parameter: typer.CallbackParam, value: Path) -> Path:
+    """A result is read, a folder filled."""
+    role = reading() if value.suffix == _RESULT else filling(FILES)
+    found: Path = role(context, parameter, value)
+    return found
+
+
 def report(
+    context: typer.Context,
     folder: Annotated[
         Path,
-        typer.Argument(help="Folder to write; made if missing.", callback=filling(FILES)),
+        typer.Argument(
+            help="Result of a command, as --json writes it; or folder to write, made if missing.",
+            metavar="RUN.json|FOLDER",
+            callback=_declare,
+        ),
     ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Page on a result (default: RUN.html).",
+            metavar="FILE",
+            callback=writing(".html"),
+        ),
+    ] = None,
     preset_name: PresetOption = "pe",
     device: Annotated[
         list[str] | None,
@@ -29,14 +59,26 @@ def report(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
     ] = None,
+    json: JsonOption = None,
 ) -> None:
-    """Write a page on an engine: area beside the thesis's, clock, power, scaling, devices.
+    """Write an interactive page on a result of any command, or a page on an engine.
 
-    The page, index.html, needs no other file; the figures are also written as PNG and SVG. The
-    command takes some ten minutes the first time; finished units are cached.
+    Of a result the page shows what its JSON has: where the cycles of each engine went, roofline,
+    DRAM bandwidth, links, area before and after trimming, power. It needs no other file.
+
+    Of an engine (--preset) the page, index.html in FOLDER, shows area beside the thesis's, clock,
+    power, scaling and devices; the figures are also written as PNG and SVG. This takes some ten
+    minutes the first time; finished units are cached.
+
+    Example: vip report bp.json -o bp.html
 
     Example: vip report build/report --device ecp5-85k
     """
+    if folder.suffix == _RESULT:
+        _on_result(context, folder, output, json)
+        return
+    if output is not None:
+        raise UserError("--output is of a page on a result; a page on an engine is in its folder")
     with shown() as progress:
         found = vip.report(
             preset_name,
@@ -47,3 +89,21 @@ def report(
             progress=progress,
         )
     console.print(f"written to {found.page}")
+    write_json(json, {"page": str(found.page)})
+
+
+def _on_result(
+    context: typer.Context, result: Path, output: Path | None, json: Path | None
+) -> None:
+    for name in _OF_ENGINES:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flag = name.removesuffix("_name")
+            raise UserError(f"--{flag} can't be used: {result} is a result, not an engine")
+    page = output
+    if page is None:
+        page = result.with_suffix(".html")
+        file_arguments(context).writes(page, "the page")
+    made = vip.report_run(result, page)
+    write_json(json, made.to_json())
+    console.print(f"{page}: {made.bytes:,} bytes, {len(made.figures)} figures")

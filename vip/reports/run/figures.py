@@ -1,0 +1,245 @@
+"""Figures of a result, each from what its JSON has; one that lacks it is left out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from pe.interface import PeCounter
+
+from .marks import COLOURS, Bar, bars, figure, legend, number, polyline, table
+from .roofline import roofline
+from .treemap import treemap
+
+__all__ = ["FIGURES", "engines"]
+
+_Content = Mapping[str, Any]
+
+#: Counters into exactly one of which each cycle falls -> their names for people.
+CAUSES = {
+    counter.name: counter.name.lower().replace("_", " ")
+    for counter in PeCounter
+    if counter.name.startswith(("ISSUED", "STALL"))
+}
+_DIRECTIONS = ("north", "east", "south", "west")
+#: Measures of area, the first one that units have is drawn -> unit.
+_MEASURES = {"area_um2": "µm²", "logic_ge": "gates", "luts": "LUTs"}
+
+
+def engines(content: _Content) -> list[Mapping[str, int]]:
+    """Counters of each engine; empty: the result has none."""
+    found = content.get("counters")
+    every = [found] if isinstance(found, dict) else found if isinstance(found, list) else []
+    return [each for each in every if isinstance(each, dict) and each.get("CYCLES")]
+
+
+def cycles(content: _Content) -> str:
+    """Where the cycles of each engine went."""
+    every = engines(content)
+    if not every:
+        return ""
+    colours = dict(zip(CAUSES.values(), COLOURS, strict=False))
+    most = max(each["CYCLES"] for each in every)
+    rows = []
+    for slot, each in enumerate(every):
+        parts = {}
+        for counter, name in CAUSES.items():
+            value = each.get(counter, 0)
+            share = f"{value / each['CYCLES']:.1%}"
+            parts[name] = (float(value), f"engine {slot}, {name}: {value:,} cycles, {share}")
+        rows.append(Bar(f"engine {slot}", parts))
+    busy = sum(each.get("VECTOR_BUSY", 0) for each in every) / sum(each["CYCLES"] for each in every)
+    note = f"Each cycle is counted once. The vector units are busy in {busy:.1%} of the cycles."
+    return figure("Where the cycles went", legend(colours) + bars(rows, colours, most), note)
+
+
+def roofs(content: _Content) -> str:
+    """Operations a cycle over operations a byte."""
+    every = engines(content)
+    configuration = content.get("configuration", {})
+    tile = configuration.get("tile", configuration)
+    return roofline(every, tile.get("pes", 1)) if every else ""
+
+
+def bandwidth(content: _Content) -> str:
+    """Bandwidth of a vault over time."""
+    found = content.get("bandwidth")
+    if not isinstance(found, dict) or not found.get("read_gbs"):
+        return ""
+    read, written = found["read_gbs"], found["written_gbs"]
+    step = found["interval_us"]
+    across = [step * at for at in range(len(read))]
+    colours = {"read": COLOURS[0], "written": COLOURS[4]}
+    peak = max(one + other for one, other in zip(read, written, strict=True))
+    high = max(10.0, peak)
+    body = legend(colours) + polyline(
+        {"read": (read, colours["read"]), "written": (written, colours["written"])},
+        across,
+        high,
+        (f"0 to {across[-1]:.4g} µs", f"GB/s, up to {high:g}"),
+    )
+    rate = content.get("bandwidth_gbs")
+    note = f"Mean {rate} GB/s; a vault has 10 at most." if rate is not None else ""
+    return figure("DRAM bandwidth over time", body, note)
+
+
+def vaults(content: _Content) -> str:
+    """Requests of each vault by how they found their row, and the share of busy cycles."""
+    found = content.get("vault_counters")
+    every = [found] if isinstance(found, dict) else found if isinstance(found, list) else []
+    every = [each for each in every if isinstance(each, dict) and each.get("CYCLES")]
+    if not every:
+        return ""
+    kinds = {"ROW_HITS": "row hit", "ROW_MISSES": "closed row", "ROW_CONFLICTS": "other row open"}
+    colours = dict(zip(kinds.values(), (COLOURS[1], COLOURS[4], COLOURS[5]), strict=True))
+    rows = []
+    for place, each in enumerate(every):
+        parts = {
+            name: (
+                float(each.get(kind, 0)),
+                f"vault {place}, {name}: {each.get(kind, 0):,} requests",
+            )
+            for kind, name in kinds.items()
+        }
+        rows.append(Bar(f"vault {place}", parts))
+    most = max(sum(value for value, _ in row.parts.values()) for row in rows)
+    busy = [each.get("BUS_BUSY", 0) / each["CYCLES"] for each in every]
+    note = (
+        f"The data bus is busy in {min(busy):.1%} of the cycles."
+        if len(busy) == 1
+        else f"The data buses are busy in {min(busy):.1%} to {max(busy):.1%} of the cycles."
+    )
+    body = legend(colours) + bars(rows, colours, most or 1)
+    return figure("Rows of the DRAM", body, note) if most else ""
+
+
+def links(content: _Content) -> str:
+    """Flits of each link of the network, as a map of the torus."""
+    found = content.get("network_counters")
+    network = content.get("configuration", {}).get("network")
+    if not isinstance(found, list) or not isinstance(network, dict):
+        return ""
+    columns, rows = network["columns"], network["rows"]
+    if len(found) != columns * rows or not found[0].get("CYCLES"):
+        return ""
+    names = {direction: f"{direction.upper()}_FLITS" for direction in _DIRECTIONS}
+    most = max(node.get(name, 0) for node in found for name in names.values())
+    cells = []
+    for place, node in enumerate(found):
+        arrows = []
+        for direction, name in names.items():
+            flits = node.get(name, 0)
+            share = flits / node["CYCLES"]
+            tip = f"vault {place} to the {direction}: {flits:,} flits, {share:.2%} of the cycles"
+            dark = flits / most if most else 0.0
+            arrows.append(
+                f'<b class="{direction}" tabindex="0" data-tip="{escape(tip)}" '
+                f'style="background:rgba(220,38,38,{0.06 + 0.94 * dark:.3f})"></b>'
+            )
+        cells.append(f"<div><span>{place}</span>{''.join(arrows)}</div>")
+    grid = f'<div class="torus" style="--columns:{columns}">{"".join(cells)}</div>'
+    note = f"The darkest link has {most:,} flits; the sides of a vault are its outgoing links."
+    return figure("Links of the torus", grid, note)
+
+
+def _sizes(area: _Content) -> tuple[dict[str, float], str]:
+    """Size of each unit, and the measure's unit."""
+    units = area.get("units")
+    rows = (
+        [{"unit": name, **values} for name, values in units.items()]
+        if isinstance(units, dict)
+        else units or []
+    )
+    for measure, unit in _MEASURES.items():
+        sizes = {
+            row["unit"]: row[measure] for row in rows if isinstance(row.get(measure), int | float)
+        }
+        if sizes:
+            return sizes, unit
+    return {}, ""
+
+
+def area(content: _Content) -> str:
+    """Area by unit; of a trimmed engine before and after."""
+    maps = []
+    compared = content.get("areas")
+    if isinstance(compared, dict):
+        for target, both in compared.items():
+            if not isinstance(both, dict) or "full" not in both:
+                continue
+            full, unit = _sizes(both["full"])
+            less, _ = _sizes(both["trimmed"])
+            if not full:
+                continue
+            whole = sum(full.values())
+            maps += [
+                f"<h3>{escape(target)}: full, {number(round(whole))} {unit}</h3>",
+                treemap(full, unit),
+                f"<h3>{escape(target)}: trimmed, {number(round(sum(less.values())))} {unit}</h3>",
+                treemap(less, unit, whole),
+            ]
+    elif isinstance(content.get("targets"), dict):
+        for target, found in content["targets"].items():
+            sizes, unit = _sizes(found)
+            if sizes:
+                title = f"{target}: {number(round(sum(sizes.values())))} {unit}"
+                maps += [f"<h3>{escape(title)}</h3>", treemap(sizes, unit)]
+    return figure("Area by unit", "".join(maps)) if maps else ""
+
+
+def power(content: _Content) -> str:
+    """Power by unit and part."""
+    units = content.get("units")
+    parts = ("memories", "clock", "cells", "nets", "leakage")
+    if not isinstance(units, list) or not all(
+        isinstance(row, dict) and set(_milliwatts(row, parts)) == set(parts) for row in units
+    ):
+        return ""
+    colours = dict(zip(parts, COLOURS, strict=False))
+    rows = [
+        Bar(
+            str(row["unit"]),
+            {
+                part: (value, f"{row['unit']}, {part}: {value:.3g} mW")
+                for part, value in _milliwatts(row, parts).items()
+            },
+        )
+        for row in units
+    ]
+    most = max((sum(value for value, _ in row.parts.values()) for row in rows), default=0)
+    if not most:
+        return ""
+    note = f"At {content.get('mhz')} MHz." if content.get("mhz") else ""
+    return figure("Power by unit", legend(colours) + bars(rows, colours, most), note)
+
+
+def _milliwatts(row: _Content, parts: Sequence[str]) -> dict[str, float]:
+    """The parts of a row that it has, by whatever suffix their unit is named."""
+    return {
+        part: float(value)
+        for part in parts
+        for name, value in row.items()
+        if name.removesuffix("_mw") == part and isinstance(value, int | float)
+    }
+
+
+def numbers(content: _Content) -> str:
+    """The plain values of the result."""
+    rows = [
+        (name.replace("_", " "), str(value) if isinstance(value, bool | str) else number(value))
+        for name, value in content.items()
+        if isinstance(value, int | float | str | bool)
+    ]
+    return figure("Numbers", table(("", ""), rows)) if rows else ""
+
+
+#: All figures, in the order of the page.
+FIGURES: Sequence[Callable[[_Content], str]] = (
+    cycles,
+    roofs,
+    bandwidth,
+    vaults,
+    links,
+    area,
+    power,
+    numbers,
+)

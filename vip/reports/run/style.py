@@ -1,0 +1,68 @@
+"""Style and behaviour of the page on a result."""
+
+__all__ = ["SCRIPT", "STYLE"]
+
+STYLE = """
+:root{--ink:#1e293b;--quiet:#64748b;--line:#e2e8f0}
+*{box-sizing:border-box}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);max-width:62em;margin:0 auto;padding:1em}
+h1{font-size:1.5em;overflow-wrap:anywhere}h2{font-size:1.15em;margin:1.6em 0 .4em}
+h3{font-size:1em;margin:.8em 0 .3em}
+section{break-inside:avoid}
+.note,footer{color:var(--quiet);font-size:13px;overflow-wrap:anywhere}
+.wide{overflow-x:auto}
+table{border-collapse:collapse}td,th{padding:.15em .8em;text-align:right;
+border-bottom:1px solid var(--line)}td:first-child,th:first-child{text-align:left}
+.legend{display:flex;flex-wrap:wrap;gap:.3em;margin:.4em 0}
+.legend button{font:inherit;font-size:13px;border:1px solid var(--line);border-radius:4px;
+background:#fff;color:inherit;padding:.1em .5em;cursor:pointer}
+.legend button[aria-pressed=false]{opacity:.4}
+.legend i{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
+.bars{display:grid;grid-template-columns:max-content 1fr;gap:3px .6em;align-items:center;
+font-size:13px}
+.bars div{display:flex;height:1.6em;background:#f1f5f9}.bars b{display:block;height:100%}
+.bars.thin{gap:1px .6em;font-size:9px;line-height:1}.bars.thin div{height:10px}
+.plot{font-size:13px;color:var(--quiet)}.plot svg{display:block;width:100%;height:14em;
+background:#f1f5f9}
+.chart{width:100%;height:auto}.chart text{font-size:13px;fill:var(--quiet);
+dominant-baseline:middle}.chart line{stroke:var(--line)}
+.share{stroke-dasharray:6 5}.roof{fill:none;stroke:var(--ink);stroke-width:2}
+.treemap{position:relative;aspect-ratio:2;background:#f1f5f9}
+.treemap b{position:absolute;overflow:hidden;border:1px solid #fff;color:#fff;font-weight:400;
+font-size:12px;line-height:1.2;padding:2px}
+.torus{display:grid;grid-template-columns:repeat(var(--columns),minmax(0,7em));
+gap:6px}
+.torus div{position:relative;aspect-ratio:1;border:1px solid var(--line)}
+.torus span{position:absolute;inset:0;display:grid;place-items:center;font-size:13px}
+.torus b{position:absolute}
+.torus .north{top:0;left:22%;right:22%;height:22%}
+.torus .south{bottom:0;left:22%;right:22%;height:22%}
+.torus .west{left:0;top:22%;bottom:22%;width:22%}
+.torus .east{right:0;top:22%;bottom:22%;width:22%}
+[data-tip]:hover,[data-tip]:focus{outline:2px solid var(--ink);outline-offset:-1px;z-index:1}
+polygon[data-tip]:focus,circle[data-tip]:focus{stroke:var(--ink);stroke-width:2}
+.hidden{display:none!important}
+#tip{position:fixed;left:1em;bottom:1em;max-width:calc(100% - 2em);background:var(--ink);color:#fff;
+padding:.3em .7em;border-radius:4px;font-size:14px;visibility:hidden;z-index:9}
+details{margin-top:2em}pre{font-size:12px;overflow:auto;max-height:30em}
+@media(max-width:40em){body{font-size:16px}.bars{grid-template-columns:1fr}
+.bars span{margin-top:.2em}
+.chart text{font-size:22px}.treemap{aspect-ratio:1.4}}
+@media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}.legend button{border:0}
+#tip,details{display:none}}
+""".strip()
+
+SCRIPT = """
+const tip=document.getElementById('tip');
+function show(mark){tip.textContent=mark?mark.dataset.tip:'';
+tip.style.visibility=mark?'visible':'hidden'}
+for(const kind of ['mouseover','focusin'])
+document.addEventListener(kind,e=>show(e.target.closest('[data-tip]')));
+document.addEventListener('focusout',()=>show(null));
+document.addEventListener('keydown',e=>{if(e.key==='Escape')show(null)});
+document.addEventListener('click',e=>{const button=e.target.closest('button[data-series]');
+if(!button)return;const on=button.getAttribute('aria-pressed')!=='true';
+button.setAttribute('aria-pressed',on);
+for(const mark of button.closest('section').querySelectorAll('[data-tip][data-series]'))
+if(mark.dataset.series===button.dataset.series)mark.classList.toggle('hidden',!on)});
+""".strip()
