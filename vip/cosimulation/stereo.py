@@ -256,9 +256,7 @@ def cosim_bp(
             scratchpad_bytes=chosen.pe.scratchpad_bytes,
         )
     elif isinstance(chosen, ChipConfig):
-        cut = fastest_cut(
-            problem.width, problem.height, vaults=chosen.vaults, pes=chosen.tile.pes
-        )
+        cut = fastest_cut(problem.width, problem.height, vaults=chosen.vaults, pes=chosen.tile.pes)
         job = chip_bp_job(problem, iterations, chosen, cut=cut)
     else:
         job = bp_job(problem, iterations, scratchpad_bytes=chosen.scratchpad_bytes)

@@ -27,19 +27,20 @@ def squarified(sizes: Sequence[float], ratio: float = 2.0) -> list[Rectangle]:
     Rows are filled as long as the worst of their sides' ratios falls (Bruls, Huizing and van Wijk,
     Squarified Treemaps, 2000).
     """
-    total = sum(sizes)
     left, top, width, height = 0.0, 0.0, ratio, 1.0
-    scale = ratio / total if total else 0.0
-    areas = [size * scale for size in sizes]
+    rest = list(sizes)
     found: list[Rectangle] = []
-    while areas:
+    while rest:
+        # Of what is left, so that rounding does not add up.
+        scale = width * height / sum(rest)
+        areas = [size * scale for size in rest]
         side = min(width, height)
         row = [areas[0]]
         for area in areas[1:]:
             if _worst([*row, area], side) > _worst(row, side):
                 break
             row.append(area)
-        areas = areas[len(row) :]
+        rest = rest[len(row) :]
         depth = sum(row) / side
         at = 0.0
         for area in row:
