@@ -3,20 +3,32 @@
 They are written from the rows of :mod:`isa.table` (extents, roles, functions), not from the units.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from amaranth.hdl import Cat, Const, Value
+from amaranth.hdl import Cat, Const, Mux, Value
 
 from hdl.ports import COLUMN_BYTES
-from isa.table import FIELD_A, FIELD_B, FIELD_C, BranchOp, Instruction, Opcode, Role, ScalarOp, Unit
-from isa.timing import RANGE_BYTES
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    BranchOp,
+    Extent,
+    Instruction,
+    Opcode,
+    Role,
+    ScalarOp,
+    Unit,
+    VerticalOp,
+)
+from isa.timing import RANGE_BYTES, WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 
 from .relation import Invariant, View
-from .rows import decoded_values, held
+from .rows import command_values, decoded_values, held
 
-__all__ = ["range_goals", "scalar_goals"]
+__all__ = ["element_goals", "range_goals", "scalar_goals"]
 
 _NAMES = {FIELD_A: "a", FIELD_B: "b", FIELD_C: "c"}
 _FIELDS = tuple(_NAMES)
@@ -210,3 +222,70 @@ def scalar_goals(config: PeConfig) -> list[Invariant]:
     if caps.scalar:
         found.append(Invariant("results are those of the instruction table", result))
     return [*found, Invariant("branches are those of the instruction table", branches)]
+
+
+#: Operations on single elements that are no products.
+_ELEMENTS: Mapping[VerticalOp, Callable[[Value, Value], Value]] = {
+    VerticalOp.ADD: lambda b, c: b + c,
+    VerticalOp.SUB: lambda b, c: b - c,
+    VerticalOp.MIN: lambda b, c: Mux(b < c, b, c),
+    VerticalOp.MAX: lambda b, c: Mux(b < c, c, b),
+    VerticalOp.ABSDIFF: lambda b, c: Mux(b < c, c - b, b - c),
+    VerticalOp.AVG: lambda b, c: (b + c + 1) >> 1,
+}
+
+
+def element_goals(config: PeConfig) -> list[Invariant]:
+    """Goals of :class:`pe.vector.unit.VectorUnit` of ``config``, the trimmed engine, beat by beat:
+    results of element-wise instructions without products, and the bytes that are written."""
+    rows = [
+        row
+        for row in config.rows_of(Unit.VECTOR)
+        if row.reduction is None and row.vertical in _ELEMENTS
+    ]
+
+    def here(row: Instruction, t: View) -> Value:
+        (codes,) = command_values(config, row)
+        terms: list[Value] = [t["control.running"]]
+        for name, code in codes.items():
+            if code is not None and t.has(f"control.now.{name}"):
+                terms.append(t[f"control.now.{name}"] == code)
+        return Cat(terms).all()
+
+    def results(f: View, t: View) -> Value:
+        goal = []
+        for row in rows:
+            assert row.width is not None
+            assert row.vertical is not None
+            bits, size = row.width.bits, row.width.bytes
+            scalar = row.scratchpad[-1].extent is Extent.ELEMENT
+            same = []
+            for place in range(0, WORD_BYTES, size):
+                b = t["read__0__data"].word_select(place // size, bits)
+                c = t["read__1__data"].word_select(0 if scalar else place // size, bits)
+                exact = _ELEMENTS[row.vertical](b.as_signed(), c.as_signed())
+                element = t["write__data"].word_select(place // size, bits)
+                same.append(
+                    ~t["write__strobe"][place] | (element.as_signed() == _saturated(exact, bits))
+                )
+            goal.append(~here(row, t) | Cat(same).all())
+        return Cat(Const(1, 1), *goal).all()
+
+    def written(f: View, t: View) -> Value:
+        """All bytes up to that with which the row ends."""
+        more = t["control.left"] != 0
+        end = t["control.row_end"][: (WORD_BYTES - 1).bit_length()]
+        bytes_of_row = Cat(more | (end >= byte) for byte in range(WORD_BYTES))
+        goal = [~here(row, t) | (t["write__strobe"] == bytes_of_row) for row in rows]
+        return Cat(Const(1, 1), *goal).all()
+
+    return [
+        Invariant("elements are those of the instruction table", results),
+        Invariant("a row is written up to its last byte", written),
+    ]
+
+
+def _saturated(exact: Value, bits: int) -> Value:
+    """The nearest signed number of ``bits`` bits."""
+    most = (1 << bits - 1) - 1
+    return Mux(exact > most, most, Mux(exact < -most - 1, -most - 1, exact))

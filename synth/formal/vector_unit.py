@@ -25,6 +25,7 @@ from .induction import Progress, Proof, graph_of_cut, prove_relation
 from .pipeline import MADE, Pipeline, pipeline_of
 from .relation import Invariant, Relation, Split, View
 from .rows import any_of, codes_of, command_values, held, is_aligned
+from .table_goals import element_goals
 from .vector import command_relation
 
 __all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
@@ -100,6 +101,7 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     relation.ignored.append(r"write__data")
     for byte in range(WORD_BYTES):
         relation.guarantees.append(Invariant(f"byte {byte} of results agrees", _same_byte(byte)))
+    relation.guarantees += element_goals(trimmed)
     _sizes(relation, trimmed)
     _products(relation, full)
     _sums(relation, configs)

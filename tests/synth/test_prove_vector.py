@@ -1,11 +1,15 @@
 """Proofs of the vector unit: what is kept has the results of the full unit, what is broken not."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
+from amaranth.hdl import Const
 
 from pe.config import PeConfig
+from pe.vector import alu, vertical
 from pe.vector.unit import VectorUnit
 from synth.formal.cut import Cut, cut
 from synth.formal.induction import Proof, prove_relation
@@ -99,6 +103,80 @@ def test_a_changed_stage_is_found(
     text = sound.text[:place] + f"cell {broken}" + sound.text[place + 5 + len(cell) :]
     found = failed(proof(replace(sound, text=text), config))
     assert any(each.startswith(goal) for each in found)
+
+
+ELEMENTS = replace(
+    FULL,
+    instructions=frozenset({"halt", "set.vl", "v.v.add[16]", "v.s.sub[16]", "v.v.min[8]"}),
+    scratchpad_bytes=256,
+    max_vl=9,
+)
+FULL_ELEMENTS = replace(ELEMENTS, instructions=ELEMENTS.instructions | {"v.v.max[8]"}, max_vl=16)
+
+
+def _none(*_: object) -> Const:
+    return Const(0, 1)
+
+
+#: Unit, function of its module and what stands there instead.
+SEEDED: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "a difference is one too low": (vertical, "carries", _none),
+    "a difference is a sum": (vertical, "subtracts", _none),
+    "a scalar is a vector": (vertical, "broadcast_of", _none),
+    "elements are bytes": (vertical, "adder_joins", lambda *_: Const(0, 7)),
+    "nothing saturates": (alu, "lane_tops", lambda flags, *_: [Const(0, 1) for _ in flags]),
+    "bounds are of the other sign": (
+        alu,
+        "lane_bounds",
+        lambda flags, *other: BOUNDS([~flag for flag in flags], *other),
+    ),
+}
+BOUNDS = alu.lane_bounds
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        pytest.param(bug, marks=() if number == 4 else pytest.mark.slow)
+        for number, bug in enumerate(SEEDED)
+    ],
+)
+@pytest.mark.parametrize("both", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_bug_is_found_in_one_engine_and_in_both(
+    monkeypatch: pytest.MonkeyPatch, bug: str, both: bool
+) -> None:
+    module, name, instead = SEEDED[bug]
+    sound = vector_pipeline(FULL_ELEMENTS, cut(VectorUnit(FULL_ELEMENTS), "full"))
+    monkeypatch.setattr(module, name, instead)
+    broken = vector_pipeline(ELEMENTS, cut(VectorUnit(ELEMENTS), "trimmed"))
+    if both:
+        sound = vector_pipeline(FULL_ELEMENTS, cut(VectorUnit(FULL_ELEMENTS), "full"))
+    found = prove_relation(sound, broken, vector_unit_relation(FULL_ELEMENTS, ELEMENTS))
+    assert "elements are those of the instruction table" in failed(found)
+    same = {goal for goal in failed(found) if goal.endswith("of results agrees")}
+    assert bool(same) != both
+
+
+@pytest.mark.parametrize(
+    "both", [pytest.param(each, marks=pytest.mark.slow) for each in (False, True)]
+)
+def test_a_row_that_ends_early_is_found(both: bool) -> None:
+    sound, broken = (
+        cut(VectorUnit(config), name)
+        for config, name in ((FULL_ELEMENTS, "full"), (ELEMENTS, "trimmed"))
+    )
+
+    def shorter(unit: Cut) -> Cut:
+        cell = "cell $ge $flatten\\finish."
+        assert cell in unit.text
+        return replace(unit, text=unit.text.replace(cell, cell.replace("$ge", "$gt")))
+
+    found = prove_relation(
+        vector_pipeline(FULL_ELEMENTS, shorter(sound) if both else sound),
+        vector_pipeline(ELEMENTS, shorter(broken)),
+        vector_unit_relation(FULL_ELEMENTS, ELEMENTS),
+    )
+    assert "a row is written up to its last byte" in failed(found)
 
 
 def test_a_stage_too_many_is_found() -> None:
