@@ -67,10 +67,11 @@ network: $(INSTALLED) ## a hundred million flits through networks of six sizes; 
 report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power, scaling, devices
 	$(BIN)/vip report build/report
 
-docs: $(INSTALLED) ## regenerate the generated documents, and put recorded figures into the others
+docs: $(INSTALLED) ## regenerate documents, put recorded figures into them, and build the site in build/site
 	$(BIN)/python -m isa.manual
 	$(BIN)/python -m soc.host.register_manual
 	$(BIN)/python -m bench.figures
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site . build/site
 
 clean: ## remove what was built (not .venv)
 	rm -rf build

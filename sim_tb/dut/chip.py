@@ -18,7 +18,7 @@ from soc.chip.config import ChipConfig
 from .engine import configuration_verilog
 from .top import Top, check_trace, join, surrounded
 
-__all__ = ["TOP", "build_chip", "chip_design"]
+__all__ = ["TOP", "TRACED_ENGINES", "build_chip", "chip_design"]
 
 #: Top module, and so the executable's name.
 TOP = "vip_chip_top"
@@ -28,6 +28,8 @@ TOP = "vip_chip_top"
 _BLOCK = "chip_tile"
 _INNER_BLOCK = "pe"
 _MANY_ENGINES = 5
+#: Engines of a chip whose waveforms show everything: more take minutes to compile.
+TRACED_ENGINES = 16
 _BUSES = ("control", "data")
 
 
@@ -101,7 +103,8 @@ def build_chip(config: ChipConfig, trace: str = "") -> Path:
 
     Parameters:
         config: of the chip.
-        trace: "" or the format of waveform files that it can write.
+        trace: "" or the format of waveform files that it can write. Of a chip of more than
+            :data:`TRACED_ENGINES` engines they show the signals between the tiles alone.
 
     Raises:
         BuildError: as :func:`sim_tb.runner.build.build`, or no such format.
@@ -125,5 +128,13 @@ def chip_design(config: ChipConfig, trace: str = "") -> Design:
             )
         ),
         trace=trace,
-        blocks=(_BLOCK, _INNER_BLOCK) if config.tile.pes >= _MANY_ENGINES else (_BLOCK,),
+        blocks=_blocks(config, trace),
     )
+
+
+def _blocks(config: ChipConfig, trace: str) -> tuple[str, ...]:
+    """Modules that are compiled once. Their insides are in no waveform, so a small chip with
+    waveforms is compiled as a whole."""
+    if trace and config.pes <= TRACED_ENGINES:
+        return ()
+    return (_BLOCK, _INNER_BLOCK) if config.tile.pes >= _MANY_ENGINES else (_BLOCK,)

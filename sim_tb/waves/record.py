@@ -55,7 +55,7 @@ def read_record(path: Path) -> Record:
         if (found := _ENGINE.fullmatch(name)) and f"{found[1]}.counters.event" in names
     }
     if not engines:
-        raise TraceError(f"{path}: no engine with counters, which tell why none issues")
+        raise TraceError(f"{path}: no signals of an engine with counters")
     signals = [f"{scope}.{name}" for scope in engines for name in SIGNALS]
     vaults: dict[str, tuple[VaultFollower, int]] = {}
     for name in sorted(names, key=_natural):

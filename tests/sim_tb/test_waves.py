@@ -248,12 +248,12 @@ def test_a_vault(tmp_path: Path) -> None:
         for counter in (PeCounter.STALL_REGISTER, PeCounter.STALL_ARC_CONFLICT):
             assert engine.events[counter] == pe.counters[counter.name]
     (vault,) = record.vaults.values()
-    assert vault.commands[DramCommand.READ] == result.commands["reads"]
-    assert vault.commands[DramCommand.WRITE] == result.commands["writes"]
+    assert vault.commands[DramCommand.READ] == result.commands["read"]
+    assert vault.commands[DramCommand.WRITE] == result.commands["write"]
     trace = read_trace(found.trace)
     banks = [track for track in trace.slices if track[1].startswith("bank")]
     reads = sum(name == "read" for track in banks for name, _, _ in trace.slices[track])
-    assert reads == result.commands["reads"]
+    assert reads == result.commands["read"]
     assert {each.thread for each in read_kanata(found.log)} == {0, 1, 2, 3}
 
 

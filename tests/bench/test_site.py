@@ -1,0 +1,76 @@
+"""The documentation site builds without a warning, and has every page and every public name."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vip
+from bench.checkout import ROOT
+from tests.browser import Browser, needs_chromium
+
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", vip.__all__)
+def test_the_reference_has_each_public_name(name: str) -> None:
+    module = re.escape(getattr(vip, name).__module__)
+    assert re.search(rf"(vip|{module})\.{name}$", API, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, "-c", "docs/site", ".", folder],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+@pytest.mark.slow
+def test_every_document_is_a_page(site: Path) -> None:
+    documents = {path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")}
+    assert documents
+    for document in documents:
+        assert (site / document).with_suffix(".html").exists(), document
+
+
+@pytest.mark.slow
+def test_links_between_pages_lead_somewhere(site: Path) -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    anchors = {path: set(re.findall(r'id="([^"]+)"', text)) for path, text in pages.items()}
+    followed = 0
+    for path, text in pages.items():
+        for link in re.findall(r'href="([^"]+)"', text):
+            if re.match(r"[a-z]+:", link) or link.startswith("data:"):
+                continue
+            file, _, anchor = link.split("?")[0].partition("#")
+            target = (path.parent / file).resolve() if file else path
+            assert target.exists(), (path, link)
+            if anchor and target in anchors:
+                assert anchor in anchors[target], (path, link)
+            followed += 1
+    assert followed > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@needs_chromium
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_fit_a_desktop_and_a_phone(site: Path, width: int) -> None:
+    with Browser() as browser:
+        for name in ("docs/index", "docs/tour", "docs/api", "docs/isa", "docs/decisions/README"):
+            browser.open(site / f"{name}.html", width, 900)
+            assert browser.value("document.documentElement.scrollWidth") <= width
+            assert browser.value("document.querySelector('h1').textContent.length") > 2
+        assert browser.errors == []
