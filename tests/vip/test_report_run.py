@@ -124,6 +124,7 @@ def test_bars_have_the_lengths_of_the_counters() -> None:
         "Roofline",
         "DRAM bandwidth over time",
         "Rows of the DRAM",
+        "Tables",
         "Numbers",
     ]
     assert "read: mean 2.5, most 4" in dict(found.marks)
@@ -159,6 +160,17 @@ def test_power_by_unit() -> None:
     found = Marks(run_page("power", POWER))
     assert found.headings == ["Power by unit", "Numbers"]
     assert sum(width(style) for _, style in found.marks) == pytest.approx(100, abs=0.01)
+
+
+def test_rows_of_any_command_are_tables() -> None:
+    layers = [{"layer": "conv1", "ms": 1.25, "match": True}, {"layer": "fc", "extra": None}]
+    text = run_page("bench", {"layers": layers, "sum": {"ms": 12345.678}, "odd": [[1], {}]})
+    assert "<th>layer</th><th>ms</th><th>match</th><th>extra</th>" in text
+    assert "<tr><td>conv1</td><td>1.25</td><td>True</td><td></td></tr>" in text
+    assert "<tr><td>ms</td><td>12,345.7</td></tr>" in text
+    many = run_page("bench", {"layers": layers[:1] * 250})
+    assert many.count("<td>conv1</td>") == 200
+    assert "50 rows more" in many
 
 
 @given(some.lists(some.floats(0.01, 1e6), min_size=1, max_size=40))
@@ -219,7 +231,7 @@ def test_the_command(vip, result: Path) -> None:
     assert made["bytes"] == page.stat().st_size < 3 << 20
     assert "Roofline" in made["figures"]
     assert "http" not in page.read_text().replace("http-equiv", "")
-    assert "5 figures" in out
+    assert "6 figures" in out
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from isa.support.errors import clipped
 from pe.interface import PeCounter
 
 from .marks import COLOURS, Bar, bars, figure, legend, number, polyline, table
@@ -13,6 +14,12 @@ from .treemap import treemap
 __all__ = ["FIGURES", "engines"]
 
 _Content = Mapping[str, Any]
+
+#: Parts of a result that other figures draw, and configurations.
+_ELSEWHERE = {"configuration", "configuration_full", "counters", "network_counters", "units"}
+#: Rows of a table, and characters of a value in it.
+_MOST_ROWS = 200
+_MOST_CHARACTERS = 60
 
 #: Counters into exactly one of which each cycle falls -> their names for people.
 CAUSES = {
@@ -222,14 +229,48 @@ def _milliwatts(row: _Content, parts: Sequence[str]) -> dict[str, float]:
     }
 
 
+def _plain(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _shown(value: object) -> str:
+    """A plain value as a person reads it."""
+    if value is None:
+        return ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(value)
+    return clipped(str(value), _MOST_CHARACTERS)
+
+
+def rows(content: _Content) -> str:
+    """Lists of rows of plain values, and groups of them, as tables."""
+    found = []
+    for name, value in content.items():
+        if name in _ELSEWHERE:
+            continue
+        title = f"<h3>{escape(str(name).replace('_', ' '))}</h3>"
+        if isinstance(value, dict) and value and all(map(_plain, value.values())):
+            pairs = [(str(key), _shown(each)) for key, each in value.items()]
+            found.append(title + table(("", ""), pairs))
+        elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            columns = list(dict.fromkeys(key for each in value for key in each))
+            plain = [key for key in columns if all(_plain(each.get(key)) for each in value)]
+            lines = [[_shown(each.get(key)) for key in plain] for each in value[:_MOST_ROWS]]
+            if plain:
+                found.append(title + table([key.replace("_", " ") for key in plain], lines))
+                if len(value) > _MOST_ROWS:
+                    found.append(f'<p class="note">{len(value) - _MOST_ROWS} rows more</p>')
+    return figure("Tables", "".join(found)) if found else ""
+
+
 def numbers(content: _Content) -> str:
     """The plain values of the result."""
-    rows = [
-        (name.replace("_", " "), str(value) if isinstance(value, bool | str) else number(value))
+    lines = [
+        (name.replace("_", " "), _shown(value))
         for name, value in content.items()
-        if isinstance(value, int | float | str | bool)
+        if _plain(value) and value is not None
     ]
-    return figure("Numbers", table(("", ""), rows)) if rows else ""
+    return figure("Numbers", table(("", ""), lines)) if lines else ""
 
 
 #: All figures, in the order of the page.
@@ -241,5 +282,6 @@ FIGURES: Sequence[Callable[[_Content], str]] = (
     links,
     area,
     power,
+    rows,
     numbers,
 )

@@ -6,6 +6,7 @@ it. Sizes are percent, so that figures fit a phone and paper.
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from math import isfinite
 from typing import NamedTuple
 
 __all__ = ["COLOURS", "Bar", "bars", "figure", "legend", "number", "polyline", "table"]
@@ -15,6 +16,9 @@ COLOURS = (
     "#2563eb", "#0f766e", "#7c3aed", "#0891b2", "#d97706", "#dc2626", "#be185d", "#65a30d",
     "#a16207", "#64748b", "#1e293b", "#94a3b8",
 )  # fmt: skip
+
+#: Numbers from here on have one decimal.
+_ROUNDED = 1000
 
 
 class Bar(NamedTuple):
@@ -26,9 +30,11 @@ class Bar(NamedTuple):
 
 def number(value: float) -> str:
     """A number as a person reads it."""
+    if not isfinite(value):
+        return str(value)
     if value == int(value):
         return f"{int(value):,}"
-    return f"{value:,.4g}"
+    return f"{value:,.1f}" if abs(value) >= _ROUNDED else f"{value:.4g}"
 
 
 def figure(title: str, body: str, note: str = "") -> str:
