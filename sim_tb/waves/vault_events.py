@@ -10,7 +10,7 @@ from .trace_events import TraceEvents
 __all__ = ["SIGNALS", "VaultFollower", "add_vault"]
 
 #: Signals of a controller, below its scope; then the level of each bank's queue.
-SIGNALS = ("dram__valid", "dram__kind", "dram__bank", "dram__row", "queue.occupied")
+SIGNALS = ("rst", "dram__valid", "dram__kind", "dram__bank", "dram__row", "queue.occupied")
 #: Cycles that a column takes on the data bus.
 _BURST = 4
 _COLUMNS = {DramCommand.READ.value: "read", DramCommand.WRITE.value: "write"}
@@ -31,6 +31,11 @@ class VaultFollower:
     """
 
     def __init__(self, banks: int) -> None:
+        self._banks = banks
+        self._begin()
+
+    def _begin(self) -> None:
+        banks = self._banks
         self.rows: list[list[Interval]] = [[] for _ in range(banks)]
         self.columns: list[list[Interval]] = [[] for _ in range(banks)]
         self.waiting: list[tuple[int, int]] = [(0, 0)]
@@ -39,7 +44,11 @@ class VaultFollower:
 
     def cycle(self, cycle: int, values: Sequence[int]) -> None:
         """Follow one cycle; ``values``: of :data:`SIGNALS`, and of the banks' levels."""
-        valid, kind, bank, row, occupied, *levels = values
+        reset, valid, kind, bank, row, occupied, *levels = values
+        if reset:
+            # What came before counts for nothing, in the DRAM's model as well.
+            self._begin()
+            return
         if occupied.bit_count() != self.waiting[-1][1]:
             self.waiting.append((cycle, occupied.bit_count()))
         if sum(levels) != self.queued[-1][1]:
