@@ -160,7 +160,8 @@ def _faults(config: PeConfig, row: Instruction, t: View) -> dict[str, Value]:
     if row.unit is Unit.LOAD_STORE:
         assert row.width is not None
         far, size = _moved(row, t)
-        found["dram"] = far + size > 1 << config.address_bits
+        # A register may have no bit beyond the address but its sign.
+        found["dram"] = (far + size > 1 << config.address_bits) | far[-1]
         step = config.scratchpad_alignment if row.scratchpad else row.width.bytes
         found["misaligned"] = far % step != 0
     return found

@@ -135,3 +135,12 @@ def test_a_larger_engine_is_refused() -> None:
         ProofError, match="arc_entries of the trimmed engine is 4, of the full one 3"
     ):
         prove(FULL, replace(TRIMMED, arc_entries=4))
+
+
+def test_registers_may_end_with_the_sign_of_an_address() -> None:
+    narrow = replace(TRIMMED, register_width=TRIMMED.address_bits + 1)
+    unit, relation, _ = SIZED_UNITS["range check"]
+    found = prove_relation(
+        cut(unit(FULL), "full"), cut(unit(narrow), "trimmed"), relation((FULL, narrow))
+    )
+    assert found.holds, found.failures
