@@ -24,12 +24,14 @@ SIGNALS = (
     "operands.waits",
     "issue.fire",
     "issue.sound",
+    "issue.cause",
     "issue.leads_away",
     "issue.redirect",
     "issue.offer__valid",
     "issue.offer__ready",
     "counters.event",
     "counters.waits",
+    "counters.stays",
     "dispatch.held",
     "dispatch.goes",
     "dispatch.leaves",
@@ -56,6 +58,8 @@ STALLS = {
     PeCounter.STALL_DRAIN: "drain",
     PeCounter.STALL_FENCE: "fence",
 }
+#: Counters of instructions that move on to dispatch.
+_PASSED_ON = (PeCounter.ISSUED_VECTOR, PeCounter.ISSUED_LOAD_STORE)
 
 
 @dataclass
@@ -119,6 +123,7 @@ class Follower:
         self.found: list[TracedInstruction] = []
         self.events = dict.fromkeys(PeCounter, 0)
         self.activity: list[Interval] = []
+        self._last: PeCounter | None = None
         self.in_flight: list[tuple[int, int]] = [(0, 0)]
         self._fetched: TracedInstruction | None = None
         self._operands: TracedInstruction | None = None
@@ -161,6 +166,9 @@ class Follower:
                 self._discard(instruction, cycle)
 
     def _count(self, cycle: int, now: dict[str, int]) -> PeCounter | None:
+        if now["counters.stays"] and self._last in _PASSED_ON:
+            self._recount(self._last)
+        self._last = None
         if not now["sequencer.active"]:
             return None
         event = PeCounter(now["counters.event"])
@@ -168,13 +176,27 @@ class Follower:
         if now["counters.waits"] and event is PeCounter.STALL_FETCH:
             event = PeCounter.STALL_REGISTER
         self.events[event] += 1
+        self._last = event
+        self._add_activity(event, cycle)
+        return event
+
+    def _add_activity(self, event: PeCounter, cycle: int) -> None:
         name = event.name.lower().replace("_", " ")
         last = self.activity[-1] if self.activity else None
         if last is not None and last.end == cycle and last.name == name:
             last.end = cycle + 1
         else:
             self.activity.append(Interval(name, cycle, cycle + 1))
-        return event
+
+    def _recount(self, event: PeCounter) -> None:
+        """The instruction that moved on to dispatch in the last cycle has a fault there."""
+        self.events[event] -= 1
+        self.events[PeCounter.STALL_FENCE] += 1
+        last = self.activity[-1]
+        last.end -= 1
+        if last.start == last.end:
+            self.activity.pop()
+        self._add_activity(PeCounter.STALL_FENCE, last.end)
 
     def _units(self, cycle: int, now: dict[str, int]) -> None:
         """Instructions that the vector and the load-store unit have."""
@@ -237,7 +259,8 @@ class Follower:
         here = self._issue
         if here is None:
             return
-        if now["sequencer.run"] and now["issue.fire"] and now["issue.sound"]:
+        executes = now["issue.fire"] and now["issue.sound"] and not now["issue.cause"]
+        if now["sequencer.run"] and executes:
             self._issue = None
             if now["issue.offer__valid"] and now["issue.offer__ready"]:
                 here.enter("D", cycle + 1)

@@ -19,6 +19,9 @@ from isa.timing import VECTOR_LATENCY
 from memory.controller.dram_port import DramCommand
 from pe.core import Pe
 from pe.interface import PeCounter
+from sim_tb.cosim.engine import Identity, Job, PeSimulation
+from sim_tb.random.programs import random_program
+from sim_tb.random.reference import simulator_of
 from sim_tb.waves import pipeline
 from sim_tb.waves.cycles import read_cycles, signal_names
 from sim_tb.waves.konata import konata_log
@@ -210,6 +213,50 @@ def test_retired_instructions_are_those_of_the_simulator(engine: Run) -> None:
             assert each.lanes[0][-1][2] - each.lanes[0][-1][1] == VECTOR_LATENCY - 1
     fetched = [each.lanes[0][0][1] for each in log]
     assert fetched == sorted(fetched)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs(seed: int, tmp_path: Path) -> None:
+    """Stalls and retired instructions, with faults at each stage."""
+    config = preset("pe")
+    program = random_program(seed, config)
+    wave = tmp_path / "wave.vcd"
+    with DramImage(1 << config.address_bits) as image:
+        for window in program.windows:
+            image.write(window.start, window.content)
+        job = Job(
+            words=program.words,
+            image=image,
+            max_cycles=1_000_000,
+            memory=program.memory,
+            parameters=program.parameters,
+            identity=Identity(
+                pe_index=program.pe_index,
+                vault=program.vault,
+                slot=program.slot,
+                pe_count=program.pe_count,
+            ),
+            scratchpad=program.scratchpad,
+        )
+        with PeSimulation(config, trace=wave) as simulation:
+            result = simulation.run(job)
+    (follower,) = read_record(wave).engines.values()
+    for counter, cycles in follower.events.items():
+        if counter.name.startswith(("ISSUED", "STALL")):
+            assert cycles == result.counters[counter.name], counter.name
+    path = []
+    with DramImage(1 << config.address_bits) as image:
+        for window in program.windows:
+            image.write(window.start, window.content)
+        simulator = simulator_of(program, config, image)
+        done = 0
+        while (outcome := simulator.run(0)).state == "limit":
+            pc = simulator.pc
+            outcome = simulator.step()
+            path += [pc] * (outcome.instructions - done)
+            done = outcome.instructions
+    assert [each.pc for each in follower.found if each.retired] == path
 
 
 @pytest.mark.slow
