@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
     from .models.run import Evaluation, ModelRun, evaluate_model, run_model
-    from .mrf.run import MrfRun, solve_mrf
+    from .mrf.result import MrfRun
+    from .mrf.run import solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
@@ -100,7 +101,8 @@ _MODULES = {
     "vip.debugging.debugger": ("Debugger", "debug"),
     "vip.designs": ("Generated", "generate"),
     "microkernels.mrf.pair": ("PairOptions",),
-    "vip.mrf.run": ("MrfRun", "solve_mrf"),
+    "vip.mrf.result": ("MrfRun",),
+    "vip.mrf.run": ("solve_mrf",),
     "vip.mrf.stereo": ("MrfStereo", "mrf_stereo"),
     "vip.models.check": ("ModelCheck", "check_model"),
     "vip.models.compile": ("CompileReport", "compile_model"),

@@ -12,6 +12,7 @@ from microkernels.runtime.ring import VaultRing
 from .contents import contents, pack, unpack
 from .golden import iterate
 from .kernel import bp_program
+from .labels import with_labels
 from .layout import BpLayout
 from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
@@ -44,6 +45,7 @@ def bp_job(
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
     cut: TileCut | None = None,
+    choose: bool = False,
 ) -> KernelJob:
     """``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
     messages.
@@ -60,6 +62,7 @@ def bp_job(
         form: how new messages are computed; the messages are the same.
         cut: of the image into tiles (:func:`microkernels.bp.cut.fastest_cut`); None: as many
             columns and rows as vaults. The messages are the same.
+        choose: choose the labels, too (:func:`microkernels.bp.labels.with_labels`).
 
     Raises:
         KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad, or
@@ -80,7 +83,7 @@ def bp_job(
     def prepare(memory: Writable) -> None:
         pack(problem, layout, memory, iterations=iterations, messages=messages)
 
-    return KernelJob(
+    job = KernelJob(
         name="belief propagation",
         launches=(
             Launch(program=program, parameters=layout.parameters, max_cycles=_max_cycles(updates)),
@@ -97,6 +100,7 @@ def bp_job(
         updates=updates,
         remote_bytes=remote_share(layout),
     )
+    return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
 
 
 class _Levels:
@@ -186,6 +190,7 @@ def bp_levels_job(
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
     cut: TileCut | None = None,
+    choose: bool = False,
 ) -> KernelJob:
     """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
     are the messages of the fine level.
@@ -194,7 +199,8 @@ def bp_levels_job(
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         ring: of the vaults; None: a chip of one.
         smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
-        problem, pes, scratchpad_bytes, form, instruction_words, cut: as for :func:`bp_job`.
+        problem, pes, scratchpad_bytes, form, instruction_words, cut, choose: as for
+            :func:`bp_job`.
 
     Raises:
         KernelError: as :func:`bp_job` and :func:`microkernels.bp.levels.coarse_problem`.
@@ -222,7 +228,7 @@ def bp_levels_job(
             memory, both.unmade, coarse_iterations=coarse_iterations, iterations=iterations
         )
 
-    return KernelJob(
+    job = KernelJob(
         name="hierarchical belief propagation",
         launches=(
             both.launch("construct"),
@@ -240,6 +246,7 @@ def bp_levels_job(
         pes=pes,
         ring=ring,
     )
+    return with_labels(job, problem, both.layout.fine, scratchpad_bytes) if choose else job
 
 
 @CHECK.arguments

@@ -28,6 +28,7 @@ __all__ = [
     "COST_PLACE",
     "LOADED_VECTORS",
     "PLACE",
+    "RECORD_VECTORS",
     "record_stride",
     "row_stride",
     "vector_stride",

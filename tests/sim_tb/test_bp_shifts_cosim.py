@@ -68,3 +68,17 @@ def test_four_engines_of_a_vault() -> None:
     outcome = cosim_vault(job, config, on="model")
     assert outcome.match
     assert 64 <= outcome.cycles_per_update <= 74
+
+
+def test_labels_on_verilog() -> None:
+    config = tile_preset("vault")
+    job = bp_job(
+        problem(9, 6, 16, 16, "linear:2", 5), 1, pes=config.pes, form="shifts", choose=True
+    )
+    outcome = cosim_vault(job, config)
+    assert outcome.match
+    model = cosim_vault(job, config, on="model")
+    assert model.match
+    assert [one.cycles for one in model.results.values()] == [
+        one.cycles for one in outcome.results.values()
+    ]

@@ -66,6 +66,9 @@ def test_machines_agree_with_the_golden_model(vip, pair, method: str) -> None:
         assert code == 0, err
         reports[place] = json.loads(Path("run.json").read_text())
     assert reports["model"]["cycles"]
+    on_machine = "host" if method == "trws" else "machine"
+    assert reports["model"]["labels_chosen_on"] == on_machine
+    assert ("labels" in reports["model"]["cycles"]) == (method != "trws")
     assert len({report["energy"] for report in reports.values()}) == 1
     assert Path("model.npy").read_bytes() == Path("iss.npy").read_bytes()
     assert Path("model.npy").read_bytes() == Path("golden.npy").read_bytes()

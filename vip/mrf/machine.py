@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from microkernels.bp.problem import Messages
 from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
@@ -29,7 +29,7 @@ def engine_of(config: Configuration) -> PeConfig:
 
 def run_job(
     job: KernelJob, config: Configuration, on: Place, progress: Progress
-) -> tuple[Messages, dict[str, int]]:
+) -> tuple[Elements, dict[str, int]]:
     """Outputs of the machine, and cycles of its launches by their names.
 
     Raises:

@@ -15,7 +15,8 @@ from vip.configurations import Design
 from vip.progress import Progress, silent
 
 from .machine import Place
-from .run import Method, MrfRun, solve_mrf
+from .result import Method, MrfRun
+from .run import solve_mrf
 
 __all__ = ["MrfStereo", "mrf_stereo"]
 

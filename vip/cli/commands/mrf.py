@@ -25,7 +25,8 @@ from vip.cli.console import console, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
 from vip.mrf.machine import Place
-from vip.mrf.run import Method, MrfRun, solve_mrf
+from vip.mrf.result import Method, MrfRun
+from vip.mrf.run import solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
@@ -361,6 +362,7 @@ def _show(run: MrfRun, rows: dict[str, str]) -> None:
     if run.on != "golden":
         verdict = "exact" if run.match else f"{run.differing:,} elements DIFFER"
         table.add_row(f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}", verdict)
+        table.add_row("labels chosen on", f"the {run.chosen_on}")
     console.print(table)
     show_model_saturated(run.saturated)
     if not run.match:

@@ -1,0 +1,159 @@
+"""The solution of a Markov random field."""
+
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.extras import need
+from isa.support.files import write_atomically
+from isa.support.picture import MARKERS, picture
+from microkernels.bp.golden import energy
+from microkernels.bp.problem import BpProblem
+from soc.generate.designs import Configuration
+from soc.generate.generate import configuration_json
+
+from .machine import Place
+
+__all__ = ["Method", "MrfRun"]
+
+#: ``bp``: BP-M. ``hbp``: BP-M on a quarter of the size first. ``trws``: TRW-S.
+Method = Literal["bp", "hbp", "trws"]
+
+_PLOT_INCHES = 6.0, 4.0
+_TITLES = {"bp": "BP-M", "hbp": "hierarchical BP-M, on all pixels", "trws": "TRW-S"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MrfRun:
+    """A Markov random field that was solved.
+
+    Attributes:
+        problem: that was solved.
+        method, on: as given. config: of the hardware; None: golden model alone.
+        labels: ``[y, x]``, by equation 2.11; of TRW-S chosen in raster order from the machine's
+            messages.
+        chosen_on: ``machine``: its engines chose the labels
+            (:mod:`microkernels.bp.labels_kernel`); ``host``.
+        energies: of the labels after each iteration, by the golden model; the first number is that
+            of the labels before, which the data costs alone choose.
+        coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``.
+        bounds: numbers that no labelling's energy is below, after each iteration like
+            :attr:`energies`; empty but for ``trws``.
+        saturated: sums that the golden model limited to the width of an element.
+        differing: elements of the machine's messages, and of its labels, that are not the golden
+            model's.
+        cycles: of each launch, by its name; empty where no cycles are known.
+        engines: that worked; 0 on the golden model.
+        form: how they computed new messages, ``matrix`` or ``shifts``; "" on the golden model.
+        fill: share of the time in which engines of TRW-S have no pixel to visit, by the schedule
+            (:func:`microkernels.bp.trws.layout.fill_share`); else 0.
+    """
+
+    problem: BpProblem
+    method: Method
+    on: Place
+    config: Configuration | None
+    labels: NDArray[np.int64]
+    energies: tuple[int, ...]
+    coarse_energies: tuple[int, ...]
+    bounds: tuple[int, ...]
+    saturated: int
+    differing: int
+    cycles: dict[str, int]
+    engines: int
+    form: str
+    chosen_on: Literal["machine", "host"] = "host"
+    fill: float = 0.0
+
+    @property
+    def cycles_per_update(self) -> float | None:
+        """Cycles of an engine for a message on the pixels, the mean of all directions and
+        engines; None: no cycles are known, or nothing was updated."""
+        cycles = self.cycles.get("fine" if self.method == "hbp" else "")
+        updates = self.problem.updates * (len(self.energies) - 1)
+        return cycles * self.engines / updates if cycles and updates else None
+
+    @property
+    def match(self) -> bool:
+        """Whether every message equals the golden model's, hence the energy."""
+        return self.differing == 0
+
+    @property
+    def energy(self) -> int:
+        """Total cost of :attr:`labels`."""
+        return energy(self.problem, self.labels)
+
+    def save(self, path: Path, levels: NDArray[np.integer] | None = None) -> None:
+        """Write the labels as an array of NumPy (``.npy``) or as a grey picture (``.png``).
+
+        Parameters:
+            levels: grey level, 0 to 255, that shows each label; None: evenly spaced.
+
+        Raises:
+            MissingExtraError: Pillow is not installed, which PNG needs.
+            OSError: the file can't be written.
+        """
+        target = BytesIO()
+        if path.suffix.lower() == ".npy":
+            np.save(target, self.labels.astype(np.uint8))
+        else:
+            need("PIL", "pictures")
+            from PIL import Image
+
+            shown = np.rint(np.linspace(0, 255, max(2, self.problem.labels)))
+            grey = (shown if levels is None else levels)[self.labels]
+            Image.fromarray(grey.astype(np.uint8)).save(target, format="PNG")
+        write_atomically(path, target.getvalue())
+
+    def plot(self, path: Path) -> None:
+        """Draw the energy after each iteration, and the bound if there is one, as PNG or SVG.
+
+        Raises:
+            VipError: another ending, or Matplotlib is not installed.
+            OSError: the file can't be written.
+        """
+        lines = {"energy": self.energies, "lower bound": self.bounds}
+        with picture(*_PLOT_INCHES, path) as figure:
+            axes = figure.subplots()
+            for (name, values), marker in zip(lines.items(), MARKERS, strict=False):
+                if values:
+                    axes.plot(range(len(values)), values, marker=marker, label=name)
+            axes.set(xlabel="iterations", ylabel="energy", title=_TITLES[self.method])
+            axes.grid(visible=True)
+            axes.legend()
+
+    def energies_json(self) -> dict[str, object]:
+        """Energies by iteration as plain JSON data."""
+        return {
+            "method": self.method,
+            "energies": list(self.energies),
+            "coarse_energies": list(self.coarse_energies),
+            "bounds": list(self.bounds),
+        }
+
+    def to_json(self) -> dict[str, object]:
+        """The numbers of the run as plain JSON data."""
+        problem = self.problem
+        return {
+            "machine": self.on,
+            "match": self.match,
+            "differing_elements": self.differing,
+            "width": problem.width,
+            "height": problem.height,
+            "labels": problem.labels,
+            "bits": problem.bits,
+            "energy": self.energy,
+            "saturated": self.saturated,
+            "cycles": self.cycles,
+            "cycles_per_update": self.cycles_per_update,
+            "engines": self.engines,
+            "messages": self.form,
+            "labels_chosen_on": self.chosen_on,
+            "fill": self.fill,
+            **self.energies_json(),
+            "configuration": None if self.config is None else configuration_json(self.config),
+        }
