@@ -14,6 +14,7 @@ from . import (
     engine,
     functional,
     memories,
+    mrf,
     networks,
     presets,
     proofs,
@@ -126,6 +127,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=(),
         tools=_SIMULATION,
         minutes=10,
+    ),
+    "mrf": Benchmark(
+        run=mrf.mrf,
+        made_of=mrf.made_of_mrf,
+        presets=("pe", "vault"),
+        tools=("amaranth", "scikit-image"),
+        minutes=3,
     ),
     "functional": Benchmark(
         run=functional.functional,

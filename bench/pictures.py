@@ -28,6 +28,7 @@ FILE = "{file}"
 #: Picture -> arguments of Python.
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "bp_energies": ("bench.energies", "--path", FILE),
+    "mrf_energies": ("bench.mrf_energies", "--path", FILE),
     "instruction_types": ("bench.instruction_types", "--path", FILE),
     "scaling": ("bench.chips", "--path", FILE),
     "motorcycle": (

@@ -1,0 +1,107 @@
+"""Markov random fields of the user: cycles of a message, and how close TRW-S comes to its bound."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+import microkernels.bp.trws.golden
+import microkernels.data.stereo
+from microkernels.bp.jobs import bp_job
+from microkernels.bp.problem import BpProblem
+from microkernels.bp.shifts.choice import Form
+from microkernels.bp.trws.golden import TrwsField
+from microkernels.bp.trws.jobs import trws_job
+from microkernels.data.stereo import motorcycle
+from microkernels.mrf.smoothness import smoothness_costs
+from microkernels.runtime.job import KernelJob
+from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from soc.generate.presets import preset, tile_preset
+
+from . import fingerprints
+from .functional import model_parts
+from .measurement import BenchError, Measurement
+
+__all__ = ["made_of_mrf", "mrf"]
+
+_ENGINE, _VAULT = "pe", "vault"
+_SMOOTH, _WEIGHT = "linear:2", 5
+#: Iterations of TRW-S at full size, and the labels that the pair's disparities allow.
+_ITERATIONS, _LABELS, _SIZE = 30, 54, (741, 500)
+_SMALL = (185, 125)
+_SMALL_LABELS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Case:
+    """Messages that are counted: size of the image, labels, element width, form, method."""
+
+    labels: int = 16
+    bits: int = 16
+    form: Form = "shifts"
+    trws: bool = False
+
+    def job(self, pes: int) -> KernelJob:
+        """One iteration on random data costs."""
+        width, height = (60, 34) if pes > 1 else (64, 48)
+        if self.trws:
+            width, height = _SMALL
+        limit = 1 << self.bits - 3
+        costs = np.random.default_rng(1).integers(0, limit, (height, width, self.labels))
+        smoothness = smoothness_costs(self.labels, _SMOOTH, _WEIGHT if self.bits > 8 else 1)
+        if self.trws:
+            # Its numbers have fraction bits.
+            costs >>= 4
+        make = trws_job if self.trws else bp_job
+        return make(BpProblem(costs, smoothness, self.bits), 1, pes=pes, form=self.form)
+
+
+_CASES: Mapping[str, _Case] = {
+    "bp_matrix": _Case(form="matrix"),
+    "bp_16_bits": _Case(),
+    "bp_8_bits": _Case(bits=8),
+    "bp_60_labels": _Case(labels=60),
+    "trws_matrix": _Case(form="matrix", trws=True),
+    "trws": _Case(trws=True),
+}
+
+
+def mrf() -> Iterator[Measurement]:
+    """Cycles of an engine for a message of BP-M and TRW-S by shifts and by a matrix, truncated
+    linear costs, on the timing model: of one engine with ideal memory and of four engines of a
+    vault. Every message is compared with the golden model's. And the energy of TRW-S above its
+    bound on the Motorcycle pair, on the golden model."""
+    engine, vault = preset(_ENGINE), tile_preset(_VAULT)
+    for name, case in _CASES.items():
+        alone = cosim_engine(case.job(1), engine, on="model")
+        shared = cosim_vault(case.job(vault.pes), vault, on="model")
+        for machine, outcome in ((_ENGINE, alone), (_VAULT, shared)):
+            if not outcome.match:
+                raise BenchError(f"{name}: messages of {machine} differ from the golden model's")
+            cycles = outcome.cycles_per_update
+            assert cycles is not None
+            yield Measurement(f"{name}_{machine}", cycles, "cycles")
+    for label, size, labels in (("small", _SMALL, _SMALL_LABELS), ("full", _SIZE, _LABELS)):
+        field = TrwsField(motorcycle(*size, labels).problem)
+        for _ in range(_ITERATIONS):
+            field.iterate()
+        step = field.step()
+        yield Measurement(f"trws_{label}_energy", step.energy, "")
+        yield Measurement(f"trws_{label}_bound", step.bound, "", more_is_better=True)
+        gap = 100 * (step.energy - step.bound) / step.bound
+        yield Measurement(f"trws_{label}_gap", gap, "%")
+
+
+def made_of_mrf() -> dict[str, str]:
+    """The machines, the model of them, the programs, and the golden model of TRW-S."""
+    vault = tile_preset(_VAULT)
+    jobs = [case.job(pes) for case in _CASES.values() for pes in (1, vault.pes)]
+    return {
+        "Verilog of pe": fingerprints.hardware(preset(_ENGINE)),
+        "Verilog of vault": fingerprints.hardware(vault),
+        "programs": fingerprints.programs(job.program for job in jobs),
+        "golden model and pair": fingerprints.code(
+            microkernels.bp.trws.golden, microkernels.data.stereo
+        ),
+        **model_parts(),
+    }
