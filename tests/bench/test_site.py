@@ -21,6 +21,20 @@ def test_the_reference_has_each_public_name(name: str) -> None:
     assert re.search(rf"(vip|{module})\.{name}$", API, re.MULTILINE)
 
 
+def test_the_index_lists_each_page() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL)
+    listed = [line for tree in trees for line in tree.splitlines() if re.match(r"[\w./]+$", line)]
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == pages | {
+        "../README",
+        "../CHANGELOG",
+        "../CONTRIBUTING",
+        "decisions/README",
+    }
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
