@@ -7,7 +7,7 @@ import numpy as np
 from isa.support.extras import need
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.golden import Weights
-from microkernels.networks.network import Conv, Dense, MapSize, Network
+from microkernels.networks.network import Conv, Dense, Depthwise, MapSize, Network
 
 __all__ = ["photographs", "usual_network_weights"]
 
@@ -22,7 +22,7 @@ def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]
     random = np.random.default_rng(seed)
     found = {}
     for layer in network.layers:
-        if not isinstance(layer, Conv | Dense):
+        if not isinstance(layer, Conv | Dense | Depthwise):
             continue
         shape = network.weights[layer.name]
         scale = np.sqrt(2 / np.prod(shape[1:]))

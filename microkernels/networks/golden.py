@@ -12,10 +12,11 @@ from microkernels.common.fixed_point import LOWEST, Elements, check_elements
 from microkernels.nn.conv_shape import convolve
 from microkernels.nn.dense_plan import DensePlan
 from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
+from microkernels.nn.depthwise_shape import depthwise
 from microkernels.nn.element_shape import element
 from microkernels.nn.pool_shape import pool
 
-from .network import INPUT, Conv, ElementWise, Layer, Network, Pool, Rearrange, Source
+from .network import INPUT, Conv, Depthwise, ElementWise, Layer, Network, Pool, Rearrange, Source
 from .pairs import Pads, pads
 from .plan import NetworkPlan
 from .rearrange import gather
@@ -135,6 +136,10 @@ def _outputs(
         source = _surrounded(source, layer.padding, around)
         return np.stack([pool(layer.shape(size), image[np.newaxis]) for image in source])
     own = weights[layer.name]
+    if isinstance(layer, Depthwise):
+        shape = layer.shape(size)
+        source = _surrounded(source, layer.padding, 0)
+        return np.stack([depthwise(shape, image, own.weights, own.bias) for image in source])
     if isinstance(layer, Conv):
         part = plan.layers[layer.name].conv
         assert part is not None
@@ -157,8 +162,8 @@ def _outputs(
     flat = source.transpose(0, 3, 1, 2).reshape(len(source), -1)
     inputs = np.where(order < 0, 0, flat[:, order])
     held = np.where(order < 0, 0, own.weights[:, order])
-    shape = DenseShape(inputs=len(order), outputs=layer.outputs, batch=len(source))
-    sums = partial_sums(shape, split.chunk, inputs, held, fraction=layer.fraction)
+    vectors = DenseShape(inputs=len(order), outputs=layer.outputs, batch=len(source))
+    sums = partial_sums(vectors, split.chunk, inputs, held, fraction=layer.fraction)
     return dense(sums[np.newaxis], own.bias, relu=layer.relu)
 
 

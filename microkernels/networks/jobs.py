@@ -15,7 +15,7 @@ from microkernels.runtime.job import Golden, KernelJob
 from .engines import ChipEngines
 from .golden import Weights, activations, check_weights
 from .layout import NetworkLayout
-from .network import Conv, ElementWise, Network, Pool, Rearrange, Source
+from .network import Conv, Depthwise, ElementWise, Network, Pool, Rearrange, Source
 from .pairs import pair
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
@@ -71,6 +71,8 @@ def _operations(plan: NetworkPlan, name: str) -> int:
         return 0
     if isinstance(own.layer, Conv):
         return 2 * own.layer.shape(own.input).macs
+    if isinstance(own.layer, Depthwise):
+        return 2 * own.output.elements * own.layer.shape(own.input).taps
     if isinstance(own.layer, Pool):
         return own.output.elements * (prod(pair(own.layer.window)) - 1)
     if isinstance(own.layer, ElementWise):

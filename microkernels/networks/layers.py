@@ -9,6 +9,7 @@ from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.depthwise_shape import DepthwiseShape
 from microkernels.nn.element_shape import FUNCTIONS, ElementShape
 from microkernels.nn.pool_shape import PoolShape
 
@@ -21,6 +22,7 @@ __all__ = [
     "Combine",
     "Conv",
     "Dense",
+    "Depthwise",
     "ElementWise",
     "Layer",
     "MapSize",
@@ -121,6 +123,41 @@ class Conv(_Named):
             stride=stride.across,
             kernel_down=kernel.other,
             stride_down=stride.other,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depthwise(_Named):
+    """A depthwise convolution (:mod:`microkernels.nn.depthwise_shape`): a filter for each channel.
+
+    Attributes:
+        kernel, stride, padding, fraction, relu: as of :class:`Conv`.
+    """
+
+    kernel: int | Pair = 3
+    stride: int | Pair = 1
+    padding: int | Pads = 0
+    fraction: int
+    relu: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_window("kernel", self.kernel, self.stride, self.padding)
+        check_fraction(self.fraction)
+
+    def shape(self, size: MapSize) -> DepthwiseShape:
+        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        kernel, stride, around = pair(self.kernel), pair(self.stride), pads(self.padding)
+        return DepthwiseShape(
+            width=size.width + around.left + around.right,
+            height=size.height + around.top + around.bottom,
+            channels=size.channels,
+            across=kernel.across,
+            down=kernel.down,
+            stride_across=stride.across,
+            stride_down=stride.down,
+            fraction=self.fraction,
+            relu=self.relu,
         )
 
 
@@ -339,4 +376,4 @@ class Rearrange(_Named):
             raise KernelError(f"order must have numbers from -2 to {last}")
 
 
-Layer = Conv | Pool | Dense | Add | Multiply | Combine | Activation | Source | Rearrange
+Layer = Conv | Depthwise | Pool | Dense | Add | Multiply | Combine | Activation | Source | Rearrange

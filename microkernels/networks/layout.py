@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,22 @@ from microkernels.nn.dense_plan import DensePlan, plan_dense
 from microkernels.nn.dense_shape import DenseShape
 from microkernels.runtime.job import Launch
 
+from .depthwise_step import DepthwiseStep
 from .golden import Weights
 from .moves import PIECE_ELEMENTS, Move, flat_moves, flat_order, map_moves
-from .network import INPUT, Conv, Dense, ElementWise, Layer, Pool, Rearrange, Source, Use, named
+from .network import (
+    INPUT,
+    Conv,
+    Dense,
+    Depthwise,
+    ElementWise,
+    Layer,
+    Pool,
+    Rearrange,
+    Source,
+    Use,
+    named,
+)
 from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
 from .rearrange import rearrange_moves
@@ -257,26 +271,21 @@ class NetworkLayout:
             return
         (source,) = source_maps
         assert isinstance(source, InputMaps)
+        names: Any = {"layer_name": layer.name, "engines": engines}
+        step: Step
         if isinstance(layer, Conv):
             assert plan.conv is not None
-            conv = ConvStep(
-                layer_name=layer.name,
-                engines=engines,
-                source=source,
-                target=target_maps,
-                layer=layer,
-                plan=plan.conv,
+            step = ConvStep(**names, source=source, target=target_maps, layer=layer, plan=plan.conv)
+        elif isinstance(layer, Depthwise):
+            shape = tile_shape(layer.shape(plan.input), source)
+            step = DepthwiseStep(
+                **names, source=source, target=target_maps, layer=layer, shape=shape
             )
-            yield conv, -1
-        elif isinstance(layer, Pool):
-            pool = PoolStep(
-                layer_name=layer.name,
-                engines=engines,
-                source=source,
-                target=target_maps,
-                shape=tile_shape(layer.shape(plan.input), source),
-            )
-            yield pool, -1
+        else:
+            assert isinstance(layer, Pool)
+            window = tile_shape(layer.shape(plan.input), source)
+            step = PoolStep(**names, source=source, target=target_maps, shape=window)
+        yield step, -1
 
     def _sources(self, layer: Layer) -> list[InputMaps | OutputMaps]:
         """Maps that a layer reads."""
@@ -313,6 +322,11 @@ class NetworkLayout:
             if source != INPUT and target is not None:
                 found += map_moves(self.outputs[source], target, vault, constants)
         return found
+
+    def launches_of(self, layer: str) -> tuple[Launch, ...]:
+        """The launches of a layer, by its name."""
+        steps = (placed for placed in self._steps if placed.step.layer_name == layer)
+        return tuple(launch for placed in steps for launch in placed.launches)
 
     @property
     def launch_steps(self) -> Mapping[str, Step]:
@@ -357,7 +371,7 @@ class NetworkLayout:
             memory.write(self.plan.ring.address(vault, self._constants), constants)
         for placed in self._steps:
             step = placed.step
-            if isinstance(step, ConvStep | DenseStep):
+            if isinstance(step, ConvStep | DenseStep | DepthwiseStep):
                 own = weights[step.layer.name]
                 step.write(memory, placed.offset, own.weights, own.bias)
             elif isinstance(step, MoveStep | PoolStep | ElementStep):

@@ -15,6 +15,7 @@ from .layers import (
     Combine,
     Conv,
     Dense,
+    Depthwise,
     ElementWise,
     Layer,
     MapSize,
@@ -32,6 +33,7 @@ __all__ = [
     "Combine",
     "Conv",
     "Dense",
+    "Depthwise",
     "ElementWise",
     "Layer",
     "MapSize",
@@ -82,7 +84,15 @@ class Network:
         CHECK.kind("layers", self.layers, tuple)
         for number, layer in enumerate(self.layers):
             CHECK.kind(
-                f"layers[{number}]", layer, Conv, Pool, Dense, ElementWise, Source, Rearrange
+                f"layers[{number}]",
+                layer,
+                Conv,
+                Depthwise,
+                Pool,
+                Dense,
+                ElementWise,
+                Source,
+                Rearrange,
             )
         maps = {"the input": self.input}
         maps |= {
@@ -136,15 +146,18 @@ class Network:
     @property
     def weights(self) -> Mapping[str, tuple[int, ...]]:
         """Name of each layer with weights -> their shape: filters x kernel (down) x kernel (across)
-        x channels, or outputs x inputs."""
+        x channels, channels x kernel (down) x kernel (across), or outputs x inputs."""
         found: dict[str, tuple[int, ...]] = {}
         for layer in self.layers:
-            if not isinstance(layer, Conv | Dense):
+            if not isinstance(layer, Conv | Dense | Depthwise):
                 continue
             size = self.sizes[self.sources[layer.name][0]]
             if isinstance(layer, Conv):
                 across, down = pair(layer.kernel)
                 found[layer.name] = (layer.filters, down, across, size.channels)
+            elif isinstance(layer, Depthwise):
+                across, down = pair(layer.kernel)
+                found[layer.name] = (size.channels, down, across)
             else:
                 found[layer.name] = (layer.outputs, size.elements)
         return found

@@ -13,6 +13,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST
 from microkernels.nn.conv_estimate import predict_conv
 from microkernels.nn.conv_plan import ConvPlan, plan_conv
+from microkernels.nn.depthwise_layout import predict_depthwise
 from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut
@@ -21,6 +22,7 @@ from .network import (
     INPUT,
     Conv,
     Dense,
+    Depthwise,
     ElementWise,
     Layer,
     MapSize,
@@ -92,6 +94,15 @@ class LayerPlan:
                 left=around.left,
                 top=around.top,
                 around=0 if layer.mean else LOWEST,
+                parted=True,
+            )
+        if isinstance(layer, Depthwise):
+            around = pads(layer.padding)
+            return Windows(
+                kernel=pair(layer.kernel),
+                stride=pair(layer.stride),
+                left=around.left,
+                top=around.top,
                 parted=True,
             )
         if isinstance(layer, ElementWise):
@@ -229,6 +240,8 @@ class _Planner:
                     found.append(self._conv(plan, layer, strips))
                 elif isinstance(layer, Pool):
                     found.append(self._pool(plan, layer))
+                elif isinstance(layer, Depthwise):
+                    found.append(self._depthwise(plan, layer))
                 elif isinstance(layer, ElementWise):
                     found.append(self._element(plan, layer))
                 else:
@@ -268,6 +281,20 @@ class _Planner:
         across, down = pair(layer.window)
         read = across * down * plan.depth * ELEMENT_BYTES / 8 * self.pes
         cycles = lines * tile.width * max(_POOLED, read)
+        return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
+
+    def _depthwise(self, plan: LayerPlan, layer: Depthwise) -> LayerPlan:
+        tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        kernel, stride = pair(layer.kernel), pair(layer.stride)
+        shape = replace(
+            layer.shape(plan.input),
+            width=(tile.width - 1) * stride.across + kernel.across,
+            height=(tile.height - 1) * stride.down + kernel.down,
+            channels=tile.channels,
+        )
+        cycles = predict_depthwise(
+            shape, plan.depth, sharers=self.pes, scratchpad_bytes=self.scratchpad_bytes
+        )
         return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
 
     def _element(self, plan: LayerPlan, layer: ElementWise) -> LayerPlan:

@@ -2,8 +2,8 @@
 
 A tensor that convolutions read has the slices that suit them, and the output of a fully connected
 layer is one slice in each vault. Where layers that read a tensor need thinner slices, it has these.
-Pooling and element-wise layers leave slices as they are. So the maps of a layer always have the
-slices of its sources', and are moved as they lie in memory.
+Pooling, depthwise and element-wise layers leave slices as they are. So the maps of a layer always
+have the slices of its sources', and are moved as they lie in memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,11 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.depthwise_layout import best_pixels
 from microkernels.nn.pool_layout import window_fits
 
 from .engines import ChipEngines
-from .network import INPUT, Conv, Dense, ElementWise, MapSize, Network, Pool, named
+from .network import INPUT, Conv, Dense, Depthwise, ElementWise, MapSize, Network, Pool, named
 from .pairs import pair
 
 __all__ = ["slice_depths"]
@@ -30,17 +31,22 @@ def _groups(network: Network) -> Mapping[str, str]:
     group = {INPUT: INPUT}
     for layer in network.layers:
         group[layer.name] = layer.name
-        if isinstance(layer, Pool | ElementWise):
+        if isinstance(layer, Pool | Depthwise | ElementWise):
             same = {group[source] for source in network.sources[layer.name]}
             group = {name: layer.name if held in same else held for name, held in group.items()}
     return group
 
 
-def _can_read(reader: Conv | Pool, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
+def _can_read(
+    reader: Conv | Depthwise | Pool, size: MapSize, depth: int, scratchpad_bytes: int
+) -> bool:
     """Whether an engine can read slices of ``depth`` channels of a map of ``size``."""
     if isinstance(reader, Pool):
         return window_fits(reader.shape(size), depth, scratchpad_bytes=scratchpad_bytes)
     try:
+        if isinstance(reader, Depthwise):
+            best_pixels(reader.shape(size), depth, scratchpad_bytes=scratchpad_bytes)
+            return True
         plan_conv(reader.shape(size), depth=depth, out_depth=1, scratchpad_bytes=scratchpad_bytes)
     except KernelError:
         return False
@@ -48,7 +54,10 @@ def _can_read(reader: Conv | Pool, size: MapSize, depth: int, scratchpad_bytes: 
 
 
 def _readable(
-    wanted: int, step: int, readers: Sequence[tuple[Conv | Pool, MapSize]], scratchpad_bytes: int
+    wanted: int,
+    step: int,
+    readers: Sequence[tuple[Conv | Depthwise | Pool, MapSize]],
+    scratchpad_bytes: int,
 ) -> int:
     """Channels of a slice that all readers can read: ``wanted``, or the first that fits of its
     half, its third and so on, each rounded up to a multiple of ``step``.
@@ -93,9 +102,11 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
     group = _groups(network)
     wanted = {group[name]: min(_DEPTH, size.channels) for name, size in network.sizes.items()}
     best: dict[str, int] = {}
-    readers: dict[str, list[tuple[Conv | Pool, MapSize]]] = {name: [] for name in wanted}
+    readers: dict[str, list[tuple[Conv | Depthwise | Pool, MapSize]]] = {
+        name: [] for name in wanted
+    }
     for layer in network.layers:
-        if not isinstance(layer, Conv | Pool):
+        if not isinstance(layer, Conv | Depthwise | Pool):
             continue
         (source,) = network.sources[layer.name]
         name, size = group[source], network.sizes[source]

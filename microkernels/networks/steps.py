@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DensePlan
+from microkernels.nn.depthwise_layout import DepthwiseLayout
+from microkernels.nn.depthwise_shape import DepthwiseShape
 from microkernels.nn.element_kernel import element_program
 from microkernels.nn.element_layout import ElementLayout
 from microkernels.nn.element_shape import ElementShape
@@ -42,10 +45,13 @@ from .network import Conv, Dense
 from .places import ALIGNMENT
 from .stored import InputMaps, OutputMaps
 
+ShapeT = TypeVar("ShapeT", PoolShape, DepthwiseShape)
+
 __all__ = [
     "ConvStep",
     "DenseStep",
     "ElementStep",
+    "MapStep",
     "MoveStep",
     "PoolStep",
     "Step",
@@ -138,7 +144,7 @@ class MoveStep(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _MapStep(Step):
+class MapStep(Step):
     """A step from maps to maps.
 
     Attributes:
@@ -150,7 +156,7 @@ class _MapStep(Step):
     @abstractmethod
     def layout(
         self, vault: int, round_: int, offset: int
-    ) -> ConvLayout | PoolLayout | ElementLayout:
+    ) -> ConvLayout | DepthwiseLayout | PoolLayout | ElementLayout:
         """The layout of a vault."""
 
     @abstractmethod
@@ -203,7 +209,7 @@ class _MapStep(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvStep(_MapStep):
+class ConvStep(MapStep):
     """A convolution.
 
     Attributes:
@@ -250,7 +256,7 @@ class ConvStep(_MapStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _BareStep(_MapStep):
+class _BareStep(MapStep):
     """A step from maps to maps without weights."""
 
     @abstractmethod
@@ -384,7 +390,7 @@ class DenseStep(Step):
             )
 
 
-def tile_shape(shape: PoolShape, source: InputMaps) -> PoolShape:
-    """Sizes of pooling on a vault's maps."""
+def tile_shape(shape: ShapeT, source: InputMaps) -> ShapeT:
+    """Sizes of a layer that keeps its channels apart, on a vault's maps."""
     whole = source.whole
     return replace(shape, width=whole.width, height=whole.height, channels=whole.channels)

@@ -24,8 +24,8 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
         ({"layers": [Pool(name="a")]}, r"layers must be a tuple, not \[.*\]"),
         (
             {"layers": ("a",)},
-            r"layers\[0\] must be a Conv or a Pool or a Dense or an ElementWise or a Source "
-            r"or a Rearrange, not 'a'",
+            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an ElementWise or "
+            r"a Source or a Rearrange, not 'a'",
         ),
         ({"input": MapSize(0, 4, 4)}, "width of the input must be at least 1, not 0"),
         (

@@ -1,0 +1,113 @@
+"""Each kind of layer of a network, one tile: golden model, simulator, timing model, Verilog."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from microkernels.networks.golden import Weights
+from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.network import (
+    INPUT,
+    Activation,
+    Add,
+    Combine,
+    Conv,
+    Dense,
+    Depthwise,
+    Layer,
+    MapSize,
+    Multiply,
+    Network,
+    Pool,
+    Rearrange,
+    Source,
+)
+from microkernels.networks.pairs import Pads, Pair
+from microkernels.nn.element_shape import FUNCTIONS
+from microkernels.runtime.compiled import execute
+from sim_tb.cosim.kernels import cosim_vault
+from vip.models.machine import model_machine
+
+SIZE = MapSize(7, 6, 20)
+#: What functions of single elements need.
+MORE = {
+    "affine": {"factor": -20000, "fraction": 14, "offset": 77},
+    "clip": {"low": -900, "high": 1200},
+    "leaky": {"slope": 3000},
+    "tanh": {"fraction": 12},
+    "sigmoid": {"fraction": 12},
+}
+
+
+def layers() -> tuple[Layer, ...]:
+    """Every kind of layer, and every function and operation."""
+    order = np.random.default_rng(2).permutation(SIZE.elements)[:300] - 2
+    return (
+        # Three channels: strips.
+        Conv(name="strips", filters=20, padding=1, fraction=13),
+        Conv(name="conv", filters=20, kernel=Pair(2, 3), padding=Pads(1, 1, 0, 1), fraction=13),
+        Depthwise(name="depthwise", padding=1, fraction=13),
+        Depthwise(name="halved", padding=1, stride=2, fraction=13, relu=False),
+        Pool(name="highest", source="depthwise", padding=1, window=3, stride=2),
+        Pool(name="mean", source="depthwise", mean=True),
+        Source(name="given", size=SIZE),
+        *(
+            Activation(name=name, source="depthwise", function=name, **MORE.get(name, {}))
+            for name in FUNCTIONS
+        ),
+        Add(name="add", source="depthwise", other="given", relu=True),
+        Multiply(name="multiply", source="depthwise", other="given", fraction=9),
+        *(
+            Combine(name=name, source="depthwise", other="given", operation=name)
+            for name in ("subtract", "maximum", "minimum")
+        ),
+        Rearrange(
+            name="moved",
+            inputs=("depthwise", "multiply"),
+            size=MapSize(5, 3, 20),
+            order=tuple(order.tolist()),
+        ),
+        Dense(name="dense", source="moved", outputs=24, fraction=13),
+    )
+
+
+@pytest.fixture(scope="module")
+def job() -> NetworkJob:
+    random = np.random.default_rng(1)
+    network = Network(input=MapSize(7, 6, 3), layers=layers())
+    assert network.sizes["depthwise"] == SIZE
+    weights = {
+        name: Weights(
+            weights=random.integers(-2500, 2500, shape), bias=random.integers(-400, 400, shape[0])
+        )
+        for name, shape in network.weights.items()
+    }
+    return network_job(
+        network,
+        weights,
+        random.integers(-4000, 4000, (1, 6, 7, 3)),
+        engines=model_machine("vault-logistic").engines,
+        further={"given": random.integers(-4000, 4000, (1, 6, 7, 20))},
+    )
+
+
+def test_the_network_has_every_kind(job: NetworkJob) -> None:
+    kinds = {type(layer) for layer in job.plan.network.layers}
+    assert kinds == set(get_args(Layer))
+    assert job.plan.layers["strips"].strips
+    assert INPUT in job.plan.network.sources["strips"]
+    assert execute(job.job, instructions=model_machine("vault-logistic").instructions).match
+
+
+@pytest.mark.slow
+def test_every_kind_on_the_verilog(job: NetworkJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
+    config = model_machine("vault-logistic").config
+    model = cosim_vault(job.job, config, on="model")  # type: ignore[arg-type]
+    verilog = cosim_vault(job.job, config, on="rtl")  # type: ignore[arg-type]
+    assert model.match
+    assert verilog.match
+    assert {name: run.cycles for name, run in verilog.results.items()} == {
+        name: run.cycles for name, run in model.results.items()
+    }
