@@ -10,11 +10,12 @@ INSTALLED := .venv/.installed
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml tests/models.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "VIP needs Python 3.11 or later; set PYTHON=/path/to/python3" >&2; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/models.txt
 	@touch $@
 
 demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, area, trimming

@@ -31,6 +31,7 @@ from synth.physical.chip_area import design_area
 from synth.physical.comparison import AreaComparison, compare_area
 from synth.physical.targets import DEFAULT_TARGETS
 
+from .models.carry import zero_state
 from .models.compile import input_arrays, spread
 from .models.folder import CompiledModel, load_folder
 from .models.machine import model_machine
@@ -165,7 +166,8 @@ def trim_model(
     Parameters:
         folder: of :func:`vip.models.compile.compile_model`, for a preset of a vault.
         output: directory of the vault's Verilog.
-        inputs: images for the runs, as of :func:`vip.models.run.run_model`; None: random ones.
+        inputs: images for the runs, as of :func:`vip.models.run.run_model`, of which the first
+            batch is taken; None: random ones.
         keep_counters: performance counters stay.
         proved: keep the places for transfers in flight, too.
         slower: more cycles that the run on the timing model may take, as a fraction from 0 to
@@ -232,7 +234,11 @@ def _elements(
         }
     arrays = input_arrays(inputs) if isinstance(inputs, Path) else inputs
     what = str(inputs) if isinstance(inputs, Path) else "the inputs"
-    return elements_of(compiled, spread(compiled, arrays, what))
+    given = spread(compiled, arrays, what, compiled.carry.values())
+    elements = {
+        name: values[: compiled.batch] for name, values in elements_of(compiled, given).items()
+    }
+    return elements | zero_state(compiled, compiled.carry)
 
 
 def _cut(job: NetworkJob, full: VaultTileConfig, *, keep_counters: bool) -> TrimReport:

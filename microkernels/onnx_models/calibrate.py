@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from microkernels.common.fixed_point import FRACTION_LIMIT, Elements
+from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements
 from microkernels.common.saturation import count_saturation
 from microkernels.networks.golden import Weights, activation
 from microkernels.networks.layout import NetworkLayout
@@ -21,6 +21,7 @@ from microkernels.networks.network import (
     Activation,
     Conv,
     Dense,
+    Depthwise,
     Layer,
     Multiply,
     Network,
@@ -28,18 +29,19 @@ from microkernels.networks.network import (
     Source,
 )
 
+from .balance import balanced
 from .errors import ModelError
 from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
+from .logistic import LOGISTIC, LOGISTIC_LIMIT, harmless, logistic_operands
 from .model import Model, Reals
 from .reference import real_layers, window_sums
 
 __all__ = ["Calibrated", "MapReport", "calibrate"]
 
-#: Operands of logistic functions beyond this are as good as this.
-_LOGISTIC_LIMIT = 16.0
-_LOGISTIC = ("tanh", "sigmoid")
 #: Fewer bits than fit that a layer tries; times that groups get one bit less; images of the search.
 _TRIED = 3
+#: Share of a layer's weights that may be limited.
+_MOST_LIMITED = 1e-3
 _ROUNDS = 4
 _SEARCH_IMAGES = 16
 
@@ -95,6 +97,7 @@ class _Calibration:
         self.model = model
         self.layout = layout
         self.group = groups(model.network)
+        self.operands = logistic_operands(model.network)
         self.largest = _largest(model, given)
         count = len(given[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
@@ -116,7 +119,7 @@ class _Calibration:
             needs[group] = max(needs.get(group, 0.0), largest)
         found = {group: fraction_for(most) for group, most in needs.items()}
         for layer in self.model.network.layers:
-            if isinstance(layer, Activation) and layer.function in _LOGISTIC:
+            if isinstance(layer, Activation) and layer.function in LOGISTIC:
                 group = self.group[layer.name]
                 found[group] = int(np.clip(found[group], 0, FRACTION_LIMIT))
         return found
@@ -180,15 +183,17 @@ class _Calibration:
         for layer, real in real_layers(model, self.given):
             sources = [values[source] for source in network.sources[layer.name]]
             group = self.group[layer.name]
-            if search and group not in decided and isinstance(layer, Conv | Dense):
+            if search and group not in decided and isinstance(layer, Conv | Dense | Depthwise):
                 formats = self._search(layer, sources, real, formats)
                 values |= {
                     name: as_elements(self.given[name], formats.maps[name]) for name in self.given
                 }
+            if search and layer.name in model.real:
+                formats = self._search_weights(layer, sources, real, formats)
             decided.update(self.group[each] for each in (layer.name, *network.sources[layer.name]))
             found, saturated = self._golden(layer, sources, formats)
             values[layer.name] = found
-            error = _error(found, formats.maps[layer.name], real)
+            error = self._error(layer, found, formats, real)
             if layer.name in outputs:
                 worst = max(worst, error)
             reports.append(
@@ -199,7 +204,7 @@ class _Calibration:
                     weight_fraction=formats.weights.get(layer.name),
                     largest=float(np.abs(real).max()),
                     error=error,
-                    saturated=saturated,
+                    saturated=0 if harmless(layer, self.operands) else saturated,
                     elements=found.size,
                 )
             )
@@ -224,7 +229,7 @@ class _Calibration:
         """Formats with the fraction of the layer's output that has the least error."""
         group = self.group[layer.name]
         start = dict(self.fractions)
-        best = (_error(*self._made(layer, sources, formats), real), formats, start)
+        best = (self._made_error(layer, sources, formats, real), formats, start)
         for less in range(1, _TRIED):
             self.fractions = {**start, group: start[group] - less}
             tried = self.formats()
@@ -234,29 +239,54 @@ class _Calibration:
             )
             if not earlier:
                 break
-            error = _error(*self._made(layer, sources, tried), real)
+            error = self._made_error(layer, sources, tried, real)
             if error >= best[0]:
                 break
             best = (error, tried, dict(self.fractions))
         _, formats, self.fractions = best
         return formats
 
-    def _made(
-        self, layer: Layer, sources: list[Elements], formats: Formats
-    ) -> tuple[Elements, int]:
-        return self._golden(layer, sources, formats)[0], formats.maps[layer.name]
+    def _search_weights(
+        self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats
+    ) -> Formats:
+        """Formats with more bits for the layer's weights as long as few weights are limited by that
+        and the error becomes less, such as where large weights are of channels that are 0."""
+        held = np.abs(self.model.real[layer.name].weights)
+        error = self._made_error(layer, sources, formats, real)
+        while True:
+            start = self.weight_limits[layer.name]
+            limited = int(np.count_nonzero(np.ldexp(held, start + 1) > HIGHEST + 0.5))
+            if limited > held.size * _MOST_LIMITED:
+                return formats
+            self.weight_limits[layer.name] = start + 1
+            tried = self.formats()
+            found = error
+            if tried.maps == formats.maps and tried.weights != formats.weights:
+                found = self._made_error(layer, sources, tried, real)
+            if found >= error:
+                self.weight_limits[layer.name] = start
+                return formats
+            formats, error = tried, found
 
+    def _made_error(
+        self, layer: Layer, sources: list[Elements], formats: Formats, real: Reals
+    ) -> float:
+        return self._error(layer, self._golden(layer, sources, formats)[0], formats, real)
 
-def _error(found: Elements, fraction: int, real: Reals) -> float:
-    """Root of the mean squared error over that of the mean square."""
-    power = float(np.mean(np.square(real)))
-    error = float(np.mean(np.square(real_of(found, fraction) - real)))
-    return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
+    def _error(self, layer: Layer, found: Elements, formats: Formats, real: Reals) -> float:
+        """Root of the mean squared error over that of the mean square."""
+        made = real_of(found, formats.maps[layer.name])
+        if layer.name in self.operands:
+            made, real = (np.clip(each, -LOGISTIC_LIMIT, LOGISTIC_LIMIT) for each in (made, real))
+        power = float(np.mean(np.square(real)))
+        error = float(np.mean(np.square(made - real)))
+        return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
 
 
 def _largest(model: Model, given: Mapping[str, Reals]) -> dict[str, float]:
     """Largest magnitude of each map, and of what is computed on the way from it."""
     network = model.network
+    logistic = logistic_operands(network)
     found = {name: float(np.abs(values).max(initial=0.0)) for name, values in given.items()}
     kept = dict(given)
     for layer, real in real_layers(model, given):
@@ -277,15 +307,21 @@ def _largest(model: Model, given: Mapping[str, Reals]) -> dict[str, float]:
             for user in network.layers
         ):
             kept[layer.name] = real
-    for name in found:
-        users = [use.name for use in network.users(name)]
-        layers = {layer.name: layer for layer in network.layers}
-        logistic = [layers[user] for user in users]
-        if users and all(
-            isinstance(each, Activation) and each.function in _LOGISTIC for each in logistic
-        ):
-            found[name] = min(found[name], _LOGISTIC_LIMIT)
-    return found
+    return {
+        name: min(most, LOGISTIC_LIMIT) if name in logistic else most
+        for name, most in found.items()
+    }
+
+
+def _alike(given: Mapping[str, Reals], constants: Mapping[str, Reals]) -> dict[str, Reals]:
+    """``given`` with as many images of each constant."""
+    count = len(given[INPUT])
+    return {
+        name: np.broadcast_to(values[:1], (count, *values.shape[1:]))
+        if name in constants
+        else values
+        for name, values in given.items()
+    }
 
 
 def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> Calibrated:
@@ -299,6 +335,7 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
         ModelError: no fraction bits fit.
     """
     every = {**given, **model.constants}
+    model = balanced(model, _alike(every, model.constants))
     work = _Calibration(model, layout, every)
     work.run(search=True)
     reports, worst = work.run(search=False)

@@ -23,6 +23,7 @@ from microkernels.networks.network import (
     Activation,
     Conv,
     Dense,
+    Depthwise,
     Layer,
     Multiply,
     Network,
@@ -73,7 +74,7 @@ def groups(network: Network) -> Mapping[str, str]:
 
 def _scales(layer: Layer) -> bool:
     """Whether the layer's output may have another fraction than its input."""
-    return isinstance(layer, Conv | Dense | Multiply) or (
+    return isinstance(layer, Conv | Dense | Depthwise | Multiply) or (
         isinstance(layer, Activation) and layer.function == "affine"
     )
 
@@ -111,7 +112,7 @@ def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer,
         if not 0 <= shift <= FRACTION_LIMIT:
             raise ModelError(f"{name}: products can't be shifted right by {shift} bits")
     match layer:
-        case Conv() | Dense():
+        case Conv() | Dense() | Depthwise():
             own = model.real[name]
             held = Weights(
                 weights=as_elements(own.weights, formats.weights[name]),

@@ -7,7 +7,8 @@ The functions of :mod:`microkernels.onnx_models.operators` map one node each.
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from .model import Model, Port, Real, Reals, as_map, to_maps
 
 __all__ = ["Coverage", "Importer", "Operator", "Refusal", "Value", "map_graph"]
 
+#: Elements of a tensor without a batch that are one pixel, whose parts are moved fast.
+_VECTOR = 2048
+#: Operators that make all outputs that are used.
+_SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU"})
 #: Nodes whose output holds the same elements in the same order; an input is looked at through them.
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
 
@@ -67,6 +72,7 @@ class Coverage:
 
 
 Operator = Callable[["Importer", Node], None]
+KeptT = TypeVar("KeptT")
 
 
 class Importer:
@@ -79,7 +85,7 @@ class Importer:
     Attributes:
         graph: as given. batch: images.
         values: by name of the tensor.
-        layers: by name, in order.
+        layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
         real, bounds, affine, constants, origins: as of
             :class:`microkernels.onnx_models.model.Model`.
     """
@@ -89,6 +95,7 @@ class Importer:
         self._flat = flat
         self.values: dict[str, Value] = {}
         self.layers: dict[str, Layer] = {}
+        self.sizes: dict[str, MapSize] = {}
         self.real: dict[str, Real] = {}
         self.bounds: dict[str, tuple[float, float]] = {}
         self.affine: dict[str, tuple[float, float]] = {}
@@ -127,6 +134,7 @@ class Importer:
         if number:
             layer = self.unique(name)
             self.layers[layer] = Source(name=layer, size=size)
+        self.sizes[layer] = size
         self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone)
         self._inputs.append(Port(tensor=name, shape=shape, layer=layer, size=size))
 
@@ -136,13 +144,10 @@ class Importer:
 
     def map_of(self, shape: tuple[int, ...]) -> tuple[int, MapSize]:
         """Images and size of the map that holds a tensor."""
-        if not self._flat:
+        if not self._flat or (len(shape) > 1 and shape[0] == 1):
             return as_map(shape)
-        return 1, as_map((1, *shape))[1]
-
-    def image_shape(self, *sizes: int) -> tuple[int, ...]:
-        """Shape of one image of these sizes: with a batch of 1, if tensors have one."""
-        return sizes if self._flat else (1, *sizes)
+        elements = prod(shape)
+        return 1, MapSize(1, 1, elements) if elements <= _VECTOR else as_map((1, *shape))[1]
 
     # What operators ask for.
 
@@ -169,7 +174,7 @@ class Importer:
     def extra_outputs(self, node: Node) -> str:
         """A further output that something uses, of an operator that makes none but the first; "":
         there is none."""
-        if node.op == "Split":
+        if node.op in _SEVERAL_OUTPUTS:
             return ""
         return next((name for name in node.outputs[1:] if self._uses[name]), "")
 
@@ -217,6 +222,7 @@ class Importer:
             last: it makes the node's first output.
         """
         self.layers[layer.name] = layer
+        self.sizes[layer.name] = size
         self.origins[layer.name] = node.name
         alone = not last or self._uses[node.outputs[0]] == 1
         found = Value(layer=layer.name, size=size, shape=shape, alone=alone)
@@ -267,6 +273,14 @@ class Importer:
         self.affine[layer.name] = (1.0, 0.0)
         return replace(value, layer=layer.name, alone=False)
 
+    def _needed(self, wanted: set[str]) -> dict[str, Layer]:
+        """The layers that these need, and the further inputs."""
+        wanted |= {port.layer for port in self._inputs}
+        for layer in reversed(self.layers.values()):
+            if layer.name in wanted:
+                wanted.update(layer.sources)
+        return {name: layer for name, layer in self.layers.items() if name in wanted}
+
     def finish(self) -> Model:
         """The mapped model.
 
@@ -282,13 +296,18 @@ class Importer:
             if value.layer == INPUT or isinstance(self.layers[value.layer], Source):
                 value = self._copy(name, value)
             outputs.append(Port(tensor=name, shape=value.shape, layer=value.layer, size=value.size))
+        layers = self._needed({port.layer for port in outputs})
+
+        def kept(values: Mapping[str, KeptT]) -> dict[str, KeptT]:
+            return {name: value for name, value in values.items() if name in layers}
+
         return Model(
-            network=Network(input=self._inputs[0].size, layers=tuple(self.layers.values())),
+            network=Network(input=self._inputs[0].size, layers=tuple(layers.values())),
             batch=self.batch,
-            real=self.real,
-            bounds=self.bounds,
-            affine=self.affine,
-            constants=self.constants,
+            real=kept(self.real),
+            bounds=kept(self.bounds),
+            affine=kept(self.affine),
+            constants=kept(self.constants),
             inputs=tuple(self._inputs),
             outputs=tuple(outputs),
             origins=self.origins,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,17 @@ class Port:
     shape: tuple[int, ...]
     layer: str
     size: MapSize
+
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """Shape of one image: without the batch, if the tensor has one in front."""
+        if len(self.shape) > 1 and prod(self.shape[1:]) == self.size.elements:
+            return self.shape[1:]
+        return self.shape
+
+    def images(self, maps: Reals) -> Reals:
+        """Images x height x width x channels in the order of ONNX: images x their shape."""
+        return maps.transpose(0, 3, 1, 2).reshape(len(maps), *self.inner)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

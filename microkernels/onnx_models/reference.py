@@ -15,6 +15,7 @@ from microkernels.networks.network import (
     Combine,
     Conv,
     Dense,
+    Depthwise,
     Layer,
     MapSize,
     Multiply,
@@ -64,7 +65,7 @@ def _views(
             yield row, column, values[:, down, across]
 
 
-def _padded(layer: Conv | Pool, values: Reals, around: float) -> Reals:
+def _padded(layer: Conv | Depthwise | Pool, values: Reals, around: float) -> Reals:
     sides = pads(layer.padding)
     widths = ((0, 0), (sides.top, sides.bottom), (sides.left, sides.right), (0, 0))
     return np.pad(values, widths, constant_values=around)
@@ -92,6 +93,15 @@ def real_layer(model: Model, layer: Layer, sources: Sequence[Reals], size: MapSi
             sizes, steps = (kernel.down, kernel.across), (stride.down, stride.across)
             for row, column, view in _views(_padded(layer, values, 0.0), sizes, steps, size):
                 total += view @ own.weights[:, row, column].T
+            return np.maximum(total, 0) if layer.relu else total
+        case Depthwise():
+            own = model.real[layer.name]
+            kernel, stride = pair(layer.kernel), pair(layer.stride)
+            total = np.broadcast_to(own.bias, (len(values), size.height, size.width, size.channels))
+            total = total.copy()
+            sizes, steps = (kernel.down, kernel.across), (stride.down, stride.across)
+            for row, column, view in _views(_padded(layer, values, 0.0), sizes, steps, size):
+                total += view * own.weights[:, row, column]
             return np.maximum(total, 0) if layer.relu else total
         case Dense():
             own = model.real[layer.name]

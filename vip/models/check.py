@@ -5,7 +5,8 @@ from pathlib import Path
 
 from isa.support.errors import VipError
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import Activation, MapSize, Network
+from microkernels.networks.network import Activation, Conv, MapSize, Network, Pool
+from microkernels.networks.pairs import pair
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.importer import Refusal, map_graph
 from microkernels.onnx_models.model import Model
@@ -15,7 +16,17 @@ from vip.progress import Progress, silent
 
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
 
-__all__ = ["LayerCheck", "ModelCheck", "check_model", "read_model", "unsupported"]
+__all__ = [
+    "LayerCheck",
+    "ModelCheck",
+    "check_model",
+    "long_program",
+    "read_model",
+    "unsupported",
+]
+
+#: Columns of a window from which on a program may not fit the instruction buffer.
+_WIDE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +121,27 @@ def unsupported(machine: ModelMachine, network: Network) -> str:
     return ""
 
 
+def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
+    """Which layer's program does not fit the engines' instruction buffer; "": all fit.
+
+    Programs grow with the columns of a window alone; those of small windows are not written.
+    """
+    most = machine.config.pe.instruction_words
+    for layer in layout.plan.network.layers:
+        if not isinstance(layer, Conv | Pool):
+            continue
+        across = pair(layer.kernel if isinstance(layer, Conv) else layer.window).across
+        if across < _WIDE:
+            continue
+        words = max(len(launch.program.words) for launch in layout.launches_of(layer.name))
+        if words > most:
+            return (
+                f"{layer.name}: a window of {across} columns needs a program of {words} words, but "
+                f"the engines of {machine.preset} have an instruction buffer of {most}"
+            )
+    return ""
+
+
 def check_model(
     model: Path,
     *,
@@ -150,8 +182,9 @@ def check_model(
                 for name, each in plan.layers.items()
             )
             moved = plan.moved
-            problem = unsupported(machine, mapped.network)
-            used = NetworkLayout(plan, keep=False).end
+            layout = NetworkLayout(plan, keep=False)
+            problem = unsupported(machine, mapped.network) or long_program(machine, layout)
+            used = layout.end
         except VipError as error:
             problem = problem or str(error)
     return ModelCheck(

@@ -1,6 +1,6 @@
 """The verb ``compile`` of models: programs, memory, launches and a manifest."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -23,7 +23,8 @@ from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
 from vip.progress import Progress, silent
 
-from .check import unsupported
+from .carry import carried_inputs, check_carry
+from .check import long_program, unsupported
 from .folder import check_new, save_folder
 from .machine import model_machine
 
@@ -87,12 +88,18 @@ def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise ModelError(f"{path}: no file of NumPy arrays: {one_line(error)}") from error
 
 
-def spread(model: Model | Any, arrays: Mapping[str, NDArray[Any]], what: str) -> dict[str, Reals]:
+def spread(
+    model: Model | Any,
+    arrays: Mapping[str, NDArray[Any]],
+    what: str,
+    carried: Collection[str] = (),
+) -> dict[str, Reals]:
     """Arrays as images x height x width x channels real numbers of each input, by its layer.
 
     Parameters:
         model: with the inputs. arrays: by tensor; "" is the only input's.
         what: the data are, for messages.
+        carried: inputs that are left out.
 
     Raises:
         ModelError: an array is missing, of another shape, or has numbers that are not finite.
@@ -100,21 +107,23 @@ def spread(model: Model | Any, arrays: Mapping[str, NDArray[Any]], what: str) ->
     found: dict[str, Reals] = {}
     count = 0
     for port in model.inputs:
+        if port.tensor in carried:
+            continue
         held = arrays.get(port.tensor)
-        if held is None and len(model.inputs) == 1:
+        if held is None and len(model.inputs) - len(carried) == 1:
             held = arrays.get("", arrays.get("x"))
         if held is None:
             names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
             raise ModelError(f"{what}: there is no array {port.tensor!r}, only {names}")
-        inner = port.shape[1:] if len(port.shape) > 1 else port.shape
-        rest = held.shape[1:] if len(port.shape) > 1 else held.shape
-        if rest != inner or held.ndim < 1 or not len(held):
-            wanted = " x ".join(map(str, ("images", *inner)))
+        inner = port.inner
+        one = len(port.shape) == 1
+        if (held.shape if one else held.shape[1:]) != inner or held.ndim < 1 or not len(held):
+            wanted = " x ".join(map(str, (*(() if one else ("images",)), *inner)))
             raise ModelError(
                 f"{what}: input {port.tensor} needs the shape {wanted}, not "
                 f"{' x '.join(map(str, held.shape)) or 'a number'}"
             )
-        images = len(held) if len(port.shape) > 1 else 1
+        images = 1 if one else len(held)
         if count and images != count:
             raise ModelError(f"{what}: inputs of {count} and of {images} images")
         count = images
@@ -129,6 +138,7 @@ def compile_model(
     *,
     preset: str = "vault",
     batch: int | None = None,
+    carry: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> CompileReport:
     """Compile a model for a vault or a chip.
@@ -140,6 +150,8 @@ def compile_model(
         folder: to write; it must not exist.
         preset: of a vault or chip.
         batch: images of a run, where the model leaves their number open; None: 1.
+        carry: output -> input: the output of an image is that input of the next one, such as the
+            state of a recurrent network; zeros for the first.
         progress: called with the stage of the work.
 
     Raises:
@@ -159,14 +171,17 @@ def compile_model(
     mapped = coverage.model
     if why := unsupported(machine, mapped.network):
         raise ModelError(why)
-    if isinstance(calibration, Path):
-        given = spread(mapped, input_arrays(calibration), str(calibration))
-    else:
-        given = spread(mapped, calibration, "the calibration data")
+    check_carry(mapped, carry or {})
+    held = input_arrays(calibration) if isinstance(calibration, Path) else calibration
+    what = str(calibration) if isinstance(calibration, Path) else "the calibration data"
+    given = spread(mapped, held, what, (carry or {}).values())
+    given |= carried_inputs(mapped, given, carry or {})
     progress("planning")
     plan = plan_network(mapped.network, batch=mapped.batch, engines=machine.engines)
     keep = any(mapped.network.users(port.layer) for port in mapped.outputs)
     layout = NetworkLayout(plan, keep=keep)
+    if why := long_program(machine, layout):
+        raise ModelError(why)
     progress("calibrating")
     calibrated = calibrate(mapped, layout, given)
     progress("writing")
@@ -184,7 +199,16 @@ def compile_model(
         further={**elements, **calibrated.constants},
     )
     layers = {launch.name: made.step_of(launch.name)[0] for launch in made.job.launches}
-    save_folder(folder, content, calibrated, made.job, preset=preset, keep=keep, layers=layers)
+    save_folder(
+        folder,
+        content,
+        calibrated,
+        made.job,
+        preset=preset,
+        keep=keep,
+        carry=carry or {},
+        layers=layers,
+    )
     return CompileReport(
         folder=str(folder),
         preset=preset,

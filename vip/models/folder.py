@@ -67,6 +67,7 @@ class CompiledModel:
         inputs, outputs: of the model.
         maps: what calibration has found.
         keep: every map keeps its memory.
+        carry: output -> input of the next image.
         launches: with the programs of the folder.
     """
 
@@ -81,6 +82,7 @@ class CompiledModel:
     outputs: tuple[Port, ...]
     maps: tuple[MapReport, ...]
     keep: bool
+    carry: Mapping[str, str]
     launches: tuple[Launch, ...]
 
     @property
@@ -126,6 +128,7 @@ def save_folder(
     *,
     preset: str,
     keep: bool,
+    carry: Mapping[str, str],
     layers: Mapping[str, str],
 ) -> None:
     """Write a compiled model: all of it, or nothing.
@@ -134,6 +137,7 @@ def save_folder(
         folder: that must not exist.
         model: contents of the ONNX file.
         job: with the segments and launches.
+        carry: output -> input of the next image.
         layers: name of each launch -> its layer.
 
     Raises:
@@ -144,7 +148,7 @@ def save_folder(
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name[:40]}.vip-", dir=folder.parent))
     try:
-        _fill(work, model, calibrated, job, preset=preset, keep=keep, layers=layers)
+        _fill(work, model, calibrated, job, preset=preset, keep=keep, carry=carry, layers=layers)
         work.chmod(0o755)
         work.rename(folder)
     except BaseException:
@@ -160,6 +164,7 @@ def _fill(
     *,
     preset: str,
     keep: bool,
+    carry: Mapping[str, str],
     layers: Mapping[str, str],
 ) -> None:
     programs, numbers = _programs(job.launches)
@@ -188,6 +193,7 @@ def _fill(
         "preset": preset,
         "batch": calibrated.model.batch,
         "keep": keep,
+        "carry": dict(carry),
         "vault_bytes": job.end,
         "inputs": [asdict(port) for port in calibrated.model.inputs],
         "outputs": [asdict(port) for port in calibrated.model.outputs],
@@ -260,6 +266,7 @@ def load_folder(folder: Path) -> CompiledModel:
             outputs=tuple(_port(each) for each in manifest["outputs"]),
             maps=tuple(MapReport(**each) for each in manifest["maps"]),
             keep=bool(manifest["keep"]),
+            carry={str(one): str(other) for one, other in manifest["carry"].items()},
             launches=tuple(
                 Launch(
                     program=programs[each["program"]],

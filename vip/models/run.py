@@ -18,6 +18,7 @@ from microkernels.networks.network import INPUT
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.formats import as_elements, real_of
+from microkernels.onnx_models.logistic import harmless, logistic_operands
 from microkernels.onnx_models.model import Reals
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Launch
@@ -26,6 +27,7 @@ from sim_tb.cosim.kernels import cosim_chip, cosim_vault
 from soc.chip.config import ChipConfig
 from vip.progress import Progress, counting, naming, silent
 
+from .carry import carried_elements, zero_state
 from .compile import input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .machine import ModelMachine, model_machine
@@ -126,17 +128,22 @@ def _golden(
     found: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
     saturated: dict[str, int] = {}
     layer, before = "", 0
+    operands = logistic_operands(compiled.network)
+    ignored = {each.name for each in compiled.network.layers if harmless(each, operands)}
     with count_saturation() as count:
 
         def begins(name: str) -> None:
             nonlocal layer, before
-            if count.values > before:
+            if count.values > before and layer not in ignored:
                 saturated[layer] = saturated.get(layer, 0) + count.values - before
             layer, before = name, count.values
 
-        for first in range(0, images, _AT_A_TIME):
+        state = zero_state(compiled, compiled.carry)
+        step = 1 if compiled.carry else _AT_A_TIME
+        for first in range(0, images, step):
             progress("golden model (images)", first, images)
-            part = {name: values[first : first + _AT_A_TIME] for name, values in elements.items()}
+            part = {name: values[first : first + step] for name, values in elements.items()}
+            part |= state
             size = len(part[INPUT])
             for name, values in compiled.constants.items():
                 part[name] = np.broadcast_to(values[:1], (size, *values.shape[1:]))
@@ -144,6 +151,7 @@ def _golden(
             begins("")
             for port in compiled.outputs:
                 found[port.tensor].append(made[port.layer])
+            state = carried_elements(compiled, compiled.carry, compiled.fractions, made)
     maps = {name: np.concatenate(parts) for name, parts in found.items()}
     return _reals(compiled, maps), saturated
 
@@ -152,10 +160,8 @@ def _reals(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, R
     """Maps of the outputs as real numbers in the shapes of the ONNX model."""
     found = {}
     for port in compiled.outputs:
-        values = real_of(maps[port.tensor], compiled.fractions[port.layer])
-        flat = values.transpose(0, 3, 1, 2)
-        batched = len(port.shape) > 1
-        found[port.tensor] = flat.reshape((len(flat), *port.shape[1:]) if batched else port.shape)
+        values = port.images(real_of(maps[port.tensor], compiled.fractions[port.layer]))
+        found[port.tensor] = values if len(port.shape) > 1 else values.reshape(port.shape)
     return found
 
 
@@ -224,22 +230,29 @@ def run_model(
     compiled = load_folder(folder)
     machine = model_machine(compiled.preset)
     if isinstance(inputs, Path):
-        given = spread(compiled, input_arrays(inputs), str(inputs))
+        given = spread(compiled, input_arrays(inputs), str(inputs), compiled.carry.values())
     else:
-        given = spread(compiled, inputs, "the inputs")
-    job = None
-    if on != "golden":
-        job = compiled_job(compiled, machine, elements_of(compiled, given))
-    expected, saturated = _golden(compiled, machine, given, progress)
+        given = spread(compiled, inputs, "the inputs", compiled.carry.values())
+    # Before the golden model, which may take long.
+    frames = [] if on == "golden" else _frames(compiled, machine, given)
+    outputs, saturated = _golden(compiled, machine, given, progress)
     launches: dict[str, int] = {}
     instructions = 0
-    outputs = expected
-    if job is not None:
-        found, launches, instructions = _run(job, machine, on, progress)
-        layers = job.of_layers(found)
-        outputs = _reals(compiled, {port.tensor: layers[port.layer] for port in compiled.outputs})
-        if job.job.differing(found):
-            raise CosimError(f"{folder}: outputs differ from the golden model's")
+    if on != "golden":
+        state = zero_state(compiled, compiled.carry)
+        maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
+        for frame in frames:
+            job = compiled_job(compiled, machine, {**frame, **state})
+            found, cycles, executed = _run(job, machine, on, progress)
+            if job.job.differing(found):
+                raise CosimError(f"{folder}: outputs differ from the golden model's")
+            layers = job.of_layers(found)
+            for port in compiled.outputs:
+                maps[port.tensor].append(layers[port.layer])
+            state = carried_elements(compiled, compiled.carry, compiled.fractions, layers)
+            launches = {name: launches.get(name, 0) + cycles[name] for name in cycles}
+            instructions += executed
+        outputs = _reals(compiled, {name: np.concatenate(held) for name, held in maps.items()})
     return ModelRun(
         on=on,
         preset=compiled.preset,
@@ -248,6 +261,23 @@ def run_model(
         instructions=instructions,
         saturated=saturated,
     )
+
+
+def _frames(
+    compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals]
+) -> list[dict[str, Elements]]:
+    """The inputs of each run: of each image, if the next one needs its outputs, else of all.
+
+    Raises:
+        ModelError: as of :func:`compiled_job`.
+    """
+    elements = elements_of(compiled, given)
+    count = len(elements[INPUT]) if compiled.carry else 1
+    frames = [dict(elements)]
+    if compiled.carry:
+        frames = [{name: held[n : n + 1] for name, held in elements.items()} for n in range(count)]
+    compiled_job(compiled, machine, {**frames[0], **zero_state(compiled, compiled.carry)})
+    return frames
 
 
 def _run(
@@ -303,7 +333,7 @@ def evaluate_model(
     compiled = load_folder(folder)
     arrays = input_arrays(data) if isinstance(data, Path) else dict(data)
     what = str(data) if isinstance(data, Path) else "the data"
-    given = spread(compiled, arrays, what)
+    given = spread(compiled, arrays, what, compiled.carry.values())
     images = len(given[INPUT])
     labels = arrays.get("y")
     if labels is not None and labels.shape != (images,):
@@ -341,10 +371,17 @@ def _reference(
             str(compiled.model), options, providers=["CPUExecutionProvider"]
         )
         found: dict[str, list[Reals]] = {port.tensor: [] for port in compiled.outputs}
+        state = {
+            port.tensor: np.zeros(port.shape, np.float32)
+            for port in compiled.inputs
+            if port.tensor in compiled.carry.values()
+        }
         for first in range(0, images, compiled.batch):
             progress("onnxruntime (images)", first, images)
-            feeds = {}
+            feeds = dict(state)
             for port in compiled.inputs:
+                if port.tensor in state:
+                    continue
                 held = arrays.get(port.tensor, arrays.get("", arrays.get("x")))
                 assert held is not None
                 part = held[first : first + compiled.batch].astype(np.float32)
@@ -352,8 +389,10 @@ def _reference(
                     more = compiled.batch - len(part)
                     part = np.concatenate([part, np.repeat(part[-1:], more, axis=0)])
                 feeds[port.tensor] = part
-            for name, values in zip(found, session.run(list(found), feeds), strict=True):
+            made = dict(zip(found, session.run(list(found), feeds), strict=True))
+            for name, values in made.items():
                 found[name].append(np.asarray(values, np.float64))
+            state = {other: made[one] for one, other in compiled.carry.items()}
     except Exception as error:  # onnxruntime has many, without a common base.
         raise ModelError(f"onnxruntime can't run the model: {one_line(error)}") from error
     return {name: np.concatenate(parts)[:images] for name, parts in found.items()}

@@ -5,6 +5,7 @@ numbers of elements in place of values: 0 stands for the constant 0.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,6 +16,7 @@ from microkernels.networks.network import (
     INPUT,
     Activation,
     Layer,
+    MapSize,
     Multiply,
     Pool,
     Rearrange,
@@ -115,17 +117,51 @@ def rearranged(
     every = np.concatenate(places)
     flat = index.ravel()
     order = np.where(flat == 0, empty, every[np.maximum(flat, 1) - 1])
-    order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0)
-    layer = Rearrange(
-        name=importer.unique(node.name),
-        inputs=tuple(value.layer for value in held),
-        size=size,
-        order=tuple(order.ravel().tolist()),
-    )
-    found = importer.add(node, layer, size, shape, last=False)
+    order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
+    names, order = _composed(importer, [value.layer for value in held], order)
+    if len(names) == 1 and _same_place(importer, names[0], size, order):
+        found = replace(held[0], layer=names[0], size=size, shape=shape, alone=False)
+    else:
+        layer = Rearrange(
+            name=importer.unique(node.name),
+            inputs=tuple(names),
+            size=size,
+            order=tuple(order.tolist()),
+        )
+        found = importer.add(node, layer, size, shape, last=False)
     if output:
         importer.name_output(output, found)
     return found
+
+
+def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[str], Index]:
+    """Layers and order with elements that layers of moves take from others taken from there, as
+    long as these layers are not smaller than the result."""
+    firsts = np.cumsum([0, *(importer.sizes[name].elements for name in names)])
+    into: list[str] = []
+    found = order.copy()
+    for name, first, end in zip(names, firsts, firsts[1:], strict=False):
+        own = (order >= first) & (order < end)
+        layer = importer.layers.get(name)
+        inputs: tuple[str, ...] = (name,)
+        chosen = order[own] - first
+        if isinstance(layer, Rearrange) and len(layer.order) >= len(order):
+            inputs, chosen = layer.inputs, np.asarray(layer.order)[chosen]
+        places = np.cumsum([0, *(importer.sizes[each].elements for each in inputs)])
+        moved = chosen.copy()
+        for each, start, last in zip(inputs, places, places[1:], strict=False):
+            if each not in into:
+                into.append(each)
+            base = sum(importer.sizes[held].elements for held in into[: into.index(each)])
+            inside = (chosen >= start) & (chosen < last)
+            moved[inside] = chosen[inside] - start + base
+        found[own] = moved
+    return into, found
+
+
+def _same_place(importer: Importer, name: str, size: MapSize, order: Index) -> bool:
+    """Whether a map of ``size`` has the elements of a layer in their places."""
+    return importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
 
 
 def map_value(importer: Importer, node: Node) -> Value:
@@ -233,7 +269,7 @@ def window_results(
         importer,
         node,
         [value],
-        index.reshape(importer.image_shape(channels, outputs, pixels)),
+        index.reshape(1, channels, outputs, pixels),
         empty=ZERO if mean else LOWEST_ELEMENT,
     )
     layer = Pool(

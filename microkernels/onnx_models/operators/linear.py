@@ -4,20 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from microkernels.networks.network import INPUT, Conv, Dense, MapSize
+from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, MapSize
 from microkernels.networks.pairs import Pair
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Real, Reals
 
-from .arrange import map_value, rearranged
+from .arrange import index_of, map_value, rearranged
 from .gather import gathered
-from .window import positions, window
+from .window import Window, positions, window
 
 __all__ = ["batch_normalization", "conv", "gemm", "matmul", "scale_channels", "spread_weights"]
 
 #: Weights of a layer that grouped ones may spread to.
 _MOST_WEIGHTS = 1 << 26
+#: Channels that fill the slices of a map.
+_FEW_CHANNELS = 16
+#: Pixels across or down of a depthwise convolution that has a kernel of its own.
+_MOST_DEPTHWISE = 8
 #: Axes of a map.
 _MAP_AXES = 2
 
@@ -55,8 +59,31 @@ def conv(importer: Importer, node: Node) -> None:
             f"{filters} x {channels} x {down} x {across} weights, with those of groups and "
             f"dilation that are 0, are more than {_MOST_WEIGHTS:,}"
         )
-    full = spread_weights(weights, groups, found.dilation)
     bias = conv_bias(importer, node, filters)
+    size = found.output(value.size, filters)
+    shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
+    if groups == channels == filters and channels > 1 and max(down, across) <= _MOST_DEPTHWISE:
+        one = Depthwise(
+            name=importer.unique(node.name),
+            source=value.layer,
+            kernel=found.kernel,
+            stride=found.stride,
+            padding=found.pads,
+            fraction=0,
+            relu=False,
+        )
+        # The filter of each channel, as that of a convolution of one channel.
+        held = spread_weights(weights, 1, found.dilation)[..., 0]
+        importer.real[one.name] = Real(weights=held, bias=bias)
+        importer.add(node, one, size, shape)
+        return
+    full = spread_weights(weights, groups, found.dilation)
+    if (
+        down == value.size.height == 1
+        and channels < _FEW_CHANNELS <= channels * found.stride.across
+    ):
+        _conv_of_samples(importer, node, value, found, full, bias)
+        return
     layer = Conv(
         name=importer.unique(node.name),
         source=value.layer,
@@ -67,10 +94,42 @@ def conv(importer: Importer, node: Node) -> None:
         fraction=0,
         relu=False,
     )
-    size = found.output(value.size, filters)
-    shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
     importer.real[layer.name] = Real(weights=full, bias=bias)
     importer.add(node, layer, size, shape)
+
+
+def _conv_of_samples(
+    importer: Importer, node: Node, value: Value, found: Window, weights: Reals, bias: Reals
+) -> None:
+    """A convolution along one axis, of few channels, in steps of many samples, such as a Fourier
+    transform: the samples of a step become channels."""
+    filters, _, across, channels = weights.shape
+    step = found.stride.across
+    width = found.output(value.size, filters).width
+    taps = -(-across // step)
+    index = index_of(importer, value).reshape(channels, -1)
+    before = (width - 1 + taps) * step
+    padded = np.zeros((channels, max(before, found.pads.left + index.shape[1])), np.int64)
+    padded[:, found.pads.left : found.pads.left + index.shape[1]] = index
+    # Channels x steps x samples of a step, as samples x channels of each step.
+    steps = padded[:, :before].reshape(channels, -1, step).transpose(2, 0, 1)
+    shape = (1, step * channels, width - 1 + taps)
+    moved = rearranged(importer, node, [value], steps.reshape(shape))
+    held = np.zeros((filters, 1, taps * step, channels))
+    held[:, :, :across] = weights
+    layer = Conv(
+        name=importer.unique(node.name),
+        source=moved.layer,
+        filters=filters,
+        kernel=Pair(taps, 1),
+        fraction=0,
+        relu=False,
+    )
+    importer.real[layer.name] = Real(
+        weights=held.reshape(filters, 1, taps, step * channels), bias=bias
+    )
+    size = MapSize(width, 1, filters)
+    importer.add(node, layer, size, (value.shape[0], filters, width))
 
 
 def conv_bias(importer: Importer, node: Node, filters: int) -> Reals:
@@ -93,8 +152,7 @@ def _conv_by_moves(
     index = gathered(importer, node, value, found)
     channels, *outputs, pixels = index.shape
     lined = index.reshape(channels, -1, pixels).swapaxes(1, 2)
-    shape = importer.image_shape(channels * pixels, lined.shape[2])
-    made = rearranged(importer, node, [value], lined.reshape(shape))
+    made = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
     filters = len(weights)
     full = spread_weights(weights.reshape(filters, -1, pixels), groups, Pair(1, 1))
     layer = Conv(
@@ -199,7 +257,7 @@ def scale_channels(
     its own."""
     before = importer.layers.get(value.layer)
     channels = value.size.channels
-    if value.alone and isinstance(before, Conv | Dense) and not before.relu:
+    if value.alone and isinstance(before, Conv | Dense | Depthwise) and not before.relu:
         held = importer.real[before.name]
         if scale.size == 1 or len(held.bias) == scale.size:
             rows = scale.reshape(-1, *(1,) * (held.weights.ndim - 1))
@@ -244,7 +302,7 @@ def activate(importer: Importer, node: Node) -> bool:
     """Take ReLU into the layer before, if nothing else reads that; whether it was possible."""
     value = importer.value(node)
     before = importer.layers.get(value.layer)
-    if not value.alone or not isinstance(before, Conv | Dense) or before.relu:
+    if not value.alone or not isinstance(before, Conv | Dense | Depthwise) or before.relu:
         return False
     importer.layers[before.name] = replace(before, relu=True)
     importer.alias(node, value, value.shape)

@@ -147,9 +147,14 @@ def average_pool(importer: Importer, node: Node) -> None:
 def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
     value = map_value(importer, node)
     spatial(node, value)
-    whole = Pair(value.size.width, value.size.height)
-    found = Window(kernel=whole, dilation=Pair(1, 1), stride=Pair(1, 1), pads=Pads(0, 0, 0, 0))
-    _add(importer, node, value, found, mean=mean)
+    width, height = value.size.width, value.size.height
+    windows = [Pair(width, height)]
+    if mean and min(width, height) > 1:
+        # A sum over rows and columns needs as many bits more as one over each, both together.
+        windows = [Pair(1, height), Pair(width, 1)]
+    for number, whole in enumerate(windows, 1):
+        found = Window(kernel=whole, dilation=Pair(1, 1), stride=Pair(1, 1), pads=Pads(0, 0, 0, 0))
+        value = _add(importer, node, value, found, mean=mean, last=number == len(windows))
 
 
 def global_average_pool(importer: Importer, node: Node) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from microkernels.onnx_models.importer import Operator
 
-from . import arrange, elements, linear, pooling, transposed, views
+from . import arrange, elements, linear, pooling, powers, recurrent, transposed, views
 
 __all__ = ["OPERATORS"]
 
@@ -30,12 +30,14 @@ OPERATORS: Mapping[str, Operator] = {
     "Gather": arrange.movement,
     "GatherElements": arrange.movement,
     "GatherND": arrange.movement,
+    "GRU": recurrent.gru,
     "Gemm": linear.gemm,
     "GlobalAveragePool": pooling.global_average_pool,
     "GlobalMaxPool": pooling.global_max_pool,
     "HardSigmoid": elements.hard_sigmoid,
     "HardSwish": elements.hard_swish,
     "Identity": views.identity,
+    "LSTM": recurrent.lstm,
     "LeakyRelu": elements.leaky_relu,
     "MatMul": linear.matmul,
     "Max": elements.variadic("maximum"),
@@ -46,6 +48,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Neg": elements.negative,
     "PRelu": elements.p_relu,
     "Pad": pooling.pad,
+    "Pow": powers.power,
     "ReduceMax": arrange.reduction("max"),
     "ReduceL1": arrange.reduction("l1"),
     "ReduceSumSquare": arrange.reduction("squares"),
@@ -58,6 +61,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Sigmoid": elements.function("sigmoid"),
     "Slice": arrange.movement,
     "SpaceToDepth": arrange.movement,
+    "Sqrt": powers.square_root,
     "Split": arrange.movement,
     "Squeeze": views.squeeze,
     "Sub": elements.combined("subtract"),

@@ -1,0 +1,112 @@
+"""Powers by a constant, and square roots.
+
+The engine has no root. The root of a sum of two squares, which is the magnitude of a complex
+number, needs none: it is the largest projection on directions of the plane.
+"""
+
+import numpy as np
+
+from microkernels.networks.network import Activation, Add, Combine, Multiply
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer, Value
+
+__all__ = ["MAGNITUDE_ERROR", "power", "square_root"]
+
+#: Directions of an eighth of the plane.
+_DIRECTIONS = 4
+_ANGLE = np.pi / 4 / _DIRECTIONS
+#: Largest error of a magnitude, as a share of it.
+MAGNITUDE_ERROR = float((1 - np.cos(_ANGLE / 2)) / (1 + np.cos(_ANGLE / 2)))
+_MOST_EXPONENT = 8
+
+
+def _multiplied(importer: Importer, node: Node, one: Value, other: Value) -> Value:
+    layer = Multiply(
+        name=importer.unique(node.name), source=one.layer, other=other.layer, fraction=0
+    )
+    return importer.add(node, layer, one.size, one.shape, last=False)
+
+
+def power(importer: Importer, node: Node) -> None:
+    """Pow with a constant whole exponent from 1 to 8, or of one half."""
+    value = importer.value(node)
+    exponents = importer.reals(node, 1)
+    exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
+    if exponents.size != 1 or exponent not in (0.5, *range(1, _MOST_EXPONENT + 1)):
+        raise node.refused(
+            f"the exponent must be 0.5, or a whole number from 1 to {_MOST_EXPONENT}"
+        )
+    if exponent == 0.5:
+        square_root(importer, node)
+        return
+    found, square, left = None, value, int(exponent)
+    while left:
+        if left & 1:
+            found = square if found is None else _multiplied(importer, node, found, square)
+        left >>= 1
+        if left:
+            square = _multiplied(importer, node, square, square)
+    assert found is not None
+    importer.alias(node, found, value.shape)
+
+
+def square_root(importer: Importer, node: Node) -> None:
+    """Sqrt of the sum of two squares, to :data:`MAGNITUDE_ERROR`.
+
+    Of the magnitudes of both, the larger and the smaller are projected on directions from 0 to 45
+    degrees; the largest projection lies below the root by less than the cosine of half the angle
+    between two directions, and a common factor halves this error.
+    """
+    total = importer.value(node)
+    parts = _squared(importer, total)
+    if parts is None:
+        raise node.refused(
+            "only roots of sums of two squares (magnitudes of complex numbers) are supported"
+        )
+    shape = total.shape
+
+    def add(layer: Activation | Add | Combine) -> str:
+        return importer.add(node, layer, total.size, shape, last=False).layer
+
+    def combined(operation: str, one: str, other: str) -> str:
+        name = importer.unique(node.name)
+        return add(Combine(name=name, source=one, other=other, operation=operation))
+
+    def scaled(source: str, factor: float) -> str:
+        layer = Activation(
+            name=importer.unique(node.name),
+            source=source,
+            function="affine",
+            factor=0,
+            offset=0,
+            fraction=0,
+        )
+        importer.affine[layer.name] = (factor, 0.0)
+        return add(layer)
+
+    one, other = (
+        add(Activation(name=importer.unique(node.name), source=each, function="absolute"))
+        for each in parts
+    )
+    large, small = combined("maximum", one, other), combined("minimum", one, other)
+    most = ""
+    for number in range(_DIRECTIONS):
+        angle = (number + 0.5) * _ANGLE
+        factor = 1 + MAGNITUDE_ERROR
+        along, across = scaled(large, factor * np.cos(angle)), scaled(small, factor * np.sin(angle))
+        line = add(Add(name=importer.unique(node.name), source=along, other=across))
+        most = line if not most else combined("maximum", most, line)
+    importer.add(node, importer.layers[most], total.size, shape)
+
+
+def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
+    """Layers whose squares ``total`` is the sum of; None: it is no such sum."""
+    layers = importer.layers
+    sums = layers.get(total.layer)
+    if not isinstance(sums, Add) or sums.relu:
+        return None
+    squares = [layers.get(source) for source in sums.sources]
+    found = [
+        each.source for each in squares if isinstance(each, Multiply) and each.source == each.other
+    ]
+    return (found[0], found[1]) if len(found) == len(squares) else None

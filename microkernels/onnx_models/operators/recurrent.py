@@ -1,0 +1,372 @@
+"""LSTM and GRU, a time step at a time.
+
+Input and state of a step are one vector, of which one fully connected layer computes the sums of
+all gates. Each step has layers, and weights in memory, of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from microkernels.networks.network import (
+    Activation,
+    Add,
+    Combine,
+    Dense,
+    Layer,
+    MapSize,
+    Multiply,
+)
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.model import Real, Reals
+
+from .arrange import Index, index_of, rearranged
+
+__all__ = ["gru", "lstm"]
+
+#: Steps of all sequences and directions, as each has its own copy of the weights.
+_MOST_STEPS = 64
+_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sequence:
+    """Sequences of a node.
+
+    Attributes:
+        value: of all inputs. index: of its elements, from 1 on: steps x batch x inputs.
+        cells: of a direction. batch_first: the batch is the first axis of all tensors.
+        reverse: of each direction, whether it begins with the last step.
+        weights, recurrent: directions x gates * cells x inputs, or cells.
+        bias: directions x 2 * gates * cells, of the input and of the state.
+    """
+
+    value: Value
+    index: Index
+    cells: int
+    batch_first: bool
+    reverse: tuple[bool, ...]
+    weights: Reals
+    recurrent: Reals
+    bias: Reals
+
+    @property
+    def steps(self) -> int:
+        return len(self.index)
+
+    @property
+    def batch(self) -> int:
+        """Sequences of an image."""
+        return int(self.index.shape[1])
+
+
+class _Writer:
+    """Layers of vectors."""
+
+    def __init__(self, importer: Importer, node: Node, cells: int) -> None:
+        self.importer, self.node, self.cells = importer, node, cells
+
+    def _shape(self, elements: int) -> tuple[int, ...]:
+        return (self.importer.batch, elements)
+
+    def _add(self, layer: Layer, elements: int) -> Value:
+        size = MapSize(1, 1, elements)
+        return self.importer.add(self.node, layer, size, self._shape(elements), last=False)
+
+    @property
+    def _name(self) -> str:
+        return self.importer.unique(self.node.name)
+
+    def part(self, value: Value, index: Index) -> Value:
+        """Elements of these numbers, from 1 on."""
+        return rearranged(self.importer, self.node, [value], index.reshape(1, -1))
+
+    def joined(self, values: Sequence[Value]) -> Value:
+        """Vectors one after the other."""
+        count = sum(value.size.elements for value in values)
+        index = np.arange(1, count + 1).reshape(1, count)
+        return rearranged(self.importer, self.node, values, index)
+
+    def gates(self, value: Value, weights: Reals, bias: Reals) -> list[Value]:
+        """A fully connected layer, in vectors of ``cells`` outputs."""
+        outputs = len(weights)
+        layer = Dense(name=self._name, source=value.layer, outputs=outputs, fraction=0, relu=False)
+        self.importer.real[layer.name] = Real(weights=weights, bias=bias)
+        found = self._add(layer, outputs)
+        if outputs == self.cells:
+            return [found]
+        index = np.arange(1, outputs + 1).reshape(-1, self.cells)
+        return [self.part(found, each) for each in index]
+
+    def function(self, value: Value, name: str) -> Value:
+        """``tanh`` or ``sigmoid``."""
+        layer = Activation(name=self._name, source=value.layer, function=name, fraction=0)
+        return self._add(layer, value.size.elements)
+
+    def copy(self, value: Value) -> Value:
+        """A map whose fraction may be another."""
+        layer = Activation(
+            name=self._name, source=value.layer, function="affine", factor=0, offset=0, fraction=0
+        )
+        self.importer.affine[layer.name] = (1.0, 0.0)
+        return self._add(layer, value.size.elements)
+
+    def product(self, one: Value, other: Value) -> Value:
+        layer = Multiply(name=self._name, source=one.layer, other=other.layer, fraction=0)
+        return self._add(layer, one.size.elements)
+
+    def sum(self, one: Value, other: Value) -> Value:
+        layer = Add(name=self._name, source=one.layer, other=other.layer)
+        return self._add(layer, one.size.elements)
+
+    def difference(self, one: Value, other: Value) -> Value:
+        name = self._name
+        return self._add(
+            Combine(name=name, source=one.layer, other=other.layer, operation="subtract"),
+            one.size.elements,
+        )
+
+    def constant(self, values: Reals, like: Value) -> Value:
+        return self.importer.constant_map(self.node, values, like)
+
+
+def _activations(node: Node, wanted: Sequence[str], directions: int) -> None:
+    given = attribute(node, "activations", None) or list(wanted) * directions
+    names = [each.decode() if isinstance(each, bytes) else each for each in given]
+    if [name.lower() for name in names] != [name.lower() for name in wanted] * directions:
+        raise node.refused(f"activations must be {', '.join(wanted)}, not {', '.join(names)}")
+    for name in ("clip", "activation_alpha", "activation_beta"):
+        if attribute(node, name, None):
+            raise node.refused(f"{name} is not supported")
+
+
+def _sequence(importer: Importer, node: Node, gates: int) -> _Sequence:
+    value = importer.value(node)
+    direction = str(attribute(node, "direction", "forward"))
+    if direction not in _DIRECTIONS:
+        raise node.refused(f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}")
+    reverse = _DIRECTIONS[direction]
+    index = index_of(importer, value)
+    if index.ndim != 3:
+        raise node.refused(f"its input must have 3 dimensions, not {len(value.shape)}")
+    batch_first = bool(attribute(node, "layout", 0))
+    if batch_first:
+        index = index.swapaxes(0, 1)
+    elif importer.batched(value.shape) and importer.batch > 1:
+        raise node.refused("its first dimension is the time: the model must have a batch of 1")
+    weights, recurrent = importer.reals(node, 1), importer.reals(node, 2)
+    cells = recurrent.shape[-1]
+    count, inputs = len(reverse), index.shape[2]
+    bias = np.zeros((count, 2 * gates * cells))
+    if importer.constant(node, 3) is not None:
+        bias = importer.reals(node, 3)
+    for what, found, wanted in (
+        ("W", weights, (count, gates * cells, inputs)),
+        ("R", recurrent, (count, gates * cells, cells)),
+        ("B", bias, (count, 2 * gates * cells)),
+    ):
+        if found.shape != wanted:
+            raise node.refused(
+                f"{what} must have the shape {list(wanted)}, not {list(found.shape)}"
+            )
+    lengths = importer.constant(node, 4)
+    if lengths is not None and (lengths != len(index)).any():
+        raise node.refused("all sequences must be as long as its input: sequence_lens differ")
+    if len(index) * index.shape[1] * count > _MOST_STEPS:
+        raise node.refused(
+            f"{len(index)} steps of {index.shape[1]} sequence(s) in {count} direction(s) are more "
+            f"than {_MOST_STEPS} in all"
+        )
+    return _Sequence(
+        value=value,
+        index=index,
+        cells=cells,
+        batch_first=batch_first,
+        reverse=reverse,
+        weights=weights,
+        recurrent=recurrent,
+        bias=bias,
+    )
+
+
+def _state(
+    importer: Importer, writer: _Writer, number: int, of: _Sequence, direction: int, sequence: int
+) -> Value | Reals | None:
+    """The state before the first step: a vector, constants, or None for zeros."""
+    node = writer.node
+    name = node.inputs[number] if number < len(node.inputs) else ""
+    if not name:
+        return None
+    if importer.is_constant(node, number):
+        held = importer.reals(node, number)
+        values = held[sequence, direction] if of.batch_first else held[direction, sequence]
+        return None if not values.any() else values
+    value = importer.value(node, number)
+    index = index_of(importer, value)
+    wanted = (of.batch, len(of.reverse), of.cells)
+    if not of.batch_first:
+        wanted = (len(of.reverse), of.batch, of.cells)
+    if index.shape != wanted:
+        raise node.refused(f"input {number} must have the shape {list(wanted)}")
+    chosen = index[sequence, direction] if of.batch_first else index[direction, sequence]
+    if value.size == MapSize(1, 1, of.cells):
+        return value
+    return writer.part(value, chosen)
+
+
+def _name_outputs(
+    importer: Importer,
+    node: Node,
+    of: _Sequence,
+    made: Sequence[Value],
+    last: Sequence[Sequence[Value]],
+) -> None:
+    """Name the outputs of a node.
+
+    Parameters:
+        made: of each step, direction and sequence, in this order.
+        last: of each further output, that of each direction and sequence.
+    """
+    shape = (of.steps, len(of.reverse), of.batch, of.cells)
+    every = [(list(made), shape), *((list(values), shape[1:]) for values in last)]
+    for name, (values, sizes) in zip(node.outputs, every, strict=False):
+        if not name:
+            continue
+        index = np.arange(1, len(values) * of.cells + 1).reshape(sizes)
+        if of.batch_first:
+            index = np.moveaxis(index, -2, 0)
+        if len(values) == 1:
+            whole = index.shape
+            if importer.batched(whole):
+                whole = (importer.batch, *whole[1:])
+            importer.name_output(name, replace(values[0], shape=whole))
+            continue
+        if importer.batched(index.shape) and len(index) != 1:
+            raise node.refused("its outputs must keep the batch first")
+        rearranged(importer, node, values, index, output=name)
+
+
+def lstm(importer: Importer, node: Node) -> None:
+    """LSTM with the usual functions, forward, reverse or both."""
+    of = _sequence(importer, node, 4)
+    _activations(node, ("Sigmoid", "Tanh", "Tanh"), len(of.reverse))
+    if attribute(node, "input_forget", 0):
+        raise node.refused("input_forget must be 0")
+    peepholes = importer.reals(node, 7) if importer.constant(node, 7) is not None else None
+    w = _Writer(importer, node, of.cells)
+    made: dict[tuple[int, int, int], Value] = {}
+    states: list[Value] = []
+    for direction, reverse in enumerate(of.reverse):
+        bias = of.bias[direction].reshape(2, -1).sum(axis=0)
+        for sequence in range(of.batch):
+            y = _state(importer, w, 5, of, direction, sequence)
+            c = _state(importer, w, 6, of, direction, sequence)
+            looks = [None] * 3 if peepholes is None else list(peepholes[direction].reshape(3, -1))
+            for step in range(of.steps)[:: -1 if reverse else 1]:
+                inputs, outputs, forgets, candidates = _sums(
+                    w, of, direction, w.part(of.value, of.index[step, sequence]), y, bias
+                )
+                inputs, forgets = (
+                    _looking(w, inputs, looks[0], c),
+                    _looking(w, forgets, looks[2], c),
+                )
+                new = w.product(w.function(inputs, "sigmoid"), w.function(candidates, "tanh"))
+                if isinstance(c, np.ndarray):
+                    c = w.constant(c, new)
+                if c is not None:
+                    new = w.sum(w.product(w.function(forgets, "sigmoid"), c), new)
+                c = new
+                outputs = _looking(w, outputs, looks[1], c)
+                # Cells are larger than the operands of a tangent.
+                y = w.product(w.function(outputs, "sigmoid"), w.function(w.copy(c), "tanh"))
+                made[step, direction, sequence] = y
+            assert isinstance(c, Value)
+            states.append(c)
+    _finish(importer, node, of, made, [states])
+
+
+def _sums(
+    w: _Writer,
+    of: _Sequence,
+    direction: int,
+    x: Value,
+    y: Value | Reals | None,
+    bias: Reals,
+) -> list[Value]:
+    """Sums of all gates for an input and a state."""
+    weights, recurrent = of.weights[direction], of.recurrent[direction]
+    if isinstance(y, np.ndarray):
+        bias = bias + recurrent @ y
+    if isinstance(y, Value):
+        # The state has a fraction of its own.
+        x, weights = w.joined([w.copy(x), y]), np.concatenate([weights, recurrent], axis=1)
+    return w.gates(x, weights, bias)
+
+
+def _looking(w: _Writer, sums: Value, peephole: Reals | None, c: Value | Reals | None) -> Value:
+    """Sums with those of a peephole at the cells."""
+    if peephole is None or c is None:
+        return sums
+    if isinstance(c, np.ndarray):
+        c = w.constant(c, sums)
+    return w.sum(sums, w.product(w.constant(peephole, sums), c))
+
+
+def _finish(
+    importer: Importer,
+    node: Node,
+    of: _Sequence,
+    made: dict[tuple[int, int, int], Value],
+    more: Sequence[Sequence[Value]],
+) -> None:
+    directions, sequences = range(len(of.reverse)), range(of.batch)
+    every = [made[s, d, b] for s in range(of.steps) for d in directions for b in sequences]
+    ends = [made[0 if of.reverse[d] else of.steps - 1, d, b] for d in directions for b in sequences]
+    _name_outputs(importer, node, of, every, [ends, *more])
+
+
+def gru(importer: Importer, node: Node) -> None:
+    """GRU with the usual functions, forward, reverse or both."""
+    of = _sequence(importer, node, 3)
+    _activations(node, ("Sigmoid", "Tanh"), len(of.reverse))
+    after = bool(attribute(node, "linear_before_reset", 0))
+    cells = of.cells
+    w = _Writer(importer, node, cells)
+    made: dict[tuple[int, int, int], Value] = {}
+    for direction, reverse in enumerate(of.reverse):
+        weights, recurrent = of.weights[direction], of.recurrent[direction]
+        own, back = of.bias[direction].reshape(2, -1)
+        both = 2 * cells
+        for sequence in range(of.batch):
+            y = _state(importer, w, 5, of, direction, sequence)
+            for step in range(of.steps)[:: -1 if reverse else 1]:
+                x = w.part(of.value, of.index[step, sequence])
+                if isinstance(y, np.ndarray):
+                    y = w.constant(y, replace(x, size=MapSize(1, 1, cells), shape=(1, cells)))
+                gate = w.joined([w.copy(x), y]) if y is not None else x
+                held = weights[:both]
+                if y is not None:
+                    held = np.concatenate([held, recurrent[:both]], axis=1)
+                update, reset = w.gates(gate, held, (own + back)[:both])
+                (new,) = w.gates(x, weights[both:], own[both:] + (0 if after else back[both:]))
+                reset = w.function(reset, "sigmoid")
+                if after:
+                    if y is None:
+                        past = w.product(reset, w.constant(back[both:], reset))
+                    else:
+                        (linear,) = w.gates(y, recurrent[both:], back[both:])
+                        past = w.product(reset, linear)
+                    new = w.sum(new, past)
+                elif y is not None:
+                    (linear,) = w.gates(w.product(reset, y), recurrent[both:], np.zeros(cells))
+                    new = w.sum(new, linear)
+                new = w.function(new, "tanh")
+                update = w.function(update, "sigmoid")
+                if y is None:
+                    y = w.difference(new, w.product(update, new))
+                else:
+                    y = w.sum(new, w.product(update, w.difference(y, new)))
+                made[step, direction, sequence] = y
+    _finish(importer, node, of, made, [])

@@ -1,0 +1,247 @@
+"""LSTM, GRU, magnitudes and other operators of networks for sound, against onnxruntime."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto, helper
+
+import vip
+from isa.support.errors import VipError
+from microkernels.onnx_models.balance import balanced
+from microkernels.onnx_models.operators.powers import MAGNITUDE_ERROR
+from microkernels.onnx_models.reference import real_layers
+from tests.onnx_models.graphs import model
+from tests.onnx_models.test_mapping import check, mapped
+from vip.models.backend import VipBackend
+
+RANDOM = np.random.default_rng(7)
+FEW = settings(
+    max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
+
+
+def outputs_of(made: ModelProto, x: np.ndarray) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(
+        made.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return list(session.run(None, {"x": x}))
+
+
+@st.composite
+def recurrent(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
+    """An LSTM or GRU over some steps, with constant states, peepholes and biases or without."""
+    kind = draw(st.sampled_from(["LSTM", "GRU"]))
+    direction = draw(st.sampled_from(["forward", "reverse", "bidirectional"]))
+    steps, batch = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    inputs, cells = draw(st.integers(1, 6)), draw(st.integers(1, 9))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    count, gates = 1 + (direction == "bidirectional"), 4 if kind == "LSTM" else 3
+
+    def values(*shape: int) -> np.ndarray:
+        return random.normal(size=shape).astype(np.float32)
+
+    constants = {
+        "w": values(count, gates * cells, inputs),
+        "r": values(count, gates * cells, cells),
+    }
+    names = ["x", "w", "r", "", "", ""]
+    if draw(st.booleans()):
+        names[3], constants["b"] = "b", values(count, 2 * gates * cells)
+    if draw(st.booleans()):
+        names[5], constants["h"] = "h", values(count, batch, cells)
+    more = {}
+    if kind == "GRU":
+        more["linear_before_reset"] = draw(st.integers(0, 1))
+    elif draw(st.booleans()):
+        names += ["c", "p"]
+        constants |= {"c": values(count, batch, cells), "p": values(count, 3 * cells)}
+    outputs = ["y", "last", "cell"][: 3 if kind == "LSTM" else 2]
+    node = helper.make_node(
+        kind, names, outputs, hidden_size=cells, direction=direction, name="node", **more
+    )
+    return model([node], (steps, batch, inputs), constants, outputs=outputs), values(
+        steps, batch, inputs
+    )
+
+
+@FEW
+@given(recurrent())
+def test_recurrent_layers(case: tuple[ModelProto, np.ndarray]) -> None:
+    made, x = case
+    for found, wanted in zip(VipBackend.prepare(made).run([x]), outputs_of(made, x), strict=True):
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, atol=4e-3 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"activations": ["Relu", "Tanh", "Tanh"]}, "activations must be Sigmoid, Tanh, Tanh"),
+        ({"clip": 1.0}, "clip is not supported"),
+        ({"input_forget": 1}, "input_forget must be 0"),
+    ],
+)
+def test_other_lstms_are_refused(attributes: dict[str, object], message: str) -> None:
+    constants = {"w": RANDOM.normal(size=(1, 8, 3)), "r": RANDOM.normal(size=(1, 8, 2))}
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2, **attributes)
+    made = model([node], (1, 1, 3), constants)
+    with pytest.raises(VipError, match=message):
+        VipBackend.prepare(made).run([np.ones((1, 1, 3), np.float32)])
+
+
+def test_too_many_steps_are_refused() -> None:
+    constants = {"w": RANDOM.normal(size=(1, 8, 3)), "r": RANDOM.normal(size=(1, 8, 2))}
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2, layout=1)
+    made = model([node], (1, 65, 3), constants)
+    with pytest.raises(VipError, match="65 steps of 1 sequence"):
+        VipBackend.prepare(made).run([np.ones((1, 65, 3), np.float32)])
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0])
+def test_powers(exponent: float) -> None:
+    made = model([helper.make_node("Pow", ["x", "e"], ["y"])], (2, 3, 4), {"e": exponent})
+    check(made, RANDOM.normal(size=(2, 3, 4)).astype(np.float32))
+
+
+def test_a_power_of_another_kind_is_refused() -> None:
+    made = model([helper.make_node("Pow", ["x", "e"], ["y"])], (2, 3), {"e": 2.5})
+    with pytest.raises(VipError, match=r"the exponent must be 0\.5, or a whole number"):
+        VipBackend.prepare(made).run([np.ones((2, 3), np.float32)])
+
+
+def magnitude() -> ModelProto:
+    nodes = [
+        helper.make_node("Slice", ["x", "zero", "half", "axis"], ["a"]),
+        helper.make_node("Slice", ["x", "half", "end", "axis"], ["b"]),
+        helper.make_node("Pow", ["a", "two"], ["aa"]),
+        helper.make_node("Mul", ["b", "b"], ["bb"]),
+        helper.make_node("Add", ["aa", "bb"], ["sum"]),
+        helper.make_node("Sqrt", ["sum"], ["y"], name="root"),
+    ]
+    numbers = {"zero": [0], "half": [4], "end": [8], "axis": [1]}
+    constants = {name: np.array(values, np.int64) for name, values in numbers.items()}
+    return model(nodes, ("n", 8, 5), {**constants, "two": 2.0})
+
+
+def test_magnitudes_have_the_stated_error() -> None:
+    made = magnitude()
+    x = RANDOM.normal(size=(1, 8, 500)).astype(np.float32)
+    wide = ModelProto()
+    wide.CopyFrom(made)
+    wide.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 500
+    found = mapped(wide)
+    # Squares are of no use any more.
+    assert {type(layer).__name__ for layer in found.network.layers} == {
+        "Activation", "Rearrange", "Combine", "Add",
+    }  # fmt: skip
+    maps = x.transpose(0, 2, 1)[:, np.newaxis].astype(np.float64)
+    (*_, (_, values)) = real_layers(found, {"input": maps})
+    wanted = np.hypot(x[0, :4], x[0, 4:])
+    error = values[0, 0].T / wanted - 1
+    assert 0.9 * MAGNITUDE_ERROR < np.abs(error).max() < 1.001 * MAGNITUDE_ERROR < 2.5e-3
+
+
+def test_magnitudes_on_the_machine() -> None:
+    x = RANDOM.normal(size=(1, 8, 5)).astype(np.float32)
+    (found,) = VipBackend.prepare(magnitude()).run([x])
+    np.testing.assert_allclose(found, np.hypot(x[:, :4], x[:, 4:]), atol=0.012)
+
+
+def test_other_roots_are_refused() -> None:
+    made = model([helper.make_node("Sqrt", ["x"], ["y"])], (2, 3))
+    with pytest.raises(VipError, match="only roots of sums of two squares"):
+        VipBackend.prepare(made).run([np.ones((2, 3), np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("channels", "samples", "kernel", "stride", "pads"),
+    [(1, 640, 256, 128, (0, 0)), (2, 61, 25, 8, (3, 5)), (1, 33, 4, 16, (0, 0))],
+)
+def test_convolutions_in_steps_of_many_samples(
+    channels: int, samples: int, kernel: int, stride: int, pads: tuple[int, int]
+) -> None:
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], strides=[stride], pads=pads)
+    constants = {"w": RANDOM.normal(size=(5, channels, kernel)), "b": RANDOM.normal(size=5)}
+    made = model([node], (2, channels, samples), constants)
+    done = check(made, RANDOM.normal(size=(2, channels, samples)).astype(np.float32))
+    assert done.network.layers[-1].kernel.across == -(-kernel // stride)
+
+
+def test_balance_changes_weights_and_no_output() -> None:
+    first, second = RANDOM.normal(size=(6, 3, 3, 3)), RANDOM.normal(size=(4, 6, 1, 1))
+    first[2] /= 64
+    second[:, 2] *= 64
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["y"], name="second"),
+    ]
+    found = mapped(model(nodes, (2, 3, 7, 6), {"w": first, "v": second}))
+    given = {"input": RANDOM.normal(size=(2, 7, 6, 3))}
+    changed = balanced(found, given)
+    for name in ("first", "second"):
+        before, after = found.real[name].weights, changed.real[name].weights
+        assert np.abs(after).max() <= np.abs(before).max()
+    assert np.abs(changed.real["second"].weights).max() < np.abs(second).max() / 8
+    (*_, (_, wanted)), (*_, (_, values)) = real_layers(found, given), real_layers(changed, given)
+    np.testing.assert_allclose(values, wanted, rtol=1e-12, atol=1e-12)
+
+
+def summing() -> ModelProto:
+    """y = x + s / 2, where s is the y of the image before."""
+    nodes = [
+        helper.make_node("Mul", ["s", "half"], ["a"]),
+        helper.make_node("Add", ["x", "a"], ["y"]),
+    ]
+    return model(nodes, (1, 6), {"half": 0.5}, inputs=("x", "s"))
+
+
+@pytest.mark.parametrize("on", ["golden", "iss"])
+def test_an_output_is_an_input_of_the_next_image(tmp_path: Path, on: str) -> None:
+    (tmp_path / "sum.onnx").write_bytes(summing().SerializeToString())
+    x = RANDOM.normal(size=(5, 6)).astype(np.float32)
+    vip.compile_model(tmp_path / "sum.onnx", {"x": x}, tmp_path / "sum", carry={"y": "s"})
+    ran = vip.run_model(tmp_path / "sum", {"x": x}, on=on)  # type: ignore[arg-type]
+    wanted, before = [], np.zeros(6)
+    for image in x:
+        before = image + before / 2
+        wanted.append(before)
+    np.testing.assert_allclose(ran.outputs["y"], wanted, atol=1e-3)
+    found = vip.evaluate_model(tmp_path / "sum", {"x": x})
+    assert found.largest < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("carry", "message"),
+    [
+        ({"z": "s"}, "no output 'z' that can be carried; there is y"),
+        ({"y": "x"}, "no input 'x' that can be carried; there is s"),
+    ],
+)
+def test_a_carry_of_other_tensors_is_refused(
+    tmp_path: Path, carry: dict[str, str], message: str
+) -> None:
+    (tmp_path / "sum.onnx").write_bytes(summing().SerializeToString())
+    x = np.ones((2, 6), np.float32)
+    with pytest.raises(VipError, match=message):
+        vip.compile_model(tmp_path / "sum.onnx", {"x": x}, tmp_path / "sum", carry=carry)
+
+
+def test_a_program_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("Conv", ["a", "w"], ["y"], strides=[15], name="wide"),
+    ]
+    made = model(nodes, (1, 1, 640), {"w": RANDOM.normal(size=(258, 1, 256))})
+    (tmp_path / "wide.onnx").write_bytes(made.SerializeToString())
+    found = vip.check_model(tmp_path / "wide.onnx")
+    assert not found.supported
+    assert found.problem.startswith("wide: a window of 256 columns needs a program of")
+    with pytest.raises(VipError, match="the engines of vault have an instruction buffer of 1024"):
+        vip.compile_model(
+            tmp_path / "wide.onnx", {"x": np.ones((2, 1, 640), np.float32)}, tmp_path / "wide"
+        )

@@ -1,0 +1,124 @@
+"""Outputs of an image that are inputs of the next one, such as the state of a recurrent network."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from microkernels.common.fixed_point import Elements
+from microkernels.onnx_models.errors import ModelError
+from microkernels.onnx_models.formats import as_elements, real_of
+from microkernels.onnx_models.model import Model, Port, Reals
+from microkernels.onnx_models.reference import real_layers
+
+__all__ = ["carried_elements", "carried_inputs", "check_carry", "zero_state"]
+
+
+class _Ports(Protocol):
+    """A model, mapped or compiled."""
+
+    @property
+    def inputs(self) -> tuple[Port, ...]: ...
+    @property
+    def outputs(self) -> tuple[Port, ...]: ...
+
+
+def _pairs(model: _Ports, carry: Mapping[str, str]) -> list[tuple[Port, Port]]:
+    outputs = {port.tensor: port for port in model.outputs}
+    inputs = {port.tensor: port for port in model.inputs}
+    return [(outputs[one], inputs[other]) for one, other in carry.items()]
+
+
+def check_carry(model: Model, carry: Mapping[str, str]) -> None:
+    """Refuse a carry that does not fit the model.
+
+    Parameters:
+        carry: output -> input.
+
+    Raises:
+        ModelError: no such output or input, one that is named twice or has another shape, the
+            model's first input, or a batch.
+    """
+    if carry and model.batch != 1:
+        raise ModelError(
+            f"carry: images follow each other, so the batch must be 1, not {model.batch}"
+        )
+    for kind, names, ports in (
+        ("output", list(carry), model.outputs),
+        ("input", list(carry.values()), model.inputs[1:]),
+    ):
+        known = [port.tensor for port in ports]
+        for name in names:
+            if name not in known:
+                listed = ", ".join(known) or "none"
+                raise ModelError(
+                    f"carry: no {kind} {name!r} that can be carried; there is {listed}"
+                )
+            if names.count(name) > 1:
+                raise ModelError(f"carry: {kind} {name!r} is named twice")
+    for one, other in _pairs(model, carry):
+        if one.inner != other.inner:
+            raise ModelError(
+                f"carry: output {one.tensor} of shape {list(one.shape)} does not fit input "
+                f"{other.tensor} of shape {list(other.shape)}"
+            )
+
+
+def zero_state(model: _Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
+    """Zeros for the carried inputs of the first image, by layer."""
+    return {
+        port.layer: as_elements(
+            np.zeros((1, port.size.height, port.size.width, port.size.channels)), 0
+        )
+        for _, port in _pairs(model, carry)
+    }
+
+
+def _map(port: Port, values: Reals) -> Reals:
+    size = port.size
+    return values.reshape(-1, size.channels, size.height, size.width).transpose(0, 2, 3, 1)
+
+
+def carried_elements(
+    model: _Ports,
+    carry: Mapping[str, str],
+    fractions: Mapping[str, int],
+    made: Mapping[str, Elements],
+) -> dict[str, Elements]:
+    """The carried inputs of the next image, by layer.
+
+    Parameters:
+        fractions: of each map. made: maps of the outputs of one image, by layer.
+    """
+    found = {}
+    for one, other in _pairs(model, carry):
+        values = one.images(real_of(made[one.layer], fractions[one.layer]))
+        found[other.layer] = as_elements(_map(other, values), fractions[other.layer])
+    return found
+
+
+def carried_inputs(
+    model: Model, given: Mapping[str, Reals], carry: Mapping[str, str]
+) -> dict[str, Reals]:
+    """The carried inputs of images that follow each other, in floating point, by layer.
+
+    Parameters:
+        given: images x height x width x channels of all other inputs, by layer.
+    """
+    pairs = _pairs(model, carry)
+    state: dict[str, Reals] = {
+        name: values.astype(np.float64) for name, values in zero_state(model, carry).items()
+    }
+    found: dict[str, list[Reals]] = {name: [] for name in state}
+    constants = {name: values[:1] for name, values in model.constants.items()}
+    images = len(next(iter(given.values()))) if pairs else 0
+    for number in range(images):
+        for name, values in state.items():
+            found[name].append(values)
+        image = {name: values[number : number + 1] for name, values in given.items()}
+        made = {
+            layer.name: values
+            for layer, values in real_layers(model, {**image, **constants, **state})
+        }
+        state = {other.layer: _map(other, one.images(made[one.layer])) for one, other in pairs}
+    return {name: np.concatenate(values) for name, values in found.items()}
