@@ -303,6 +303,9 @@ def test_a_vault(tmp_path: Path) -> None:
     reads = sum(name == "read" for track in banks for name, _, _ in trace.slices[track])
     assert reads == result.commands["read"]
     assert {each.thread for each in read_kanata(found.log)} == {0, 1, 2, 3}
+    guide = " ".join((Path(__file__).parents[2] / "docs" / "viewers.md").read_text().split())
+    columns = vault.commands[DramCommand.READ] + vault.commands[DramCommand.WRITE]
+    assert f"{vault.commands[DramCommand.ACT]} rows are opened for {columns:,} columns" in guide
 
 
 @pytest.mark.slow
