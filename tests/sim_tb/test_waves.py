@@ -175,6 +175,11 @@ def test_stalls_are_those_of_the_counters(engine: Run) -> None:
     for counter, cycles in follower.events.items():
         if counter.name.startswith(("ISSUED", "STALL")):
             assert cycles == counters[counter.name], counter.name
+    found = engine.bp.to_json()["activity"]
+    for name, windows in found["engines"]["pe"].items():
+        assert sum(windows) == counters[name.upper().replace(" ", "_")]
+    for parts in zip(*found["engines"]["pe"].values(), strict=True):
+        assert sum(parts) <= found["interval_cycles"]
     trace = read_trace(engine.trace)
     issue = Counter[str]()
     for name, _, duration in trace.slices["pe", "issue"]:

@@ -77,6 +77,10 @@ VAULT = {
         "ROW_CONFLICTS": 3,
         "BUS_BUSY": 50,
     },
+    "activity": {
+        "interval_cycles": 10,
+        "engines": {"pe_0": {"issued scalar": [4, 10], "stall drain": [6, 0]}},
+    },
     "bandwidth": {"interval_us": 0.2, "read_gbs": [1.0, 4.0], "written_gbs": [0.0, 2.5]},
     "configuration": {"pes": 2},
     **ORIGIN,
@@ -121,6 +125,7 @@ def test_bars_have_the_lengths_of_the_counters() -> None:
         assert f"engine {slot}, stall drain: {engine['STALL_DRAIN']} cycles" in marks[-2][0]
     assert found.headings == [
         "Where the cycles went",
+        "Cycles over time",
         "Roofline",
         "DRAM bandwidth over time",
         "Rows of the DRAM",
@@ -128,6 +133,7 @@ def test_bars_have_the_lengths_of_the_counters() -> None:
         "Numbers",
     ]
     assert "read: mean 2.5, most 4" in dict(found.marks)
+    assert "issued scalar: mean 70, most 100" in dict(found.marks)
 
 
 def test_the_roofline_has_the_place_of_each_engine() -> None:
@@ -231,7 +237,7 @@ def test_the_command(vip, result: Path) -> None:
     assert made["bytes"] == page.stat().st_size < 3 << 20
     assert "Roofline" in made["figures"]
     assert "http" not in page.read_text().replace("http-equiv", "")
-    assert "6 figures" in out
+    assert "7 figures" in out
 
 
 @pytest.mark.parametrize(

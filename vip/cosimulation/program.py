@@ -12,6 +12,7 @@ from sim_tb.cosim.chip import ChipResult, run_program
 from sim_tb.cosim.compare import Comparison, compare_run
 from sim_tb.cosim.engine import CosimResult, Job, MemoryBehaviour
 from sim_tb.cosim.machine import Machine, open_chip, open_engine
+from sim_tb.waves.activity import Activity
 from soc.chip.config import ChipConfig
 from soc.generate.generate import configuration_json
 from soc.host.driver import Host
@@ -23,7 +24,7 @@ from vip.progress import Progress, counting, silent
 
 from .waves import waves
 
-__all__ = ["ChipRun", "EngineRun", "chip_json", "cosim"]
+__all__ = ["ChipRun", "EngineRun", "activity_json", "chip_json", "cosim"]
 
 #: Bytes that the host writes to a chip at a time.
 _BLOCK_BYTES = 1 << 20
@@ -39,6 +40,7 @@ class EngineRun:
             the run.
         comparison: with the instruction set simulator; None: there was none.
         dumped: the bytes asked for.
+        activity: of the engine over time; None: the run was not followed.
     """
 
     config: PeConfig
@@ -47,6 +49,7 @@ class EngineRun:
     result: CosimResult
     comparison: Comparison | None
     dumped: bytes
+    activity: Activity | None = None
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
@@ -64,6 +67,7 @@ class EngineRun:
             "hazards": None if compared is None else [item.report() for item in compared.hazards],
             "saturated": None if compared is None else sum(compared.saturated),
             "configuration": configuration_json(self.config),
+            **activity_json(self.activity),
         }
 
 
@@ -76,10 +80,20 @@ class ChipRun:
     program: Program
     result: ChipResult
     dumped: bytes
+    activity: Activity | None = None
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data."""
-        return {"machine": self.on, **chip_json(self.result, self.config)}
+        return {
+            "machine": self.on,
+            **chip_json(self.result, self.config),
+            **activity_json(self.activity),
+        }
+
+
+def activity_json(found: Activity | None) -> dict[str, object]:
+    """The activity of engines over time as a part of plain JSON data; empty without one."""
+    return {} if found is None else {"activity": found.to_json()}
 
 
 def chip_json(result: ChipResult, config: ChipConfig) -> dict[str, object]:
@@ -217,7 +231,7 @@ def _on_engine(
         )
         with (
             waves(program, config, on, trace=trace, pipeline=pipeline) as wave,
-            open_engine(config, on, trace=wave) as machine,
+            open_engine(config, on, trace=wave.path) as machine,
         ):
             result = machine.run(job, counting(progress, _STAGE))
         if compare:
@@ -226,7 +240,13 @@ def _on_engine(
             )
         dumped = b"" if dump is None else dump.take(image)
     return EngineRun(
-        config=config, on=on, program=program, result=result, comparison=comparison, dumped=dumped
+        config=config,
+        on=on,
+        program=program,
+        result=result,
+        comparison=comparison,
+        dumped=dumped,
+        activity=wave.activity,
     )
 
 
@@ -256,7 +276,7 @@ def _on_chip(
     with (
         DramImage(config.memory_bytes) as image,
         waves(program, config, on, trace=trace, pipeline=pipeline) as wave,
-        open_chip(config, image, on, outer=outer, trace=wave, progress=cycles) as chip,
+        open_chip(config, image, on, outer=outer, trace=wave.path, progress=cycles) as chip,
     ):
         host = Host(Blocking(chip))
         if on == "model":
@@ -276,7 +296,14 @@ def _on_chip(
     if dump is not None and dump.path is not None:
         write_atomically(dump.path, dumped)
         dumped = b""
-    return ChipRun(config=config, on=on, program=program, result=result, dumped=dumped)
+    return ChipRun(
+        config=config,
+        on=on,
+        program=program,
+        result=result,
+        dumped=dumped,
+        activity=wave.activity,
+    )
 
 
 def _load(host: Host, path: Path) -> None:

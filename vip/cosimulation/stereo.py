@@ -32,6 +32,7 @@ from sim_tb.cosim.kernels import (
 from sim_tb.cosim.machine import Machine
 from sim_tb.cosim.vault import VaultResult
 from sim_tb.measure.bandwidth_plot import bandwidth_windows, draw_bandwidth
+from sim_tb.waves.activity import Activity
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
@@ -39,7 +40,7 @@ from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
-from .program import chip_json
+from .program import activity_json, chip_json
 from .waves import waves
 
 __all__ = ["BpRun", "Outcome", "cosim_bp", "stereo_pair"]
@@ -65,6 +66,7 @@ class BpRun:
         config: of the hardware. on: its Verilog, or the timing model. scene: the solved problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
+        activity: of the engines over time; None: the run was not followed.
     """
 
     config: Configuration
@@ -72,6 +74,7 @@ class BpRun:
     scene: StereoScene
     iterations: int
     outcome: Outcome
+    activity: Activity | None = None
 
     @property
     def match(self) -> bool:
@@ -119,6 +122,7 @@ class BpRun:
             "cycles_per_update": round(outcome.cycles_per_update, 3),
             "saturated": outcome.job.saturated,
             **_numbers(outcome, self.config),
+            **activity_json(self.activity),
         }
         if self.scene.truth is not None:
             report["percent_wrong"] = round(percent_wrong(self.labels, self.scene.truth), 2)
@@ -263,7 +267,7 @@ def cosim_bp(
     with waves(job.program, chosen, on, trace=trace, pipeline=pipeline) as wave:
         if isinstance(chosen, VaultTileConfig):
             cycles = counting(progress, stage, expected / job.pes)
-            outcome = cosim_vault(job, chosen, on=on, trace=wave, progress=cycles)
+            outcome = cosim_vault(job, chosen, on=on, trace=wave.path, progress=cycles)
         elif isinstance(chosen, ChipConfig):
             outcome = cosim_chip(
                 job,
@@ -271,7 +275,7 @@ def cosim_bp(
                 on=on,
                 preload=preload or on == "model",
                 outer=outer,
-                trace=wave,
+                trace=wave.path,
                 progress=counting(progress, stage, expected / chosen.pes),
             )
         else:
@@ -280,7 +284,14 @@ def cosim_bp(
                 chosen,
                 on=on,
                 memory=behaviour,
-                trace=wave,
+                trace=wave.path,
                 progress=counting(progress, stage, expected),
             )
-    return BpRun(config=chosen, on=on, scene=scene, iterations=iterations, outcome=outcome)
+    return BpRun(
+        config=chosen,
+        on=on,
+        scene=scene,
+        iterations=iterations,
+        outcome=outcome,
+        activity=wave.activity,
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
@@ -10,16 +11,30 @@ from isa.support.scratch import scratch_folder
 from memory.config import VaultConfig
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.machine import Machine
+from sim_tb.waves.activity import Activity, activity
 from sim_tb.waves.konata import konata_log
 from sim_tb.waves.record import read_record, trace_events
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
 
-__all__ = ["EVENTS", "waves"]
+__all__ = ["EVENTS", "Waves", "waves"]
 
 #: Ending of a trace of events; other endings are those of waveforms.
 EVENTS = ".json"
+
+
+@dataclass
+class Waves:
+    """Waveforms of a run.
+
+    Attributes:
+        path: file for them; None: none are wanted.
+        activity: of the engines over time, once the run has ended; None: it was not followed.
+    """
+
+    path: Path | None
+    activity: Activity | None = None
 
 
 @contextmanager
@@ -30,9 +45,9 @@ def waves(
     *,
     trace: Path | None,
     pipeline: Path | None,
-) -> Iterator[Path | None]:
-    """The file to which a run of ``program`` writes its waveforms. At the end of the ``with``
-    statement ``trace`` and ``pipeline`` are made of it.
+) -> Iterator[Waves]:
+    """The waveforms of a run of ``program``. At the end of the ``with`` statement ``trace`` and
+    ``pipeline`` are made of them.
 
     Parameters:
         config: of the hardware. on: its Verilog, or the timing model.
@@ -46,7 +61,7 @@ def waves(
     """
     events = trace is not None and trace.suffix.lower() == EVENTS
     if not events and pipeline is None:
-        yield trace
+        yield Waves(trace)
         return
     if on != "rtl":
         raise CosimError(f"{pipeline or trace}: is made of the Verilog's waveforms; use --on rtl")
@@ -54,8 +69,10 @@ def waves(
         raise CosimError(f"{trace}: beside a pipeline, waveforms must be .vcd")
     with scratch_folder("waves") as folder:
         wave = folder / "wave.vcd" if events or trace is None else trace
-        yield wave
+        found = Waves(wave)
+        yield found
         record = read_record(wave)
+        found.activity = activity(record.engines)
     if pipeline is not None:
         write_atomically(pipeline, konata_log(program, list(record.engines.values())).encode())
     if events and trace is not None:

@@ -20,6 +20,8 @@ _ELSEWHERE = {"configuration", "configuration_full", "counters", "network_counte
 #: Rows of a table, and characters of a value in it.
 _MOST_ROWS = 200
 _MOST_CHARACTERS = 60
+#: Engines whose cycles are shown over time.
+_MOST_PLOTS = 8
 
 #: Counters into exactly one of which each cycle falls -> their names for people.
 CAUSES = {
@@ -57,6 +59,30 @@ def cycles(content: _Content) -> str:
     busy = sum(each.get("VECTOR_BUSY", 0) for each in every) / sum(each["CYCLES"] for each in every)
     note = f"Each cycle is counted once. The vector units are busy in {busy:.1%} of the cycles."
     return figure("Where the cycles went", legend(colours) + bars(rows, colours, most), note)
+
+
+def over_time(content: _Content) -> str:
+    """What each engine did over time, of runs that were followed cycle by cycle."""
+    found = content.get("activity")
+    if not isinstance(found, dict):
+        return ""
+    interval, every = found["interval_cycles"], found["engines"]
+    colours = dict(zip(CAUSES.values(), COLOURS, strict=False))
+    plots = []
+    for name, kinds in list(every.items())[:_MOST_PLOTS]:
+        series = {cause: kinds[cause] for cause in CAUSES.values() if cause in kinds}
+        shares = {
+            cause: ([100 * value / interval for value in values], colours[cause])
+            for cause, values in series.items()
+        }
+        windows = range(len(next(iter(series.values()))))
+        across = [float(interval * at) for at in windows]
+        labels = (f"0 to {number(across[-1] + interval)} cycles", f"{name}, % of the cycles")
+        plots.append(polyline(shares, across, 100.0, labels))
+    note = f"Each point is the share of {interval} cycles."
+    if len(every) > _MOST_PLOTS:
+        note += f" Of {len(every)} engines, {_MOST_PLOTS} are shown."
+    return figure("Cycles over time", legend(colours) + "".join(plots), note) if plots else ""
 
 
 def roofs(content: _Content) -> str:
@@ -276,6 +302,7 @@ def numbers(content: _Content) -> str:
 #: All figures, in the order of the page.
 FIGURES: Sequence[Callable[[_Content], str]] = (
     cycles,
+    over_time,
     roofs,
     bandwidth,
     vaults,
