@@ -1,8 +1,16 @@
-"""The first of several flags."""
+"""Numbers of flags."""
 
 from amaranth.hdl import Cat, Const, Mux, Value
 
-__all__ = ["lowest_one"]
+__all__ = ["index_of", "lowest_one"]
+
+
+def index_of(one_hot: Value) -> Value:
+    """Number of the one bit of ``one_hot`` that is 1; 0 if there is none."""
+    count = len(one_hot)
+    bits = (count - 1).bit_length()
+    masks = [sum(1 << n for n in range(count) if n >> bit & 1) for bit in range(bits)]
+    return Cat((one_hot & mask).any() for mask in masks)
 
 
 def lowest_one(flags: Value) -> Value:

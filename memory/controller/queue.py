@@ -4,23 +4,17 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
+from hdl.priority import index_of
 from memory.config import VaultConfig
 
 from .transaction import transaction
 
 __all__ = ["TransactionQueue"]
-
-
-def _index(one_hot: Value, bits: int) -> Value:
-    """Number of the one bit that is set."""
-    count = len(one_hot)
-    masks = [sum(1 << n for n in range(count) if n >> bit & 1) for bit in range(bits)]
-    return Cat((one_hot & mask).any() for mask in masks)
 
 
 class TransactionQueue(Component):
@@ -111,14 +105,14 @@ class TransactionQueue(Component):
                 & self.occupied
                 & newest
             ),
-            picked_number.eq(_index(self.pick, bits)),
+            picked_number.eq(index_of(self.pick)),
         ]
         released = []
         for number in range(size):
             previous = Signal(bits, name=f"previous_{number}")
             released.append(self.pick.any() & (previous == picked_number))
             with m.If(target[number]):
-                m.d.sync += previous.eq(_index(predecessor, bits))
+                m.d.sync += previous.eq(index_of(predecessor))
         input_chained = (predecessor & ~self.pick).any()
         m.d.sync += [
             chained.eq(

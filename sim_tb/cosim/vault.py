@@ -13,6 +13,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
+from memory.line_buffer.layout import LineCounter
 from memory.model.device_model import device_setup
 from pe.interface import PeCounter, PeState
 from sim_tb.dut.tile import TOP, build_tile
@@ -70,7 +71,8 @@ class VaultResult:
 
     Attributes:
         pes: of the engines launched, by slot.
-        counters: of the vault, by name of :class:`memory.controller.counters.VaultCounter`, from
+        counters: of the vault, by name of :class:`memory.controller.counters.VaultCounter` and,
+            with a line buffer, :class:`memory.line_buffer.layout.LineCounter`, from
             launch to :data:`memory.controller.counters.LAG_CYCLES` after the last engine's end. Two
             reads of ``CYCLES`` and ``REFRESHES`` give a time each to within that.
         latencies: requests by cycles from arrival to column command: those below each of
@@ -272,9 +274,13 @@ def _result(found: TileResult, config: VaultTileConfig, max_cycles: int) -> Vaul
         raise CosimError("; ".join([*faults, late[0]]))
     counters = found.counters
     first = int(VaultCounter.LATENCY_0)
+    named = [
+        *(item for item in VaultCounter if item < first),
+        *(LineCounter if config.line_buffer else ()),
+    ]
     return VaultResult(
         pes=tuple(_engine(slot, engine) for slot, engine in enumerate(found.engines)),
-        counters={item.name: counters[item] for item in VaultCounter if item < first},
+        counters={item.name: counters[item] for item in named},
         latencies=counters[first : first + len(LATENCY_LIMITS) + 1],
         commands=found.commands,
         windows=found.windows,

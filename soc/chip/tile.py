@@ -75,6 +75,8 @@ class ChipTile(Component):
             requesters=config.tile.requesters,
             # A node, if there is one, is between the engines and the crossbar.
             always_ready=0 if config.remote else config.tile.always_ready,
+            line_buffer=config.tile.line_buffer,
+            line_merges=config.tile.line_merges,
         )
         m.submodules.control = once(control, platform)
         m.submodules.memory = once(memory, platform)

@@ -17,6 +17,7 @@ from isa.faults import FaultCause
 from isa.program import Program
 from isa.table import ISA_VERSION
 from memory.controller.counters import LATENCY_LIMITS, VaultCounter
+from memory.line_buffer.layout import LineCounter
 from pe.interface import PeCounter, PeState
 
 from .register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE, VAULT
@@ -228,6 +229,14 @@ class Host:
             counter: await self._counter(VAULT, "COUNTER", counter, vault)
             for counter in VaultCounter
             if counter is not VaultCounter.LATENCY_0
+        }
+
+    async def line_counters(self, vault: int) -> dict[LineCounter, int]:
+        """The counters of a vault's line buffer since reset; all 0 if it has none."""
+        await self._check_vault(vault)
+        return {
+            counter: await self._counter(VAULT, "COUNTER", counter, vault)
+            for counter in LineCounter
         }
 
     async def vault_latencies(self, vault: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from isa.support.checks import Checks
 from isa.table import Opcode
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
+from memory.line_buffer.layout import check_lines
 from noc.crossbar import MAX_REQUESTERS
 from pe.config import PeConfig
 
@@ -36,6 +37,9 @@ class VaultTileConfig:
             are always ready for responses (:attr:`always_ready`).
         extra_ports: memory ports beside those of the PEs, for the network and the host; 0..15, and
             with the PEs at most 16.
+        line_buffer: lines of the vault's line buffer
+            (:class:`memory.line_buffer.line_buffer.LineBuffer`); 0, or a power of two, 8..128.
+        line_merges: reads that wait for one of its columns; a power of two, 2..16.
 
     Raises:
         ConfigurationError: a value outside its range, or parts that don't fit each other.
@@ -46,6 +50,8 @@ class VaultTileConfig:
     pes: int = 4
     extra_ports: int = 2
     buffered: bool = False
+    line_buffer: int = 0
+    line_merges: int = 4
 
     def __post_init__(self) -> None:
         _CHECK.kind("pe", self.pe, PeConfig)
@@ -66,6 +72,7 @@ class VaultTileConfig:
                 f"{most_bits}, for a window for each of {self.pes} PEs; not {self.pe.address_bits}"
             )
         _CHECK.flag("buffered", self.buffered)
+        check_lines(self.line_buffer, self.line_merges, ConfigurationError)
         if self.port_tag_bits < self.pe.tag_bits:
             least = self.vault.tag_bits - self.port_tag_bits + self.pe.tag_bits
             raise ConfigurationError(

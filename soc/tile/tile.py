@@ -67,7 +67,11 @@ class VaultTile(Component):
         m = Module()
         config = self.config
         memory = VaultMemory(
-            config=config.vault, requesters=config.requesters, always_ready=config.always_ready
+            config=config.vault,
+            requesters=config.requesters,
+            always_ready=config.always_ready,
+            line_buffer=config.line_buffer,
+            line_merges=config.line_merges,
         )
         m.submodules.memory = once(memory, platform)
         for slot in range(config.pes):

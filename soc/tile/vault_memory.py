@@ -1,6 +1,6 @@
 """A vault's memory with all its requesters: crossbar and back end."""
 
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Member, Out, connect, flipped
 
 from hdl.component import Component
@@ -13,6 +13,8 @@ from memory.axi.layout import AxiConfig
 from memory.controller.controller import Controller
 from memory.controller.counters import INDEX_BITS
 from memory.controller.dram_port import DramPort
+from memory.line_buffer.layout import LineCounter, check_lines
+from memory.line_buffer.line_buffer import LineBuffer
 from noc.crossbar import MAX_REQUESTERS, Crossbar
 
 from .config import VaultBackEnd
@@ -37,19 +39,23 @@ class VaultMemory(Component):
     Requesters have the guarantees of :class:`noc.crossbar.Crossbar` and, by the type of
     ``config``, of :class:`memory.controller.controller.Controller` or
     :class:`memory.axi.backend.AxiBackend`. The crossbar adds two cycles to the latency of the
-    latter.
+    latter, a line buffer two more.
 
     Parameters:
         config: of the back end; its ``tag_bits`` are a requester's and those that number the
             requesters.
         requesters: 1..16.
         always_ready: see :class:`noc.crossbar.Crossbar`.
+        line_buffer: lines of a :class:`memory.line_buffer.line_buffer.LineBuffer` between crossbar
+            and back end; 0: there is none.
+        line_merges: see :func:`memory.line_buffer.layout.check_lines`.
 
     Members:
         ports (in, ``requesters`` :class:`hdl.ports.MemoryPort` with ``tag_bits``): of the
             requesters.
         dram or axi: see :func:`memory_member`.
-        counter_index (in, INDEX_BITS): :class:`memory.controller.counters.VaultCounter` to read.
+        counter_index (in, INDEX_BITS): :class:`memory.controller.counters.VaultCounter` or
+            :class:`memory.line_buffer.layout.LineCounter` to read.
         counter_value (out, COUNTER_BITS): one cycle after ``counter_index``.
 
     Attributes:
@@ -58,16 +64,28 @@ class VaultMemory(Component):
     Raises:
         ConfigurationError: ``requesters`` outside its range, or the tags of ``config`` too narrow
             to number them.
+        memory.errors.MemoryConfigError: a parameter of the line buffer outside its range.
     """
 
-    def __init__(self, *, config: VaultBackEnd, requesters: int, always_ready: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        config: VaultBackEnd,
+        requesters: int,
+        always_ready: int = 0,
+        line_buffer: int = 0,
+        line_merges: int = 4,
+    ) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
                 f"a vault has 1 to {MAX_REQUESTERS} requesters, not {requesters!r}"
             )
         self.config = config
         self.requesters = requesters
+        check_lines(line_buffer, line_merges)
         self.always_ready = always_ready
+        self.line_buffer = line_buffer
+        self.line_merges = line_merges
         self.tag_bits = config.tag_bits - (requesters - 1).bit_length()
         if self.tag_bits < 1:
             raise ConfigurationError(
@@ -102,11 +120,43 @@ class VaultMemory(Component):
             back_end = Controller(self.config)
             m.submodules.controller = once(back_end, platform)
             connect(m, flipped(self.dram), back_end.dram)
-        connect(m, crossbar.memory, back_end.port)
+        value = back_end.counter_value
+        if self.line_buffer:
+            value = self._line_buffer(m, crossbar, back_end, platform)
+        else:
+            connect(m, crossbar.memory, back_end.port)
         for mine, theirs in zip(self.ports, crossbar.ports, strict=True):
             connect(m, flipped(mine), theirs)
         m.d.comb += [
             back_end.counter_index.eq(self.counter_index),
-            self.counter_value.eq(back_end.counter_value),
+            self.counter_value.eq(value),
         ]
         return m
+
+    def _line_buffer(
+        self,
+        m: Module,
+        crossbar: Crossbar,
+        back_end: Controller | AxiBackend,
+        platform: object,
+    ) -> Value:
+        """Put a line buffer before the back end. Returns the value of the counter that is read."""
+        config = self.config
+        buffer = LineBuffer(
+            lines=self.line_buffer,
+            merges=self.line_merges,
+            address_bits=config.request_address_bits,
+            memory_bits=config.address_bits,
+            tag_bits=config.tag_bits,
+            counters=config.counters,
+            sram=config.sram,
+        )
+        m.submodules.line_buffer = once(buffer, platform)
+        connect(m, crossbar.memory, buffer.port)
+        connect(m, buffer.memory, back_end.port)
+        m.d.comb += buffer.counter_index.eq(self.counter_index)
+        of_lines = Signal()
+        m.d.sync += of_lines.eq(
+            (self.counter_index >= min(LineCounter)) & (self.counter_index <= max(LineCounter))
+        )
+        return Mux(of_lines, buffer.counter_value, back_end.counter_value)

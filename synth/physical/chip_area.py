@@ -92,12 +92,20 @@ def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
     for kind in (chosen.sram, "macro"):
         tile = with_sram(config, kind)
         assert isinstance(tile, VaultTileConfig)
-        part = VaultMemory(
-            config=tile.vault, requesters=tile.requesters, always_ready=tile.always_ready
-        )
+        part = _vault_memory(tile, tile.always_ready)
         emissions.append(emit(part, "part"))
     unit = Unit("memory", ((emissions[0].top, 1),))
     return measure_unit(unit, chosen, *emissions)
+
+
+def _vault_memory(tile: VaultTileConfig, always_ready: int) -> VaultMemory:
+    return VaultMemory(
+        config=tile.vault,
+        requesters=tile.requesters,
+        always_ready=always_ready,
+        line_buffer=tile.line_buffer,
+        line_merges=tile.line_merges,
+    )
 
 
 def engine_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaRow:
@@ -140,8 +148,7 @@ def _parts(config: ChipConfig, names: tuple[str, ...]) -> list[tuple[str, Compon
         return TileControl(pe=config.pe, pes=tile.pes)
 
     def memory() -> Component:
-        always_ready = 0 if config.remote else tile.always_ready
-        return VaultMemory(config=tile.vault, requesters=tile.requesters, always_ready=always_ready)
+        return _vault_memory(tile, 0 if config.remote else tile.always_ready)
 
     def network() -> Component:
         if config.remote:

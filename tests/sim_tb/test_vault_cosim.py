@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -220,3 +221,21 @@ def test_thesis_vault_on_the_thesis_tile(tmp_path, monkeypatch: pytest.MonkeyPat
     assert report["bytes"] >= 128 * report["updates"]
     assert 0.4 < report["row_hit_rate"] < 1
     assert 7.5 < report["bandwidth_gbs"] <= 10
+
+
+@pytest.mark.slow
+def test_kernels_through_a_line_buffer() -> None:
+    config = replace(SMALL, line_buffer=8, line_merges=2)
+    job = bp_job(motorcycle(9, 7, 8).problem, 2, pes=SMALL.pes, scratchpad_bytes=ROOM)
+    plain = cosim_vault(job, SMALL)
+    outcome = cosim_vault(job, config)
+    assert outcome.match
+    counters = outcome.result.counters
+    # Flags and smoothness costs are read by both engines.
+    assert counters["LINE_HITS"] + counters["LINE_MERGED"] > 0
+    assert counters["READS"] == counters["LINE_FILLS"] + counters["LINE_PASSED"]
+    assert counters["READS"] < plain.result.counters["READS"]
+    assert counters["WRITES"] == plain.result.counters["WRITES"]
+    assert "LINE_HITS" not in plain.result.counters
+    with pytest.raises(CosimError, match=r"no line buffer \(line_buffer must be 0\)"):
+        cosim_vault(job, config, on="model")

@@ -12,6 +12,7 @@ from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiMaster
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from memory.controller.counters import VaultCounter
+from memory.line_buffer.layout import LineCounter
 from pe.interface import PeCounter, PeState
 from sim_tb.harness.host_transport import AxiTransport
 from soc.host.driver import Host, HostTimeout
@@ -295,6 +296,8 @@ async def counters_are_those_of_their_vault(dut):
     host, _, _ = await start(dut)
     counters = await host.vault_counters(1)
     assert counters[VaultCounter.BUS_BUSY] == 1 << 33 | VaultCounter.BUS_BUSY
+    lines = await host.line_counters(1)
+    assert lines == {counter: 1 << 33 | counter for counter in LineCounter}
     assert await host.vault_latencies(0) == tuple(range(16, 24))
     assert await host.network_counters(1) == tuple(1 << 34 | index for index in range(5))
 

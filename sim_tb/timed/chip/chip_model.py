@@ -110,6 +110,8 @@ class ChipModel(ChipSession):
         check_covered(config.pe)
         if not isinstance(config.tile.vault, VaultConfig):
             raise CosimError("the timing model has no AXI back end")
+        if config.tile.line_buffer:
+            raise CosimError("the timing model has no line buffer (line_buffer must be 0)")
         if not config.remote or config.vaults < 2:
             raise CosimError("the timing model covers chips whose vaults are joined by a network")
         processors = len(os.sched_getaffinity(0)) if threads is None else threads

@@ -235,6 +235,8 @@ def run_vault_model(
     check_covered(config.pe)
     if not isinstance(config.vault, VaultConfig):
         raise CosimError("the timing model has no AXI back end")
+    if config.line_buffer:
+        raise CosimError("the timing model has no line buffer (line_buffer must be 0)")
     started = time.perf_counter()
     library = _library()
     device = DeviceModel(library)

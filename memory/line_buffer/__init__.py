@@ -1,0 +1,1 @@
+"""The line buffer of a vault: columns that several requesters read are fetched once."""
