@@ -13,6 +13,7 @@ from . import (
     chips,
     engine,
     functional,
+    line_buffer,
     memories,
     mrf,
     networks,
@@ -239,6 +240,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("vault",),
         tools=("amaranth",),
         minutes=5,
+    ),
+    "line_buffer": Benchmark(
+        run=line_buffer.line_buffer,
+        made_of=line_buffer.made_of_line_buffer,
+        presets=("vault", "vault-logistic"),
+        tools=(*_SIMULATION, "pyosys"),
+        minutes=30,
     ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,
