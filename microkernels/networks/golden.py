@@ -12,7 +12,7 @@ from microkernels.common.fixed_point import LOWEST, Elements, check_elements
 from microkernels.nn.conv_shape import convolve
 from microkernels.nn.dense_plan import DensePlan
 from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
-from microkernels.nn.depthwise_shape import depthwise
+from microkernels.nn.depthwise.shape import depthwise
 from microkernels.nn.element_shape import element
 from microkernels.nn.pool_shape import pool
 

@@ -9,7 +9,7 @@ from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.depthwise_shape import DepthwiseShape
+from microkernels.nn.depthwise.shape import DepthwiseShape
 from microkernels.nn.element_shape import FUNCTIONS, ElementShape
 from microkernels.nn.pool_shape import PoolShape
 
@@ -128,7 +128,7 @@ class Conv(_Named):
 
 @dataclass(frozen=True, kw_only=True)
 class Depthwise(_Named):
-    """A depthwise convolution (:mod:`microkernels.nn.depthwise_shape`): a filter for each channel.
+    """A depthwise convolution (:mod:`microkernels.nn.depthwise.shape`): a filter for each channel.
 
     Attributes:
         kernel, stride, padding, fraction, relu: as of :class:`Conv`.

@@ -13,7 +13,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST
 from microkernels.nn.conv_estimate import predict_conv
 from microkernels.nn.conv_plan import ConvPlan, plan_conv
-from microkernels.nn.depthwise_layout import predict_depthwise
+from microkernels.nn.depthwise.layout import predict_depthwise
 from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut

@@ -13,7 +13,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.nn.conv_plan import best_depth, plan_conv
-from microkernels.nn.depthwise_layout import best_pixels
+from microkernels.nn.depthwise.layout import best_pixels
 from microkernels.nn.pool_layout import window_fits
 
 from .engines import ChipEngines

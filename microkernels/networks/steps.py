@@ -26,8 +26,8 @@ from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DensePlan
-from microkernels.nn.depthwise_layout import DepthwiseLayout
-from microkernels.nn.depthwise_shape import DepthwiseShape
+from microkernels.nn.depthwise.layout import DepthwiseLayout
+from microkernels.nn.depthwise.shape import DepthwiseShape
 from microkernels.nn.element_kernel import element_program
 from microkernels.nn.element_layout import ElementLayout
 from microkernels.nn.element_shape import ElementShape

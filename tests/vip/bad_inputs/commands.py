@@ -71,6 +71,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "size": ("4x4",),
     "only": ("bp",),
     "why": ("halt",),
+    "carry": ("y=x",),
     "constant": ("0x0:8",),
     "range": ("0x0:8=0..1",),
     "fit": ("xc7vx690t", *DEVICES),

@@ -31,7 +31,7 @@ from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elem
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size
 
-from .depthwise_shape import DepthwiseShape
+from .shape import DepthwiseShape
 
 __all__ = ["DepthwiseLayout", "best_pixels", "predict_depthwise"]
 

@@ -1,0 +1,1 @@
+"""Depthwise convolutions, with channels in the lanes."""
