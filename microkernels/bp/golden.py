@@ -17,6 +17,9 @@ sweep. Every addition and subtraction saturates at the element width
    sweep moves left or up.
 3. The message is ``r - r[0]`` (thesis 6.1), element by element.
 
+With edge weights (equation 3.1a) ``S`` is multiplied by the weight of the edge between ``v`` and
+``w``.
+
 A sweep goes through each line (row or column) from one end to the other; each update uses the
 message that the previous update produced. Lines do not depend on each other. Messages that arrive
 at the first pixel of a line are read like any other and never written.
@@ -25,16 +28,23 @@ at the first pixel of a line are read like any other and never written.
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.errors import KernelError
+from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, add, subtract
 
 from .problem import BpProblem, Direction, Messages, check_messages
 
 __all__ = ["beliefs", "energy", "iterate", "labels", "sweep"]
 
+#: Steps of damping.
+_SIXTEENTHS = 16
 
-def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
-    """Update in place every message of ``messages`` (see :data:`Messages`) that moves so."""
+
+def sweep(problem: BpProblem, messages: Messages, direction: Direction, damping: int = 0) -> None:
+    """Update in place every message of ``messages`` (see :data:`Messages`) that moves so.
+
+    Parameters:
+        damping: as of :func:`iterate`.
+    """
     up, down = messages[Direction.UP], messages[Direction.DOWN]
     left, right = messages[Direction.LEFT], messages[Direction.RIGHT]
     moving = messages[direction]
@@ -47,16 +57,31 @@ def sweep(problem: BpProblem, messages: Messages, direction: Direction) -> None:
         parts = tuple(np.moveaxis(part, 1, 0) for part in parts)
         moving = np.moveaxis(moving, 1, 0)
     matrix = problem.smoothness
+    weights = None
+    if problem.weights is not None:
+        weights = problem.weights.right.T if direction.horizontal else problem.weights.down
     if direction.reverse:
         matrix = matrix.T
+        weights = None if weights is None else weights[::-1]
         parts = tuple(part[::-1] for part in parts)
         moving = moving[::-1]
     # Axis 0 now goes along the lines, axis 1 across them. Nothing is sent from the last place.
     first, second, third = (part[: len(moving) - 1] for part in parts)
     lines = add(add(first, second), third)
     for step in range(len(lines)):
-        raw = _least_sums(matrix, add(lines[step], moving[step]))
-        moving[step + 1] = subtract(raw, raw[:, :1])
+        total = add(lines[step], moving[step])
+        if weights is None:
+            raw = _least_sums(matrix, total)
+        else:
+            raw = np.empty_like(total)
+            for weight in np.unique(weights[step]):
+                alike = weights[step] == weight
+                raw[alike] = _least_sums(matrix * matrix.dtype.type(weight), total[alike])
+        new = subtract(raw, raw[:, :1])
+        if damping:
+            change = (moving[step + 1].astype(np.int64) - new) * damping
+            new = add(new, (change + _SIXTEENTHS // 2) // _SIXTEENTHS)
+        moving[step + 1] = new
 
 
 def _least_sums(matrix: Elements, totals: Elements) -> Elements:
@@ -78,22 +103,29 @@ def _least_sums(matrix: Elements, totals: Elements) -> Elements:
 
 
 def iterate(
-    problem: BpProblem, iterations: int, messages: NDArray[np.integer] | None = None
+    problem: BpProblem,
+    iterations: int,
+    messages: NDArray[np.integer] | None = None,
+    damping: int = 0,
 ) -> Messages:
     """Messages after ``iterations`` (0 or more) iterations of sweeps right, left, down and up.
 
     Parameters:
         messages: where to begin; None: all 0. Not changed.
+        damping: sixteenths of the old message in a new one, 0 to 15, rounded half up; kernels have
+            none.
 
     Raises:
-        KernelError: a negative number of iterations, messages of a wrong shape or range.
+        KernelError: a negative number of iterations, messages of a wrong shape or range, damping
+            out of range.
     """
     if iterations < 0:
         raise KernelError(f"iterations must be 0 or more, not {iterations}")
+    CHECK.within("damping in sixteenths", damping, 0, _SIXTEENTHS - 1)
     result = problem.no_messages() if messages is None else check_messages(problem, messages)
     for _ in range(iterations):
         for direction in Direction:
-            sweep(problem, result, direction)
+            sweep(problem, result, direction, damping)
     return result
 
 
@@ -124,6 +156,9 @@ def energy(problem: BpProblem, chosen: NDArray[np.integer]) -> int:
     if grid.min() < 0 or grid.max() >= problem.labels:
         raise KernelError(f"labels must be from 0 to {problem.labels - 1}")
     data = np.take_along_axis(problem.data_costs, grid[:, :, None], axis=2).sum(dtype=np.int64)
-    rows = problem.smoothness[grid[:, 1:], grid[:, :-1]].sum(dtype=np.int64)
-    columns = problem.smoothness[grid[1:], grid[:-1]].sum(dtype=np.int64)
-    return int(data + rows + columns)
+    rows = problem.smoothness[grid[:, 1:], grid[:, :-1]].astype(np.int64)
+    columns = problem.smoothness[grid[1:], grid[:-1]].astype(np.int64)
+    if problem.weights is not None:
+        rows *= problem.weights.right
+        columns *= problem.weights.down
+    return int(data + rows.sum() + columns.sum())

@@ -100,7 +100,12 @@ class BpLayout:
         shifts: Shifts | None = None,
         cut: TileCut | None = None,
     ) -> "BpLayout":
-        """The layout of ``problem``."""
+        """The layout of ``problem``.
+
+        Raises:
+            KernelError: a problem that no kernel solves, or as the class.
+        """
+        problem.check_kernel()
         return cls(
             width=problem.width,
             height=problem.height,

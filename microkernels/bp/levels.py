@@ -9,6 +9,9 @@ Two levels. A pixel of the *coarse* problem stands for a block of 2 x 2 pixels o
 3. *copy*: each message of the fine problem is initialised with the message of the same direction
    at the coarse pixel of its block;
 4. BP-M on the fine problem, starting from these messages.
+
+The weight of an edge between two blocks is half the sum of those of the edges between their pixels
+(equation 3.1c), rounded half up.
 """
 
 from typing import Any
@@ -20,7 +23,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import add
 
 from .golden import iterate
-from .problem import BpProblem, Messages, check_messages
+from .problem import BpProblem, EdgeWeights, Messages, check_messages
 
 __all__ = ["BLOCK", "coarse_problem", "coarse_smoothness", "copied", "iterate_levels"]
 
@@ -70,7 +73,19 @@ def coarse_problem(problem: BpProblem, smoothness: NDArray[np.integer] | None = 
     top = add(costs[::2, ::2], costs[::2, 1::2])
     bottom = add(costs[1::2, ::2], costs[1::2, 1::2])
     given: Any = coarse_smoothness(problem.smoothness) if smoothness is None else smoothness
-    return BpProblem(add(top, bottom), given, problem.bits)
+    weights = None if problem.weights is None else _coarse_weights(problem.weights)
+    return BpProblem(add(top, bottom), given, problem.bits, weights)
+
+
+def _coarse_weights(weights: EdgeWeights) -> EdgeWeights:
+    # Edges between blocks leave a block's last column or row.
+    right = weights.right[:, 1::2]
+    down = weights.down[1::2]
+    sums = (
+        right[::2] + np.pad(right[1::2], ((0, len(right) % 2), (0, 0))),
+        down[:, ::2] + np.pad(down[:, 1::2], ((0, 0), (0, down.shape[1] % 2))),
+    )
+    return EdgeWeights(*((one + 1) // BLOCK for one in sums))
 
 
 def copied(problem: BpProblem, coarse: Messages) -> Messages:

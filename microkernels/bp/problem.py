@@ -10,8 +10,10 @@ from microkernels.common.errors import CHECK, KernelError
 
 __all__ = [
     "BP_WIDTHS",
+    "MOST_WEIGHT",
     "BpProblem",
     "Direction",
+    "EdgeWeights",
     "Messages",
     "check_messages",
     "element_type",
@@ -20,6 +22,9 @@ __all__ = [
 
 #: Element widths (bits) that the kernel and its golden model support.
 BP_WIDTHS = (8, 16, 32)
+
+#: Largest weight of an edge.
+MOST_WEIGHT = 255
 
 #: Messages of all directions: ``messages[direction, y, x, label]``; see :class:`Direction`.
 Messages = NDArray[np.signedinteger]
@@ -83,6 +88,38 @@ def _elements(name: str, values: NDArray[np.integer], bits: int) -> NDArray[np.s
 
 
 @dataclass(frozen=True, eq=False)
+class EdgeWeights:
+    """Factors of the smoothness costs of single edges (equation 3.1a).
+
+    Attributes:
+        right: ``[y, x]``, of the edge from pixel (x, y) to its right neighbour, 0 to
+            :data:`MOST_WEIGHT`. down: the same to the one below.
+    """
+
+    right: NDArray[np.int64]
+    down: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("right", "down"):
+            weights = np.asarray(getattr(self, name))
+            if not np.issubdtype(weights.dtype, np.integer):
+                raise KernelError(f"edge weights must be whole numbers, not {weights.dtype}")
+            if weights.size and not 0 <= weights.min() <= weights.max() <= MOST_WEIGHT:
+                raise KernelError(
+                    f"edge weights must be from 0 to {MOST_WEIGHT}, but go from {weights.min()} to "
+                    f"{weights.max()}"
+                )
+            held = np.array(weights, np.int64)
+            held.setflags(write=False)
+            object.__setattr__(self, name, held)
+
+    @property
+    def most(self) -> int:
+        """The largest; 0 without edges."""
+        return max(int(one.max(initial=0)) for one in (self.right, self.down))
+
+
+@dataclass(frozen=True, eq=False)
 class BpProblem:
     """A Markov random field on a grid of pixels.
 
@@ -91,17 +128,19 @@ class BpProblem:
         smoothness: ``[a, b]``, the cost of label ``a`` at a pixel whose left or upper neighbour has
             label ``b`` (theta_{v,w} of equation 2.10; any matrix, symmetric or not).
         bits: element width, one of :data:`BP_WIDTHS`.
+        weights: of the edges; None: all are 1. They have no kernel: jobs refuse them.
 
     The arrays are copied, converted to :func:`element_type` and made read-only.
 
     Raises:
         KernelError: wrong dimensions, an empty grid, more than 256 labels, values that ``bits``
-            bits can't hold.
+            bits can't hold, weights of another size.
     """
 
     data_costs: NDArray[np.signedinteger]
     smoothness: NDArray[np.signedinteger]
     bits: int = 16
+    weights: EdgeWeights | None = None
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -118,6 +157,17 @@ class BpProblem:
             raise KernelError(
                 f"the smoothness costs of {labels} labels must have the shape "
                 f"{(labels, labels)}, not {matrix.shape}"
+            )
+        if self.weights is not None:
+            height, width = costs.shape[:2]
+            for name, needed in (("right", (height, width - 1)), ("down", (height - 1, width))):
+                found = getattr(self.weights, name).shape
+                if found != needed:
+                    raise KernelError(
+                        f"the edge weights {name} must have the shape {needed}, not {found}"
+                    )
+            _elements(
+                "weighted smoothness costs", matrix.astype(np.int64) * self.weights.most, self.bits
             )
         object.__setattr__(self, "data_costs", costs)
         object.__setattr__(self, "smoothness", matrix)
@@ -146,6 +196,15 @@ class BpProblem:
     def updates(self) -> int:
         """Message updates in one iteration over all four directions."""
         return message_updates(self.width, self.height)
+
+    def check_kernel(self) -> None:
+        """Check that the problem is one that kernels solve.
+
+        Raises:
+            KernelError: it has edge weights.
+        """
+        if self.weights is not None:
+            raise KernelError("edge weights have no kernel yet: they run on the golden model alone")
 
     def no_messages(self) -> Messages:
         """Messages before the first iteration: all 0."""

@@ -14,6 +14,7 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import read_pair
 
 from .disparities import Disparities, StereoErrors, read_mask, read_truth, sampled, stereo_errors
+from .edges import edge_weights
 from .matching import Cost, matching_costs
 from .smoothness import smoothness_costs
 
@@ -36,6 +37,8 @@ class PairOptions:
             (:func:`microkernels.mrf.matching.matching_costs`).
         smooth: name of the smoothness costs. weight: their factor
             (:func:`microkernels.mrf.smoothness.smoothness_costs`).
+        edges: name of weights of the edges, which follow the left picture
+            (:func:`microkernels.mrf.edges.edge_weights`); None: all are 1.
         bits: element width, 8, 16 or 32.
     """
 
@@ -46,6 +49,7 @@ class PairOptions:
     truncation: int | None = None
     smooth: str = "linear:2"
     weight: int = 20
+    edges: str | None = None
     bits: int = 16
 
 
@@ -125,7 +129,8 @@ def stereo_field(
         truncation=options.truncation,
     )
     smoothness = smoothness_costs(options.labels, options.smooth, options.weight)
-    problem = BpProblem(costs, smoothness, options.bits)
+    weights = None if options.edges is None else edge_weights(options.edges, scaled[0])
+    problem = BpProblem(costs, smoothness, options.bits, weights)
     known = None if truth is None else _fitting(truth, read_truth(truth, truth_factor or 1.0), size)
     shown = None if mask is None else _fitting(mask, read_mask(mask), size)
     grid = (problem.height, problem.width)

@@ -8,19 +8,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microkernels.bp.golden import energy
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.trws.golden import FRACTION, trws
 from microkernels.common.errors import KernelError
+from microkernels.mrf.smoothness import smoothness_costs
 
 STEPS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
 
-def problem(seed: int, width: int, height: int, labels: int, symmetric: bool = False) -> BpProblem:
+def problem(
+    seed: int, width: int, height: int, labels: int, *, convex: bool = False, weights: bool = False
+) -> BpProblem:
     rng = np.random.default_rng(seed)
     matrix = rng.integers(0, 12, (labels, labels))
-    if symmetric:
-        matrix = matrix + matrix.T
-    return BpProblem(rng.integers(-9, 30, (height, width, labels)), matrix)
+    if convex:
+        matrix = smoothness_costs(labels, "linear:2", 7)
+    edges = None
+    if weights:
+        edges = EdgeWeights(
+            rng.integers(0, 4, (height, width - 1)), rng.integers(0, 4, (height - 1, width))
+        )
+    return BpProblem(rng.integers(-9, 30, (height, width, labels)), matrix, weights=edges)
 
 
 def by_pixel(one: BpProblem, iterations: int) -> list[np.ndarray]:
@@ -36,7 +44,11 @@ def by_pixel(one: BpProblem, iterations: int) -> list[np.ndarray]:
 
     def edge(p: tuple[int, int], a: int, q: tuple[int, int], b: int) -> int:
         later, earlier = (a, b) if p > q else (b, a)
-        return unit * int(one.smoothness[later, earlier])
+        y, x = min(p, q)
+        weight = 1
+        if one.weights is not None:
+            weight = int((one.weights.right if p[0] == q[0] else one.weights.down)[y, x])
+        return weight * unit * int(one.smoothness[later, earlier])
 
     def message(p: tuple[int, int], q: tuple[int, int]) -> list[int]:
         return sent.get((p, q), [0] * labels)
@@ -80,8 +92,12 @@ def by_pixel(one: BpProblem, iterations: int) -> list[np.ndarray]:
     ("width", "height", "labels"),
     [(4, 3, 3), (1, 5, 2), (5, 1, 3), (3, 4, 4), (1, 1, 2), (2, 2, 1)],
 )
-def test_labels_are_those_of_the_raster_order(width: int, height: int, labels: int) -> None:
-    one = problem(width + 7 * height, width, height, labels)
+@pytest.mark.parametrize("convex", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+def test_labels_are_those_of_the_raster_order(
+    width: int, height: int, labels: int, convex: bool, weights: bool
+) -> None:
+    one = problem(width + 7 * height, width, height, labels, convex=convex, weights=weights)
     expected = by_pixel(one, 3)
     found = list(trws(one, 3))
     assert len(found) == len(expected)
@@ -90,18 +106,20 @@ def test_labels_are_those_of_the_raster_order(width: int, height: int, labels: i
         assert state.energy == energy(one, labelling)
 
 
-@given(st.integers(0, 999), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+@given(st.integers(0, 999), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_the_bound_is_never_above_the_least_energy(seed, width, height, labels) -> None:
-    one = problem(seed, width, height, labels)
+def test_the_bound_is_never_above_the_least_energy(seed, width, height, labels, weights) -> None:
+    one = problem(seed, width, height, labels, weights=weights)
     every = product(range(labels), repeat=width * height)
     least = min(energy(one, np.reshape(each, (height, width))) for each in every)
     for state in trws(one, 3):
         assert state.bound <= least <= state.energy
 
 
-def test_the_bound_is_tight_on_a_tree() -> None:
-    one = problem(4, 9, 1, 4)
+@pytest.mark.parametrize(("width", "height"), [(9, 1), (1, 9)])
+@pytest.mark.parametrize("weights", [False, True])
+def test_the_bound_is_tight_on_a_tree(width: int, height: int, weights: bool) -> None:
+    one = problem(4, width, height, 4, weights=weights)
     *_, last = trws(one, 4)
     assert last.bound == last.energy
 

@@ -192,3 +192,32 @@ def test_engines_of_a_vault_share_trws(vip, pair) -> None:
     # 20 rows of 30 pixels: 5 rows an engine, and three blocks of 5 pixels to begin.
     assert report["fill"] == pytest.approx(1 - 150 / 165)
     assert "9.1 %" in out
+
+
+def test_edge_weights_lower_the_energy_of_their_own_problem(vip, pair) -> None:
+    left, right, _ = pair
+    base = ("mrf", "stereo", left, right, "--labels", 8, "--edges", "gradient:40,3", "--cut", 90)
+    for method in ("bp", "hbp", "trws", "htrws"):
+        code, _, err = vip(*base, "--method", method, "--json", "run.json")
+        assert code == 0, err
+        report = json.loads(Path("run.json").read_text())
+        assert report["options"]["edges"] == "gradient:40,3"
+        assert report["energies"][-1] <= report["energies"][0]
+        assert all(a <= b for a, b in zip(report["bounds"], report["energies"], strict=False))
+        assert bool(report["coarse_energies"]) == method.startswith("h")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--edges", "gradient:8,2"), "edge weights have no kernel yet"),
+        (("--edges", "gradient:8"), "unknown edges 'gradient:8'"),
+        (("--damping", 4), "damping has no kernel yet"),
+        (("--damping", 4, "--method", "trws"), "damping is for BP-M"),
+        (("--method", "htrws"), "hierarchical TRW-S has no kernel yet"),
+    ],
+)
+def test_what_has_no_kernel_is_refused_on_machines(vip, pair, arguments, message: str) -> None:
+    code, _, err = vip("mrf", "stereo", *pair[:2], *arguments, "--on", "model")
+    assert code == 2
+    assert message in err

@@ -20,11 +20,16 @@ from .machine import Place
 
 __all__ = ["Method", "MrfRun"]
 
-#: ``bp``: BP-M. ``hbp``: BP-M on a quarter of the size first. ``trws``: TRW-S.
-Method = Literal["bp", "hbp", "trws"]
+#: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.
+Method = Literal["bp", "hbp", "trws", "htrws"]
 
 _PLOT_INCHES = 6.0, 4.0
-_TITLES = {"bp": "BP-M", "hbp": "hierarchical BP-M, on all pixels", "trws": "TRW-S"}
+_TITLES = {
+    "bp": "BP-M",
+    "hbp": "hierarchical BP-M, on all pixels",
+    "trws": "TRW-S",
+    "htrws": "hierarchical TRW-S, on all pixels",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +45,10 @@ class MrfRun:
             (:mod:`microkernels.bp.labels_kernel`); ``host``.
         energies: of the labels after each iteration, by the golden model; the first number is that
             of the labels before, which the data costs alone choose.
-        coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``.
+        coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``
+            and ``trws``.
         bounds: numbers that no labelling's energy is below, after each iteration like
-            :attr:`energies`; empty but for ``trws``.
+            :attr:`energies`; empty but for ``trws`` and ``htrws``.
         saturated: sums that the golden model limited to the width of an element.
         differing: elements of the machine's messages, and of its labels, that are not the golden
             model's.

@@ -16,7 +16,7 @@ from microkernels.bp.labels_kernel import labels_plan
 from microkernels.bp.levels import BLOCK, coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
-from microkernels.bp.trws.golden import TrwsField
+from microkernels.bp.trws.golden import TrwsField, TrwsStep
 from microkernels.bp.trws.jobs import trws_job, trws_transform
 from microkernels.bp.trws.layout import fill_share
 from microkernels.common.errors import CHECK, KernelError
@@ -48,6 +48,7 @@ def solve_mrf(
     coarse_smoothness: NDArray[np.integer] | None = None,
     on: Place = "golden",
     form: Form = "auto",
+    damping: int = 0,
     progress: Progress = silent,
 ) -> MrfRun:
     """Labels of low energy for a Markov random field on a grid of pixels.
@@ -59,13 +60,16 @@ def solve_mrf(
         problem: data costs, smoothness costs, element width.
         config: of an engine, a vault or a chip; all engines work. Not used on ``golden``.
         method: ``bp``; ``hbp`` with ``coarse_iterations`` on a quarter of the size before;
-            ``trws``, on an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`).
+            ``trws``, on an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`);
+            ``htrws``, the same after ``coarse_iterations`` on a quarter of the size, on ``golden``
+            alone.
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
         coarse_smoothness: smoothness costs on a quarter of the size; None: interpolated
             (:func:`microkernels.bp.levels.coarse_smoothness`).
         on: the place of the computation.
         form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
             that takes fewer cycles. The messages are the same.
+        damping: sixteenths of the old message in a new one of BP-M, 0 to 15; on ``golden`` alone.
         progress: called with the iterations of the golden model, then with the machine's cycles.
 
     Raises:
@@ -75,8 +79,19 @@ def solve_mrf(
     CHECK.at_least("iterations", iterations, 0)
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     job, chosen = None, design(config)
-    if method == "trws":
-        return _trws(problem, chosen, iterations, on, form, progress)
+    if method in ("trws", "htrws"):
+        if damping:
+            raise KernelError("damping is for BP-M, not for TRW-S")
+        coarse_begin = None
+        if method == "htrws":
+            if on != "golden":
+                raise KernelError(
+                    "hierarchical TRW-S has no kernel yet: it runs on the golden model alone"
+                )
+            coarse_begin = (coarse_problem(problem, coarse_smoothness), coarse_iterations)
+        return _trws(problem, chosen, iterations, coarse_begin, on, form, progress)
+    if damping and on != "golden":
+        raise KernelError("damping has no kernel yet: it runs on the golden model alone")
     chosen_on: Literal["machine", "host"] = "host"
     if on != "golden":
         chosen_on = "machine" if _labels_fit(problem, chosen) else "host"
@@ -98,9 +113,13 @@ def solve_mrf(
         if method == "hbp":
             coarse = coarse_problem(problem, coarse_smoothness)
             step = _counted(progress, done, total)
-            coarse_messages, coarse_energies = _golden(coarse, coarse_iterations, None, step)
+            coarse_messages, coarse_energies = _golden(
+                coarse, coarse_iterations, None, damping, step
+            )
             messages, done = copied(problem, coarse_messages), coarse_iterations
-        expected, energies = _golden(problem, iterations, messages, _counted(progress, done, total))
+        expected, energies = _golden(
+            problem, iterations, messages, damping, _counted(progress, done, total)
+        )
         outputs: Elements = expected
         if chosen_on == "machine":
             labels = machine_labels(problem, expected)
@@ -136,18 +155,21 @@ def _trws(
     problem: BpProblem,
     config: Configuration,
     iterations: int,
+    coarse: tuple[BpProblem, int] | None,
     on: Place,
     form: Form,
     progress: Progress,
 ) -> MrfRun:
     job = None if on == "golden" else _trws_job(problem, config, iterations, form)
-    step = _counted(progress, 0, iterations)
-    field = TrwsField(problem)
-    steps = [field.step()]
-    for number in range(iterations):
-        step(number)
-        field.iterate()
-        steps.append(field.step())
+    before = 0 if coarse is None else coarse[1]
+    coarse_steps: list[TrwsStep] = []
+    messages = None
+    if coarse is not None:
+        field = TrwsField(coarse[0])
+        coarse_steps = _trws_steps(field, before, _counted(progress, 0, before + iterations))
+        messages = copied(problem, field.messages)
+    field = TrwsField(problem, messages)
+    steps = _trws_steps(field, iterations, _counted(progress, before, before + iterations))
     expected = field.messages
     found, labels = expected, steps[-1].labels
     cycles: dict[str, int] = {}
@@ -161,12 +183,12 @@ def _trws(
         )
     return MrfRun(
         problem=problem,
-        method="trws",
+        method="trws" if coarse is None else "htrws",
         on=on,
         config=None if job is None else config,
         labels=labels,
         energies=tuple(state.energy for state in steps),
-        coarse_energies=(),
+        coarse_energies=tuple(state.energy for state in coarse_steps),
         bounds=tuple(state.bound for state in steps),
         saturated=0,
         differing=int(np.count_nonzero(found != expected)),
@@ -175,6 +197,16 @@ def _trws(
         form="" if job is None else "shifts" if by_shifts else "matrix",
         fill=0.0 if job is None else fill_share(problem.width, problem.height, job.pes),
     )
+
+
+def _trws_steps(field: TrwsField, iterations: int, step: Callable[[int], None]) -> list[TrwsStep]:
+    """The states before the first iteration and after each."""
+    steps = [field.step()]
+    for number in range(iterations):
+        step(number)
+        field.iterate()
+        steps.append(field.step())
+    return steps
 
 
 def _trws_job(problem: BpProblem, config: Configuration, iterations: int, form: Form) -> KernelJob:
@@ -211,14 +243,18 @@ def _counted(progress: Progress, done: int, total: int) -> Callable[[int], None]
 
 
 def _golden(
-    problem: BpProblem, iterations: int, start: Messages | None, step: Callable[[int], None]
+    problem: BpProblem,
+    iterations: int,
+    start: Messages | None,
+    damping: int,
+    step: Callable[[int], None],
 ) -> tuple[Messages, list[int]]:
     """Messages after ``iterations``, and the energy before them and after each."""
     messages = iterate(problem, 0, start)
     energies = [energy(problem, best_labels(problem, messages))]
     for number in range(iterations):
         step(number)
-        messages = iterate(problem, 1, messages)
+        messages = iterate(problem, 1, messages, damping)
         energies.append(energy(problem, best_labels(problem, messages)))
     return messages, energies
 

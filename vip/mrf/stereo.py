@@ -72,6 +72,7 @@ def mrf_stereo(
     coarse_iterations: int = 5,
     on: Place = "golden",
     form: Form = "auto",
+    damping: int = 0,
     truth: Path | None = None,
     truth_factor: float | None = None,
     mask: Path | None = None,
@@ -82,7 +83,7 @@ def mrf_stereo(
     Parameters:
         left, right: image files of equal size.
         options: labels, costs, scale, width; None: the defaults.
-        config, method, iterations, coarse_iterations, on, form, progress: as for
+        config, method, iterations, coarse_iterations, on, form, damping, progress: as for
             :func:`vip.mrf.run.solve_mrf`.
         truth, truth_factor, mask: as for :func:`microkernels.mrf.pair.stereo_field`.
 
@@ -103,6 +104,7 @@ def mrf_stereo(
         ),
         on=on,
         form=form,
+        damping=damping,
         progress=progress,
     )
     return MrfStereo(field=field, run=run)

@@ -7,7 +7,8 @@ neighbour ``w`` is
 
     ``r[o] = min over i of (S[o, i] + h[i] / n - m[i])``, then ``r - r[0]``,
 
-with ``m`` the message from ``w`` and ``S`` as in :mod:`microkernels.bp.golden`. On a grid ``n`` is
+with ``m`` the message from ``w`` and ``S`` as in :mod:`microkernels.bp.golden`, times the weight of
+the edge. On a grid ``n`` is
 1 or 2. Numbers are whole, with :data:`FRACTION` fraction bits; the half is rounded half up, as the
 machine's products are. Costs are refused for which a sum might not fit an element, so that no sum
 saturates and the order of additions has no meaning.
@@ -70,6 +71,8 @@ def check_costs(problem: BpProblem) -> None:
         KernelError: a sum might not fit.
     """
     matrix = problem.smoothness.astype(np.int64)
+    if problem.weights is not None:
+        matrix *= problem.weights.most
     spread = max(int(np.abs(one - one[0]).max()) for one in (matrix, matrix.T))
     costs = int(np.abs(problem.data_costs.astype(np.int64)).max())
     largest = costs + 5 * spread + int(np.abs(matrix).max())
@@ -77,7 +80,7 @@ def check_costs(problem: BpProblem) -> None:
     if largest > most:
         raise KernelError(
             f"sums of TRW-S may reach {largest} with these costs; {problem.bits} bits with "
-            f"{FRACTION} fraction bits hold {most}"
+            f"{FRACTION} fraction bits hold {most}" + ("; use 32 bits" if problem.bits < 32 else "")
         )
 
 
@@ -129,6 +132,14 @@ class TrwsField:
         self._path_type: np.dtype[np.signedinteger[Any]] = np.dtype(wide)
         doubled: _Costs = 2 * matrix.astype(self._path_type)
         self._path_minima = _Minima(doubled)
+        # Of the edges from a pixel to the right and down.
+        self._weights: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        if problem.weights is not None:
+            right, down = problem.weights.right, problem.weights.down
+            self._weights = (
+                _skewed(np.pad(right, ((0, 0), (0, 1)))),
+                _skewed(np.pad(down, ((0, 1), (0, 0)))),
+            )
         y, x = np.indices((height, width))
         behind = (x + 1 < width).astype(int) + (y + 1 < height)
         before = (x > 0).astype(int) + (y > 0)
@@ -155,6 +166,10 @@ class TrwsField:
         """First and end row of a diagonal's pixels."""
         return max(0, diagonal - self.problem.width + 1), min(self.problem.height, diagonal + 1)
 
+    def _weight(self, down: bool, diagonal: int, rows: slice) -> NDArray[np.int64] | None:
+        """Weights of the edges to the right or down of pixels of a diagonal; None: all are 1."""
+        return None if self._weights is None else self._weights[down][diagonal, rows]
+
     def _part(self, diagonal: int, rows: slice) -> _Costs:
         """``h / n`` of the pixels of a diagonal."""
         total: _Costs = self._costs[diagonal, rows].copy()
@@ -173,11 +188,15 @@ class TrwsField:
         begin = max(first, diagonal - self.problem.width + 2)
         if begin < end:
             sent = part[begin - first :] - left[diagonal, begin:end]
-            right[diagonal + 1, begin:end] = _from_first(self._minima.forwards(sent))
+            weights = self._weight(False, diagonal, slice(begin, end))
+            raw = self._minima.forwards(sent, weights)
+            right[diagonal + 1, begin:end] = raw - raw[:, :1]
         last = min(end, self.problem.height - 1)
         if first < last:
             sent = part[: last - first] - up[diagonal, first:last]
-            down[diagonal + 1, first + 1 : last + 1] = _from_first(self._minima.forwards(sent))
+            weights = self._weight(True, diagonal, slice(first, last))
+            raw = self._minima.forwards(sent, weights)
+            down[diagonal + 1, first + 1 : last + 1] = raw - raw[:, :1]
 
     def _backwards(self, diagonal: int) -> None:
         first, end = self._rows(diagonal)
@@ -186,11 +205,15 @@ class TrwsField:
         last = min(end, diagonal)
         if first < last:
             sent = part[: last - first] - right[diagonal, first:last]
-            left[diagonal - 1, first:last] = _from_first(self._minima.backwards(sent))
+            weights = self._weight(False, diagonal - 1, slice(first, last))
+            raw = self._minima.backwards(sent, weights)
+            left[diagonal - 1, first:last] = raw - raw[:, :1]
         begin = max(first, 1)
         if begin < end:
             sent = part[begin - first :] - down[diagonal, begin:end]
-            up[diagonal - 1, begin - 1 : end - 1] = _from_first(self._minima.backwards(sent))
+            weights = self._weight(True, diagonal - 1, slice(begin - 1, end - 1))
+            raw = self._minima.backwards(sent, weights)
+            up[diagonal - 1, begin - 1 : end - 1] = raw - raw[:, :1]
 
     def step(self) -> TrwsStep:
         """Labels, their energy, and the bound."""
@@ -207,10 +230,19 @@ class TrwsField:
             first, end = self._rows(diagonal)
             rows = slice(first, end)
             total = costs[rows] + left[diagonal, rows] + up[diagonal, rows]
-            last = min(end, diagonal)
-            total[: last - first] += by_label[chosen[diagonal - 1, first:last]]
-            begin = max(first, 1)
-            total[begin - first :] += by_label[chosen[diagonal - 1, begin - 1 : end - 1]]
+            # The left neighbour, then the upper one, in the diagonal before.
+            for down, first_one, end_one in (
+                (False, first, min(end, diagonal)),
+                (True, max(first, 1), end),
+            ):
+                if first_one >= end_one:
+                    continue
+                near = slice(first_one - down, end_one - down)
+                edges = by_label[chosen[diagonal - 1, near]]
+                weights = self._weight(down, diagonal - 1, near)
+                if weights is not None:
+                    edges = edges * weights[:, None].astype(edges.dtype)
+                total[first_one - first : end_one - first] += edges
             chosen[diagonal, rows] = total.argmin(axis=1)
         return np.stack([chosen[y : y + width, y] for y in range(height)])
 
@@ -229,15 +261,16 @@ class TrwsField:
             last, begin = min(end, diagonal), max(first, 1)
             path, columns_path = half.copy(), half
             for one, earlier, along, against, to, back in (
-                (path, rows, right, left, slice(first, last), 0),
-                (columns_path, columns, down, up, slice(begin, end), 1),
+                (path, rows, right, left, slice(first, last), False),
+                (columns_path, columns, down, up, slice(begin, end), True),
             ):
                 if to.start >= to.stop:
                     continue
                 back_to = slice(to.start - back, to.stop - back)
                 ended = earlier[back_to.start - before : back_to.stop - before]
                 ended = ended - 2 * against[diagonal - 1, back_to].astype(self._path_type)
-                ended = self._path_minima.forwards(ended)
+                weights = self._weight(back, diagonal - 1, back_to)
+                ended = self._path_minima.forwards(ended, weights)
                 one[to.start - first : to.stop - first] += ended
                 one[to.start - first : to.stop - first] -= 2 * along[diagonal, to].astype(
                     self._path_type
@@ -252,32 +285,44 @@ class TrwsField:
 
 
 class _Minima:
-    """``r[line, o] = min over i of (matrix[o, i] + totals[line, i])``.
+    """``r[line, o] = min over i of (weight[line] * matrix[o, i] + totals[line, i])``.
 
     Parameters:
         matrix: small enough that no sum leaves the element.
     """
 
     def __init__(self, matrix: _Costs) -> None:
-        self._matrix: _Costs = matrix
+        self._matrix = matrix
         self._transform = transform_of(matrix)
+        self._weighted: dict[int, _Minima] = {}
 
-    def forwards(self, totals: _Costs) -> _Costs:
-        """The minima; ``totals`` may be overwritten."""
-        if self._transform is not None:
-            return _shifted(self._transform, totals)
-        return _least_sums(self._matrix, totals)
+    def forwards(self, totals: _Costs, weights: NDArray[np.int64] | None = None) -> _Costs:
+        """The minima; ``totals`` may be overwritten.
 
-    def backwards(self, totals: _Costs) -> _Costs:
+        Parameters:
+            weights: of the lines; None: all are 1.
+        """
+        return self._minima(totals, weights, forwards=True)
+
+    def backwards(self, totals: _Costs, weights: NDArray[np.int64] | None = None) -> _Costs:
         """The same with the transposed matrix."""
+        return self._minima(totals, weights, forwards=False)
+
+    def _minima(
+        self, totals: _Costs, weights: NDArray[np.int64] | None, *, forwards: bool
+    ) -> _Costs:
+        if weights is not None:
+            for weight in map(int, np.unique(weights)):
+                alike = weights == weight
+                if weight not in self._weighted:
+                    matrix = self._matrix * self._matrix.dtype.type(weight)
+                    self._weighted[weight] = _Minima(matrix)
+                one = self._weighted[weight]
+                totals[alike] = one._minima(totals[alike], None, forwards=forwards)
+            return totals
         if self._transform is not None:
             return _shifted(self._transform, totals)
-        return _least_sums(self._matrix.T, totals)
-
-
-def _from_first(raw: _Costs) -> _Costs:
-    result: _Costs = raw - raw[:, :1]
-    return result
+        return _least_sums(self._matrix if forwards else self._matrix.T, totals)
 
 
 def _shifted(transform: Transform, totals: _Costs) -> _Costs:

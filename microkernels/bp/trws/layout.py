@@ -143,7 +143,7 @@ class TrwsLayout:
         block: pixels of a block, at least 1.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value outside its range, or a problem that no kernel solves.
     """
 
     problem: BpProblem
@@ -154,6 +154,7 @@ class TrwsLayout:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
+        self.problem.check_kernel()
         CHECK.at_least("sharers", self.sharers, 1)
         CHECK.at_least("block", self.block, 1)
 

@@ -80,6 +80,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "define": ("SIZE=4",),
     "form": ("hex",),
     "smooth": ("potts",),
+    "edges": ("gradient:8,2",),
     "cost": ("census",),
     "method": ("hbp",),
     "messages": ("shifts",),

@@ -76,11 +76,12 @@ class SolveOptions:
 
     method: Annotated[
         Method,
-        typer.Option(help="BP-M; BP-M on a quarter of the size first; TRW-S."),
+        typer.Option(help="BP-M, TRW-S, or either on a quarter of the size first (hbp, htrws)."),
     ] = "bp"
     iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
     coarse: Annotated[
-        int, typer.Option(help="Iterations on a quarter of the size (hbp).", min=0, max=1000)
+        int,
+        typer.Option(help="Iterations on a quarter of the size (hbp, htrws).", min=0, max=1000),
     ] = 5
     on: Annotated[
         Place,
@@ -97,6 +98,14 @@ class SolveOptions:
             "convex and truncated costs allow, or what takes fewer cycles. The result is the same."
         ),
     ] = "auto"
+    damping: Annotated[
+        int,
+        typer.Option(
+            help="Sixteenths of the old message in a new one (bp, hbp; golden model alone).",
+            min=0,
+            max=15,
+        ),
+    ] = 0
     preset_name: PresetOption = "pe"
     energies: Annotated[
         Path | None,
@@ -169,6 +178,13 @@ def stereo(
     ] = None,
     smooth: SmoothOption = "linear:2",
     weight: WeightOption = 20,
+    edges: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
+            "pixels whose colours differ by less than T grey levels (golden model alone)."
+        ),
+    ] = None,
     bits: BitsOption = 16,
     json: JsonOption = None,
 ) -> None:
@@ -190,6 +206,7 @@ def stereo(
         truncation=cut,
         smooth=smooth,
         weight=weight,
+        edges=edges,
         bits=bits,
     )
     with shown() as progress:
@@ -203,6 +220,7 @@ def stereo(
             coarse_iterations=solve.coarse,
             on=solve.on,
             form=solve.messages,
+            damping=solve.damping,
             truth=truth,
             truth_factor=truth_factor,
             mask=mask,
@@ -321,6 +339,7 @@ def _solve(
             coarse_smoothness=coarse,
             on=solve.on,
             form=solve.messages,
+            damping=solve.damping,
             progress=progress,
         )
     if output is not None:
