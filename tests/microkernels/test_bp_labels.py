@@ -32,7 +32,7 @@ def problem(width: int, height: int, labels: int, bits: int = 16, most: int = 9)
     pes=st.integers(1, 4),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_labels_are_those_of_the_least_beliefs(width, height, labels, bits, pes, seed) -> None:
     one = problem(width, height, labels, bits)
     job = bp_job(one, 1, pes=pes, form="auto", choose=True)

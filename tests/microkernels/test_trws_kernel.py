@@ -38,7 +38,7 @@ def problem(width: int, height: int, labels: int, name: str = "linear:2", bits=1
     form=st.sampled_from(["matrix", "shifts"]),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_messages_equal_the_golden_model(
     width, height, labels, bits, name, pes, block, form, seed
 ) -> None:
@@ -70,7 +70,7 @@ def test_many_labels(labels: int) -> None:
 @pytest.mark.parametrize("schedule", [in_bursts(3, 300), one_behind(0, 20), one_behind(2, 20)])
 def test_engines_wait_for_the_row_before(schedule: Schedule) -> None:
     """Whatever their speed."""
-    job = trws_job(problem(9, 7, 5), 2, pes=3, block=4)
+    job = trws_job(problem(8, 6, 3), 1, pes=3, block=3)
     with DramImage(job.end) as memory:
         job.prepare(memory)
         together = Together(job.program, memory, members=3, parameters=job.parameters)
