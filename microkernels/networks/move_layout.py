@@ -22,7 +22,7 @@ from microkernels.common.parameter_block import block_bytes
 
 from .moves import PIECE_ELEMENTS, Move
 
-__all__ = ["SLOT_BYTES", "move_block", "move_slots"]
+__all__ = ["SLOT_BYTES", "move_block", "move_block_bytes", "move_slots"]
 
 #: Bytes of a slot of the scratchpad.
 SLOT_BYTES = PIECE_ELEMENTS * ELEMENT_BYTES
@@ -61,8 +61,8 @@ def _cost(move: Move) -> float:
     return _MOVE_COST + move.count * (_PIECE_COST + _ELEMENT_COST * move.elements)
 
 
-def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
-    """Moves of each engine, of about equal cost."""
+def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
+    """Moves that are small beside an engine's work."""
     most = sum(map(_cost, moves)) / (sharers * _PARTS)
     waiting, cut = list(moves), []
     while waiting:
@@ -71,6 +71,12 @@ def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
             waiting += move.halves()
         else:
             cut.append(move)
+    return cut
+
+
+def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
+    """Moves of each engine, of about equal cost."""
+    cut = _cut(moves, sharers)
     shares = [_Share(0.0, slot, []) for slot in range(sharers)]
     for move in sorted(cut, key=_cost, reverse=True):
         least = heapq.heappop(shares)
@@ -78,6 +84,12 @@ def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
         least.cost += _cost(move)
         heapq.heappush(shares, least)
     return [share.moves for share in sorted(shares, key=lambda share: share.slot)]
+
+
+def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
+    """Bytes of :func:`move_block`, which takes longer."""
+    tables = 2 * _MOVE_WORDS * (len(_cut(moves, sharers)) + sharers)
+    return WORD_BYTES * (sharers * (1 + _HEADER_WORDS) + tables)
 
 
 def move_block(base: int, moves: Sequence[Move], sharers: int) -> bytes:

@@ -39,7 +39,7 @@ from microkernels.runtime.ring import VaultRing
 
 from .engines import ChipEngines
 from .move_kernel import move_program
-from .move_layout import move_block
+from .move_layout import move_block, move_block_bytes
 from .moves import Move
 from .network import Conv, Dense
 from .places import ALIGNMENT
@@ -121,7 +121,7 @@ class MoveStep(Step):
 
     @cached_property
     def _sizes(self) -> list[int]:
-        return [len(move_block(0, moves, self.pes)) for moves in self.moves]
+        return [move_block_bytes(moves, self.pes) for moves in self.moves]
 
     @property
     def bytes(self) -> int:

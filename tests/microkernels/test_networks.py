@@ -15,7 +15,7 @@ from microkernels.networks.cut import Cut, Region
 from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.move_kernel import move_program
-from microkernels.networks.move_layout import move_block
+from microkernels.networks.move_layout import move_block, move_block_bytes
 from microkernels.networks.moves import Move
 from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
 from microkernels.networks.places import Places
@@ -296,6 +296,7 @@ def test_shares_of_moves_hold_every_piece_once(sharers: int) -> None:
         Move(source=6000, target=30000, source_step=0, target_step=256, elements=90, count=20),
     ]
     words = np.frombuffer(move_block(0, moves, sharers), "<i8")
+    assert 8 * len(words) == move_block_bytes(moves, sharers)
     found = []
     for start in words[:sharers]:
         count, *tables = words[start // 8 : start // 8 + 3]
