@@ -59,17 +59,28 @@ def test_runs_join() -> None:
     one = Profile(digest="a", facts=both.facts, in_flight=InFlight(arc_entries=3, requests=8))
     other = Profile(digest="a", facts=both.facts, in_flight=InFlight(arc_entries=5, requests=2))
     assert (one | other).in_flight == InFlight(arc_entries=5, requests=8)
+    slower = Profile(
+        digest="a", facts=both.facts, in_flight=InFlight(arc_entries=1, requests=2, slower=0.01)
+    )
+    assert (one | slower).in_flight == InFlight(arc_entries=3, requests=8, slower=0.01)
 
 
 def test_files_keep_all(tmp_path: Path) -> None:
     profile = run(10)
     profile.save(tmp_path / "p.json")
     assert Profile.load(tmp_path / "p.json") == profile
-    measured = Profile(
-        digest="a", facts=profile.facts, in_flight=InFlight(arc_entries=3, requests=8)
-    )
-    measured.save(tmp_path / "m.json")
-    assert Profile.load(tmp_path / "m.json") == measured
+    path = tmp_path / "m.json"
+    for slower in (0.0, 0.01):
+        in_flight = InFlight(arc_entries=3, requests=8, slower=slower)
+        measured = Profile(digest="a", facts=profile.facts, in_flight=in_flight)
+        measured.save(path)
+        assert Profile.load(path) == measured
+    # Files of before have two numbers.
+    path.write_text(path.read_text().replace("[3, 8, 0.01]", "[3, 8]"))
+    assert Profile.load(path).in_flight == InFlight(arc_entries=3, requests=8)
+    path.write_text(path.read_text().replace("[3, 8]", "[3, 8, 1.5]"))
+    with pytest.raises(TrimError, match=r"1\.5 is no fraction"):
+        Profile.load(path)
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,11 @@ def test_what_hardware_had_in_flight_decides_about_its_tables() -> None:
     bounds = {bound.name: bound for bound in report(COPY, FULL, [profile]).bounds}
     assert (bounds["arc_entries"].basis, bounds["arc_entries"].value) == ("profiled", 2)
     assert "waits" in bounds["arc_entries"].guard
+    assert "take the same cycles" in bounds["arc_entries"].why
+    slower = replace(profile, in_flight=InFlight(arc_entries=1, requests=4, slower=0.01))
+    found = {bound.name: bound for bound in report(COPY, FULL, [slower]).bounds}
+    assert (found["arc_entries"].size, found["load_store_queue"].size) == (1, 4)
+    assert "at most 1.00% more cycles" in found["arc_entries"].why
 
 
 #: The contents of the memory decide about everything.
