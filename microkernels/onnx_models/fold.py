@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["fold"]
 
+#: Opset with which the reference implementation of DequantizeLinear begins.
+_DEQUANTIZE_OPSET = 19
 #: Elements of a tensor that constant folding makes, and of all; of one that shape inference sees.
 _MOST_FOLDED = 1 << 28
 _MOST_FOLDED_IN_ALL = 1 << 29
@@ -135,6 +137,9 @@ def _computed(node: "NodeProto", constants: Mapping[str, Array], opset: int) -> 
     names = [name for name in dict.fromkeys(node.input) if name]
     values = [helper.make_empty_tensor_value_info(name) for name in names]
     results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    if node.op_type == "DequantizeLinear":
+        # Earlier ones mean the same.
+        opset = max(opset, _DEQUANTIZE_OPSET)
     graph = helper.make_graph([node], "constant", values, results)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     try:

@@ -21,7 +21,7 @@ from microkernels.onnx_models.model import Reals
 from .arrange import index_of, rearranged
 from .linear import activate, scale_channels
 
-__all__ = ["combined", "function", "variadic"]
+__all__ = ["combined", "dequantize", "function", "quantize", "variadic"]
 
 _UNBOUNDED = float("inf")
 #: From here on operands are spread as NumPy does.
@@ -262,6 +262,47 @@ def clip(importer: Importer, node: Node) -> None:
     if np.isnan(low) or np.isnan(high):
         raise node.refused(f"min and max must be numbers, not {low} and {high}")
     _clip(importer, node, value, min(low, high), high)
+
+
+def quantize(importer: Importer, node: Node) -> None:
+    """QuantizeLinear of a tensor that DequantizeLinear takes: limits of the integers' range.
+
+    Elements have 16 bits, so that the steps of the integers are left out.
+    """
+    value = importer.value(node)
+    users = [each for each in importer.graph.nodes if node.outputs[0] in each.inputs]
+    outside = node.outputs[0] in importer.graph.outputs
+    if outside or any(each.op != "DequantizeLinear" for each in users):
+        raise node.refused("its integers must go to DequantizeLinear, and nowhere else")
+    scale = importer.reals(node, 1)
+    if scale.size != 1 or scale.ravel()[0] <= 0:
+        raise node.refused("the scale must be one positive number")
+    zero = importer.constant(node, 2)
+    kind = np.dtype(np.uint8) if zero is None else zero.dtype
+    if zero is None and attribute(node, "output_dtype", 0):
+        raise node.refused("output_dtype needs a zero point of that type")
+    if kind.name not in ("uint8", "int8", "uint16", "int16"):
+        raise node.refused(f"integers must have 8 or 16 bits, not {kind.name}")
+    least = 0.0 if zero is None else float(zero.ravel()[0])
+    limits = np.iinfo(kind.name)
+    low, high = ((end - least) * float(scale.ravel()[0]) for end in (limits.min, limits.max))
+    _clip(importer, node, value, low, high)
+
+
+def dequantize(importer: Importer, node: Node) -> None:
+    """DequantizeLinear of what QuantizeLinear made with the same scale and zero point."""
+    value = importer.value(node)
+    maker = next(each for each in importer.graph.nodes if node.inputs[0] in each.outputs)
+    if maker.op != "QuantizeLinear":
+        raise node.refused("its input must come from QuantizeLinear")
+    for number in (1, 2):
+        one, other = (
+            np.zeros(1) if each is None else each.astype(np.float64).ravel()
+            for each in (importer.constant(maker, number), importer.constant(node, number))
+        )
+        if not np.array_equal(one, other):
+            raise node.refused("scale and zero point must be those of QuantizeLinear")
+    importer.alias(node, value, value.shape)
 
 
 def hard_sigmoid(importer: Importer, node: Node) -> None:
