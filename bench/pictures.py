@@ -20,7 +20,7 @@ from .checkout import ROOT
 from .measurement import BenchError
 from .terminal import console, run
 
-__all__ = ["COMMANDS", "REPORTED", "draw"]
+__all__ = ["COMMANDS", "REPORTED", "SCREENSHOTS", "draw"]
 
 _IMAGES = ROOT / "docs" / "images"
 #: Placeholder in a command for the file to write.
@@ -51,6 +51,15 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Picture -> its name among those of ``vip report``, which writes both kinds at once.
 REPORTED: Mapping[str, str] = {"engine_area": "area", "engine_power": "power"}
+#: Pages of ``vip report RUN.json`` and of ``make docs`` in a browser; they are taken by hand.
+SCREENSHOTS = frozenset(
+    f"{page}_{view}"
+    for page, views in {
+        "report": ("desktop", "phone", "time", "trim"),
+        "site": ("desktop", "phone"),
+    }.items()
+    for view in views
+)
 
 
 def draw(name: str, folder: Path = _IMAGES) -> None:
