@@ -46,7 +46,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "whole_networks": (
         *("vip", "bench", "networks", "--name", "vgg16", "--preset", "thesis", "--plot", FILE),
     ),
-    "trimming": ("vip", "bench", "trim", "--image", FILE),
+    "trimming": ("vip", "bench", "trim", "--fill", "0", "--image", FILE),
     "network": ("vip", "bench", "network", "--size", "4x4", "--size", "8x4", "--image", FILE),
 }
 #: Picture -> its name among those of ``vip report``, which writes both kinds at once.
