@@ -91,7 +91,7 @@ def cluster(address: str) -> Iterator[Executor]:
     """
     need("distributed", "sweeps on a cluster")
     if not _ADDRESS.fullmatch(address):
-        raise SweepError(f"{address} is no scheduler: an address such as tcp://10.0.0.1:8786")
+        raise SweepError(f"{address!r} is no address of a scheduler, such as tcp://10.0.0.1:8786")
     from distributed import Client
     from distributed import as_completed as finished
 

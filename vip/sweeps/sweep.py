@@ -131,7 +131,9 @@ def sweep(
     if not isinstance(specification, Specification):
         specification = read_specification(Path(specification))
     _check_objectives(specification)
-    chosen: AbstractContextManager[Executor] = cluster(scheduler) if scheduler else local(jobs)
+    chosen: AbstractContextManager[Executor] = (
+        local(jobs) if scheduler is None else cluster(scheduler)
+    )
     rows: list[Row] = []
     with chosen as executor:
         work = _Work(

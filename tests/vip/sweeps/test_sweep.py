@@ -182,7 +182,8 @@ def test_a_cluster_gives_the_same_files_and_loses_nothing(
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("nowhere", "an address such as tcp://10.0.0.1:8786"),
+        ("nowhere", "'nowhere' is no address of a scheduler, such as tcp://10.0.0.1:8786"),
+        ("", "'' is no address of a scheduler"),
         ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
     ],
 )
