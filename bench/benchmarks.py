@@ -13,7 +13,6 @@ from . import (
     chips,
     engine,
     functional,
-    line_buffer,
     memories,
     mrf,
     networks,
@@ -242,8 +241,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         minutes=5,
     ),
     "line_buffer": Benchmark(
-        run=line_buffer.line_buffer,
-        made_of=line_buffer.made_of_line_buffer,
+        run=memories.line_buffer,
+        made_of=memories.made_of_line_buffer,
         presets=("vault", "vault-logistic"),
         tools=(*_SIMULATION, "pyosys"),
         minutes=30,

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import sim_tb.measure.line_buffer
 import sim_tb.measure.network
 import sim_tb.measure.network_cases
 import sim_tb.measure.vault
 import sim_tb.measure.vault_bp
 import sim_tb.measure.vault_stress
 from hdl.component import Component
+from hdl.config import SramKind
 from hdl.emission import emit
+from memory.line_buffer.line_buffer import LineBuffer
 from microkernels.bp.kernel import bp_program
 from noc.config import NetworkConfig
 from noc.node.node import Node
@@ -18,6 +21,8 @@ from sim_tb.cosim.machine import Machine
 from sim_tb.dut.memory import vault_design
 from sim_tb.dut.network import network_design
 from sim_tb.dut.tile import tile_design
+from sim_tb.measure.column_reuse import with_engines
+from sim_tb.measure.line_buffer import KERNELS, buffered, buffered_job, measure_buffered
 from sim_tb.measure.network import measure_network
 from sim_tb.measure.network_cases import SIZES
 from sim_tb.measure.vault import VARIANTS, measure
@@ -32,6 +37,8 @@ from . import fingerprints
 from .measurement import Measurement
 
 __all__ = [
+    "line_buffer",
+    "made_of_line_buffer",
     "made_of_network",
     "made_of_network_area",
     "made_of_vault",
@@ -53,6 +60,10 @@ _STRESS, _VAULTS = 10_000_000, 16
 #: Flits of random traffic through all networks together.
 _FLITS = 105_000_000
 _SEED = 1
+#: Lines of a buffer in most runs; of one kernel, and whose area is measured; and that kernel.
+_LINES = 64
+_BUFFERS = (32, 64, 128)
+_SIZED = "conv5_1"
 
 
 def _key(name: str) -> str:
@@ -202,3 +213,76 @@ def made_of_network() -> dict[str, str]:
         design = network_design(NetworkConfig(columns=columns, rows=rows))
         found |= fingerprints.simulator(f"the network of {columns} x {rows}", design)
     return found
+
+
+def line_buffer() -> Iterator[Measurement]:
+    """What a vault's line buffer saves, in Verilog: DRAM columns that kernels read and cycles,
+    without and with 64 lines, on a vault of four engines; of conv5_1 for other sizes, and with
+    windows that share columns. Every output is compared with the golden model's. And the area of
+    the buffer: gate equivalents beside its memories, bits of these, and 7-series."""
+    for name, pes, lines, reuse in _buffer_runs():
+        run = measure_buffered(name, with_engines(tile_preset(_TILE), pes), lines, reuse=reuse)
+        prefix = f"{name}_{pes}_engines_{lines}_lines" + ("_shared" if reuse else "")
+        yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
+        yield Measurement(f"{prefix}_columns", run.columns, "columns")
+        for counter, value in run.lines.items():
+            yield Measurement(f"{prefix}_{counter.lower()}", value, "", tolerance=None)
+    for lines in _BUFFERS:
+        for target in ("generic", "xc7"):
+            sram = find_target(target).sram
+            shape = emit(_buffer(lines, "macro"), "part")
+            emission = emit(_buffer(lines, sram), "part")
+            unit = Unit("line_buffer", ((emission.top, 1),))
+            values = measure_unit(unit, find_target(target), emission, shape).values
+            if target == "generic":
+                yield Measurement(f"{lines}_lines_kge", values["logic_ge"] / 1000, "kGE", 0.01)
+                yield Measurement(f"{lines}_lines_sram_bits", values["sram_bits"], "bits", 0.01)
+            else:
+                yield Measurement(f"{lines}_lines_luts", values["luts"], "luts", 0.01)
+                yield Measurement(f"{lines}_lines_ffs", values["ffs"], "ffs", 0.01)
+
+
+def _buffer_runs() -> Iterator[tuple[str, int, int, bool]]:
+    """Kernel, engines, lines, whether windows share columns."""
+    for name in KERNELS:
+        yield from ((name, 4, lines, False) for lines in (0, _LINES))
+    yield from ((_SIZED, 4, lines, False) for lines in _BUFFERS if lines != _LINES)
+    yield from ((_SIZED, 4, lines, True) for lines in (0, _LINES))
+
+
+def _buffer(lines: int, sram: SramKind) -> LineBuffer:
+    """The buffer of a vault of :data:`_TILE`."""
+    vault = tile_preset(_TILE).dram
+    return LineBuffer(
+        lines=lines,
+        merges=4,
+        address_bits=vault.request_address_bits,
+        memory_bits=vault.address_bits,
+        tag_bits=vault.tag_bits,
+        counters=vault.counters,
+        sram=sram,
+    )
+
+
+def made_of_line_buffer() -> dict[str, str]:
+    """The machines, the programs, the data, and the buffer as synthesis takes it."""
+    found: dict[str, str] = {}
+    jobs = []
+    for name, pes, lines, reuse in _buffer_runs():
+        config = buffered(with_engines(tile_preset(_TILE), pes), name, lines)
+        found |= fingerprints.simulator(
+            f"{pes} engines, {lines} lines, {name}", tile_design(config)
+        )
+        jobs.append(buffered_job(name, config, reuse=reuse))
+    for target in ("generic", "xc7"):
+        found[f"mapping for {target}"] = fingerprints.mapping(find_target(target))
+        for lines in _BUFFERS:
+            part = _buffer(lines, find_target(target).sram)
+            found[f"Verilog of {lines} lines for {target}"] = fingerprints.component(part)
+    return {
+        **found,
+        "programs": fingerprints.programs(
+            launch.program for job in jobs for launch in job.launches
+        ),
+        "what is measured": fingerprints.code(sim_tb.measure.line_buffer),
+    }
