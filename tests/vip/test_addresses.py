@@ -49,6 +49,7 @@ def test_every_option_with_an_address_takes_hexadecimal():
         "cosim program --parameters",
         "cosim program --dump",
         "trim --parameters",
+        "debug --parameters",
     }
 
 

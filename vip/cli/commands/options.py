@@ -27,6 +27,7 @@ __all__ = [
     "filling",
     "liberty_files",
     "reading",
+    "reading_or_filling",
     "writing",
 ]
 
@@ -132,6 +133,19 @@ def filling(
         given.fills(path, role, files=files, replaced=replaced)
         if check is not None:
             check(path)
+
+    return _each(declare, _paths)
+
+
+def reading_or_filling(ending: str, files: Sequence[str]) -> Callable[..., Any]:
+    """A parameter's callback for a file that the command reads, if its name ends in ``ending``, or
+    else a folder that it fills with ``files``."""
+
+    def declare(given: FileArguments, path: Path, role: str) -> None:
+        if path.suffix == ending:
+            given.reads(path, role)
+        else:
+            given.fills(path, role, files=files)
 
     return _each(declare, _paths)
 

@@ -12,7 +12,7 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.reports.write import FILES
 
-from .options import JsonOption, PresetOption, file_arguments, filling, reading, writing
+from .options import JsonOption, PresetOption, file_arguments, reading_or_filling, writing
 
 __all__ = ["report"]
 
@@ -23,13 +23,6 @@ _RESULT = ".json"
 _OF_ENGINES = ("preset_name", "device", "seeds", "jobs")
 
 
-def _declare(context: typer.Context, parameter: typer.CallbackParam, value: Path) -> Path:
-    """A result is read, a folder filled."""
-    role = reading() if value.suffix == _RESULT else filling(FILES)
-    found: Path = role(context, parameter, value)
-    return found
-
-
 def report(
     context: typer.Context,
     folder: Annotated[
@@ -37,7 +30,7 @@ def report(
         typer.Argument(
             help="Result of a command, as --json writes it; or folder to write, made if missing.",
             metavar="RUN.json|FOLDER",
-            callback=_declare,
+            callback=reading_or_filling(_RESULT, FILES),
         ),
     ],
     output: Annotated[
