@@ -8,10 +8,20 @@ import numpy as np
 from .builder import WORD_BYTES
 from .feature_map import round_up
 
-__all__ = ["block_bytes", "block_size", "idle_block"]
+__all__ = ["block_bytes", "block_size", "idle_block", "part_sizes"]
 
 #: Words of an engine's part that no kernel's fixed words exceed.
 _IDLE_WORDS = 16
+
+
+def part_sizes(lines: int, sharers: int, *, fixed: int, each: int) -> list[int]:
+    """Words of each engine's part, where ``sharers`` engines take ``lines`` in turns and a further
+    line ends each list.
+
+    Parameters:
+        fixed: words of a part beside its lines. each: words of a line.
+    """
+    return [fixed + each * (len(range(slot, lines, sharers)) + 1) for slot in range(sharers)]
 
 
 def block_size(parts: Sequence[int]) -> int:

@@ -27,7 +27,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size
+from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
 
 from .element_shape import ElementShape
 
@@ -178,11 +178,7 @@ class ElementLayout:
 
     @property
     def _parts(self) -> list[int]:
-        count = len(self._lines)
-        return [
-            _HEADER_WORDS + self.line_words * (len(range(member, count, self.sharers)) + 1)
-            for member in range(self.sharers)
-        ]
+        return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=self.line_words)
 
     @property
     def parameters(self) -> int:

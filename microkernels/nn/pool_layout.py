@@ -25,7 +25,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size
+from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
 
 from .pool_shape import PoolShape
 
@@ -186,11 +186,7 @@ class PoolLayout:
 
     @property
     def _parts(self) -> list[int]:
-        count = len(self._lines)
-        return [
-            _HEADER_WORDS + _LINE_WORDS * (len(range(member, count, self.sharers)) + 1)
-            for member in range(self.sharers)
-        ]
+        return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=_LINE_WORDS)
 
     @property
     def parameters(self) -> int:
