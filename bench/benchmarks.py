@@ -247,6 +247,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=(*_SIMULATION, "pyosys"),
         minutes=30,
     ),
+    "schedulers": Benchmark(
+        run=memories.schedulers,
+        made_of=memories.made_of_schedulers,
+        presets=(),
+        tools=_SIMULATION,
+        minutes=4,
+    ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,
         made_of=memories.made_of_vault_stress,

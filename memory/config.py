@@ -18,9 +18,9 @@ __all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
 PagePolicy = Literal["open", "closed", "adaptive"]
 #: Order of the fields of a vault's byte address, from the top (see :mod:`memory.address_map`).
 AddressMap = Literal["row-bank-column", "bank-row-column", "row-column-bank"]
-#: See :class:`memory.controller.first_ready.FirstReady` and
+#: See :class:`memory.controller.first_ready.FirstReady` (the first and the last) and
 #: :class:`memory.controller.in_order.InOrder`.
-SchedulerPolicy = Literal["first-ready", "in-order"]
+SchedulerPolicy = Literal["first-ready", "in-order", "first-ready-timed"]
 
 
 _CHECK = Checks(MemoryConfigError)
@@ -87,6 +87,12 @@ class VaultConfig:
             _CHECK.within("port_address_bits", self.port_address_bits, self.address_bits, 48)
         _CHECK.flag("counters", self.counters)
         _CHECK.one_of("sram", self.sram, get_args(SramKind))
+
+    @property
+    def timed_turns(self) -> bool:
+        """Whether the scheduler turns to the other direction only when a bank of it is ready by its
+        own timers (:class:`memory.controller.first_ready.FirstReady`)."""
+        return self.scheduler == "first-ready-timed"
 
     @property
     def columns(self) -> int:

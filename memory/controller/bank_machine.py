@@ -51,6 +51,8 @@ class BankMachine(Component):
         urgent (out, 1): ``row`` belongs to a refresh.
         waiting (out, 1): there is a request.
         hit (out, 1): its row is open, and no refresh comes before it.
+        ready (out, 1): ``hit``, and the timers of the bank allow the column command; only with
+            :attr:`memory.config.VaultConfig.timed_turns`.
         head (out, :func:`memory.controller.transaction.bank_entry`): the request; valid with
             ``waiting``.
         kind (out, :class:`memory.controller.dram_port.DramCommand`): command offered.
@@ -72,6 +74,7 @@ class BankMachine(Component):
                 "urgent": Out(1),
                 "waiting": Out(1),
                 "hit": Out(1),
+                **({"ready": Out(1)} if config.timed_turns else {}),
                 "head": Out(bank_entry(config)),
                 "kind": Out(DramCommand),
                 "grant": In(1),
@@ -123,6 +126,9 @@ class BankMachine(Component):
             self.row.eq(row_timer.done & Mux(is_open, closes, opens)),
             self.urgent.eq(refresh),
         ]
+        if config.timed_turns:
+            own = column_timer.done & (head.write | read_timer.done)
+            m.d.comb += self.ready.eq(self.hit & own)
         with m.If(self.hit):
             m.d.comb += self.kind.eq(Mux(head.write, DramCommand.WRITE, DramCommand.READ))
         with m.Elif(is_open):

@@ -127,7 +127,10 @@ class Controller(Component):
     def _select_command(self, m: Module, units: "_Units") -> tuple[Signal, Any]:
         """Connect the banks to the scheduler; the result is ``valid`` and the command."""
         scheduler, banks = units.scheduler, units.banks
-        for name in ("column", "row", "urgent", "waiting", "hit"):
+        names = ["column", "row", "urgent", "waiting", "hit"]
+        if self.config.timed_turns:
+            names.append("ready")
+        for name in names:
             m.d.comb += getattr(scheduler, name).eq(Cat(getattr(bank, name) for bank in banks))
         m.d.comb += scheduler.write.eq(Cat(bank.head.write for bank in banks))
         commands = []

@@ -20,7 +20,9 @@ class FirstReady(Component):
 
     The DRAM gets a command of a refresh first, then a column command, if possible of the direction
     of the previous one, then ACT or PRE; among several, the one whose request came first. After
-    ``GROUP_BURSTS`` of one direction, the other is served if an open row waits for it.
+    ``GROUP_BURSTS`` of one direction, the other is served if an open row waits for it; with the
+    policy "first-ready-timed" not before the timers of that row's bank allow it, so that the data
+    bus does not idle meanwhile.
 
     No request waits longer than :func:`memory.controller.starvation.starvation_bound`.
 
@@ -71,7 +73,8 @@ class FirstReady(Component):
         m.d.comb += same.eq(Mux(writing, self.write, ~self.write))
         # The other direction has priority until it has had one burst.
         switch = Signal()
-        m.d.comb += switch.eq((count == GROUP_BURSTS) & (self.hit & ~same).any())
+        others = self.ready if self.config.timed_turns else self.hit
+        m.d.comb += switch.eq((count == GROUP_BURSTS) & (others & ~same).any())
         classes = (
             self.row & self.urgent,
             self.column & same & ~switch.replicate(len(same)),

@@ -12,7 +12,11 @@ __all__ = ["SCHEDULERS", "make_scheduler"]
 
 #: Each takes a :class:`VaultConfig` and has the members of
 #: :func:`memory.controller.scheduler.scheduler_members`.
-SCHEDULERS: Mapping[SchedulerPolicy, Any] = {"first-ready": FirstReady, "in-order": InOrder}
+SCHEDULERS: Mapping[SchedulerPolicy, Any] = {
+    "first-ready": FirstReady,
+    "in-order": InOrder,
+    "first-ready-timed": FirstReady,
+}
 
 
 def make_scheduler(config: VaultConfig) -> Any:

@@ -34,6 +34,8 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
         urgent (in, B): banks whose ``row`` belongs to a refresh.
         waiting (in, B): banks with a request.
         hit (in, B): banks whose request is for the open row.
+        ready (in, B): of ``hit``, those whose own timers allow its column command; only with
+            :attr:`memory.config.VaultConfig.timed_turns`.
         write (in, B): banks whose request is a write.
         stamps (in, B x stamp_bits): order of arrival of their requests (:func:`first_stamp`).
         issue (out, B): the bank whose command is issued, one of ``column | row``, or 0.
@@ -52,6 +54,7 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
         "urgent": In(banks),
         "waiting": In(banks),
         "hit": In(banks),
+        **({"ready": In(banks)} if config.timed_turns else {}),
         "write": In(banks),
         "stamps": In(stamp_bits(config)).array(banks),
         "issue": Out(banks),

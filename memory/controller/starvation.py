@@ -15,13 +15,16 @@ FORCED_DEBT = POSTPONED_REFRESHES // 2
 
 def starvation_bound(config: VaultConfig) -> int:
     """Cycles from the acceptance of a request to its column command, at most, with the first-ready
-    policy, as long as the requester accepts its responses.
+    policies, as long as the requester accepts its responses.
 
     The bound is a proof's worst case, far above measured waits:
 
     - The head of a bank's queue needs its row closed and opened, each command after one of every
       other bank and a burst; then the bus. There it waits for groups of both directions in turn,
       until all older requests in the vault have gone before it.
+    - With "first-ready-timed" a group goes on, after its last burst, until the timers of a bank of
+      the other direction run out. That bank gets no command meanwhile, because its request is not
+      served, so they run no longer than the longest of them.
     - The oldest request of the transaction queue leaves it after its patience, when its bank's
       queue has room, which takes one head. So does every earlier request. Then the request waits
       for the heads in its bank's queue.
@@ -29,7 +32,10 @@ def starvation_bound(config: VaultConfig) -> int:
     """
     timing = config.timing
     turnaround = timing.tcl + timing.tcwl + timing.turnaround_clocks + timing.write_to_read
-    group = 2 * (GROUP_BURSTS * max(BURST_CLOCKS, timing.tccd) + turnaround)
+    burst = max(BURST_CLOCKS, timing.tccd)
+    group = 2 * (GROUP_BURSTS * burst + turnaround)
+    if config.timed_turns:
+        group += 2 * (max(timing.trcd, timing.tccd, timing.write_to_read) + burst)
     older = config.transaction_queue + config.banks * config.command_queue
     groups = 1 + -(-older // GROUP_BURSTS)
     opening = timing.write_to_precharge + timing.trp + timing.trcd

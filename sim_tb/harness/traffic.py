@@ -30,6 +30,8 @@ __all__ = [
 
 _LATENCIES = 4096
 _COUNTERS = 64
+#: Requesters with figures of their own.
+_REQUESTERS = 64
 _DEVICE = 0
 
 
@@ -187,6 +189,9 @@ class TrafficResult:
         latency_sum: of all requests.
         longest_offer: cycles for which a request waited to be taken.
         latencies: requests by latency in cycles; the last place also has all longer ones.
+        ends: by requester, of the first 64, the cycle of its last response beat; they count as
+            ``cycles`` does.
+        waits: by requester, of the first 64, its longest latency in cycles.
         counters: of the memory controller, by index, since reset.
         total_cycles: since reset.
         commands: that the DRAM saw, by name, since reset.
@@ -203,6 +208,8 @@ class TrafficResult:
     latency_sum: int
     longest_offer: int
     latencies: Annotated[tuple[int, ...], C(c_uint32 * _LATENCIES)]
+    ends: Annotated[tuple[int, ...], C(c_uint64 * _REQUESTERS)]
+    waits: Annotated[tuple[int, ...], C(c_uint64 * _REQUESTERS)]
     counters: Annotated[tuple[int, ...], C(c_uint64 * _COUNTERS)]
     total_cycles: int
     commands: Mapping[str, int] = field(default_factory=dict)

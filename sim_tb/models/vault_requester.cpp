@@ -124,6 +124,10 @@ void Requester::finish(Access& access) {
     ++(access.write ? result.writes : result.reads);
     if (!access.outside) result.bytes += access.words * kWordBytes;
     m_run.last = m_run.now;
+    if (m_number < std::size(result.ends)) {
+        result.ends[m_number] = m_run.now - m_run.first + 1;
+        result.waits[m_number] = std::max(result.waits[m_number], latency);
+    }
     access.open = false;
     m_free_tags.push_back(access.tag);
     --m_in_flight;

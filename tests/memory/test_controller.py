@@ -54,6 +54,7 @@ VARIANTS = {
     "closed page": replace(SMALL, page_policy="closed"),
     "adaptive page": replace(SMALL, page_policy="adaptive"),
     "in order": replace(SMALL, scheduler="in-order"),
+    "timed turns": replace(SMALL, scheduler="first-ready-timed"),
     "bank on top": replace(SMALL, address_map="bank-row-column"),
     "bank at the bottom": replace(SMALL, address_map="row-column-bank"),
     "two banks, narrow rows": replace(SMALL, banks=2, row_bytes=64),

@@ -15,7 +15,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from memory.address_map import BYTE_BITS, DramAddress, join_address
-from memory.config import PagePolicy, SchedulerPolicy, VaultConfig
+from memory.config import PagePolicy, VaultConfig
 from memory.controller.bus_rules import read_to_write, write_to_read
 from memory.controller.counters import (
     ARRIVAL_UNIT_BITS,
@@ -54,7 +54,8 @@ from soc.tile.config import VaultTileConfig
 __all__ = ["VaultModel", "VaultSizes", "run_vault_model", "vault_constants"]
 
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
-_SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
+#: In the order of their numbers in ``controller.h``.
+_SCHEDULERS = ("first-ready", "in-order")
 _COUNTERS = int(VaultCounter.LATENCY_0) + len(LATENCY_LIMITS) + 1
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 18
@@ -80,7 +81,16 @@ class VaultSizes(ctypes.Structure):
 
     @classmethod
     def of(cls, config: VaultConfig) -> "VaultSizes":
-        """Those of ``config``."""
+        """Those of ``config``.
+
+        Raises:
+            CosimError: the model has no such scheduler.
+        """
+        if config.scheduler not in _SCHEDULERS:
+            raise CosimError(
+                f"the timing model has no scheduler {config.scheduler!r} "
+                f"(it has {' and '.join(_SCHEDULERS)})"
+            )
         timing = config.timing
 
         def low(**one: int) -> int:

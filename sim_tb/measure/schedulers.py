@@ -1,0 +1,146 @@
+"""Scheduling policies of a vault under unlike requesters, in Verilog: bandwidth, weighted speed-up,
+and the longest wait."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from hdl.ports import COLUMN_BYTES
+from memory.config import SchedulerPolicy, VaultConfig
+from memory.controller.starvation import starvation_bound
+from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
+from sim_tb.harness.traffic_runs import run_traffic
+
+__all__ = [
+    "BASELINE",
+    "MIXES",
+    "POLICIES",
+    "REQUESTERS",
+    "MixFigures",
+    "measure_policies",
+    "policy_vault",
+]
+
+POLICIES: tuple[SchedulerPolicy, ...] = get_args(SchedulerPolicy)
+#: Policy with which a requester that is alone gives the weighted speed-up its unit.
+BASELINE: SchedulerPolicy = "first-ready"
+
+#: Requesters of every mix.
+REQUESTERS = 4
+#: A requester with one request in flight makes so many times fewer accesses.
+_SLOW = 16
+#: Bytes that the accesses go to.
+_SPAN = 8 << 20
+
+_SEQUENTIAL = Pattern(walk=Walk.SEQUENTIAL)
+_RANDOM = Pattern()
+_MIXED = Pattern(writes=0.25)
+#: A few columns of one row get most accesses.
+_HOT = Pattern(walk=Walk.HOT, hot=2)
+_LONE = Pattern(window=1)
+
+#: Patterns of the requesters, whose numbers of accesses and seeds are set later.
+MIXES: Mapping[str, tuple[Pattern, ...]] = {
+    "sequential_random_25": (*(3 * (_SEQUENTIAL,)), _MIXED),
+    "sequential_random_10": (*(3 * (_SEQUENTIAL,)), replace(_RANDOM, writes=0.1)),
+    "random_mixed": 4 * (_MIXED,),
+    "unlike": (_SEQUENTIAL, replace(_SEQUENTIAL, writes=1.0), _MIXED, _HOT),
+    "lone": (_RANDOM, _RANDOM, _LONE, _LONE),
+    "sequential_read": 4 * (_SEQUENTIAL,),
+    "random_read": 4 * (_RANDOM,),
+    "sequential_write": 4 * (replace(_SEQUENTIAL, writes=1.0),),
+    "random_write": 4 * (replace(_RANDOM, writes=1.0),),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixFigures:
+    """A mix under a policy.
+
+    Attributes:
+        gbs: GB/s moved, from the first request to the last response.
+        speedup: weighted speed-up: of each requester the cycles until its last response when it is
+            alone with :data:`BASELINE`, over those in the mix; the sum of all.
+        slowest: the largest of these quotients' inverses.
+        longest: latency of an access, in cycles.
+    """
+
+    gbs: float
+    speedup: float
+    slowest: float
+    longest: int
+
+
+def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
+    """The thesis's vault with ``policy``."""
+    return VaultConfig(scheduler=policy)
+
+
+def _job(config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int]) -> TrafficJob:
+    return TrafficJob(
+        patterns=tuple(
+            replace(
+                pattern,
+                accesses=max(1, count // _SLOW) if pattern.window == 1 else count,
+                seed=1 + number,
+            )
+            for number, (pattern, count) in enumerate(zip(patterns, accesses, strict=True))
+        ),
+        begin=config.size_bytes - _SPAN,
+        span=_SPAN // (REQUESTERS * COLUMN_BYTES) * REQUESTERS * COLUMN_BYTES,
+        patience=(REQUESTERS + 1) * starvation_bound(config),
+        max_cycles=1000 * sum(accesses),
+    )
+
+
+def measure_policies(
+    policies: Sequence[SchedulerPolicy] = POLICIES,
+    mixes: Sequence[str] = tuple(MIXES),
+    *,
+    accesses: int = 20_000,
+) -> dict[str, dict[str, MixFigures]]:
+    """Figures by policy and mix, on the Verilog of a vault's memory with four requesters.
+
+    Parameters:
+        policies: which to run. mixes: keys of :data:`MIXES`.
+        accesses: 32-byte accesses of each requester, 100 or more; a sixteenth of a requester that
+            has one request in flight.
+
+    Raises:
+        TrafficError: the memory did something wrong, or left a request waiting for longer than
+            :func:`memory.controller.starvation.starvation_bound` promises.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    baseline = policy_vault(BASELINE)
+    jobs = [
+        _job(
+            baseline, MIXES[mix], [accesses if number == one else 1 for number in range(REQUESTERS)]
+        )
+        for mix in mixes
+        for one in range(REQUESTERS)
+    ]
+    alone = [result.ends for result in run_traffic(baseline, REQUESTERS, jobs)]
+    found: dict[str, dict[str, MixFigures]] = {}
+    for policy in policies:
+        config = policy_vault(policy)
+        shared = [_job(config, MIXES[mix], REQUESTERS * [accesses]) for mix in mixes]
+        results = run_traffic(config, REQUESTERS, shared)
+        found[policy] = {
+            mix: _figures(
+                config,
+                result,
+                [alone[REQUESTERS * number + one][one] for one in range(REQUESTERS)],
+            )
+            for number, (mix, result) in enumerate(zip(mixes, results, strict=True))
+        }
+    return found
+
+
+def _figures(config: VaultConfig, result: TrafficResult, alone: Sequence[int]) -> MixFigures:
+    slowdowns = [result.ends[number] / cycles for number, cycles in enumerate(alone)]
+    return MixFigures(
+        gbs=round(result.bytes / result.cycles / config.timing.tck_ns, 4),
+        speedup=round(sum(1 / slowdown for slowdown in slowdowns), 4),
+        slowest=round(max(slowdowns), 3),
+        longest=result.longest,
+    )
