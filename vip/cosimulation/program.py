@@ -10,8 +10,10 @@ from isa.support.files import check_regular, open_without_waiting, write_atomica
 from pe.config import PeConfig
 from sim_tb.cosim.chip import ChipResult, run_program
 from sim_tb.cosim.compare import Comparison, compare_run
-from sim_tb.cosim.engine import CosimResult, Job, MemoryBehaviour
+from sim_tb.cosim.difference import COMMITS
+from sim_tb.cosim.engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.machine import Machine, open_chip, open_engine
+from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.waves.activity import Activity
 from soc.chip.config import ChipConfig
 from soc.generate.generate import configuration_json
@@ -22,6 +24,7 @@ from vip.configurations import Design, design, engine
 from vip.programs import Dump, fill, load_program
 from vip.progress import Progress, counting, silent
 
+from .difference import Located, Locator
 from .waves import waves
 
 __all__ = ["ChipRun", "EngineRun", "activity_json", "chip_json", "cosim"]
@@ -39,6 +42,7 @@ class EngineRun:
         config: of the engine. on: its Verilog, or the timing model. program: that ran. result: of
             the run.
         comparison: with the instruction set simulator; None: there was none.
+        located: the first difference, where the Verilog differs; else None.
         dumped: the bytes asked for.
         activity: of the engine over time; None: the run was not followed.
     """
@@ -50,6 +54,7 @@ class EngineRun:
     comparison: Comparison | None
     dumped: bytes
     activity: Activity | None = None
+    located: Located | None = None
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
@@ -64,6 +69,7 @@ class EngineRun:
             "registers": result.registers,
             "match": None if compared is None else compared.match,
             "differences": None if compared is None else list(compared.differences),
+            "first_difference": None if self.located is None else self.located.to_json(),
             "hazards": None if compared is None else [item.report() for item in compared.hazards],
             "saturated": None if compared is None else sum(compared.saturated),
             "configuration": configuration_json(self.config),
@@ -136,14 +142,17 @@ def cosim(
     outer: bool = False,
     trace: Path | None = None,
     pipeline: Path | None = None,
+    window: Path | None = None,
+    commits: int = COMMITS,
     progress: Progress = silent,
 ) -> EngineRun | ChipRun:
     """Run a program on the Verilog of one engine, or of all engines of a chip.
 
     An engine is compared with the instruction set simulator:
     ``cosim(Path("kernel.s")).comparison.match`` is true if end, registers, scratchpad and memory
-    are the same. Of a chip the host drives the AXI ports, and nothing is compared. The first run of
-    a configuration builds its simulator, which takes half a minute or more.
+    are the same. Where the Verilog differs, some twenty more runs find the instruction after which
+    it first does. Of a chip the host drives the AXI ports, and nothing is compared. The first run
+    of a configuration builds its simulator, which takes half a minute or more.
 
     Parameters:
         program: a program, or a file of one or of assembly.
@@ -161,6 +170,9 @@ def cosim(
             Perfetto opens.
         pipeline: file for the way of each instruction through the pipeline, which Konata opens.
             Both need the Verilog.
+        window: file for the waveforms, ``.vcd``, of the last instructions up to the first
+            difference from the simulator; written if there is one.
+        commits: how many these are, and how many are reported; at least 1.
         progress: called with the cycles so far.
 
     Raises:
@@ -196,6 +208,8 @@ def cosim(
         compare=compare,
         trace=trace,
         pipeline=pipeline,
+        window=window,
+        commits=commits,
         progress=progress,
     )
 
@@ -213,12 +227,26 @@ def _on_engine(
     compare: bool,
     trace: Path | None,
     pipeline: Path | None,
+    window: Path | None,
+    commits: int,
     progress: Progress,
 ) -> EngineRun:
     size = 1 << config.address_bits
     if dump is not None:
         dump.check(size)
     comparison: Comparison | None = None
+    located: Located | None = None
+    locator = Locator(
+        program=program,
+        config=config,
+        memory=memory,
+        parameters=parameters,
+        max_cycles=max_cycles,
+        behaviour=behaviour or MemoryBehaviour(),
+        commits=commits,
+        window=window,
+        progress=progress,
+    )
     with DramImage(size) as image, DramImage(size) as start:
         for each in (image, start) if compare else (image,):
             fill(each, memory)
@@ -226,19 +254,21 @@ def _on_engine(
             words=program.words,
             image=image,
             max_cycles=max_cycles,
-            memory=behaviour or MemoryBehaviour(),
+            memory=locator.behaviour,
             parameters=parameters,
         )
         with (
             waves(program, config, on, trace=trace, pipeline=pipeline) as wave,
             open_engine(config, on, trace=wave.path) as machine,
         ):
-            result = machine.run(job, counting(progress, _STAGE))
+            result = _result(machine, job, locator if compare else None, progress)
         if compare:
             comparison = compare_run(
                 program, result, image, start, config=config, parameters=parameters
             )
         dumped = b"" if dump is None else dump.take(image)
+    if comparison is not None and not comparison.match and on == "rtl":
+        located = locator.locate()
     return EngineRun(
         config=config,
         on=on,
@@ -247,7 +277,28 @@ def _on_engine(
         comparison=comparison,
         dumped=dumped,
         activity=wave.activity,
+        located=located,
     )
+
+
+def _result(
+    machine: PeSimulation | PeModel, job: Job, locator: Locator | None, progress: Progress
+) -> CosimResult:
+    """The result of ``job``. Where the engine breaks down though the simulator comes to an end, the
+    error names their first difference."""
+    try:
+        return machine.run(job, counting(progress, _STAGE))
+    except CosimError as error:
+        if locator is None or not isinstance(machine, PeSimulation) or not locator.ends():
+            raise
+        located = locator.locate()
+        if located is None:
+            raise
+        first = located.difference.instruction
+        raise CosimError(
+            f"{error}; it first differs from the simulator after instruction {first.number}, word "
+            f"{first.pc}: {first.text}"
+        ) from None
 
 
 def _on_chip(

@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import get_args
 
+from isa.accesses import Space
 from isa.support.errors import clipped, printable
 from isa.support.files import read_bytes
 
-from .access import Space
 from .debugger import Debugger
 from .errors import DebugError, ExpectationError
 from .points import Kind, Point

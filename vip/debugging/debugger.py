@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from isa.accesses import Space
 from isa.image import DramImage
 from isa.program import Program
 from isa.support.checks import Checks
@@ -16,7 +17,6 @@ from vip.configurations import Design, engine
 from vip.programs import fill, load_program
 from vip.progress import Progress, silent
 
-from .access import Space
 from .errors import DebugError
 from .points import Breakpoint, Kind, Point, Watchpoint
 from .timeline import Timeline

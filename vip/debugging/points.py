@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from .access import Space
+from isa.accesses import Space
 
 __all__ = ["Breakpoint", "Hit", "Kind", "Point", "Watchpoint"]
 

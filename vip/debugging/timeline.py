@@ -8,6 +8,7 @@ again from there (docs/decisions/machine/debugger_checkpoints.md).
 
 from dataclasses import dataclass
 
+from isa.accesses import Access, accesses
 from isa.image import DramImage
 from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Outcome, Simulator
@@ -16,7 +17,6 @@ from isa.program import Program
 from isa.table import Instruction
 from vip.progress import Progress
 
-from .access import Access, accesses
 from .points import Hit, Watchpoint
 
 __all__ = ["INTERVAL", "Timeline"]

@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.accesses import Space
 from isa.assembly.disassembler import instruction_text
 from isa.encoding import decode
 from isa.program import Program
 from isa.table import Role
 
-from .access import Space
 from .errors import DebugError
 from .points import Hit
 

@@ -6,14 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sim_tb.dut.engine
 import vip as api
+from pe.config import PeConfig
+from pe.vector import alu
+from sim_tb.waves.cycles import read_cycles
+from soc.generate.generate import verilog
 
 GUIDE = Path(__file__).parents[3] / "docs" / "debugging.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
 (SOURCE,) = re.findall(r"```asm\n(.*?)```", TEXT, re.DOTALL)
 (SESSION,) = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
-(CONSOLE,) = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
-DATA, PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+CONSOLE, LOCATED = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
+DATA, PYTHON, LARGE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +51,31 @@ def test_what_the_session_finds_is_the_bug() -> None:
 def test_the_snippet(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(PYTHON, str(GUIDE), "exec"), {})
     assert capsys.readouterr().out == "24 block+5 b'\\x8c\\x03'\n19 {13: 520}\n"
+
+
+@pytest.mark.slow
+def test_a_bug_in_the_hardware_is_located_as_shown(vip, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = alu.lane_bounds
+
+    def spoilt(config: PeConfig) -> str:
+        monkeypatch.setattr(
+            alu, "lane_bounds", lambda flags, *other: bounds([~flag for flag in flags], *other)
+        )
+        text = "".join(verilog(config).modules.values())
+        monkeypatch.setattr(alu, "lane_bounds", bounds)
+        return text
+
+    monkeypatch.setattr(sim_tb.dut.engine, "configuration_verilog", spoilt)
+    Path("sums.s").write_text(SOURCE.replace("add r13, r13, #BLOCK", "add r13, r13, #BYTES"))
+    exec(compile(DATA + LARGE, str(GUIDE), "exec"), {})
+    command, shown = LOCATED.split("\n", 1)
+    code, out, err = vip(*command.removeprefix("$ vip ").split())
+    assert code == 1
+    assert "the engine differs from the simulator: scratchpad at 0x20: " in err
+    found = out[out.index("first difference") :]
+    assert [line.rstrip() for line in found.splitlines()] == shown.splitlines()
+    # The waveforms hold the cycles shown, and no others.
+    pc = "vip_pe_top.pe.fetch.pc"
+    words = [pc for (pc,) in read_cycles(Path("difference.vcd"), "vip_pe_top.clk", [pc])]
+    assert len(words) < 100
+    assert {17, 18, 9, 10, 11} <= set(words)

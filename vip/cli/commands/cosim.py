@@ -9,6 +9,7 @@ import typer
 import vip
 from pe.config import PeConfig
 from pe.interface import PeState
+from sim_tb.cosim.difference import COMMITS
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
@@ -86,7 +87,16 @@ class SceneOptions:
 
 #: Options that say something about one kind of preset alone.
 _ONLY_FOR: dict[type, tuple[str, ...]] = {
-    PeConfig: ("latency", "bandwidth", "stall", "out_of_order", "seed", "compare"),
+    PeConfig: (
+        "latency",
+        "bandwidth",
+        "stall",
+        "out_of_order",
+        "seed",
+        "compare",
+        "window",
+        "commits",
+    ),
     VaultTileConfig: ("pes", "plot"),
     ChipConfig: ("cocotbext_axi", "preload"),
 }
@@ -222,6 +232,18 @@ def run_program(
         ),
     ] = True,
     dump: DumpOption = None,
+    window: Annotated[
+        Path | None,
+        typer.Option(
+            help="If the Verilog differs from the simulator: write the waveforms of the last "
+            "instructions up to there, .vcd.",
+            metavar="FILE",
+            callback=writing(".vcd"),
+        ),
+    ] = None,
+    commits: Annotated[
+        int, typer.Option(help="How many instructions these are.", min=1, max=1000)
+    ] = COMMITS,
     trace: TraceOption = None,
     pipeline: PipelineOption = None,
     json: JsonOption = None,
@@ -229,12 +251,15 @@ def run_program(
     """Run any program and report its end, counters and registers.
 
     The results of one engine are compared with the instruction set simulator: its end, registers,
-    scratchpad and memory. The first difference gets a line, and the exit code is 1. On a chip all
-    engines run the program, the host drives the AXI ports, and there is no comparison.
+    scratchpad and memory. Where the Verilog differs, the first instruction after which it does is
+    searched and shown with its operands, and the exit code is 1. On a chip all engines run the
+    program, the host drives the AXI ports, and there is no comparison.
 
     Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
 
     Example: vip cosim program kernel.s --preset tiny --parameters 4096
+
+    Example: vip cosim program kernel.s --window difference.vcd --commits 20
     """
     config = any_preset(preset_name)
     _check_options(context, preset_name, config)
@@ -253,6 +278,8 @@ def run_program(
             outer=cocotbext_axi,
             trace=trace,
             pipeline=pipeline,
+            window=window,
+            commits=commits,
             progress=progress,
         )
     write_json(json, run.to_json())

@@ -13,6 +13,7 @@ from vip.cli.console import console
 from vip.cosimulation.program import ChipRun, EngineRun
 from vip.cosimulation.stereo import BpRun, Outcome
 
+from .difference import show_difference
 from .machine import show_hazards, show_model_saturated, show_registers, show_saturated
 
 __all__ = ["show_bp", "show_program"]
@@ -124,6 +125,8 @@ def _show_engine(name: str, run: EngineRun) -> None:
     if compared is not None:
         show_hazards(run.program, compared.hazards)
         show_saturated(run.program, compared.saturated)
+    if run.located is not None:
+        show_difference(run.located)
 
 
 def _show_chip(name: str, on: Machine, result: ChipResult) -> None:

@@ -1,0 +1,394 @@
+"""The first instruction after which the Verilog of an engine differs from the instruction set
+simulator.
+
+An engine that the host stops completes what it has issued, and counts it. So its state after a stop
+is comparable with the simulator's after as many instructions: registers, scratchpad and memory.
+Stops at more and more cycles, then between the last equal state and the first different one, lead
+to the instruction.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from isa.accesses import Access, Space, accesses
+from isa.assembly.disassembler import instruction_text
+from isa.compiled.simulator import CompiledSimulator
+from isa.encoding import decode
+from isa.image import DramImage
+from isa.iss.operations import Operation, ProcessorState
+from isa.iss.simulator import Outcome, Simulator
+from isa.program import Program, SourceLine
+from isa.table import Instruction
+from pe.config import PeConfig
+from pe.interface import PeState
+from sim_tb.random.reference import differences, expected_end
+
+from .engine import CosimError, CosimResult, Job, PeSimulation
+
+__all__ = ["COMMITS", "Commit", "Differing", "FirstDifference", "Operand", "first_difference"]
+
+#: Instructions up to the differing one that are kept.
+COMMITS = 8
+#: Cycles after the launch of the first stop.
+_FIRST_STOP = 256
+
+
+@dataclass(frozen=True)
+class Commit:
+    """An executed instruction.
+
+    Attributes:
+        number: how many were executed up to it, from 1 on.
+        pc: word address. text: in assembly. source: its line; None: unknown.
+    """
+
+    number: int
+    pc: int
+    text: str
+    source: SourceLine | None
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        where = None if self.source is None else f"{self.source.file}:{self.source.line}"
+        return {"number": self.number, "pc": self.pc, "text": self.text, "source": where}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What the differing instruction reads.
+
+    Attributes:
+        space: where it lies; of a register ``start`` is its number.
+        start: address of the first byte. bytes_each: of an element.
+        content: before the instruction, on the simulator.
+    """
+
+    space: Space
+    start: int
+    bytes_each: int
+    content: bytes
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {"space": self.space, "start": self.start, "content": self.content.hex()}
+
+
+@dataclass(frozen=True)
+class Differing:
+    """Adjacent bytes, or a register, that the instruction leaves differently.
+
+    Attributes:
+        space, start, bytes_each: as of :class:`Operand`.
+        expected: content on the simulator. got: on the engine; as long.
+    """
+
+    space: Space
+    start: int
+    bytes_each: int
+    expected: bytes
+    got: bytes
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {
+            "space": self.space,
+            "start": self.start,
+            "expected": self.expected.hex(),
+            "got": self.got.hex(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstDifference:
+    """The first difference of an engine from the simulator.
+
+    Attributes:
+        instruction: after which the two differ.
+        cycle: of the engine's run after the launch in which it is issued, as the host counts.
+        operands: what it reads. differing: where the two differ afterwards, in order.
+        end: what differs in the end of the program there; "" if nothing does.
+        commits: the last instructions on the simulator, ``instruction`` the last one.
+        runs: of the engine that it took to find it.
+    """
+
+    instruction: Commit
+    cycle: int
+    operands: tuple[Operand, ...]
+    differing: tuple[Differing, ...]
+    end: str
+    commits: tuple[Commit, ...]
+    runs: int
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {
+            "instruction": self.instruction.to_json(),
+            "cycle": self.cycle,
+            "operands": [each.to_json() for each in self.operands],
+            "differing": [each.to_json() for each in self.differing],
+            "end": self.end,
+            "commits": [each.to_json() for each in self.commits],
+            "runs": self.runs,
+        }
+
+
+@dataclass(frozen=True)
+class _State:
+    """The engine after a stop, and what of it differs.
+
+    Attributes:
+        executed: instructions. end: difference of the end. places: those of contents.
+        ended: the program ended by itself. broken: the engine did not end.
+    """
+
+    executed: int
+    end: str
+    places: tuple[Differing, ...]
+    ended: bool
+    broken: bool = False
+
+    @property
+    def equal(self) -> bool:
+        return not (self.end or self.places)
+
+
+class _Search:
+    """Runs of ``machine`` up to a stop.
+
+    Parameters: those of :func:`first_difference`.
+    """
+
+    def __init__(
+        self, program: Program, machine: PeSimulation, job: Job, fill: Callable[[DramImage], None]
+    ) -> None:
+        self.program, self.machine, self.job, self.fill = program, machine, job, fill
+        self.config: PeConfig = machine.config
+        self.runs = 0
+
+    def at(self, stop: int) -> _State:
+        """The state after a stop ``stop`` cycles after the launch."""
+        self.runs += 1
+        size = self.job.image.size
+        with DramImage(size) as image, DramImage(size) as expected:
+            for each in (image, expected):
+                self.fill(each)
+            job = self.job
+            try:
+                found = self.machine.run(
+                    Job(
+                        words=job.words,
+                        image=image,
+                        max_cycles=job.max_cycles,
+                        memory=job.memory,
+                        parameters=job.parameters,
+                        stop_after=stop,
+                    )
+                )
+            except CosimError as error:
+                return _State(0, str(error), (), ended=True, broken=True)
+            return self._compared(found, image, expected, stop)
+
+    def _compared(
+        self, found: CosimResult, image: DramImage, memory: DramImage, stop: int
+    ) -> _State:
+        executed = sum(
+            count for name, count in found.counters.items() if name.startswith("ISSUED_")
+        )
+        ended = found.cycles < stop or found.state is not PeState.HALTED
+        simulator = self.simulator(memory, CompiledSimulator)
+        outcome = simulator.run(executed)
+        if ended and outcome.state == "limit":
+            # Its own `halt`, or a fault, which counts as no instruction.
+            outcome = simulator.step()
+            executed = max(executed, outcome.instructions)
+        return _State(
+            executed,
+            self._end(simulator, outcome, found, ended=ended),
+            tuple(self._places(simulator, found, image, memory)),
+            ended,
+        )
+
+    def simulator(self, memory: DramImage, kind: type[Simulator], **settings: object) -> Simulator:
+        """The simulator at the launch."""
+        return kind(
+            self.program,
+            memory,
+            parameters=self.job.parameters,
+            **self.config.limits,
+            **settings,  # type: ignore[arg-type]
+        )
+
+    def _end(
+        self, simulator: Simulator, outcome: Outcome, found: CosimResult, *, ended: bool
+    ) -> str:
+        if not ended and outcome.state != "limit":
+            return f"the engine goes on, expected {outcome.state} {outcome.cause.name}"
+        if not ended:
+            return ""
+        expected = expected_end(simulator, outcome, self.program.words, self.config)
+        lines = differences(expected, found, ())
+        return next((line for line in lines if line.startswith(("end", "program counter"))), "")
+
+    def _places(
+        self, simulator: Simulator, found: CosimResult, image: DramImage, memory: DramImage
+    ) -> Iterator[Differing]:
+        for number, (got, value) in enumerate(
+            zip(found.registers, simulator.registers, strict=False)
+        ):
+            if got != value:
+                pair = (each.to_bytes(8, "little") for each in (value, got))
+                yield Differing("register", number, 8, *pair)
+        if found.scratchpad:
+            mine = np.frombuffer(found.scratchpad, np.uint8)
+            places = np.flatnonzero(mine != simulator.scratchpad).tolist()
+            for start, size in _stretches(places):
+                expected = simulator.scratchpad[start : start + size].tobytes()
+                yield Differing(
+                    "scratchpad", start, 1, expected, found.scratchpad[start : start + size]
+                )
+        for start, size in _stretches(image.differences(memory)):
+            yield Differing("memory", start, 1, memory.read(start, size), image.read(start, size))
+
+
+def _stretches(places: Iterator[int] | list[int]) -> Iterator[tuple[int, int]]:
+    """First place and number of places that follow each other."""
+    for _, group in groupby(enumerate(places), lambda pair: pair[1] - pair[0]):
+        found = [place for _, place in group]
+        yield found[0], len(found)
+
+
+def first_difference(
+    program: Program,
+    machine: PeSimulation,
+    job: Job,
+    fill: Callable[[DramImage], None],
+    *,
+    commits: int = COMMITS,
+    progress: Callable[[int], None] | None = None,
+) -> FirstDifference | None:
+    """Find the first instruction of ``job`` after which the engine differs from the simulator.
+
+    Parameters:
+        program: whose words ``job`` has. machine: of an engine with counters, in its ``with``
+            statement.
+        job: a run from reset, with an engine that is alone. fill: puts the memory's contents at
+            the start into an image of the size of the job's.
+        commits: instructions to report, at least 1.
+        progress: called with the number of runs so far.
+
+    Returns:
+        None: the engine ends as the simulator does, and no stop on the way shows a difference.
+
+    Raises:
+        CosimError: the engine has no counters, so that the stop's place is unknown.
+        isa.support.native.CompilerError: there is no C++ compiler.
+    """
+    if not machine.config.counters:
+        raise CosimError("the first difference can't be found: the engine has no counters")
+    search = _Search(program, machine, job, fill)
+
+    def at(stop: int) -> _State:
+        found = search.at(stop)
+        if progress is not None:
+            progress(search.runs)
+        return found
+
+    low, high = 0, _FIRST_STOP
+    executed = 0
+    while (state := at(high)).equal:
+        if state.ended or high > job.max_cycles:
+            return None
+        low, executed, high = high, state.executed, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = at(middle)
+        if found.equal:
+            low, executed = middle, found.executed
+        else:
+            high, state = middle, found
+    number = executed + 1 if state.broken else max(1, state.executed)
+    return _described(search, state, number, high, commits)
+
+
+def _described(
+    search: _Search, state: _State, number: int, cycle: int, commits: int
+) -> FirstDifference:
+    """All about instruction ``number``, counted from 1, which leads to ``state``."""
+    program = search.program
+    reads: dict[int, Callable[[], tuple[Operand, ...]]] = {}
+
+    def observe(
+        machine: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
+    ) -> Operation:
+        reads[address] = lambda: _operands(machine, row, word)
+        return operation
+
+    last: list[Commit] = []
+    with DramImage(search.job.image.size) as memory:
+        search.fill(memory)
+        simulator = search.simulator(memory, Simulator, observer=observe)
+        first = max(1, number - commits + 1)
+        simulator.run(first - 1)
+        operands: tuple[Operand, ...] = ()
+        for each in range(first, number + 1):
+            pc = simulator.pc
+            last.append(_commit(program, each, pc))
+            operands = reads[pc]() if pc in reads else ()
+            simulator.step()
+    width = _width(program, last[-1].pc)
+    return FirstDifference(
+        instruction=last[-1],
+        cycle=cycle,
+        operands=operands,
+        differing=tuple(_of_elements(each, width) for each in state.places),
+        end=state.end,
+        commits=tuple(last),
+        runs=search.runs,
+    )
+
+
+def _commit(program: Program, number: int, pc: int) -> Commit:
+    found = decode(program.words[pc]) if 0 <= pc < len(program.words) else None
+    text = "no instruction" if found is None else instruction_text(*found)
+    return Commit(number, pc, text, program.source.get(pc))
+
+
+def _width(program: Program, pc: int) -> int:
+    """Bytes of an element of the instruction at ``pc``; 1 where it has none."""
+    found = decode(program.words[pc]) if 0 <= pc < len(program.words) else None
+    return 1 if found is None or found[0].width is None else found[0].width.bytes
+
+
+def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Operand, ...]:
+    found = [
+        Operand("register", number, 8, state.registers[number].to_bytes(8, "little"))
+        for number in dict.fromkeys(field.extract(word) for field in row.reads)
+        if number < len(state.registers)
+    ]
+    width = 1 if row.width is None else row.width.bytes
+    access = accesses(state, row, word)
+    for each in () if access is None else access():
+        content = _content(state, each)
+        if content is not None and not each.writes:
+            found.append(Operand(each.space, each.start, width, content))
+    return tuple(found)
+
+
+def _content(state: ProcessorState, access: Access) -> bytes | None:
+    """The bytes of ``access``; None: a register, or not all are there."""
+    end = access.start + access.size
+    if access.space == "scratchpad" and end <= len(state.scratchpad):
+        return bytes(state.scratchpad[access.start : end])
+    if access.space == "memory" and end <= state.memory_bytes:
+        return state.memory.read(access.start, access.size)
+    return None
+
+
+def _of_elements(place: Differing, width: int) -> Differing:
+    """``place`` as elements of ``width`` bytes, where its bytes are whole ones."""
+    if place.space == "register" or len(place.expected) % width:
+        return place
+    return Differing(place.space, place.start, width, place.expected, place.got)

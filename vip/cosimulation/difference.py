@@ -1,0 +1,152 @@
+"""Where an engine first differs from the instruction set simulator, and the waveforms there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from isa.compiled.simulator import CompiledSimulator
+from isa.image import DramImage
+from isa.program import Program
+from isa.support.scratch import scratch_folder
+from pe.config import PeConfig
+from sim_tb.cosim.difference import FirstDifference, first_difference
+from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation
+from sim_tb.waves.cut import cut_waves
+from sim_tb.waves.pipeline import TracedInstruction
+from sim_tb.waves.record import read_record
+from vip.programs import fill
+from vip.progress import Progress, silent
+
+__all__ = ["Located", "Locator", "Passage"]
+
+_STAGE = "first difference (runs)"
+#: Clock cycles of waveforms before the first and after the last instruction shown.
+_MARGIN = 4
+
+
+@dataclass(frozen=True)
+class Passage:
+    """An instruction on its way through the engine.
+
+    Attributes:
+        pc: word address. fetched, done: clock cycles of the waveforms.
+    """
+
+    pc: int
+    fetched: int
+    done: int
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {"pc": self.pc, "fetched": self.fetched, "done": self.done}
+
+
+@dataclass(frozen=True)
+class Located:
+    """The first difference of an engine from the simulator.
+
+    Attributes:
+        difference: the instruction, what it reads and what differs.
+        passages: the last instructions that the engine executed, in order, as the waveforms show;
+            empty without them.
+    """
+
+    difference: FirstDifference
+    passages: tuple[Passage, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {
+            **self.difference.to_json(),
+            "passages": [each.to_json() for each in self.passages],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Locator:
+    """Finds the first difference of a run.
+
+    Parameters:
+        program, config, memory, parameters, max_cycles, behaviour, progress: as of
+            :func:`vip.cosimulation.program.cosim`.
+        commits: last instructions to report, at least 1.
+        window: file for the waveforms of these, ``.vcd``; None: none.
+
+    Raises:
+        CosimError: ``commits`` below 1.
+    """
+
+    program: Program
+    config: PeConfig
+    memory: bytes | Path | None
+    parameters: int
+    max_cycles: int
+    behaviour: MemoryBehaviour
+    commits: int
+    window: Path | None
+    progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        if self.commits < 1:
+            raise CosimError(f"commits must be 1 or more, not {self.commits}")
+
+    def locate(self) -> Located | None:
+        """The first difference; None: there is none, or the engine has no counters to find it by.
+
+        Raises:
+            VipError: a simulator that can't be built. OSError: a file can't be written.
+        """
+        if not self.config.counters:
+            return None
+        with DramImage(1 << self.config.address_bits) as image:
+            job = self._job(image)
+            with PeSimulation(self.config) as machine:
+                found = first_difference(
+                    self.program,
+                    machine,
+                    job,
+                    lambda image: fill(image, self.memory),
+                    commits=self.commits,
+                    progress=lambda runs: self.progress(_STAGE, runs),
+                )
+        if found is None:
+            return None
+        return Located(found, () if self.window is None else self._waves(found, self.window))
+
+    def ends(self) -> bool:
+        """Whether the program ends on the simulator within as many instructions as the engine may
+        take cycles."""
+        with DramImage(1 << self.config.address_bits) as image:
+            fill(image, self.memory)
+            simulator = CompiledSimulator(
+                self.program, image, parameters=self.parameters, **self.config.limits
+            )
+            return simulator.run(self.max_cycles).state != "limit"
+
+    def _job(self, image: DramImage, stop: int | None = None) -> Job:
+        return Job(
+            words=self.program.words,
+            image=image,
+            max_cycles=self.max_cycles,
+            memory=self.behaviour,
+            parameters=self.parameters,
+            stop_after=stop,
+        )
+
+    def _waves(self, found: FirstDifference, window: Path) -> tuple[Passage, ...]:
+        with scratch_folder("waves") as folder, DramImage(1 << self.config.address_bits) as image:
+            whole = folder / "wave.vcd"
+            fill(image, self.memory)
+            with PeSimulation(self.config, trace=whole) as machine:
+                # Of an engine that breaks down, the waveforms are the result.
+                list(machine.run_many([self._job(image, found.cycle)]))
+            record = read_record(whole)
+            (engine,) = record.engines.values()
+            executed = [each for each in engine.found if each.retired][-self.commits :]
+            first = executed[0].stages[0].start if executed else 0
+            last = max((each.end for each in executed), default=record.cycles)
+            cut_waves(whole, window, max(0, first - _MARGIN), last + _MARGIN)
+        return tuple(map(_passage, executed))
+
+
+def _passage(each: TracedInstruction) -> Passage:
+    return Passage(each.pc, each.stages[0].start, each.end)
