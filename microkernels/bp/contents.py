@@ -11,6 +11,7 @@ import numpy as np
 from microkernels.common.errors import KernelError
 from microkernels.common.memory import Readable, Writable
 
+from .blocks import fill_blocks, read_blocks
 from .layout import BpLayout
 from .problem import BpProblem, Direction, Messages, check_messages, element_type
 from .record import COST_PLACE, PLACE
@@ -35,11 +36,11 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RowPiece:
-    """Location of one row of a tile: ``length`` bytes of records from ``address`` on.
+    """Location of one row of records of a tile: ``length`` bytes from ``address`` on.
 
     Attributes:
-        y, columns: row and columns of the image; pixels that fill up the last block lie beyond
-            the image.
+        y, columns: first row, and columns, of the image; pixels that fill up the last block lie
+            beyond the image.
     """
 
     y: int
@@ -47,17 +48,23 @@ class RowPiece:
     address: int
     length: int
 
+    def rows(self, layout: BpLayout) -> slice:
+        """Rows of the image."""
+        return slice(self.y, self.y + layout.unit)
+
 
 def row_pieces(layout: BpLayout, vault: int | None = None) -> Iterator[RowPiece]:
     """All rows of all tiles of ``vault``; None: of all vaults."""
     vaults = range(layout.ring.vaults) if vault is None else (vault,)
+    block = layout.grid.block
     for tile in (tile for each in vaults for tile in layout.grid.tiles(each)):
-        for y in range(layout.block * layout.grid.blocks(tile.height)):
+        height, width = (block * layout.grid.blocks(side) for side in (tile.height, tile.width))
+        for y in range(0, height, layout.unit):
             yield RowPiece(
                 y=tile.y + y,
                 columns=slice(tile.x, tile.x + tile.width),
                 address=layout.record(tile, 0, y),
-                length=layout.block * layout.grid.blocks(tile.width) * layout.record_bytes,
+                length=width // layout.unit * layout.record_bytes,
             )
 
 
@@ -77,8 +84,8 @@ def contents(
     """
     _check(layout, problem)
     given = problem.no_messages() if messages is None else check_messages(problem, messages)
-    planes = {COST_PLACE: problem.data_costs}
-    planes |= {place: given[direction] for direction, place in PLACE.items()}
+    planes: dict[Direction | None, Messages] = {None: problem.data_costs}
+    planes |= {direction: given[direction] for direction in Direction}
     costs: tuple[tuple[int, bytes], ...] = (
         (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes()),
         (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes()),
@@ -93,14 +100,19 @@ def contents(
             yield layout.ring.address(vault, offset), data
         for piece in row_pieces(layout, vault):
             records = np.zeros(piece.length, np.uint8)
-            for place, values in planes.items() if piece.y < layout.height else ():
-                row = np.ascontiguousarray(values[piece.y, piece.columns])
-                _vectors(records, layout, place)[: len(row)] = row.view(np.uint8)
+            for direction, values in planes.items() if piece.y < layout.height else ():
+                rows = np.ascontiguousarray(values[piece.rows(layout), piece.columns])
+                vectors = rows.view(np.uint8)
+                if layout.in_blocks:
+                    fill_blocks(records, direction, vectors)
+                else:
+                    _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
             yield piece.address, records.tobytes()
 
 
-def _vectors(data: np.ndarray, layout: BpLayout, place: int) -> np.ndarray:
-    """View ``[x, byte]`` of one vector of every record of a row."""
+def _vectors(data: np.ndarray, layout: BpLayout, direction: Direction | None) -> np.ndarray:
+    """View ``[x, byte]`` of one vector of every record of a row; None: of the data costs."""
+    place = COST_PLACE if direction is None else PLACE[direction]
     records = data.reshape(-1, layout.record_bytes)
     start = place * layout.vector_bytes
     return records[:, start : start + layout.labels * layout.bits // 8]
@@ -127,9 +139,12 @@ def unpack(layout: BpLayout, memory: Readable) -> Messages:
     for piece in row_pieces(layout):
         if piece.y >= layout.height:
             continue
-        row = messages[:, piece.y, piece.columns]
+        rows = messages[:, piece.rows(layout), piece.columns]
         records = np.frombuffer(memory.read(piece.address, piece.length), np.uint8)
-        for direction, place in PLACE.items():
-            vectors = np.ascontiguousarray(_vectors(records, layout, place)[: row.shape[1]])
-            row[direction] = vectors.view(dtype)
+        for direction in Direction:
+            if layout.in_blocks:
+                vectors = read_blocks(records, direction, layout.labels * dtype.itemsize)
+            else:
+                vectors = _vectors(records, layout, direction)[None, : rows.shape[2]]
+            rows[direction] = np.ascontiguousarray(vectors).view(dtype)
     return messages

@@ -3,7 +3,7 @@
 Behind everything else of a job lie, in each vault alike, the parameter block, the constants
 (:func:`microkernels.bp.labels_kernel.label_constants`) and the labels: one element a pixel, the
 rows of the vault's tiles one after the other, each filled up to whole groups. Rows go to the
-engines of a vault in turns.
+engines of a vault in turns. Rows of blocks are two rows of pixels, block after block.
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from microkernels.common.fixed_point import Elements, add
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob, Launch
 
+from .blocks import BLOCK
 from .contents import RowPiece, row_pieces
 from .labels_kernel import HEADER_WORDS, LabelsPlan, label_constants, labels_builder, labels_plan
 from .layout import BpLayout
@@ -65,7 +66,7 @@ def with_labels(
     Raises:
         KernelError: labels or records that don't fit an engine.
     """
-    plan = labels_plan(problem.labels, problem.bits, scratchpad_bytes)
+    plan = labels_plan(problem.labels, problem.bits, scratchpad_bytes, in_blocks=layout.in_blocks)
     places = _Places(layout, plan, round_up(job.end, _ALIGNMENT))
     vault_bits = None if job.ring is None else job.ring.address_bits
     shape = f"{problem.labels}x{problem.bits}"
@@ -129,7 +130,7 @@ class _Places:
 
     def _groups(self, piece: RowPiece) -> int:
         width: int = min(piece.columns.stop, self.layout.width) - piece.columns.start
-        return -(-width // self.plan.group)
+        return -(-width * self.layout.unit // self.plan.group)
 
     @property
     def _dtype(self) -> np.dtype[np.signedinteger]:
@@ -195,6 +196,9 @@ class _Places:
         found = np.zeros((self.layout.height, self.layout.width), self._dtype)
         for vault in range(self.layout.ring.vaults):
             for piece, address in self._rows(vault):
-                row = found[piece.y, piece.columns]
-                row[:] = np.frombuffer(memory.read(address, row.nbytes), self._dtype)
+                rows = found[piece.rows(self.layout), piece.columns]
+                labels = np.frombuffer(memory.read(address, rows.nbytes), self._dtype)
+                if self.layout.in_blocks:
+                    labels = labels.reshape(-1, BLOCK, BLOCK).swapaxes(0, 1)
+                rows[:] = labels.reshape(rows.shape)
         return found

@@ -4,6 +4,10 @@ From ``base`` on, in each vault alike: the parameter block (:mod:`microkernels.b
 the flags (:mod:`microkernels.runtime.barrier`), the smoothness costs and their transpose, and the
 tiles, the one of column ``c`` (:mod:`microkernels.bp.tiles`) in place ``c``. All tiles have the
 pitch and the room of the largest. One vault has one tile, the whole image.
+
+A record holds a pixel (:mod:`microkernels.bp.record`), or with a kernel on blocks 2 x 2 pixels
+(:mod:`microkernels.bp.blocks`): then tiles are cut between blocks, and lines, pairs of lines and
+updates of a run are those of blocks.
 """
 
 from collections.abc import Iterator
@@ -16,8 +20,9 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 
+from .blocks import BLOCK, BLOCK_BYTES, loaded, message_place, pixel_place, spare
 from .parameters import Run, block_bytes, most_words
-from .partition import NOTHING, PAIR, share_sweep
+from .partition import NOTHING, PAIR, TIME, TIME_ALONE, share_sweep
 from .problem import BpProblem, Direction, element_type
 from .record import (
     BANKS,
@@ -53,7 +58,7 @@ class BpLayout:
         sharers: engines of a vault that share its tiles; at least 1.
         ring: of the vaults.
         block: tiles are cut between blocks of so many pixels a side; pixels that fill up the last
-            block of a row or column have records too.
+            block of a row or column have records too. 1 with a kernel on blocks.
         symmetric: the smoothness costs are their own transpose, so engines load them once.
         shifts: the kernel by shifts, whose constants take the place of the smoothness costs; None:
             the kernel by a matrix.
@@ -124,8 +129,22 @@ class BpLayout:
     def grid(self) -> TileGrid:
         """The tiles."""
         return TileGrid(
-            width=self.width, height=self.height, ring=self.ring, block=self.block, cut=self.cut
+            width=self.width,
+            height=self.height,
+            ring=self.ring,
+            block=max(self.block, self.unit),
+            cut=self.cut,
         )
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether a record holds a block."""
+        return self.shifts is not None and self.shifts.in_blocks
+
+    @property
+    def unit(self) -> int:
+        """Pixels of a side of a record."""
+        return BLOCK if self.in_blocks else 1
 
     @property
     def vector_bytes(self) -> int:
@@ -134,13 +153,15 @@ class BpLayout:
 
     @property
     def record_bytes(self) -> int:
-        """Bytes from a pixel to its right neighbour in the tile."""
+        """Bytes from a record to its right neighbour in the tile."""
+        if self.in_blocks:
+            return BLOCK_BYTES
         return record_stride(self.labels, self.bits)
 
     @property
     def pitch(self) -> int:
-        """Bytes from a pixel to the one below it in the tile."""
-        return row_stride(self.grid.tile_width * self.record_bytes)
+        """Bytes from a record to the one below it in the tile."""
+        return row_stride(self.grid.tile_width // self.unit * self.record_bytes)
 
     @property
     def flags(self) -> FlagTable:
@@ -155,7 +176,7 @@ class BpLayout:
     @property
     def lanes(self) -> int:
         """Lines that the kernel works on at a time, at most."""
-        return PAIR if self.shifts is None else self.shifts.lanes
+        return PAIR if self.shifts is None else self.shifts.lanes // self.unit
 
     @property
     def matrix(self) -> int:
@@ -183,7 +204,7 @@ class BpLayout:
     @cached_property
     def tile_bytes(self) -> int:
         """Bytes from a vault's tile to its next."""
-        return round_up(self.grid.tile_height * self.pitch, _ALIGNMENT)
+        return round_up(self.grid.tile_height // self.unit * self.pitch, _ALIGNMENT)
 
     @property
     def end(self) -> int:
@@ -191,48 +212,61 @@ class BpLayout:
         return (
             self.tile
             + (self.grid.columns - 1) * self.tile_bytes
-            + self.grid.tile_height * (self.pitch)
+            + self.grid.tile_height // self.unit * self.pitch
         )
 
     def message(self, direction: Direction, x: int, y: int) -> int:
         """Address of the message that arrives at pixel (x, y), moving in ``direction``."""
-        return self._vector(PLACE[direction], x, y)
+        return self._vector(direction, x, y)
 
     def data_cost(self, x: int, y: int) -> int:
         """Address of the data costs of pixel (x, y)."""
-        return self._vector(COST_PLACE, x, y)
+        return self._vector(None, x, y)
 
-    def _vector(self, place: int, x: int, y: int) -> int:
+    def _vector(self, direction: Direction | None, x: int, y: int) -> int:
         tile = self.grid.tile_of(x, y)
-        return self.record(tile, x - tile.x, y - tile.y) + place * self.vector_bytes
+        record = self.record(tile, x - tile.x, y - tile.y)
+        if self.in_blocks:
+            return record + pixel_place(direction, x % BLOCK, y % BLOCK)
+        place = COST_PLACE if direction is None else PLACE[direction]
+        return record + place * self.vector_bytes
 
     def record(self, tile: Tile, x: int, y: int) -> int:
         """Address of the record of pixel (x, y) of ``tile``."""
-        offset = self.tile + tile.column * self.tile_bytes + y * self.pitch + x * self.record_bytes
+        column, row = x // self.unit, y // self.unit
+        offset = self.tile + tile.column * self.tile_bytes
+        offset += row * self.pitch + column * self.record_bytes
         return self.ring.address(tile.vault, offset)
 
     def sweep(self, direction: Direction, tile: Tile) -> SweepPlace:
         """The start of the sweep of ``tile``, and its steps."""
         along, across = self.record_bytes, self.pitch
-        pixels, loaded = tile.width, PLACE[Direction.UP]
+        pixels, first_place = tile.width, PLACE[Direction.UP]
         if not direction.horizontal:
             along, across = across, along
-            pixels, loaded = tile.height, COST_PLACE
+            pixels, first_place = tile.height, COST_PLACE
+        load, edge = first_place * self.vector_bytes, PLACE[direction] * self.vector_bytes
+        updates = pixels - 1
+        if self.in_blocks:
+            # Both pixels of a block are updated; at the image's end the last message is lost.
+            load, edge = loaded(direction), message_place(direction)
+            updates = pixels // BLOCK
         step = -along if direction.reverse else along
         first = self._border(tile, direction, leaving=False)
         following = self.grid.following(direction, tile)
-        leaves = step
+        leaves = spare(direction) - edge if self.in_blocks else step
         if following is not None:
             last = self._border(tile, direction, leaving=True)
             leaves = self._border(following, direction, leaving=False) - last
+            updates = pixels // self.unit
         costs = self.transposed if direction.reverse and not self.symmetric else self.matrix
         return SweepPlace(
-            load=first + loaded * self.vector_bytes,
-            edge=first + PLACE[direction] * self.vector_bytes,
+            load=first + load,
+            edge=first + edge,
             step=step,
             exit=leaves,
             line_step=across,
-            updates=pixels - (following is None),
+            updates=updates,
             costs=self.ring.address(tile.vault, costs),
         )
 
@@ -277,8 +311,9 @@ class BpLayout:
             place, share = None, NOTHING
             if tile is not None:
                 place = self.sweep(direction, tile)
-                lines = tile.height if direction.horizontal else tile.width
-                share = share_sweep(lines, place.updates, len(team))[team.index(member)]
+                lines = (tile.height if direction.horizontal else tile.width) // self.unit
+                alone = PAIR * TIME if self.in_blocks else TIME_ALONE
+                share = share_sweep(lines, place.updates, len(team), alone)[team.index(member)]
             end = neighbours.end_of_step(member, team, direction, step == steps - 1)
             yield from step_runs(place, share, neighbours.own, member, end, self.lanes)
 

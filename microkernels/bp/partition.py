@@ -84,13 +84,16 @@ class _Part:
     head: int
 
 
-def share_sweep(lines: int, updates: int, sharers: int) -> list[Share]:
+def share_sweep(
+    lines: int, updates: int, sharers: int, alone_time: int = TIME_ALONE
+) -> list[Share]:
     """The share of each engine.
 
     Parameters:
         lines: of the tile; at least 1.
         updates: in a line; 0 or more.
         sharers: engines; at least 1.
+        alone_time: of an update of a line alone, in the unit of :data:`TIME`.
 
     Raises:
         KernelError: a value outside its range.
@@ -107,7 +110,7 @@ def share_sweep(lines: int, updates: int, sharers: int) -> list[Share]:
     pairs = lines // PAIR
     turns = [range(turn, pairs, sharers) for turn in range(sharers)]
     if lines >= PAIR * sharers:
-        parts = _parts(lines, updates, sharers)
+        parts = _parts(lines, updates, sharers, alone_time)
         # An engine with more pairs takes an earlier turn.
         ranks = sorted(range(sharers), key=lambda pe: -parts[pe].pairs)
         own = [turns[ranks.index(pe)][: part.pairs] for pe, part in enumerate(parts)]
@@ -134,10 +137,10 @@ def _cut(lines: int, updates: int, parts: list[_Part], own: list[range]) -> list
     return shares
 
 
-def _parts(lines: int, updates: int, sharers: int) -> list[_Part]:
+def _parts(lines: int, updates: int, sharers: int, alone_time: int) -> list[_Part]:
     """Parts of equal time; the time includes the overhead to begin each piece."""
     start = START_UPDATES * TIME
-    line, pair = updates * TIME_ALONE, PAIR * updates * TIME
+    line, pair = updates * alone_time, PAIR * updates * TIME
     pairs, alone, tail = lines // PAIR, lines % PAIR == 1, 0
     parts = []
     for left in range(sharers, 1, -1):

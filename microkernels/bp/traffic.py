@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from microkernels.common.feature_map import COLUMN_BYTES
+
+from .blocks import BLOCK, PART
 from .layout import BpLayout
 from .problem import Direction, element_type
 from .record import LOADED_VECTORS
@@ -30,9 +33,12 @@ def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
     """Traffic of one sweep: data costs and messages, without flags, parameters, smoothness costs.
 
     Each update reads three vectors and writes one. A line begins with one more read, and its last
-    write goes to the following tile, if there is one (thesis 6.1).
+    write goes to the following tile, if there is one (thesis 6.1). Of blocks, an update has four
+    times and a line twice as many vectors; short vectors are read with the bytes behind them.
     """
     vector = layout.labels * element_type(layout.bits).itemsize
+    if layout.in_blocks:
+        return _blocks_traffic(layout, direction)
     total = remote = 0
     for vault in range(layout.ring.vaults):
         for tile in layout.grid.tiles(vault):
@@ -42,6 +48,20 @@ def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
                 total += lines * vector * ((LOADED_VECTORS + 1) * updates + 1)
             if layout.grid.following(direction, tile) is not None:
                 remote += lines * vector
+    return Traffic(total, remote)
+
+
+def _blocks_traffic(layout: BpLayout, direction: Direction) -> Traffic:
+    total = remote = 0
+    for vault in range(layout.ring.vaults):
+        for tile in layout.grid.tiles(vault):
+            lines = (tile.height if direction.horizontal else tile.width) // BLOCK
+            updates = layout.sweep(direction, tile).updates
+            # Messages move in pairs, which are a column.
+            total += lines * (updates * (LOADED_VECTORS * PART + BLOCK * COLUMN_BYTES))
+            total += lines * COLUMN_BYTES
+            if layout.grid.following(direction, tile) is not None:
+                remote += lines * COLUMN_BYTES
     return Traffic(total, remote)
 
 

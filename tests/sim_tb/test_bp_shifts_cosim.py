@@ -35,6 +35,7 @@ def problem(width: int, height: int, labels: int, bits: int, name: str, weight: 
     [
         (9, 6, 16, 16, "linear:2"),
         (7, 9, 16, 8, "linear:2"),
+        (6, 8, 16, 8, "linear:2"),
         (5, 5, 60, 16, "potts"),
         (6, 4, 16, 16, "quadratic:7"),
         (5, 3, 60, 16, "linear:2"),
@@ -61,19 +62,21 @@ def test_an_engine_with_ideal_memory(labels: int, bits: int, limit: float) -> No
     assert outcome.cycles_per_update <= limit
 
 
-def test_four_engines_of_a_vault() -> None:
-    """Three vectors of 32 bytes are read and one is written: 64 cycles of the vault's bus."""
+@pytest.mark.parametrize(("bits", "bus", "limit"), [(16, 64, 74), (8, 32, 42)])
+def test_four_engines_of_a_vault(bits: int, bus: int, limit: float) -> None:
+    """Three vectors are read and one is written: ``bus`` cycles of the vault's bus."""
     config = tile_preset("vault")
-    job = bp_job(problem(60, 34, 16, 16, "linear:2", 5), 1, pes=config.pes, form="shifts")
+    job = bp_job(problem(60, 34, 16, bits, "linear:2", 5), 1, pes=config.pes, form="shifts")
     outcome = cosim_vault(job, config, on="model")
     assert outcome.match
-    assert 64 <= outcome.cycles_per_update <= 74
+    assert bus <= outcome.cycles_per_update <= limit
 
 
-def test_labels_on_verilog() -> None:
+@pytest.mark.parametrize(("width", "bits"), [(9, 16), (10, 8)])
+def test_labels_on_verilog(width: int, bits: int) -> None:
     config = tile_preset("vault")
     job = bp_job(
-        problem(9, 6, 16, 16, "linear:2", 5), 1, pes=config.pes, form="shifts", choose=True
+        problem(width, 6, 16, bits, "linear:2", 5), 1, pes=config.pes, form="shifts", choose=True
     )
     outcome = cosim_vault(job, config)
     assert outcome.match

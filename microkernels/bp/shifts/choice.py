@@ -12,8 +12,10 @@ from isa.program import Program
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import KernelError
 
+from ..blocks import block_fit
 from ..problem import BpProblem
 from ..schedule import Spacing, most_labels
+from .block_kernel import BLOCK_LANES, block_builder, block_plan
 from .kernel import LANES, constants, transform_builder
 from .rhythm import MOST_SLOTS, TransformPlan, beats_of, rhythm, transform_plan
 from .transform import Transform, transform_of
@@ -27,10 +29,14 @@ __all__ = ["INSTRUCTION_WORDS", "Form", "Shifts", "matrix_cycles", "shifts_of"]
 Form = Literal["matrix", "shifts", "auto"]
 #: Instructions of an update that every program by shifts has beside those of the vector unit.
 _SCALAR_INSTRUCTIONS = 13
+#: The same on blocks.
+_BLOCK_INSTRUCTIONS = 11
 #: Words of an engine's instruction buffer (thesis 5.1).
 INSTRUCTION_WORDS = 1024
 #: Kernels that are compared: their lanes; 0: the one for many labels.
 KINDS = (*LANES, 0)
+#: The kernel on blocks, which comes first among equals.
+_BLOCKS = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +47,7 @@ class Shifts:
         transform: of the smoothness costs. labels, bits: of the problem.
         lanes: lines worked on at a time.
         wide: the kernel for many labels (:mod:`microkernels.bp.shifts.wide`), with one lane.
+        in_blocks: the kernel on blocks of pixels (:mod:`microkernels.bp.shifts.block_kernel`).
         slots: updates held or in flight, at most.
         scratchpad_bytes, instruction_words: of an engine.
     """
@@ -50,6 +57,7 @@ class Shifts:
     bits: int
     lanes: int
     wide: bool = False
+    in_blocks: bool = False
     slots: int = MOST_SLOTS
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     instruction_words: int = INSTRUCTION_WORDS
@@ -60,6 +68,8 @@ class Shifts:
         shape = (self.transform, self.labels, self.bits)
         if self.wide:
             return wide_plan(*shape, self.scratchpad_bytes, self.slots)
+        if self.in_blocks:
+            return block_plan(*shape, self.scratchpad_bytes)
         beat = rhythm(*shape, self.lanes)
         return transform_plan(*shape, beat, self.scratchpad_bytes, self.slots)
 
@@ -79,7 +89,8 @@ class Shifts:
                 for one in wide_order(self.transform, self.labels, self.plan.slots)
             )
         period = rhythm(self.transform, self.labels, self.bits, self.lanes).period
-        return max(period * beats_of(self.labels, self.bits), period + _SCALAR_INSTRUCTIONS)
+        others = _BLOCK_INSTRUCTIONS if self.in_blocks else _SCALAR_INSTRUCTIONS
+        return max(period * beats_of(self.labels, self.bits), period + others)
 
     def program(self, vault_bits: int | None) -> Program:
         """The program; ``vault_bits`` as of :func:`microkernels.bp.kernel.bp_builder`.
@@ -99,6 +110,10 @@ class Shifts:
                 slots=self.slots,
                 scratchpad_bytes=self.scratchpad_bytes,
                 vault_bits=vault_bits,
+            )
+        if self.in_blocks:
+            return block_builder(
+                self.transform, self.labels, self.bits, self.scratchpad_bytes, vault_bits
             )
         return transform_builder(
             self.transform,
@@ -138,11 +153,14 @@ def shifts_of(
     form: Form,
     scratchpad_bytes: int,
     instruction_words: int = INSTRUCTION_WORDS,
+    *,
+    blocks: bool = False,
 ) -> Shifts | None:
     """The kernel by shifts for ``problem``; None: the one by a matrix is chosen.
 
     Parameters:
         form: as given for the job. scratchpad_bytes, instruction_words: of an engine.
+        blocks: records may hold blocks (:mod:`microkernels.bp.blocks`), where the problem suits.
 
     Raises:
         KernelError: ``shifts`` can't be used; the message says why.
@@ -158,7 +176,14 @@ def shifts_of(
             "are convex and may end in one value"
         )
     try:
-        found = _best(transform, problem.labels, problem.bits, scratchpad_bytes, instruction_words)
+        found = _best(
+            transform,
+            problem.labels,
+            problem.bits,
+            scratchpad_bytes,
+            instruction_words,
+            blocks and block_fit(problem.width, problem.height, problem.labels, problem.bits),
+        )
     except KernelError:
         if form == "shifts":
             raise
@@ -171,19 +196,26 @@ def shifts_of(
 
 @lru_cache(maxsize=64)
 def _best(
-    transform: Transform, labels: int, bits: int, scratchpad_bytes: int, instruction_words: int
+    transform: Transform,
+    labels: int,
+    bits: int,
+    scratchpad_bytes: int,
+    instruction_words: int,
+    blocks: bool,
 ) -> Shifts:
     """The fastest kernel that fits an engine."""
     found: list[tuple[int, int, int, Shifts]] = []
     reasons: list[KernelError] = []
     # Fewer slots make a shorter program.
-    for lanes, slots in product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2, MOST_SLOTS // 4)):
+    kinds = product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2, MOST_SLOTS // 4))
+    for lanes, slots in [*([(_BLOCKS, MOST_SLOTS)] if blocks else []), *kinds]:
         one = Shifts(
             transform=transform,
             labels=labels,
             bits=bits,
-            lanes=lanes or 1,
+            lanes=BLOCK_LANES if lanes == _BLOCKS else lanes or 1,
             wide=lanes == 0,
+            in_blocks=lanes == _BLOCKS,
             slots=slots,
             scratchpad_bytes=scratchpad_bytes,
             instruction_words=instruction_words,

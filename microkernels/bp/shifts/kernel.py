@@ -32,6 +32,7 @@ from .lane_frame import LaneFrame
 from .parts import TransformParts
 from .rhythm import (
     MOST_SLOTS,
+    Rhythm,
     TransformPlan,
     beats_of,
     dependences,
@@ -40,7 +41,7 @@ from .rhythm import (
 )
 from .transform import Transform
 
-__all__ = ["LANES", "constants", "transform_builder"]
+__all__ = ["LANES", "TransformKernel", "constants", "transform_builder"]
 
 #: Numbers of lines that a kernel may work on at a time.
 LANES = (1, 2, 4)
@@ -70,9 +71,9 @@ def transform_builder(
         KernelError: labels that don't fit the scratchpad, or transforms that need more registers
             than there are.
     """
-    return _TransformKernel(
-        transform, labels, bits, lanes, slots, scratchpad_bytes, vault_bits
-    ).build()
+    beat = rhythm(transform, labels, bits, lanes)
+    places = transform_plan(transform, labels, bits, beat, scratchpad_bytes, slots)
+    return TransformKernel(transform, labels, bits, beat, places, vault_bits).build()
 
 
 def constants(
@@ -91,21 +92,28 @@ def constants(
     return found
 
 
-class _TransformKernel(LaneFrame):
-    """The program."""
+class TransformKernel(LaneFrame):
+    """The program.
+
+    Parameters:
+        transform, labels, bits, vault_bits: as of :func:`transform_builder`.
+        beat: order of the instructions. places: the scratchpad.
+        in_blocks: as of :class:`microkernels.bp.shifts.lane_parts.LaneParts`.
+    """
 
     def __init__(
         self,
         transform: Transform,
         labels: int,
         bits: int,
-        lanes: int,
-        slots: int,
-        scratchpad_bytes: int,
+        beat: Rhythm,
+        places: TransformPlan,
         vault_bits: int | None,
+        *,
+        in_blocks: bool = False,
     ) -> None:
-        self.beat = rhythm(transform, labels, bits, lanes)
-        self.places = transform_plan(transform, labels, bits, self.beat, scratchpad_bytes, slots)
+        self.beat = beat
+        self.places = places
         self.beats = beats_of(labels, bits)
         self.needs = list(dependences(transform, self.beats, bits))
         writer = KernelBuilder(
@@ -116,7 +124,9 @@ class _TransformKernel(LaneFrame):
             launch=("vault", "slot", "parameters"),
             width=Width[f"W{bits}"],
         )
-        self.parts = TransformParts(labels, bits, transform, self.beat, self.places, writer)
+        self.parts = TransformParts(
+            labels, bits, transform, self.beat, self.places, writer, in_blocks=in_blocks
+        )
         super().__init__(self.parts, vault_bits, first_message=self.places.first_message)
 
     def set_lengths(self) -> None:
@@ -137,27 +147,27 @@ class _TransformKernel(LaneFrame):
         lanes, slots = self.beat.lanes, self.places.slots
         self.spread()
         self.begin()
-        self._start_messages(0)
+        self.start_messages(0)
         w.note("First update of each lane.")
         straight = _Straight(self)
         straight.ahead()
         for n in range(lanes):
             self._body(n, straight)
         w.op("v.drain")
-        self._end_of_group(lanes - 1)
+        self.end_of_group(lanes - 1)
         w.note("One body for each slot.")
         for n in range(lanes, slots + lanes):
             if n % lanes == 0:
                 w.label(f"body_{n % slots}")
             self._body(n)
             if n % lanes == lanes - 1:
-                self._end_of_group(n)
+                self.end_of_group(n)
         w.op("jmp", f"body_{lanes % slots}")
         self.emit_detours()
         for end in range(lanes - 1, slots, lanes):
-            self._finish(end)
+            self.finish(end)
 
-    def _start_messages(self, update: int) -> None:
+    def start_messages(self, update: int) -> None:
         """Begin a line of each lane with the message in its slot."""
         p, w = self.parts, self.parts.writer
         for lane in range(self.beat.lanes):
@@ -187,7 +197,7 @@ class _TransformKernel(LaneFrame):
                     straight.drain()
                 self.load(freed + self.places.slots)
 
-    def _end_of_group(self, n: int) -> None:
+    def end_of_group(self, n: int) -> None:
         """After the last lane's update: its line may end."""
         p, w = self.parts, self.parts.writer
         w.op("sub", p.left, p.left, 1)
@@ -196,13 +206,14 @@ class _TransformKernel(LaneFrame):
             w.op("sub", p.groups, p.groups, 1)
             w.op("beq", p.groups, p.zero, f"finish_{n % self.places.slots}")
             w.op("mov", p.left, p.updates)
-            self._start_messages(n + 1)
+            self.start_messages(n + 1)
 
         self.seldom("beq", p.left, p.zero, next_line)
 
-    def _finish(self, end: int) -> None:
-        """The remaining instructions of the last updates, of which the last is in slot ``end``."""
-        p, w, beat = self.parts, self.parts.writer, self.beat
+    def complete(self, end: int) -> range:
+        """Write the remaining instructions of the last updates, of which the last is in slot
+        ``end``. The result are the updates whose messages have yet to be stored."""
+        w, beat = self.parts.writer, self.beat
         w.note("Last messages.")
         w.label(f"finish_{end}")
         last = end + self.places.slots
@@ -213,7 +224,12 @@ class _TransformKernel(LaneFrame):
                 found = beat.at(place)
                 if found is not None and n - found[1] <= last:
                     straight.vector(found[0], n - found[1])
-        pending = range(last - beat.stored // beat.period + 1, last + 1)
+        return range(last - beat.stored // beat.period + 1, last + 1)
+
+    def finish(self, end: int) -> None:
+        """The end of a run, if slot ``end`` has its last update."""
+        p, w = self.parts, self.parts.writer
+        pending = self.complete(end)
         addresses: list[tuple[str, str]] = []
         free = [*p.store, *p.load]
         for update in pending:
@@ -244,7 +260,7 @@ class _Straight:
         kernel: that they belong to.
     """
 
-    def __init__(self, kernel: _TransformKernel) -> None:
+    def __init__(self, kernel: TransformKernel) -> None:
         self._kernel = kernel
         self._clock = 0
         self._begun: dict[tuple[str, int], int] = {}

@@ -36,7 +36,7 @@ class LaneFrame(BpFrame):
         w.op("mov", p.store_left, p.updates)
         w.note("Fill the ring.")
         w.op("mov", p.load_groups, p.groups)
-        self._start_line()
+        self.start_line()
         for update in range(p.slots):
             self.load(update)
 
@@ -73,7 +73,7 @@ class LaneFrame(BpFrame):
             with w.unless("bne", p.lanes, p.x):
                 w.op("sra", p.half, p.next, 1)
 
-    def _start_line(self) -> None:
+    def start_line(self) -> None:
         """Place the load stream at the first pixel of its line."""
         p, w = self.lanes, self.lanes.writer
         w.op("mov", p.load_left, p.updates)
@@ -111,17 +111,18 @@ class LaneFrame(BpFrame):
         else:
             w.op("add", p.load[0], p.load[0], p.step)
             w.op("sub", p.load_left, p.load_left, 1)
-            self.seldom("beq", p.load_left, p.zero, self._load_next_line)
+            self.seldom("beq", p.load_left, p.zero, self.load_next_line)
         w.label(done)
 
-    def _load_next_line(self) -> None:
+    def load_next_line(self) -> None:
+        """Place the load stream at its next line."""
         p, w = self.lanes, self.lanes.writer
         w.op("sub", p.load_groups, p.load_groups, 1)
         w.op("add", p.load_start, p.load_start, p.next)
         w.op("add", p.edge[0], p.edge[0], p.next)
         if p.lane_count == 1:
             w.swap(p.next, p.other_next, p.scratch)
-        self._start_line()
+        self.start_line()
 
     def store(self, update: int) -> None:
         """Store the message of an update."""
@@ -148,7 +149,7 @@ class LaneFrame(BpFrame):
                 w.swap(p.turn, p.other_turn, p.scratch)
             w.op("mov", p.store_left, p.updates)
 
-        self._detours.append((there, on, end))
+        self.detour(there, on, end)
 
     def seldom(self, branch: str, first: str, second: str, write: Callable[[], None]) -> None:
         """Code for rare cases, placed after the loop: a branch taken costs three cycles."""
@@ -156,4 +157,8 @@ class LaneFrame(BpFrame):
         there, back = w.new_label("seldom"), w.new_label("on")
         w.op(branch, first, second, there)
         w.label(back)
+        self.detour(there, back, write)
+
+    def detour(self, there: str, back: str, write: Callable[[], None]) -> None:
+        """Code for a rare case, from the label ``there`` on, which goes on at ``back``."""
         self._detours.append((there, back, write))

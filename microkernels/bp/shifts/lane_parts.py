@@ -17,17 +17,27 @@ class LaneParts:
         lanes: 1, 2 or 4.
         slots: of the ring.
         writer: takes the text.
+        in_blocks: of the kernel on blocks of pixels
+            (:mod:`microkernels.bp.shifts.block_kernel`).
 
     Attributes (registers, unless said otherwise): see the purposes below, which the program lists.
     """
 
     def __init__(
-        self, labels: int, bits: int, lanes: int, slots: int, writer: KernelBuilder
+        self,
+        labels: int,
+        bits: int,
+        lanes: int,
+        slots: int,
+        writer: KernelBuilder,
+        *,
+        in_blocks: bool = False,
     ) -> None:
         self.size = element_type(bits).itemsize
         self.labels = labels
         self.slots = slots
         self.lane_count = lanes
+        self.in_blocks = in_blocks
         self.writer = writer
         reg = writer.register
         self.zero = writer.zero
@@ -61,18 +71,21 @@ class LaneParts:
         self.load_left = reg("load_left", "updates left in the load stream's line")
         self.load = [
             reg("load", "address of the next a, b, c of the first lane"),
-            reg("load_lane", "the same of the lane that is loaded next"),
+            reg("load_slot", "slot of the block that is loaded next")
+            if in_blocks
+            else reg("load_lane", "the same of the lane that is loaded next"),
         ]
         self.left = reg("left", "updates left in the update stream's line")
-        self.store = [
-            reg("store", "address of the next message written of the first lane"),
-            reg("store_lane", "the same of the lane that is stored next"),
-        ]
+        self.store = [reg("store", "address of the next message written of the first lane")]
+        if not in_blocks:
+            self.store.append(reg("store_lane", "the same of the lane that is stored next"))
         self.store_left = reg("store_left", "messages left to store in a line")
         self.incoming = [
             reg(f"incoming_{n}", f"message that lane {n} starts from") for n in range(lanes)
         ]
-        if lanes > 2:
+        if in_blocks:
+            self.store.append(self.incoming[0])
+        if lanes > 2 and not in_blocks:
             self.half = reg("half", "run: bytes from the first pair of lanes to the second")
         if lanes == 1:
             self.other_next = reg("other_next", "next of every second line")
@@ -87,14 +100,18 @@ class LaneParts:
             ring, slot: address of the ring of slots, and bytes of one.
             vector: bytes from a vector of a slot to the next.
         """
+        inputs = 2 * vector // self.size + (vector // self.size if self.in_blocks else self.labels)
         for name, value, purpose in (
             ("one", 1, "1"),
             ("labels", self.labels, "labels"),
-            ("inputs", 2 * vector // self.size + self.labels, "elements of a, b and c"),
+            ("inputs", inputs, "elements of a, b and c"),
             *((f"m{n}", place, f"message of lane {n}") for n, place in enumerate(messages)),
             *((f"u{n}", ring + n * slot, f"slot {n}") for n in range(self.slots)),
         ):
-            self.writer.constant(name, value, purpose)
+            if self.in_blocks and name.startswith("u"):
+                self.writer.register(name, f"a of update {name[1:]} of a block")
+            else:
+                self.writer.constant(name, value, purpose)
 
     def slot(self, update: int) -> str:
         """Register with the address of an update's slot."""

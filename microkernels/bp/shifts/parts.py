@@ -16,7 +16,7 @@ class TransformParts(LaneParts):
         labels, bits: of the problem.
         transform: of its smoothness costs.
         rhythm: order of the instructions. places: the scratchpad.
-        writer: takes the text.
+        writer: takes the text. in_blocks: as of :class:`..lane_parts.LaneParts`.
     """
 
     def __init__(
@@ -27,19 +27,25 @@ class TransformParts(LaneParts):
         rhythm: Rhythm,
         places: TransformPlan,
         writer: KernelBuilder,
+        *,
+        in_blocks: bool = False,
     ) -> None:
-        super().__init__(labels, bits, rhythm.lanes, places.slots, writer)
+        super().__init__(labels, bits, rhythm.lanes, places.slots, writer, in_blocks=in_blocks)
         self.transform = transform
         self.places = places
         if len(transform.shifts) > 1:
             self.z = writer.register("z", "a result")
         self.set_places(places.messages, places.ring, places.slot, places.vector)
         constants = []
+        self.plateau = "P"
         if transform.plateau is not None:
-            constants += [
-                ("P", places.plateau, "plateau of the smoothness costs, for each label"),
-                ("g", places.least, "least total and plateau"),
-            ]
+            if in_blocks:
+                # Registers are scarce, and the plateau lies at address 0.
+                self.plateau = self.zero
+            else:
+                plateau = "plateau of the smoothness costs, for each label"
+                constants.append((self.plateau, places.plateau, plateau))
+            constants.append(("g", places.least, "least total and plateau"))
         if transform.shifts:
             constants.append(("k", places.costs, "cost of the first shift"))
         if len(transform.shifts) == 1:
@@ -69,7 +75,7 @@ class TransformParts(LaneParts):
             w.vector("v.v.add", slot, slot, self.incoming[lane], note=f"t of lane {lane}")
             w.op("mov", self.incoming[lane], self.message[lane])
         elif name == "g":
-            w.vector("m.v.add.min", "g", slot, "P", note="g = min(t + P)")
+            w.vector("m.v.add.min", "g", slot, self.plateau, note="g = min(t + P)")
         elif name == "u":
             w.vector("v.s.min", slot, slot, "g", note="u = min(t, g)")
         elif name == "m":
