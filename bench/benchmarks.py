@@ -23,6 +23,7 @@ from . import (
 )
 from .checkout import ROOT
 from .measurement import Measurement
+from .processors.run import made_of_processors, processors
 from .record import Record, tool_versions
 
 __all__ = ["BENCHMARKS", "Benchmark"]
@@ -133,6 +134,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         made_of=mrf.made_of_mrf,
         presets=("pe", "vault"),
         tools=("amaranth", "scikit-image"),
+        minutes=3,
+    ),
+    "processors": Benchmark(
+        run=processors,
+        made_of=made_of_processors,
+        presets=(),
+        tools=("onnxruntime",),
         minutes=3,
     ),
     "functional": Benchmark(
