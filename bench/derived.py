@@ -8,6 +8,8 @@ __all__ = ["DERIVED"]
 
 #: Milliseconds of a cycle at 1.25 GHz.
 _TCK_MS = 0.8e-6
+#: Engines of the thesis's chip, and energy of a bit of its DRAM (thesis 7.3).
+_ENGINES, _DRAM_PJ_A_BIT = 128, 10
 #: Record -> figure -> value.
 _Records = Mapping[str, Mapping[str, float]]
 
@@ -64,8 +66,31 @@ def _sequences(records: _Records) -> dict[str, float]:
     }
 
 
+def _comparison(records: _Records) -> dict[str, float]:
+    """The thesis's chip beside the processor of the record: power of all engines and of the DRAM in
+    W, energy of an iteration of BP-M and of VGG-16's engines in mJ, and how many times faster the
+    chip is than the processor."""
+    chip, work, mine = records["full_hd"], records["networks"], records["processors"]
+    bp_ms, vgg_ms = chip["flat_fine_ms"], work["vgg16_8x4_batch_1_ms"]
+    bp_w = _ENGINES * records["power"]["bp_mw_at_28_nm"] / 1e3
+    conv_w = _ENGINES * records["power"]["conv_mw_at_28_nm"] / 1e3
+    dram_w = chip["flat_fine_gb_s"] * 8 * _DRAM_PJ_A_BIT / 1e3
+    return {
+        "bp_w": bp_w,
+        "dram_w": dram_w,
+        "bp_mj": (bp_w + dram_w) * bp_ms,
+        "conv_w": conv_w,
+        "vgg16_mj": conv_w * vgg_ms,
+        "bp_one_core": mine["bp_one_core_ms"] / bp_ms,
+        "bp_all_cores": mine["bp_all_cores_ms"] / bp_ms,
+        "vgg16_one_core": mine["vgg16_one_core_ms"] / vgg_ms,
+        "vgg16_all_cores": mine["vgg16_all_cores_ms"] / vgg_ms,
+    }
+
+
 #: Group -> its figures from all records.
 DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
+    "comparison": _comparison,
     "ms": _ms,
     "percent": _percent,
     "thousandth": _thousandth,
