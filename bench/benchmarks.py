@@ -255,6 +255,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=(*_SIMULATION, "pyosys"),
         minutes=30,
     ),
+    "preload": Benchmark(
+        run=memories.preload,
+        made_of=memories.made_of_preload,
+        presets=("fpga",),
+        tools=(*_SIMULATION, "pyosys"),
+        minutes=25,
+    ),
     "schedulers": Benchmark(
         run=memories.schedulers,
         made_of=memories.made_of_schedulers,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import sim_tb.measure.line_buffer
 import sim_tb.measure.network
 import sim_tb.measure.network_cases
+import sim_tb.measure.preload
 import sim_tb.measure.schedulers
 import sim_tb.measure.vault
 import sim_tb.measure.vault_bp
@@ -14,11 +15,15 @@ from hdl.component import Component
 from hdl.config import SramKind
 from hdl.emission import emit
 from memory.line_buffer.line_buffer import LineBuffer
+from memory.preload import Preload
 from microkernels.bp.kernel import bp_program
 from noc.config import NetworkConfig
 from noc.node.node import Node
 from noc.router.router import Router
+from sim_tb.cosim.applications import applications
+from sim_tb.cosim.kernels import job_key
 from sim_tb.cosim.machine import Machine
+from sim_tb.dut.chip import chip_design
 from sim_tb.dut.memory import vault_design
 from sim_tb.dut.network import network_design
 from sim_tb.dut.tile import tile_design
@@ -26,6 +31,7 @@ from sim_tb.measure.column_reuse import with_engines
 from sim_tb.measure.line_buffer import KERNELS, buffered, buffered_job, measure_buffered
 from sim_tb.measure.network import measure_network
 from sim_tb.measure.network_cases import SIZES
+from sim_tb.measure.preload import LATENCIES, SIZE, measure_preload, preload_chip
 from sim_tb.measure.schedulers import POLICIES, REQUESTERS, measure_policies, policy_vault
 from sim_tb.measure.vault import VARIANTS, measure
 from sim_tb.measure.vault_bp import measure_bp
@@ -37,18 +43,21 @@ from synth.physical.units import Unit
 
 from . import fingerprints
 from .measurement import Measurement
+from .terminal import say
 
 __all__ = [
     "line_buffer",
     "made_of_line_buffer",
     "made_of_network",
     "made_of_network_area",
+    "made_of_preload",
     "made_of_schedulers",
     "made_of_vault",
     "made_of_vault_bp",
     "made_of_vault_stress",
     "network",
     "network_area",
+    "preload",
     "schedulers",
     "vault",
     "vault_bp",
@@ -167,6 +176,49 @@ def made_of_schedulers() -> dict[str, str]:
         design = vault_design(policy_vault(policy), REQUESTERS)
         found |= fingerprints.simulator(f"the memory {policy}", design)
     return found
+
+
+def preload() -> Iterator[Measurement]:
+    """The applications on an engine behind an AXI bus of three latencies, and with their data in a
+    preload memory, in Verilog; every output is compared. And the 7-series area of the memory."""
+    for row in measure_preload(progress=say):
+        key = _key(row.name)
+        for latency, cycles in zip(LATENCIES, row.cycles, strict=True):
+            yield Measurement(f"{key}_{latency}", cycles, "cycles", 0.01)
+            yield Measurement(f"{key}_gain_{latency}", cycles / row.preloaded, "", 0.01, True)
+        yield Measurement(f"{key}_preloaded", row.preloaded, "cycles", 0.01)
+    target = find_target("xc7")
+    emission = emit(_preload(target.sram), "part")
+    unit = Unit("preload", ((emission.top, 1),))
+    values = measure_unit(unit, target, emission, emit(_preload("macro"), "part")).values
+    for name in ("luts", "ffs", "brams"):
+        yield Measurement(name, values[name], name, 0.02)
+
+
+def _preload(sram: SramKind) -> Preload:
+    """The memory of :func:`preload_chip`."""
+    vault = preload_chip(SIZE).tile.vault
+    return Preload(
+        size=SIZE,
+        base=vault.preload_base,
+        address_bits=vault.request_address_bits,
+        tag_bits=vault.tag_bits,
+        sram=sram,
+    )
+
+
+def made_of_preload() -> dict[str, str]:
+    """The chips with the models around them, the applications, and the mapping."""
+    jobs = [job for application in applications() for job in application.jobs]
+    target = find_target("xc7")
+    return {
+        **fingerprints.simulator("the chip", chip_design(preload_chip(0))),
+        **fingerprints.simulator("the chip with preload", chip_design(preload_chip(SIZE))),
+        "applications": fingerprints.data(*map(job_key, jobs)),
+        "what is measured": fingerprints.code(sim_tb.measure.preload),
+        "mapping for xc7": fingerprints.mapping(target),
+        "Verilog of the memory for xc7": fingerprints.component(_preload(target.sram)),
+    }
 
 
 def network() -> Iterator[Measurement]:

@@ -8,6 +8,7 @@ from hdl.ports import COLUMN_BYTES
 from isa.support.checks import Checks
 
 from .errors import MemoryConfigError
+from .preload_range import check_preload
 from .timing import DramTiming
 
 __all__ = ["AddressMap", "PagePolicy", "SchedulerPolicy", "VaultConfig"]
@@ -45,6 +46,9 @@ class VaultConfig:
             answered with ``error``. 0, the default, means exactly ``address_bits``.
         counters: whether the counters of :mod:`memory.controller.counters` exist (else they read
             0).
+        preload_bytes: of the vault's addresses, from ``preload_base`` on, that are on-chip memory
+            (:class:`memory.preload.Preload`); 0, or a power of two, 256..2**20.
+        preload_base: byte address in the vault; a multiple of ``preload_bytes``.
         sram: implementation of the data memories.
 
     Raises:
@@ -63,6 +67,8 @@ class VaultConfig:
     tag_bits: int = 9
     port_address_bits: int = 0
     counters: bool = True
+    preload_bytes: int = 0
+    preload_base: int = 0
     sram: SramKind = "behavioural"
 
     def __post_init__(self) -> None:
@@ -86,6 +92,7 @@ class VaultConfig:
         if self.port_address_bits != 0:
             _CHECK.within("port_address_bits", self.port_address_bits, self.address_bits, 48)
         _CHECK.flag("counters", self.counters)
+        check_preload(self.preload_bytes, self.preload_base, self.size_bytes)
         _CHECK.one_of("sram", self.sram, get_args(SramKind))
 
     @property

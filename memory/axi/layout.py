@@ -10,6 +10,7 @@ from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
 from isa.support.checks import Checks
 from memory.errors import MemoryConfigError
+from memory.preload_range import check_preload
 
 __all__ = ["AxiConfig", "address_beat", "transfer_layout", "write_beat"]
 
@@ -27,6 +28,9 @@ class AxiConfig:
         data_bits: width of the AXI data buses: 64, 128 or 256.
         outstanding: requests in flight, and AXI identifiers used; power of two, 4..64.
         counters: whether the counters of :mod:`memory.axi.counters` exist (else they read 0).
+        preload_bytes: of the vault's addresses, from ``preload_base`` on, that are on-chip memory
+            (:class:`memory.preload.Preload`); 0, or a power of two, 256..2**20.
+        preload_base: byte address in the vault; a multiple of ``preload_bytes``.
         sram: implementation of the memories.
 
     Raises:
@@ -38,6 +42,8 @@ class AxiConfig:
     data_bits: int = 256
     outstanding: int = 32
     counters: bool = True
+    preload_bytes: int = 0
+    preload_base: int = 0
     sram: SramKind = "behavioural"
 
     def __post_init__(self) -> None:
@@ -46,6 +52,7 @@ class AxiConfig:
         _CHECK.one_of("data_bits", self.data_bits, (64, 128, 256))
         _CHECK.one_of("outstanding", self.outstanding, (4, 8, 16, 32, 64))
         _CHECK.flag("counters", self.counters)
+        check_preload(self.preload_bytes, self.preload_base, self.size_bytes)
         _CHECK.one_of("sram", self.sram, get_args(SramKind))
 
     @property

@@ -50,12 +50,14 @@ def run_copies(
         progress: called now and then with the cycles of the current simulation.
 
     Raises:
-        CosimError: the engines have no windows or too small ones; a program faults, or takes too
-            long.
+        CosimError: the engines have no windows or too small ones, or a preload memory; a program
+            faults, or takes too long.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     if not config.tile.windows:
         raise CosimError("copies need engines with windows: pe.address_bits below the vault's")
+    if config.tile.vault.preload_bytes:
+        raise CosimError("copies are put into the DRAM, not into a preload memory")
     size = 1 << config.pe.address_bits
     windows = [
         (vault << config.network.address_bits) + slot * size

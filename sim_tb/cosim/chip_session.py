@@ -21,7 +21,7 @@ from soc.host.transport import BusError
 
 from .engine import CosimError
 
-__all__ = ["ChipSession", "ChipSimulation"]
+__all__ = ["AXI_LATENCY", "ChipSession", "ChipSimulation"]
 
 _RESET_CYCLES = 8
 #: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
@@ -32,7 +32,7 @@ _PATIENCE = 1_000_000
 _BLOCK_BYTES = 1 << 16
 #: Cycles in which a memory on an AXI bus answers: some 250 ns, as through the controller of a
 #: board's DDR3, at the clock of an FPGA.
-_AXI_LATENCY = 25
+AXI_LATENCY = 25
 _AXI_PERIOD_NS = 10.0
 
 
@@ -43,10 +43,11 @@ class ChipSession(ABC):
     The chip's time passes only while one of the methods is at work.
 
     Parameters:
-        config: of the chip. Vaults with an AXI back end have a memory on their bus that answers
-            after 25 cycles and moves a beat a cycle, in or out.
+        config: of the chip. Vaults with an AXI back end have a memory on their bus that moves a
+            beat a cycle, in or out.
         image: the DRAM, ``config.memory_bytes``; the chip changes it. It holds a write some time
             after the write was acknowledged (:meth:`settle`).
+        axi_latency: cycles after which the memory on an AXI bus answers, 1 or more.
 
     Attributes:
         cycles: since reset. seconds: that the simulation of them took on this machine.
@@ -56,20 +57,23 @@ class ChipSession(ABC):
             answered, or a controller breaks a rule of the DRAM.
     """
 
-    def __init__(self, config: ChipConfig, image: DramImage) -> None:
+    def __init__(
+        self, config: ChipConfig, image: DramImage, *, axi_latency: int = AXI_LATENCY
+    ) -> None:
         if image.size != config.memory_bytes:
             raise CosimError(
                 f"the image has {image.size} bytes, the chip's DRAM {config.memory_bytes}"
             )
         self.config = config
         self.image = image
+        self.axi_latency = axi_latency
         self.cycles = 0
         self.seconds = 0.0
 
     def __enter__(self) -> Self:
         self._start()
         try:
-            memories = _memories(self.config, self.image)
+            memories = _memories(self.config, self.image, self.axi_latency)
             self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES, memories=memories))
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
@@ -168,7 +172,7 @@ class ChipSimulation(ChipSession):
     (some minutes).
 
     Parameters:
-        config, image: see :class:`ChipSession`.
+        config, image, axi_latency: see :class:`ChipSession`.
         outer: accesses are made by cocotbext-axi's managers, which are slow, not by a model in C++.
         trace: waveform file, ``.vcd`` or ``.fst``.
         progress: called now and then with the cycles so far.
@@ -187,8 +191,9 @@ class ChipSimulation(ChipSession):
         outer: bool = False,
         trace: Path | None = None,
         progress: Callable[[int], None] | None = None,
+        axi_latency: int = AXI_LATENCY,
     ) -> None:
-        super().__init__(config, image)
+        super().__init__(config, image, axi_latency=axi_latency)
         if outer and find_spec("cocotbext") is None:
             raise CosimError("cocotbext-axi is not installed; it comes with the extra 'dev'")
         self.outer = outer
@@ -208,7 +213,7 @@ class ChipSimulation(ChipSession):
         return result
 
 
-def _memories(config: ChipConfig, image: DramImage) -> Memories:
+def _memories(config: ChipConfig, image: DramImage, axi_latency: int) -> Memories:
     """The DRAM of the vaults, each with its part of the image."""
     size = 1 << config.network.address_bits
     bases = [vault * size for vault in range(config.vaults)]
@@ -217,7 +222,7 @@ def _memories(config: ChipConfig, image: DramImage) -> Memories:
     if isinstance(vault, AxiConfig):
         lanes = vault.data_bits // WORD_BITS
         buses = tuple(
-            AxiMemory(base=base, size=size, latency=_AXI_LATENCY, lanes=lanes) for base in bases
+            AxiMemory(base=base, size=size, latency=axi_latency, lanes=lanes) for base in bases
         )
         return Memories(path=path, buses=buses)
     devices = tuple(

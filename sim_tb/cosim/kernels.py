@@ -25,6 +25,7 @@ from soc.tile.config import VaultTileConfig
 
 from .checkpoint import Checkpoint
 from .chip import ChipResult, run_program
+from .chip_session import AXI_LATENCY
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 from .machine import Machine, open_chip, open_engine, open_vault
 from .vault import VaultResult
@@ -312,6 +313,7 @@ def cosim_chip(
     checkpoint: Checkpoint | None = None,
     begins: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
+    axi_latency: int = AXI_LATENCY,
 ) -> KernelOutcome[ChipResult]:
     """Run a job on the engines of a chip and compare with the golden model.
 
@@ -323,7 +325,7 @@ def cosim_chip(
         preload: put the data into the DRAM, and take the outputs from it, without the chip: many
             take longer to write at 8 bytes a cycle than to work on.
         counters: as for :func:`sim_tb.cosim.chip.run_program`.
-        outer, trace, progress: as for :func:`sim_tb.cosim.machine.open_chip`.
+        outer, trace, progress, axi_latency: as for :func:`sim_tb.cosim.machine.open_chip`.
         checkpoint: written after launches, at most every 20 seconds; launches that it has are not
             run again. Every launch then begins with a reset of the chip, but not of its DRAM, so
             that a run takes the same cycles whether it was interrupted or not. The caller removes
@@ -332,7 +334,8 @@ def cosim_chip(
 
     Raises:
         CosimError: an engine faulted or did not end, the job is for another chip, there is
-            nothing to update, or a checkpoint without ``preload``.
+            nothing to update, a checkpoint without ``preload``, or ``preload`` on a chip with
+            preload memories (:class:`memory.preload.Preload`).
         KernelError: a program has an instruction that the engines lack.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
@@ -344,12 +347,24 @@ def cosim_chip(
         room=room,
         instructions=config.pe.instructions,
     )
+    if preload and config.tile.vault.preload_bytes:
+        raise CosimError(
+            "data put into the DRAM are not in a preload memory: the host has to write them"
+        )
     if checkpoint is not None and not preload:
         raise CosimError("a run with checkpoints has to be preloaded")
     results: dict[str, ChipResult] = {}
     with (
         DramImage(config.memory_bytes) as image,
-        open_chip(config, image, on, outer=outer, trace=trace, progress=progress) as chip,
+        open_chip(
+            config,
+            image,
+            on,
+            outer=outer,
+            trace=trace,
+            progress=progress,
+            axi_latency=axi_latency,
+        ) as chip,
     ):
         memory = image if preload else _HostMemory(Host(Blocking(chip)))
         if checkpoint is not None:

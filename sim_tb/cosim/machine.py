@@ -12,7 +12,7 @@ from sim_tb.timed.vault.vault_model import VaultModel
 from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 
-from .chip_session import ChipSession, ChipSimulation
+from .chip_session import AXI_LATENCY, ChipSession, ChipSimulation
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
@@ -53,6 +53,7 @@ def open_chip(
     outer: bool = False,
     trace: Path | None = None,
     progress: Callable[[int], None] | None = None,
+    axi_latency: int = AXI_LATENCY,
 ) -> ChipSession:
     """The machine of a chip, to be used in a ``with`` statement.
 
@@ -61,6 +62,8 @@ def open_chip(
         image: its DRAM, of ``config.memory_bytes``.
         outer, trace: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`, for Verilog.
         progress: called now and then with the cycles so far.
+        axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`, for Verilog; the timing
+            model has no AXI back end.
 
     Raises:
         CosimError: the image is not of the chip's size; the timing model does not cover ``config``,
@@ -69,7 +72,9 @@ def open_chip(
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     if on == "rtl":
-        return ChipSimulation(config, image, outer=outer, trace=trace, progress=progress)
+        return ChipSimulation(
+            config, image, outer=outer, trace=trace, progress=progress, axi_latency=axi_latency
+        )
     _check(trace)
     if outer:
         raise CosimError("the timing model has no AXI buses for an outer host; the Verilog has")

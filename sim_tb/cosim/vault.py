@@ -130,8 +130,14 @@ def launched_engines(
     """Number of engines that a run of :func:`run_vault` launches.
 
     Raises:
-        CosimError: a value outside its range, or a program that does not fit.
+        CosimError: a value outside its range, a program that does not fit, or a preload memory,
+            which nobody fills in a vault without a host.
     """
+    if config.vault.preload_bytes:
+        raise CosimError(
+            "the host of a chip fills a preload memory; a vault alone has none (preload_bytes must "
+            "be 0)"
+        )
     engines = config.pes if active is None else active
     if not 1 <= engines <= config.pes:
         raise CosimError(f"{engines} engines can't be launched in a vault of {config.pes}")

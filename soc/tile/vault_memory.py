@@ -1,5 +1,7 @@
 """A vault's memory with all its requesters: crossbar and back end."""
 
+from typing import Any
+
 from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Member, Out, connect, flipped
 
@@ -15,6 +17,7 @@ from memory.controller.counters import INDEX_BITS
 from memory.controller.dram_port import DramPort
 from memory.line_buffer.layout import LineCounter, check_lines
 from memory.line_buffer.line_buffer import LineBuffer
+from memory.preload import Preload
 from noc.crossbar import MAX_REQUESTERS, Crossbar
 
 from .config import VaultBackEnd
@@ -34,7 +37,8 @@ def memory_member(config: VaultBackEnd) -> dict[str, Member]:
 
 
 class VaultMemory(Component):
-    """Serves several requesters from one vault's DRAM (thesis 5.2), or from an AXI bus.
+    """Serves several requesters from one vault's DRAM (thesis 5.2), or from an AXI bus; a range of
+    the addresses from a :class:`memory.preload.Preload`, if ``config`` has one.
 
     Requesters have the guarantees of :class:`noc.crossbar.Crossbar` and, by the type of
     ``config``, of :class:`memory.controller.controller.Controller` or
@@ -121,10 +125,22 @@ class VaultMemory(Component):
             m.submodules.controller = once(back_end, platform)
             connect(m, flipped(self.dram), back_end.dram)
         value = back_end.counter_value
+        memory = back_end.port
+        if self.config.preload_bytes:
+            preload = Preload(
+                size=self.config.preload_bytes,
+                base=self.config.preload_base,
+                address_bits=self.config.request_address_bits,
+                tag_bits=self.config.tag_bits,
+                sram=self.config.sram,
+            )
+            m.submodules.preload = once(preload, platform)
+            connect(m, preload.memory, memory)
+            memory = preload.port
         if self.line_buffer:
-            value = self._line_buffer(m, crossbar, back_end, platform)
+            value = self._line_buffer(m, crossbar, memory, value, platform)
         else:
-            connect(m, crossbar.memory, back_end.port)
+            connect(m, crossbar.memory, memory)
         for mine, theirs in zip(self.ports, crossbar.ports, strict=True):
             connect(m, flipped(mine), theirs)
         m.d.comb += [
@@ -137,10 +153,12 @@ class VaultMemory(Component):
         self,
         m: Module,
         crossbar: Crossbar,
-        back_end: Controller | AxiBackend,
+        memory: Any,
+        value: Value,
         platform: object,
     ) -> Value:
-        """Put a line buffer before the back end. Returns the value of the counter that is read."""
+        """Put a line buffer before ``memory``, a port. Returns the value of the counter that is
+        read: ``value`` if it is not one of the line buffer's."""
         config = self.config
         buffer = LineBuffer(
             lines=self.line_buffer,
@@ -153,10 +171,10 @@ class VaultMemory(Component):
         )
         m.submodules.line_buffer = once(buffer, platform)
         connect(m, crossbar.memory, buffer.port)
-        connect(m, buffer.memory, back_end.port)
+        connect(m, buffer.memory, memory)
         m.d.comb += buffer.counter_index.eq(self.counter_index)
         of_lines = Signal()
         m.d.sync += of_lines.eq(
             (self.counter_index >= min(LineCounter)) & (self.counter_index <= max(LineCounter))
         )
-        return Mux(of_lines, buffer.counter_value, back_end.counter_value)
+        return Mux(of_lines, buffer.counter_value, value)

@@ -239,3 +239,17 @@ def test_kernels_through_a_line_buffer() -> None:
     assert "LINE_HITS" not in plain.result.counters
     with pytest.raises(CosimError, match=r"no line buffer \(line_buffer must be 0\)"):
         cosim_vault(job, config, on="model")
+
+
+def test_a_vault_without_a_host_has_no_preload_memory() -> None:
+    config = replace(SMALL, vault=replace(SMALL.dram, preload_bytes=1024))
+    job = bp_job(motorcycle(9, 7, 8).problem, 1, pes=SMALL.pes, scratchpad_bytes=ROOM)
+    for machine in ("rtl", "model"):
+        with pytest.raises(CosimError, match=r"host of a chip fills a preload memory"):
+            cosim_vault(job, config, on=machine)
+    with pytest.raises(CosimError, match=r"timing model has no scheduler 'first-ready-timed'"):
+        cosim_vault(
+            job,
+            replace(SMALL, vault=replace(SMALL.dram, scheduler="first-ready-timed")),
+            on="model",
+        )

@@ -84,8 +84,10 @@ class VaultSizes(ctypes.Structure):
         """Those of ``config``.
 
         Raises:
-            CosimError: the model has no such scheduler.
+            CosimError: the model has no such scheduler, or no preload memory.
         """
+        if config.preload_bytes:
+            raise CosimError("the timing model has no preload memory (preload_bytes must be 0)")
         if config.scheduler not in _SCHEDULERS:
             raise CosimError(
                 f"the timing model has no scheduler {config.scheduler!r} "

@@ -1,0 +1,165 @@
+"""The preload memory between random requesters, through a crossbar, and a random memory."""
+
+import random
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hdl.component import Component
+from hdl.ports import MemoryPort
+from memory.errors import MemoryConfigError
+from memory.preload import Preload
+from memory.preload_range import check_preload
+from noc.crossbar import Crossbar
+from tests.memory.port_play import fields, play_memory, play_requester
+from tests.memory.port_traffic import PortMemory, Requester
+
+ADDRESS_BITS = 11
+TAG_BITS = 3
+SIZE, BASE = 512, 1024
+
+
+class Vault(Component):
+    """Crossbar and preload memory."""
+
+    def __init__(self, requesters):
+        self.crossbar = Crossbar(
+            requesters=requesters, address_bits=ADDRESS_BITS, tag_bits=TAG_BITS
+        )
+        tag_bits = self.crossbar.memory_tag_bits
+        self.preload = Preload(
+            size=SIZE,
+            base=BASE,
+            address_bits=ADDRESS_BITS,
+            tag_bits=tag_bits,
+            sram="behavioural",
+        )
+        port = MemoryPort(address_bits=ADDRESS_BITS, tag_bits=TAG_BITS)
+        memory = MemoryPort(address_bits=ADDRESS_BITS, tag_bits=tag_bits)
+        super().__init__({"ports": In(port).array(requesters), "memory": Out(memory)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.crossbar = self.crossbar
+        m.submodules.preload = self.preload
+        for mine, theirs in zip(self.ports, self.crossbar.ports, strict=True):
+            connect(m, flipped(mine), theirs)
+        connect(m, self.crossbar.memory, self.preload.port)
+        connect(m, self.preload.memory, flipped(self.memory))
+        return m
+
+
+RATES = [
+    (1, 1, 1, 1, 1),
+    (0.3, 1, 1, 1, 5),
+    (1, 0.3, 1, 1, 20),
+    (1, 1, 0.3, 1, 9),
+    (0.7, 0.6, 0.7, 0.6, 30),
+]
+
+
+@pytest.mark.parametrize(("offer", "take", "accept", "answer", "latency"), RATES)
+def test_each_requester_sees_its_own_accesses_in_order(
+    simulate, offer, take, accept, answer, latency
+):
+    """Both sides start with zeros. The memory keeps what was not of the range, and no more."""
+    count = 3
+    columns = 1 << ADDRESS_BITS - 5
+    inside = range(BASE // 32, (BASE + SIZE) // 32)
+    memory = PortMemory(
+        random.Random(1), bytes(32 * columns), accept=accept, offer=answer, latency=latency
+    )
+    requesters = [
+        Requester(
+            random.Random(f"{latency} {number}"),
+            bytes(32 * columns),
+            range(number, columns, count),
+            accesses=250,
+            tag_bits=TAG_BITS,
+            offer=offer,
+            take=take,
+        )
+        for number in range(count)
+    ]
+    vault = Vault(count)
+    pairs = zip(requesters, vault.ports, strict=True)
+    benches = [play_requester(requester, port) for requester, port in pairs]
+    simulate(vault, play_memory(memory, vault.memory, requesters), *benches)
+    written = 0
+    for number, requester in enumerate(requesters):
+        for column in range(number, columns, count):
+            at = slice(32 * column, 32 * column + 32)
+            if column in inside:
+                written += requester.memory[at] != bytes(32)
+                assert memory.memory[at] == bytes(32)
+            else:
+                assert memory.memory[at] == requester.memory[at]
+    assert written > len(inside) // 2
+
+
+def test_latency_and_rate(simulate):
+    dut = Preload(size=SIZE, base=BASE, address_bits=ADDRESS_BITS, tag_bits=4, sram="behavioural")
+
+    async def bench(ctx):
+        ctx.set(dut.port.response.ready, 1)
+        seen = {}
+        beats = [
+            *((tag, True, word) for tag in range(2) for word in range(4)),
+            *((tag, False, 0) for tag in range(2, 5)),
+        ]
+        taken = {}
+        for cycle in range(30):
+            if beats:
+                tag, write, word = beats[0]
+                ctx.set(dut.port.request.valid, 1)
+                ctx.set(
+                    dut.port.request.payload,
+                    {
+                        "address": BASE + 32 * (tag % 2) + 8 * word,
+                        "tag": tag,
+                        "write": write,
+                        "words": 3 - word,
+                        "data": 16 * tag + word,
+                        "strobe": 0xFF,
+                        "last": not write or word == 3,
+                    },
+                )
+            else:
+                ctx.set(dut.port.request.valid, 0)
+            _, _, ready, valid, payload = await ctx.tick().sample(
+                dut.port.request.ready, dut.port.response.valid, dut.port.response.payload
+            )
+            if beats and ready:
+                taken[beats.pop(0)[0]] = cycle
+            if valid:
+                beat = fields(payload)
+                seen.setdefault(beat["tag"], []).append((cycle, beat["data"]))
+        assert [seen[tag][-1][0] - taken[tag] for tag in range(2)] == [2, 2]
+        for tag in range(2, 5):
+            assert [data for _, data in seen[tag]] == [16 * (tag % 2) + n for n in range(4)]
+        assert seen[2][0][0] - taken[2] == 2
+        # Three reads without a gap.
+        cycles = [cycle for tag in range(2, 5) for cycle, _ in seen[tag]]
+        assert cycles == list(range(cycles[0], cycles[0] + 12))
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize(
+    ("size", "base", "message"),
+    [
+        (128, 0, "preload_bytes must be"),
+        (384, 0, "preload_bytes must be"),
+        (1 << 21, 0, "preload_bytes must be"),
+        (True, 0, "preload_bytes must be"),
+        (512, 256, "preload_base must be a multiple of preload_bytes"),
+        (512, 2048, "from 0 to 1536"),
+        (512, -512, "preload_base must be"),
+        (512, 0.5, "preload_base must be"),
+        (0, 512, "must be 0 without"),
+    ],
+)
+def test_wrong_ranges(size, base, message):
+    with pytest.raises(MemoryConfigError, match=message):
+        check_preload(size, base, 2048)
