@@ -3,7 +3,7 @@
 import ctypes
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_int32, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -119,6 +119,8 @@ class ChipModel(ChipSession):
         self._progress = progress
         self._chip: c_void_p | None = None
         self._states: dict[int, tuple[EngineState, Any, Sizes, Any]] = {}
+        # Programs as the model takes them, by their words: most engines have the same.
+        self._programs: dict[tuple[int, ...], Any] = {}
         self._failure: BaseException | None = None
         self._launcher = _Launcher(self._launch)
 
@@ -170,10 +172,14 @@ class ChipModel(ChipSession):
         """Called by C++ for an engine that starts."""
         try:
             config, before = self.config.pe, self._states.get(pe)
-            state = self._state_of(pe, program[:words], parameters)
+            content = tuple(program[:words])
+            state = self._state_of(pe, content, parameters)
+            if content not in self._programs:
+                decoded = timed_words(content, state.rows, config)
+                self._programs[content] = (TimedWord * words)(*decoded)
             buffer = before[1] if before else (TimedWord * config.instruction_words)()
             # The words after the program are those that earlier programs left.
-            buffer[:words] = timed_words(program[:words], state.rows, config)
+            ctypes.memmove(buffer, self._programs[content], ctypes.sizeof(self._programs[content]))
             sizes, engine = sizes_of(config, words), state.engine
             self._states[pe] = (state, buffer, sizes, engine)
             launched[0].sizes = ctypes.pointer(sizes)
@@ -185,7 +191,7 @@ class ChipModel(ChipSession):
             return 1
         return 0
 
-    def _state_of(self, pe: int, words: list[int], parameters: int) -> EngineState:
+    def _state_of(self, pe: int, words: Sequence[int], parameters: int) -> EngineState:
         """An engine that begins, with the scratchpad that the one before left."""
         pes = self.config.tile.pes
         before = self._states.get(pe)
