@@ -13,6 +13,7 @@ __all__ = [
     "IMM14",
     "IMM20",
     "OPCODE",
+    "PAIRS",
     "REDUCTION",
     "VERTICAL",
     "WIDTH",
@@ -121,6 +122,7 @@ FIELD_C = BitField("c", 13, 8)
 WIDTH = BitField("width", 1, 0)
 VERTICAL = BitField("vertical", 4, 2)
 REDUCTION = BitField("reduction", 6, 5)
+PAIRS = BitField("pairs", 7, 7)
 IMM14 = BitField("imm14", 13, 0, signed=True)
 IMM20 = BitField("imm20", 19, 0, signed=True)
 
@@ -260,6 +262,8 @@ class Instruction:
         format, operands: encoding and meaning of the operands, in assembly's order.
         unit: functional unit that executes it.
         vertical, reduction, scalar, branch: the operation, where the unit has a choice.
+        pairs: an element is a pair of signed numbers of half its width, the first in the low half,
+            and a product of two elements is the sum of the products of their numbers.
         special: name of the special unit (:mod:`isa.units`) that computes it, or "".
         summary: what it does, one sentence.
         semantics: pseudo-code. ``A``, ``B``, ``C`` are the registers named by the fields, ``S`` the
@@ -286,11 +290,21 @@ class Instruction:
     reduction: ReductionOp | None = None
     scalar: ScalarOp | None = None
     branch: BranchOp | None = None
+    pairs: bool = False
     special: str = ""
     passes: int = 1
     fractions: bool = False
     origin: Origin = Origin.THESIS
     optional: bool = False
+
+    @property
+    def value_bits(self) -> int:
+        """Bits of the exact value that the vector unit makes of an element, before it reduces or
+        shifts it."""
+        assert self.width is not None
+        if self.vertical is not VerticalOp.MUL:
+            return self.width.bits
+        return self.width.bits + 1 if self.pairs else 2 * self.width.bits
 
     @property
     def match(self) -> int:

@@ -32,6 +32,7 @@ from .table import (
     IMM20,
     INSTRUCTIONS,
     OPCODE,
+    PAIRS,
     REDUCTION,
     VERTICAL,
     WIDTH,
@@ -178,6 +179,7 @@ def _encoding() -> str:
         meaning = ", ".join(f"{item.value} `{item.name.lower()}`" for item in items)
         rows.append((f"{field.high}:{field.low}", name, meaning))
     widths = ", ".join(f"{item.value} {item.bits}-bit" for item in Width)
+    rows.append((f"{PAIRS.high}", PAIRS.name, "1: elements are pairs of numbers (`dot`)"))
     rows.insert(0, (f"{WIDTH.high}:{WIDTH.low}", WIDTH.name, widths))
     parts.append(_table(("bits", "field", "values"), rows))
     return "\n".join(parts)

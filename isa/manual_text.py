@@ -71,6 +71,9 @@ NUMBERS = """\
   `v.v.mul` and `v.s.mul` have one product for each element. The value is then shifted right by FX
   bits and rounded to the nearest, halves up: `(x + 2**(FX-1)) >> FX` with FX above 0. Finally it
   saturates to the element.
+- An element of `m.v.dot.*` is a pair of signed numbers of half its width. The products of all
+  numbers of a row and the vector are exact; their sum is shifted, rounded and saturated as above,
+  once.
 - A reduction by `add` is exact and saturates once, when the element is written.
 - Only products and the functions of special units use FX.
 - Hardware does not report saturation. `vip run` counts such values and reports them in one
@@ -85,9 +88,9 @@ NUMBERS = """\
 OPERANDS = """\
 `rA`, `rB`, `rC` are registers named by the fields *a*, *b*, *c* of the word. In the column
 "exactly", `A`, `B` and `C` are their contents, `S` is the scratchpad and `M` the memory (both in
-bytes), `w` the element width in bytes; `sat` saturates to the element, `round(x >> FX)` rounds as
-described above. In the column "word", letters are the bits of the fields, `i` an immediate and `ww`
-the width.
+bytes), `S8` a signed byte of the scratchpad, `w` the element width in bytes; `sat` saturates to the
+element, `round(x >> FX)` rounds as described above. In the column "word", letters are the bits of
+the fields, `i` an immediate and `ww` the width.
 
 A result must not overlap an operand of the same instruction, except that each element may replace
 the element that it is computed from (all but `m.v`, with the result at the address of an operand

@@ -5,9 +5,9 @@ decoder are all derived from :data:`INSTRUCTIONS`. Source: thesis Table 4.1 and 
 our own instructions are marked :attr:`Origin.OURS`.
 
 Encoding: 32 bits; opcode in 31:26, register fields A 25:20, B 19:14 and C 13:8, function bits 7:0
-(width 1:0, vertical operation 4:2, reduction 6:5), a 14-bit signed immediate in 13:0 or a 20-bit
-signed immediate in 19:0. Bits that an instruction does not use are 0. Opcode 0 is never legal, so
-that cleared memory faults.
+(width 1:0, vertical operation 4:2, reduction 6:5, pairs 7), a 14-bit signed immediate in 13:0 or a
+20-bit signed immediate in 19:0. Bits that an instruction does not use are 0. Opcode 0 is never
+legal, so that cleared memory faults.
 """
 
 from isa.rows.load_store import load_store_rows
@@ -21,6 +21,7 @@ from .instruction import (
     IMM14,
     IMM20,
     OPCODE,
+    PAIRS,
     REDUCTION,
     VERTICAL,
     WIDTH,
@@ -60,6 +61,7 @@ __all__ = [
     "MAX_VL",
     "MIN_REGISTER_WIDTH",
     "OPCODE",
+    "PAIRS",
     "REDUCTION",
     "REGISTERS",
     "REGISTER_WIDTH",

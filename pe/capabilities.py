@@ -14,8 +14,10 @@ from amaranth.lib import enum
 from hdl.packing import Packing
 from hdl.simd import one_of
 from isa.table import (
+    BY_KEY,
     FIELD_C,
     MAX_VL,
+    PAIRS,
     REDUCTION,
     VERTICAL,
     WIDTH,
@@ -45,6 +47,8 @@ _STORE, _REGISTER = 0, 1
 _SUM_BITS = (MAX_VL - 1).bit_length()
 #: Levels at which the vertical stage folds lanes (:mod:`pe.vector.fold`), by width.
 _FOLD_LEVELS = {Width.W8: 2, Width.W16: 1, Width.W32: 0, Width.W64: 0}
+#: The instruction on single numbers with the products of the one on pairs.
+_OF_PAIRS = "m.v.mul.add[8]"
 #: Widest value that is handed on in one half of a word pair.
 _HALF_BITS = 64
 
@@ -103,14 +107,9 @@ def _width(row: Instruction) -> Width:
     return row.width
 
 
-def _element_bits(row: Instruction) -> int:
-    """Bits of an element's value after the vertical stage: products have full width."""
-    return _width(row).bits * (2 if _is_product(row) else 1)
-
-
 def _grown(row: Instruction, levels: int) -> int:
     """Bits of an element's value after ``levels`` levels of the row's reduction."""
-    return _element_bits(row) + (levels if row.reduction is ReductionOp.ADD else 0)
+    return row.value_bits + (levels if row.reduction is ReductionOp.ADD else 0)
 
 
 @dataclass(frozen=True)
@@ -217,6 +216,12 @@ class Capabilities:
     def summed(self) -> "Capabilities":
         """Instructions that reduce by add."""
         return self._those(lambda row: row.reduction is ReductionOp.ADD)
+
+    @cached_property
+    def of_numbers(self) -> "Capabilities":
+        """The instructions as the stages between multipliers and writeback see them: the products
+        of a row of pairs are those of a row of narrower elements."""
+        return Capabilities(tuple(BY_KEY[_OF_PAIRS] if row.pairs else row for row in self.rows))
 
     @cached_property
     def broadcast(self) -> "Capabilities":
@@ -332,6 +337,11 @@ class Capabilities:
     def reduction(self) -> Packing:
         """:class:`isa.table.ReductionOp`; 0 without one."""
         return _packing((row.reduction or 0 for row in self.vector.rows), REDUCTION.bits)
+
+    @cached_property
+    def pairs(self) -> Packing:
+        """Whether the elements of a vector instruction are pairs."""
+        return _packing((int(row.pairs) for row in self.vector.rows), PAIRS.bits)
 
     @cached_property
     def scalar(self) -> Packing:

@@ -48,6 +48,7 @@ def vector_command(config: PeConfig) -> data.StructLayout:
     Members:
         kind: operand form.
         vertical, reduction, width: encodings of :mod:`isa.table`; ``reduction`` is 0 without one.
+        pairs: elements are pairs (:class:`isa.table.Instruction`).
         result, first, second: scratchpad byte addresses of A, B and C (C unused with ``nop``).
         vl: elements, 1..256. mr: rows, 1..256 (used with a reduction only). fx: 0..63.
 
@@ -61,6 +62,7 @@ def vector_command(config: PeConfig) -> data.StructLayout:
             "kind": caps.kind.shape,
             "vertical": caps.vertical.shape,
             "reduction": caps.reduction.shape,
+            "pairs": caps.pairs.shape,
             "width": caps.width.shape,
             "result": address,
             "first": address,

@@ -148,7 +148,7 @@ def _kind(row: Instruction) -> str:
 
 def _vector(row: Instruction) -> str:
     assert row.vertical is not None
-    kind, operation = _type(row), _camel(row.vertical.name)
+    kind, operation = _type(row), "Dot" if row.pairs else _camel(row.vertical.name)
     if row.reduction is not None:
         return f"MatrixVector<{kind}, {operation}, {_camel(row.reduction.name)}>"
     one = row.scratchpad[2].extent is Extent.ELEMENT

@@ -81,6 +81,8 @@ struct Avg {
 
 // Products are shifted by FX before they saturate.
 struct Mul {};
+// Sums of the products of the bytes of two elements, likewise.
+struct Dot {};
 // The first operand as it is.
 struct Nop {};
 
@@ -140,7 +142,15 @@ class ProductSum {
 // A row of a matrix, combined with a vector and reduced.
 template <typename Op, typename Reduction, typename T, bool Counting, typename Row, typename Vector>
 inline T row_result(Row row, Vector vector, unsigned vl, unsigned fx, uint64_t& clipped) {
-    if constexpr (std::is_same_v<Op, Mul>) {
+    if constexpr (std::is_same_v<Op, Dot>) {
+        static_assert(sizeof(T) == 2 && std::is_same_v<Reduction, Add>);
+        int64_t sum = 0;
+        for (unsigned i = 0; i < vl; ++i) {
+            const T b = row[i], c = vector[i];
+            sum += static_cast<int8_t>(b) * static_cast<int8_t>(c) + (b >> 8) * (c >> 8);
+        }
+        return saturate<T, Counting>(round_shift(sum, fx), clipped);
+    } else if constexpr (std::is_same_v<Op, Mul>) {
         if constexpr (std::is_same_v<Reduction, Add>) {
             ProductSum<T> sum;
             for (unsigned i = 0; i < vl; ++i) sum.add(row[i], vector[i]);

@@ -237,7 +237,7 @@ def _vector_function(state: ProcessorState, row: Instruction, address: int) -> V
     assert row.vertical is not None
     count = _counter(state, address)
     if row.reduction is not None:
-        return matrix_vector(row.vertical, row.reduction, row.width, count)
+        return matrix_vector(row.vertical, row.reduction, row.width, count, pairs=row.pairs)
     return element_wise(row.vertical, row.width, count)
 
 

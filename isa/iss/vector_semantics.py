@@ -106,12 +106,24 @@ def _sum_of_wide_products(products: Array) -> Array:
     return total
 
 
+def _numbers(elements: Array, half: np.dtype[Any]) -> Array:
+    """The numbers of pairs, each pair in the place of its element."""
+    numbers: Array = np.ascontiguousarray(elements).view(half)
+    return numbers
+
+
 def matrix_vector(
-    vertical: VerticalOp, reduction: ReductionOp, width: Width, count: Count | None = None
+    vertical: VerticalOp,
+    reduction: ReductionOp,
+    width: Width,
+    count: Count | None = None,
+    *,
+    pairs: bool = False,
 ) -> VectorFunction:
     """The function of an ``m.v`` instruction; results have the element's type.
 
     Parameters:
+        pairs: as of :class:`isa.table.Instruction`.
         count: called with the number of values that saturate, if any do: those that are reduced
             and those that are written count alike.
     """
@@ -121,8 +133,11 @@ def matrix_vector(
 
     if vertical is VerticalOp.MUL:
         wide_sum = width is Width.W32 and reduction is ReductionOp.ADD
+        half = np.dtype(f"<i{width.bytes // 2}") if pairs else element
 
         def multiply(matrix: Array, vector: Array, fx: int) -> Array:
+            if pairs:
+                matrix, vector = _numbers(matrix, half), _numbers(vector, half)
             products = matrix.astype(exact) * vector.astype(exact)
             total = _sum_of_wide_products(products) if wide_sum else reduce(products, axis=1)
             return saturate(_round_shift(total, fx)).astype(element)

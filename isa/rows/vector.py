@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from isa.instruction import (
+    PAIRS,
     REDUCTION,
     VERTICAL,
     WIDTH,
@@ -102,6 +103,29 @@ def _matrix_vector(vertical: VerticalOp, reduction: ReductionOp, width: Width) -
     )
 
 
+def _pairs() -> Instruction:
+    """Products of bytes at the rate of bytes, with results of 16 bits."""
+    vertical, reduction, width = VerticalOp.MUL, ReductionOp.ADD, Width.W16
+    total = "sum(k < 2*VL: S8[B + 2*VL*i + k] * S8[C + k])"
+    return Instruction(
+        key=f"m.v.dot.add[{width.bits}]",
+        mnemonic="m.v.dot.add",
+        opcode=Opcode.MATRIX_VECTOR,
+        function=WIDTH.insert(width)
+        | VERTICAL.insert(vertical)
+        | REDUCTION.insert(reduction)
+        | PAIRS.insert(1),
+        format=Format.ABC,
+        operands=make_operands(Format.ABC, _result(Extent.ROWS), _MATRIX, _VECTOR),
+        reduction=reduction,
+        pairs=True,
+        summary="Reduce full-width products of the signed bytes of each matrix row and the vector, "
+        "two an element, by add.",
+        semantics=f"for i < MR: S[A + i*w] = sat(round({total} >> FX))",
+        **_of_vertical(vertical, width) | {"optional": True, "origin": Origin.OURS},
+    )
+
+
 def _element_wise(opcode: Opcode, vertical: VerticalOp, width: Width) -> Instruction:
     scalar = opcode is Opcode.VECTOR_SCALAR
     name = f"{'v.s' if scalar else 'v.v'}.{vertical.name}".lower()
@@ -133,6 +157,7 @@ def vector_rows() -> list[Instruction]:
         for reduction in ReductionOp
         for width in Width
     ]
+    rows.append(_pairs())
     rows += [
         _element_wise(opcode, vertical, width)
         for opcode in (Opcode.VECTOR_VECTOR, Opcode.VECTOR_SCALAR)

@@ -12,6 +12,7 @@ from isa.table import (
     IMM14,
     IMM20,
     OPCODE,
+    PAIRS,
     REDUCTION,
     VERTICAL,
     WIDTH,
@@ -43,7 +44,7 @@ def decoded(config: PeConfig) -> data.StructLayout:
         unit: where it goes.
         a, b, c: register numbers. reads_a, reads_b, reads_c: those registers are read.
         writes: register ``a`` is written.
-        width, vertical, reduction, kind, scalar, condition, control: as kept by
+        width, vertical, reduction, pairs, kind, scalar, condition, control: as kept by
             :class:`pe.capabilities.Capabilities`, like ``unit``.
         immediate: the second operand of a scalar instruction is ``value``.
         zero: its first operand is 0, not register ``b``.
@@ -68,6 +69,7 @@ def decoded(config: PeConfig) -> data.StructLayout:
             "width": caps.width.shape,
             "vertical": caps.vertical.shape,
             "reduction": caps.reduction.shape,
+            "pairs": caps.pairs.shape,
             "kind": caps.kind.shape,
             "scalar": caps.scalar.shape,
             "immediate": 1,
@@ -126,6 +128,7 @@ class Decode(Component):
             out.width.eq(caps.width.pack(word[WIDTH.low : WIDTH.high + 1])),
             out.vertical.eq(caps.vertical.pack(word[VERTICAL.low : VERTICAL.high + 1])),
             out.reduction.eq(caps.reduction.pack(word[REDUCTION.low : REDUCTION.high + 1])),
+            out.pairs.eq(caps.pairs.pack(word[PAIRS.low : PAIRS.high + 1])),
             out.kind.eq(caps.kind.pack(opcode[:2])),
             out.scalar.eq(caps.scalar.pack(opcode[:3])),
             out.condition.eq(caps.condition.pack(opcode[:3])),

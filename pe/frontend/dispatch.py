@@ -35,7 +35,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
     """A vector or load-store instruction with its operands' values and the bytes that it touches.
 
     Members:
-        vector: it goes to the vector unit. kind, vertical, reduction, width: as decoded.
+        vector: it goes to the vector unit. kind, vertical, reduction, pairs, width: as decoded.
         used: which of the operands A, B and C are scratchpad ranges.
         operands: ``places``, where those start and end (as in
             :func:`pe.frontend.arc.scratchpad_range`), or ``value``, of a register to store.
@@ -56,6 +56,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
             "kind": caps.kind.shape,
             "vertical": caps.vertical.shape,
             "reduction": caps.reduction.shape,
+            "pairs": caps.pairs.shape,
             "width": caps.width.shape,
             "used": RANGES,
             "operands": data.UnionLayout(
@@ -187,6 +188,7 @@ class Dispatch(Component):
             vector.kind.eq(of_vector.kind.pack(caps.kind.unpack(now.kind))),
             vector.vertical.eq(now.vertical),
             vector.reduction.eq(now.reduction),
+            vector.pairs.eq(now.pairs),
             vector.width.eq(of_vector.width.pack(width)),
             vector.result.eq(target.start),
             vector.first.eq(source.start),

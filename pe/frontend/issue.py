@@ -204,6 +204,7 @@ class Issue(Component):
             offer.kind.eq(d.kind),
             offer.vertical.eq(d.vertical),
             offer.reduction.eq(d.reduction),
+            offer.pairs.eq(d.pairs),
             offer.width.eq(d.width),
             offer.bytes.eq(check.bytes),
             offer.columns.eq(check.columns),

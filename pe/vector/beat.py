@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module, ShapeLike, Signal, Value, signed
+from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value, signed
 from amaranth.lib import data
 
 from hdl.packing import Packing
@@ -32,6 +32,7 @@ __all__ = [
     "is_reduced",
     "is_width",
     "lanes_of",
+    "numbers_of",
     "operand_beat",
     "pass_bits",
     "result_beat",
@@ -115,9 +116,16 @@ def value_beat(config: PeConfig) -> data.StructLayout:
     Members:
         result: :func:`result_beat`.
         first: it starts a row (1 element-wise; without reductions no bit).
+        pairs: elements are pairs; to be read by :func:`numbers_of`.
     """
-    reduces = bool(Capabilities.of(config).vector.reductions)
-    return data.StructLayout({"result": result_beat(config), "first": int(reduces)})
+    caps = Capabilities.of(config).vector
+    return data.StructLayout(
+        {
+            "result": result_beat(config),
+            "first": int(bool(caps.reductions)),
+            "pairs": caps.pairs.shape,
+        }
+    )
 
 
 def operand_beat(config: PeConfig) -> data.StructLayout:
@@ -140,6 +148,16 @@ def operand_beat(config: PeConfig) -> data.StructLayout:
             "pass_index": pass_bits(config),
         }
     )
+
+
+def numbers_of(config: PeConfig, beat: Any) -> Value:
+    """The code of :class:`isa.table.Width` of the numbers in a :func:`value_beat` that are
+    multiplied: of elements, or of each of a pair of them."""
+    caps = Capabilities.of(config).vector
+    width = ResultFields.of(config, beat.result).width
+    if not any(row.pairs for row in caps.rows):
+        return width
+    return Mux(caps.pairs.unpack(beat.pairs), Width.W8, width)
 
 
 def pass_bits(config: PeConfig) -> int:

@@ -192,6 +192,7 @@ class VectorControl(Component):
             operands[0].broadcast.eq(work.scalar),
             operands[0].pass_index.eq(work.pass_index),
             value.first.eq(work.first_word | ~work.reduces),
+            value.pairs.eq(now.pairs),
             value.result.width.eq(now.width),
             value.result.product.eq(work.product),
             value.result.reduction.eq(now.reduction),

@@ -30,7 +30,8 @@ class VectorFold(Component):
 
     Members:
         words: in; the elements as :class:`pe.vector.words.VectorWords` arranges them.
-        width, reduction, tail: in, as in :mod:`pe.vector.beat`.
+        width: in; of the numbers that are reduced.
+        reduction, tail: in, as in :mod:`pe.vector.beat`.
         active: in; elements of one of :data:`pe.capabilities.FOLDED` are to be reduced.
         lower, upper: out, signed; ``upper`` is meaningless when the row's tail does not reach its
             elements. Both are 0 unless ``active``.
@@ -38,7 +39,7 @@ class VectorFold(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = Capabilities.of(config).vector.reduced.of_widths(FOLDED)
+        self.needs = Capabilities.of(config).vector.of_numbers.reduced.of_widths(FOLDED)
         self.bits = self.needs.lower_bits
         super().__init__(
             {

@@ -102,13 +102,13 @@ class LimbProducts(Component):
 
     Members:
         a, b: in; the operands' words, ``b`` and ``carry`` as arranged by :class:`LimbSelect`.
-        carry: in. width: in.
+        carry: in. width: in; of the numbers that are multiplied.
         partial, carries: out; to be added by :class:`LimbSums`.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = Capabilities.of(config).vector.products
+        self.needs = Capabilities.of(config).vector.products.of_numbers
         super().__init__(
             {
                 "a": In(WORD_BITS),
@@ -154,14 +154,14 @@ class LimbSums(Component):
     """Completes what :class:`LimbProducts` has begun, combinational.
 
     Members:
-        partial, carries: in. width: in.
+        partial, carries: in. width: in; of the numbers that are multiplied.
         products: out; 8 of 16 bits for 8-bit elements, else 4 of 32 bits, lowest limb first; all
             signed.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        self.needs = Capabilities.of(config).vector.products
+        self.needs = Capabilities.of(config).vector.products.of_numbers
         super().__init__(
             {
                 "partial": In(PRODUCTS_BITS),

@@ -25,6 +25,7 @@ from .beat import (
     is_product,
     is_reduced,
     is_width,
+    numbers_of,
     operand_beat,
     value_beat,
     value_pair,
@@ -113,7 +114,8 @@ class VectorVertical(Component):
         if self.needs.plain.rows:
             self._operate(m, platform, beat_1, result.width, a, b, arrange.plain)
         if self.needs.products.rows:
-            self._multiply(m, platform, beat_1, result.width, a, b, carry, arrange.products)
+            numbers = numbers_of(self.config, beats[0])
+            self._multiply(m, platform, beat_1, numbers, a, b, carry, arrange.products)
         self._pair(m, platform, beats[words_kept], first_pass[words_kept], words)
         return m
 
@@ -192,7 +194,7 @@ class VectorVertical(Component):
         m: Module,
         platform: object,
         beat: Any,
-        later_width: Value,
+        later_numbers: Value,
         a: Signal,
         b: Signal,
         carry: Signal,
@@ -207,14 +209,14 @@ class VectorVertical(Component):
         carries = Signal(PRODUCTS_BITS, reset_less=True)
         m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
         m.d.comb += [
-            multiply.width.eq(ResultFields.of(self.config, beat.value.result).width),
+            multiply.width.eq(numbers_of(self.config, beat.value)),
             multiply.carry.eq(carry),
         ]
         m.d.sync += [partial.eq(multiply.partial), carries.eq(multiply.carries)]
         m.d.comb += [
             sums.partial.eq(partial),
             sums.carries.eq(carries),
-            sums.width.eq(later_width),
+            sums.width.eq(later_numbers),
             products.eq(sums.products),
         ]
 
@@ -245,7 +247,7 @@ class VectorVertical(Component):
             m.submodules.fold = once(fold, platform)
             m.d.comb += [
                 fold.words.eq(words),
-                fold.width.eq(width),
+                fold.width.eq(numbers_of(self.config, beat)),
                 fold.reduction.eq(result.reduction),
                 fold.tail.eq(result.tail),
                 fold.active.eq(folded),

@@ -8,6 +8,7 @@ from isa.table import (
     FIELD_A,
     FIELD_B,
     FIELD_C,
+    PAIRS,
     REDUCTION,
     VERTICAL,
     WIDTH,
@@ -107,6 +108,7 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
             "width": caps.width.code(WIDTH.extract(word)) if plain else None,
             "vertical": caps.vertical.code(VERTICAL.extract(word)) if vector else None,
             "reduction": caps.reduction.code(REDUCTION.extract(word)) if vector else None,
+            "pairs": caps.pairs.code(PAIRS.extract(word)) if vector else None,
         }
     ]
 
@@ -114,7 +116,7 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
 def dispatched_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.frontend.dispatch.dispatched` that ``row`` decides."""
     (decoded,) = decoded_values(config, row)
-    names = ("kind", "width", "vertical", "reduction")
+    names = ("kind", "width", "vertical", "reduction", "pairs")
     return [{"vector": int(row.unit is Unit.VECTOR), **{name: decoded[name] for name in names}}]
 
 
@@ -128,6 +130,7 @@ def command_values(config: PeConfig, row: Instruction) -> list[Values]:
             "width": own.width.code(WIDTH.extract(row.match)),
             "vertical": every["vertical"],
             "reduction": every["reduction"],
+            "pairs": every["pairs"],
         }
     ]
 

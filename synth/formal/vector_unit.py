@@ -10,7 +10,7 @@ from collections.abc import Callable
 from amaranth.hdl import Cat, Const, Mux, ShapeLike, Value
 from amaranth.lib import data
 
-from isa.table import MAX_VL, Opcode, ReductionOp, Unit, VerticalOp
+from isa.table import MAX_VL, Opcode, ReductionOp, Unit
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -236,7 +236,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
                 if f.has(f"control.now.{name}")
             ).all()
             assert row.width is not None
-            bits = row.width.bits * (2 if row.vertical is VerticalOp.MUL else 1)
+            bits = row.value_bits
             one = 1 << bits - 1
             most: Value = Const(one)
             if row.reduction is ReductionOp.ADD:

@@ -71,6 +71,13 @@ def model(
             values = []
             for j in range(vl):
                 b = number(pad, first + (i * vl + j) * size, size)
+                if row.pairs:
+                    at, other = first + (i * vl + j) * size, second + j * size
+                    values += [
+                        number(pad, at + k, size // 2) * number(pad, other + k, size // 2)
+                        for k in (0, size // 2)
+                    ]
+                    continue
                 nop = row.vertical is VerticalOp.NOP
                 c = 0 if nop else number(pad, second + j * size, size)
                 values.append(vertical(row.vertical, b, c, size))
@@ -160,7 +167,7 @@ def test_matches_the_model(key: str) -> None:
         assert simulate(row, pad, addresses, vl, mr, fx) == expected, (vl, mr, fx)
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if ".mul" in key])
+@pytest.mark.parametrize("key", [key for key in KEYS if ".mul" in key or ".dot" in key])
 def test_every_shift(key: str) -> None:
     row, rng = BY_KEY[key], random.Random(key)
     for fx in range(64):
@@ -212,6 +219,11 @@ def test_the_model_itself() -> None:
     # 127*127 + 128*128 + 4 + 9 = 32526; >> 8 = 127.05
     assert model(BY_KEY["m.v.mul.add[8]"], pad, (8, 0, 0), 4, 1, 8)[8] == 127
     assert model(BY_KEY["m.v.mul.add[8]"], pad, (8, 0, 0), 4, 1, 9)[8] == 64  # 63.53
+    # As two pairs: 127*127 + 128*128 and 4 + 9.
+    assert model(BY_KEY["m.v.dot.add[16]"], pad, (8, 0, 0), 2, 1, 0)[8:10] == bytes([14, 127])
+    assert model(BY_KEY["m.v.dot.add[16]"], pad, (8, 0, 2), 1, 2, 0)[8:12] == bytes(
+        [126, 2, 13, 0]  # 127*2 + 128*3 and 13
+    )
     assert model(BY_KEY["m.v.mul.min[8]"], pad, (8, 0, 0), 4, 1, 1)[8] == 2
     assert model(BY_KEY["m.v.add.add[8]"], pad, (8, 0, 0), 4, 1, 5)[8] == 253  # 127-128+4-6
     assert model(BY_KEY["m.v.nop.add[8]"], pad, (8, 0, 9999), 4, 1, 5)[8] == 254  # 127-128+2-3

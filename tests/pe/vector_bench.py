@@ -90,6 +90,17 @@ def results(command: Command, memory: bytearray) -> list[int]:
     if row.opcode == Opcode.MATRIX_VECTOR:
         second = [0] * vl if row.vertical is VerticalOp.NOP else read(command.second, vl)
         matrix = read(command.first, command.mr * vl)
+        if row.pairs:
+            return [
+                finish(
+                    sum(
+                        part(a) * part(b)
+                        for a, b in zip(matrix[i * vl : (i + 1) * vl], second, strict=True)
+                        for part in (lambda pair: (pair + 128 & 255) - 128, lambda pair: pair >> 8)
+                    )
+                )
+                for i in range(command.mr)
+            ]
         return [
             finish(
                 REDUCE[row.reduction](
@@ -169,6 +180,7 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
                     "kind": caps.kind.code(row.opcode - Opcode.MATRIX_VECTOR),
                     "vertical": caps.vertical.code(VERTICAL.extract(row.match)),
                     "reduction": caps.reduction.code(row.reduction or 0),
+                    "pairs": caps.pairs.code(int(row.pairs)),
                     "width": caps.width.code(row.width),
                     "result": offered.result,
                     "first": offered.first,

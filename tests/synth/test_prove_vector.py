@@ -10,6 +10,7 @@ from amaranth.hdl import Const
 
 from pe.config import PeConfig
 from pe.vector import alu, vertical
+from pe.vector.beat import ResultFields
 from pe.vector.unit import VectorUnit
 from synth.formal.cut import Cut, cut
 from synth.formal.induction import Proof, prove_relation
@@ -73,6 +74,31 @@ def test_absolute_differences_and_averages_are_the_same() -> None:
     )
     found = prove_vector_unit(full, replace(full, instructions=frozenset(kept)))
     assert found.holds, failed(found)
+
+
+PAIRS = replace(
+    FULL,
+    instructions=frozenset({"halt", "set.vl", "m.v.dot.add[16]", "m.v.mul.add[16]"}),
+    scratchpad_bytes=64,
+    max_vl=8,
+)
+
+
+@pytest.mark.slow
+def test_products_of_pairs_are_the_same() -> None:
+    kept = frozenset({"halt", "set.vl", "m.v.dot.add[16]"})
+    found = prove_vector_unit(PAIRS, replace(PAIRS, instructions=kept))
+    assert found.holds, failed(found)
+
+
+@pytest.mark.slow
+def test_pairs_that_are_taken_for_elements_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = vector_pipeline(PAIRS, cut(VectorUnit(PAIRS), "full"))
+    monkeypatch.setattr(
+        vertical, "numbers_of", lambda config, beat: ResultFields.of(config, beat.result).width
+    )
+    broken = vector_pipeline(PAIRS, cut(VectorUnit(PAIRS), "trimmed"))
+    assert failed(prove_relation(sound, broken, vector_unit_relation(PAIRS, PAIRS)))
 
 
 def test_logistic_functions_which_gather_elements_are_the_same() -> None:
