@@ -248,6 +248,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=("amaranth",),
         minutes=5,
     ),
+    "byte_convolution": Benchmark(
+        run=networks.byte_convolution,
+        made_of=networks.made_of_byte_convolution,
+        presets=("pe", "vault"),
+        tools=(*_SIMULATION, "pyosys"),
+        minutes=8,
+    ),
     "line_buffer": Benchmark(
         run=memories.line_buffer,
         made_of=memories.made_of_line_buffer,

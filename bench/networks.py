@@ -1,14 +1,19 @@
-"""Whole networks on whole chips: the timing model's cycles, and the host's on the Verilog."""
+"""Whole networks on whole chips: the timing model's cycles, and the host's on the Verilog; and
+convolutions of bytes."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 import microkernels.data.networks
 import microkernels.networks.vgg16
+import sim_tb.measure.byte_convolution
 import sim_tb.measure.column_reuse
 import sim_tb.measure.networks
 import sim_tb.measure.sequences
 from microkernels.common.feature_map import COLUMN_BYTES
+from pe.config import PeConfig
+from sim_tb.dut.tile import tile_design
+from sim_tb.measure.byte_convolution import PAIRS, SIDE, byte_machine, layer_jobs, measure_bytes
 from sim_tb.measure.column_reuse import (
     LAYERS,
     layer_job,
@@ -18,14 +23,18 @@ from sim_tb.measure.column_reuse import (
 from sim_tb.measure.networks import NetworkRun, measure_host, measure_network, network_of
 from sim_tb.measure.sequences import SEQUENCES, measure_sequence, sequence_job
 from soc.chip.config import ChipConfig
-from soc.generate.presets import chip_preset, tile_preset
+from soc.generate.presets import chip_preset, preset, tile_preset
+from synth.physical.area import synthesise
+from synth.physical.targets import find_target
 
 from . import fingerprints
 from .functional import model_parts
 from .measurement import Measurement
 
 __all__ = [
+    "byte_convolution",
     "column_reuse",
+    "made_of_byte_convolution",
     "made_of_column_reuse",
     "made_of_networks",
     "made_of_sequences",
@@ -39,6 +48,10 @@ _NETWORK, _LITTLE = "vgg16", "little"
 _WAYS = {"whole": False, "shared": True}
 #: Columns and rows of vaults, images.
 _RUNS = ((8, 4, 1), (4, 4, 1), (4, 2, 1), (2, 2, 1), (8, 4, 3))
+
+#: Engines that share the layer: one with its own memory, and those of a vault.
+_SHARERS = (1, 4)
+_AREAS = {"generic": ("logic_ge", 1000.0, "kge"), "xc7": ("luts", 1.0, "luts")}
 
 
 def _machine(columns: int, rows: int) -> ChipConfig:
@@ -174,3 +187,44 @@ def made_of_column_reuse() -> dict[str, str]:
         "what is measured": fingerprints.code(sim_tb.measure.column_reuse),
         **model_parts(),
     }
+
+
+def _plain_and_pairs() -> dict[str, PeConfig]:
+    """The preset without and with the instruction."""
+    plain = preset("pe")
+    return {"plain": plain, "pairs": replace(plain, instructions=plain.instructions | {PAIRS})}
+
+
+def byte_convolution() -> Iterator[Measurement]:
+    """A convolution of 3 x 3, 64 to 64 channels, 14 x 14 pixels, in 16 bits, from bytes to sums of
+    16 bits, and from bytes to bytes: cycles in Verilog on one engine and on the four of a vault,
+    every output compared with the golden model's, and their ratio to those in 16 bits. And the area
+    of an engine without and with the instruction for it."""
+    for sharers in _SHARERS:
+        taken = measure_bytes(SIDE, sharers)
+        for name, cycles in taken.items():
+            yield Measurement(f"{sharers}_engines_{name}_cycles", cycles, "cycles")
+            share = cycles / taken["elements"]
+            yield Measurement(f"{sharers}_engines_{name}_ratio", share, "of the cycles in 16 bits")
+    for name, config in _plain_and_pairs().items():
+        for target, (measure, scale, unit) in _AREAS.items():
+            value = synthesise(config, target).total.values[measure] / scale
+            yield Measurement(f"{name}_{unit}", value, unit, 0.01)
+
+
+def made_of_byte_convolution() -> dict[str, str]:
+    """The machines, the programs and the data."""
+    machine = byte_machine()
+    found = {
+        **fingerprints.engine("an engine with pairs", machine.pe),
+        **fingerprints.simulator("a vault with pairs", tile_design(machine)),
+        "what is measured": fingerprints.code(sim_tb.measure.byte_convolution),
+        "programs": fingerprints.programs(
+            job.program for sharers in _SHARERS for job in layer_jobs(SIDE, sharers).values()
+        ),
+    }
+    for name, config in _plain_and_pairs().items():
+        found |= fingerprints.mapped(f"the {name} engine", config)
+    for target in _AREAS:
+        found[f"mapping for {target}"] = fingerprints.mapping(find_target(target))
+    return found

@@ -12,11 +12,13 @@ turn the vector unit executes, for this pixel (age 0) and for earlier pixels sti
   each product one of the following operations on an earlier pixel:
 - age 1: the addition of the sums of the parts one by one, then of the partial sum of the earlier
   slices;
-- age 2: the maximum with the threshold: 0 in the last slice with ReLU, else the lowest element.
+- age 2: the maximum with the threshold: 0 in the last slice with ReLU, else the lowest element;
+- for outputs of bytes, age 3: the byte is shifted to the high byte of its element, with saturation;
+  age 4: the high bytes are picked, which leaves them one beside the other.
 
 In the shadow of the first product the slots that the previous window no longer needs are reloaded,
-the sums of the oldest pixel are stored (age 4), and the partial sum of the earlier slices is loaded
-for the youngest pixel. Every sum of a pixel stays in its slot of a ring of five (thesis Figure 6.5
+the sums of the oldest pixel are stored, and the partial sum of the earlier slices is loaded
+for the youngest pixel. Every sum of a pixel stays in its slot of a ring (thesis Figure 6.5
 adds the parts of a pixel after a ``v.drain`` instead).
 
 The following rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct under any
@@ -39,10 +41,10 @@ from functools import lru_cache
 from isa.program import Program
 from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
-from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
+from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .conv_layout import ConvLayout
-from .conv_plan import RESULTS
+from .conv_plan import check_shifts
 from .conv_stream import ConvStream
 
 __all__ = ["conv_program"]
@@ -55,14 +57,15 @@ def conv_program(layout: ConvLayout, *, fraction: int, vault_bits: int | None = 
 
     Parameters:
         layout: sizes and addresses.
-        fraction: bits by which sums of products are shifted right, 0..15.
+        fraction: bits by which sums of products are shifted right
+            (:func:`microkernels.nn.conv_plan.check_shifts`).
         vault_bits: address bits of a vault, where the start register ``parameters`` is an address
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
 
     Raises:
         KernelError: ``fraction`` outside its range.
     """
-    check_fraction(fraction)
+    check_shifts(fraction, layout.plan.narrow)
     shape = layout.plan.shape
     return (
         _ConvKernel(layout, fraction, vault_bits)
@@ -89,8 +92,9 @@ class _ConvKernel:
             "",
             f"Scratchpad ({plan.end} bytes)",
             f"  {0:>4} weights of a pass, {plan.part_bytes} bytes a part",
-            f"  {plan.thresholds:>4} thresholds: lowest element; 0 with ReLU",
-            f"  {plan.results:>4} ring of {RESULTS} results: sums of {plan.parts} part(s), "
+            f"  {plan.thresholds:>4} thresholds: lowest element; 0 with ReLU"
+            + ("" if plan.narrow is None else "; factor and pair for bytes"),
+            f"  {plan.results:>4} ring of {plan.pixels} results: sums of {plan.parts} part(s), "
             "earlier sums",
             f"  {plan.ring:>4} ring of {plan.slots} slots of {plan.slot_bytes} bytes: input",
             *(
@@ -121,10 +125,12 @@ class _ConvKernel:
         self.earlier = reg("earlier", "-1: earlier sums are where the output is; 0: biases")
         self.earlier_base = reg("earlier_base", "address of the biases, or 0")
         self.window = reg("window", "slot that the window begins with")
-        ages = range(RESULTS)
+        ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(3)]
+        # All outputs of bytes have one slice, and so the same threshold.
+        limits = 3 if plan.narrow is None else 0
+        self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
         self.a = reg("a", "for the moment")
         self.b = reg("b", "likewise")
         self.c = reg("c", "likewise")
@@ -145,7 +151,7 @@ class _ConvKernel:
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
         pixels = [len(share.rows) * plan.shape.out_width for share in self.layout.shares]
-        if plan.slices > 1 and min(filter(None, pixels)) < RESULTS:
+        if plan.slices > 1 and min(filter(None, pixels)) < plan.pixels:
             w.note("So few pixels: empty the pipeline before their sums are loaded again.")
             self._flush()
         self._next_pass()
@@ -171,7 +177,7 @@ class _ConvKernel:
         w.note("Weights of the first pass, thresholds.")
         for part in range(plan.parts):
             self._load_weights(part)
-        w.op("li", self.a, 2)
+        w.op("li", self.a, 2 if plan.narrow is None else 4)
         w.load(self.lowest, self.limits, self.a, note="thresholds")
         self.stream.begin()
         w.note("Settings; an empty pipeline, whose stores go where nobody reads.")
@@ -203,20 +209,24 @@ class _ConvKernel:
         w.offset(self.weights, self.weights, plan.part_bytes)
 
     def _pixel(self) -> None:
-        w, plan = self.writer, self.plan
+        plan = self.plan
         for part in range(plan.parts):
             self._product(part)
             if part == 0:
                 # Loads and stores come after a product and before the short instructions that
                 # follow it, which would delay them.
                 self.stream.load("load")
-                w.store(self.out[-1], self.result[-1], self.filters, note="sums of the oldest")
+                self._store(-1, "sums of the oldest")
                 self._load_earlier()
             else:
                 self._reload(part - 1)
             self._add(part, self.result[1])
             if part == 0:
-                self._threshold(self.result[2], self.limit[2])
+                self._threshold(2)
+            if plan.narrow is not None and part == min(1, plan.parts - 1):
+                self._shift_byte(3)
+            if plan.narrow is not None and part == min(2, plan.parts - 1):
+                self._pick_bytes(4)
         self._reload(plan.parts - 1, pad=plan.parts > 1)
         self._turn()
 
@@ -240,7 +250,8 @@ class _ConvKernel:
         w.offset(self.a, self.result[0], part * plan.group_bytes)
         w.op("li", self.b, part * plan.part_pitch)
         w.op("set.vl", self.length)
-        w.vector("m.v.mul.add", self.a, self.b, column, note=f"product of part {part}")
+        product = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
+        w.vector(product, self.a, self.b, column, note=f"product of part {part}")
         w.op("set.vl", self.filters)
         if not plan.spaced:
             w.op("v.drain")
@@ -262,8 +273,32 @@ class _ConvKernel:
         w.offset(self.a, result, place)
         w.vector("v.v.add", result, result, self.a, note=f"add {what}")
 
-    def _threshold(self, result: str, limit: str) -> None:
+    def _threshold(self, age: int) -> None:
+        result, limit = self.result[age], self.limit[age] if self.limit else self.relu
         self.writer.vector("v.s.max", result, result, limit, note="raise to the threshold")
+
+    def _shift_byte(self, age: int) -> None:
+        """The byte of each sum becomes the high byte of its element."""
+        w, plan, result = self.writer, self.plan, self.result[age]
+        if plan.byte_shift:
+            w.op("li", self.a, plan.thresholds + 2 * ELEMENT_BYTES)
+            w.vector("v.s.mul", result, result, self.a, note="shift to the high byte")
+
+    def _pick_bytes(self, age: int) -> None:
+        """The high bytes of a pixel's elements, one beside the other."""
+        w, result = self.writer, self.result[age]
+        w.op("li", self.a, self.plan.thresholds + 3 * ELEMENT_BYTES)
+        w.op("li", self.b, ELEMENT_BYTES)
+        w.op("set.vl", self.b)
+        w.op("m.v.mul.add [8-bit]", result, result, self.a, note="pick the high bytes")
+
+    def _store(self, age: int, note: str = "") -> None:
+        """Store the outputs of the pixel of this age."""
+        w, elements = self.writer, self.filters
+        if self.plan.narrow is not None:
+            elements = self.a
+            w.op("li", elements, self.plan.group_elements)
+        w.store(self.out[age], self.result[age], elements, note=note)
 
     def _reload(self, part: int, *, pad: bool = False) -> None:
         """In the last pixel of a pass, load the next pass's weights of ``part``."""
@@ -324,22 +359,37 @@ class _ConvKernel:
         w.op("mov", self.pixels, self.pass_pixels)
         w.op("mov", self.out_row, self.out_base)
         w.op("mov", self.out[0], self.out_base)
-        w.op("mov", self.limit[0], self.lowest)
-        w.op("bne", self.slices_left, self.one, "pixel")
-        w.op("mov", self.limit[0], self.relu, note="the last slice's sums are the outputs")
+        if self.limit:
+            w.op("mov", self.limit[0], self.lowest)
+            w.op("bne", self.slices_left, self.one, "pixel")
+            w.op("mov", self.limit[0], self.relu, note="the last slice's sums are the outputs")
         w.op("jmp", "pixel")
+
+    def _complete_bytes(self) -> None:
+        """The bytes of all pixels that have their sums."""
+        w = self.writer
+        for age in range(1, 4):
+            self._shift_byte(age)
+        w.op("v.drain")
+        for age in range(1, 5):
+            self._pick_bytes(age)
+        w.op("v.drain")
 
     def _flush(self) -> None:
         """Complete all pixels in the pipeline."""
         w, plan = self.writer, self.plan
         w.note("Complete the pixels in the pipeline.")
         w.op("v.drain")
-        self._threshold(self.result[2], self.limit[2])
+        if plan.narrow is not None:
+            w.op("set.vl", self.filters)
+        self._threshold(2)
         for part in range(plan.parts):
             self._add(part, self.result[1])
             w.op("v.drain")
-        self._threshold(self.result[1], self.limit[1])
+        self._threshold(1)
         w.op("v.drain")
-        for age in range(RESULTS - 1, 0, -1):
-            w.store(self.out[age], self.result[age], self.filters)
+        if plan.narrow is not None:
+            self._complete_bytes()
+        for age in range(plan.pixels - 1, 0, -1):
+            self._store(age)
         self._forget()

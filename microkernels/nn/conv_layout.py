@@ -92,7 +92,8 @@ class ConvLayout:
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
         self.source.check_size("source", shape.width, shape.height, shape.channels)
-        self.target.check_size("target", shape.out_width, shape.out_height, shape.filters)
+        outputs = -(-shape.filters * self.plan.group_elements // self.plan.filters)
+        self.target.check_size("target", shape.out_width, shape.out_height, outputs)
         if self.source.depth != self.plan.depth:
             raise KernelError(
                 f"source has slices of {self.source.depth} channels, the plan of {self.plan.depth}"
@@ -115,7 +116,7 @@ class ConvLayout:
             raise KernelError(
                 f"source has {self.source.padding} pixels around it, the layer {shape.padding}"
             )
-        if self.target.depth % self.plan.filters:
+        if self.target.depth % self.plan.group_elements:
             raise KernelError(
                 f"{self.plan.filters} filters at once do not divide the target's slices of "
                 f"{self.target.depth} channels"
@@ -181,13 +182,16 @@ class ConvLayout:
         )
         return self.weights + before * self.plan.slices * self.plan.pass_bytes
 
-    def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
+    def store(
+        self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool, fraction: int = 0
+    ) -> None:
         """Put all but the image into ``memory``.
 
         Parameters:
             weights: filters x kernel (down) x kernel (across) x channels elements.
             bias: an element for each filter.
             relu: negative outputs become 0.
+            fraction: of the program, for outputs of bytes.
 
         Raises:
             KernelError: arrays of another shape, or values beyond 16 bits.
@@ -213,8 +217,11 @@ class ConvLayout:
         biases = np.zeros((plan.groups, self._spare_step // ELEMENT.itemsize), ELEMENT)
         biases[:, : plan.filters] = np.pad(bias, (0, more)).reshape(plan.groups, plan.filters)
         memory.write(self.bias, biases.tobytes())
-        thresholds = np.array([LOWEST, 0 if relu else LOWEST], ELEMENT)
-        memory.write(self.thresholds, thresholds.tobytes())
+        thresholds = [LOWEST, 0 if relu else LOWEST]
+        if plan.narrow is not None:
+            # Products with these are shifted right by the fraction.
+            thresholds += [1 << fraction + plan.byte_shift, 1 << fraction + 8]
+        memory.write(self.thresholds, np.array(thresholds, ELEMENT).tobytes())
         memory.write(self.parameters, self.block(self.parameters))
 
     def block(self, address: int) -> bytes:
@@ -238,6 +245,6 @@ class ConvLayout:
             self.spare + member * self._spare_step,
         ]
         for group in groups:
-            words.append(self.target.address(0, share.rows.start, group * self.plan.filters))
+            words.append(self.target.address(0, share.rows.start, group * self.plan.group_elements))
             words.append(self.bias + group * self._spare_step)
         return words + [0] * (_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) - len(words))

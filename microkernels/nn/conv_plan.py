@@ -5,9 +5,10 @@ windows of its tile with them: one *pass*. Filters at once for all slices are a 
 scratchpad holds::
 
     weights      for each part of the window, the filters' weights of that part
-    threshold    the lowest element and 0: lower limit of outputs without and with ReLU
-    results      a ring of RESULTS slots, one for a pixel: the sums of each part, and the
-                 partial sum of the earlier slices
+    threshold    the lowest element and 0: lower limit of outputs without and with ReLU; for
+                 outputs of bytes also what makes them from sums
+    results      a ring of slots, one for a pixel: the sums of each part, and the partial sum of
+                 the earlier slices
     input        a ring of slots: columns of the window, or whole windows; after its end its first
                  columns again, where a window of one part slides
 
@@ -30,15 +31,22 @@ from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
 
 from .conv_shape import ConvOrder, ConvShape
 
-__all__ = ["RESULTS", "ConvPlan", "best_depth", "plan_conv"]
+__all__ = ["ConvPlan", "check_shifts", "plan_conv"]
 
 #: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
-#: stored.
-RESULTS = 5
+#: stored; two more that become bytes.
+_RESULTS = 5
+_NARROWED = 2
+#: Numbers in an element of a map of bytes.
+_PAIR = 2
+#: Bits that a sum is shifted by at most when it becomes a byte.
+_MOST_NARROW = 8
+#: Fraction bits of a factor of one byte.
+_MOST_BYTE_FRACTION = 6
 #: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
 #: weights, earlier sums and stores.
 _MOST_LOADS = 12
@@ -51,6 +59,19 @@ _BUS_EFFICIENCY = 0.8
 #: Clocks that the vector unit loses when it takes a short instruction; likewise for estimates.
 _SHORT_COST = 1
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
+
+
+def check_shifts(fraction: int, narrow: int | None) -> None:
+    """Check that sums of products can be shifted right by ``fraction`` bits: 0..15, or 0..6 for
+    outputs of bytes, as a byte must hold two to this power; and they by ``narrow`` bits: 0..8.
+
+    Raises:
+        KernelError: they can't.
+    """
+    check_fraction(fraction)
+    if narrow is not None:
+        CHECK.within("fraction bits with outputs of bytes", fraction, 0, _MOST_BYTE_FRACTION)
+        CHECK.within("bits that sums are shifted by to bytes", narrow, 0, _MOST_NARROW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +87,10 @@ class ConvPlan:
         strips: windows lie in memory in one piece
             (:class:`microkernels.common.feature_map.StripMap`).
         slots: in the input ring.
+        pairs: an element of image and weights is a pair of bytes, for two channels
+            (:mod:`microkernels.nn.conv_bytes`); ``shape`` and ``depth`` count elements.
+        narrow: outputs are bytes, sums shifted right by so many bits, two in an element; None:
+            outputs are sums.
     """
 
     shape: ConvShape
@@ -75,6 +100,8 @@ class ConvPlan:
     sliding: bool
     strips: bool
     slots: int
+    pairs: bool = False
+    narrow: int | None = None
 
     @property
     def order(self) -> ConvOrder:
@@ -174,6 +201,21 @@ class ConvPlan:
         return self.filters * ELEMENT_BYTES
 
     @property
+    def pixels(self) -> int:
+        """Pixels in the pipeline: slots of the ring of results."""
+        return _RESULTS + (_NARROWED if self.narrow is not None else 0)
+
+    @property
+    def byte_shift(self) -> int:
+        """Bits from the place of a byte in its sum up to the high byte of the element."""
+        return 0 if self.narrow is None else _MOST_NARROW - self.narrow
+
+    @property
+    def group_elements(self) -> int:
+        """Elements of a pixel that the filters at once write."""
+        return self.filters if self.narrow is None else self.filters // _PAIR
+
+    @property
     def part_bytes(self) -> int:
         """Bytes of the weights of a part."""
         return self.filters * self.length * ELEMENT_BYTES
@@ -212,7 +254,7 @@ class ConvPlan:
     @property
     def ring(self) -> int:
         """Scratchpad address of the input ring."""
-        return self.results + RESULTS * self.result_bytes
+        return self.results + self.pixels * self.result_bytes
 
     @property
     def ring_end(self) -> int:
@@ -239,7 +281,9 @@ class ConvPlan:
     def vector_cycles(self) -> int:
         """Estimate of the cycles of the vector unit for a window."""
         short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
-        return self.parts * self.product_beats + (self.parts + 1) * short
+        # Bytes are picked from their sums one a cycle.
+        picked = 0 if self.narrow is None else short + self.filters + _SHORT_COST
+        return self.parts * self.product_beats + (self.parts + 1) * short + picked
 
     def bus_cycles(self, sharers: int) -> float:
         """Estimate of the cycles of a vault's bus for a window of each of ``sharers`` engines."""
@@ -248,7 +292,8 @@ class ConvPlan:
         columns_of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
         twice = 1 + self.repeated / self.slots
         columns = self.advance * self.slot_loads * twice * columns_of_load
-        columns += 2 * -(-self.group_bytes // COLUMN_BYTES)
+        stored = self.group_elements * ELEMENT_BYTES
+        columns += -(-self.group_bytes // COLUMN_BYTES) + -(-stored // COLUMN_BYTES)
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
 
     @property
@@ -269,17 +314,21 @@ def plan_conv(
     filters: int | None = None,
     strips: bool = False,
     reuse: bool = False,
+    pairs: bool = False,
+    narrow: int | None = None,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvPlan:
     """The fastest plan for an input map with slices of ``depth`` channels.
 
     Parameters:
         depth: at least 1.
-        out_depth: channels in a slice of the output map; filters at once divide it.
+        out_depth: filters whose outputs are in a slice of the output map; filters at once divide
+            it.
         filters: at once; None: choose.
         strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
         reuse: windows of one part share columns, too, where they can: about half as many columns
             are read, in as many cycles.
+        pairs: as of :class:`ConvPlan`. narrow: likewise, 0..8; the input then has one slice.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -295,8 +344,18 @@ def plan_conv(
         )
     joined = column * shape.kernel <= MAX_VL
     most = min(MAX_MR, out_depth)
+    if narrow is not None:
+        check_shifts(0, narrow)
+        if out_depth % _PAIR or depth < shape.channels:
+            raise KernelError(
+                f"outputs of bytes need an even number of filters in a slice of the output, not "
+                f"{out_depth}, and one slice of the input: all {shape.channels} elements of a pixel"
+            )
+    step = 1 if narrow is None else _PAIR
     if filters is None:
-        candidates = [count for count in range(1, most + 1) if out_depth % count == 0]
+        candidates = [count for count in range(step, most + 1, step) if out_depth % count == 0]
+    elif filters % step:
+        raise KernelError(f"filters at once must be even for outputs of bytes, not {filters}")
     elif 1 <= filters <= most and out_depth % filters == 0:
         candidates = [filters]
     else:
@@ -317,6 +376,8 @@ def plan_conv(
                 sliding=sliding,
                 strips=strips,
                 slots=0,
+                pairs=pairs,
+                narrow=narrow,
             )
             slots = (scratchpad_bytes - bare.ring) // bare.slot_bytes - bare.repeated
             most = _MOST_REPEATING if bare.repeated else _MOST_LOADS // bare.slot_loads
@@ -332,50 +393,3 @@ def plan_conv(
             f"them: give slices of fewer channels"
         )
     return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(_SHARERS)))
-
-
-@CHECK.arguments
-@lru_cache(maxsize=64)
-def best_depth(
-    shape: ConvShape, *, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
-) -> int:
-    """Channels in a slice of the input for which the layer is fastest, by estimate.
-
-    Parameters: as for :func:`plan_conv`.
-
-    Raises:
-        KernelError: no slice fits.
-    """
-    most = min(MAX_VL // shape.down, shape.channels)
-    plans = []
-    for depth in range(1, most + 1):
-        try:
-            plans.append(
-                plan_conv(
-                    shape, depth=depth, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes
-                )
-            )
-        except KernelError:
-            continue
-    if not plans:
-        most = _largest_kernel(shape, scratchpad_bytes)
-        raise KernelError(
-            f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes, even one channel at a time: "
-            + (f"at most {most} x {most} pixels do" if most else "none does")
-        )
-    return min(plans, key=lambda plan: plan.cycles).depth
-
-
-def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
-    """Pixels of a side of the largest filter below the shape's that fits; 0: none does."""
-    for kernel in range(
-        min(max(shape.kernel, shape.down) - 1, shape.width, shape.height, MAX_VL), 0, -1
-    ):
-        try:
-            smaller = replace(shape, kernel=kernel, kernel_down=None, channels=1, padding=0)
-            plan_conv(smaller, depth=1, out_depth=1, scratchpad_bytes=scratchpad_bytes)
-        except KernelError:
-            continue
-        return kernel
-    return 0

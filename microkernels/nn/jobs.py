@@ -15,9 +15,10 @@ from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Writable
 from microkernels.runtime.job import Golden, KernelJob, Launch
 
+from .conv_depth import best_depth
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
-from .conv_plan import best_depth, plan_conv
+from .conv_plan import ConvPlan, plan_conv
 from .conv_shape import ConvShape, convolve
 from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
@@ -31,7 +32,7 @@ from .pool_kernel import pool_program
 from .pool_layout import PoolLayout
 from .pool_shape import PoolShape, pool
 
-__all__ = ["DEFAULT_OUT_DEPTH", "conv_job", "dense_job", "lstm_job", "pool_job"]
+__all__ = ["DEFAULT_OUT_DEPTH", "conv_job", "conv_layout", "dense_job", "lstm_job", "pool_job"]
 
 #: Channels in a slice of a map, where nothing else is asked for.
 DEFAULT_OUT_DEPTH = 32
@@ -85,26 +86,15 @@ def conv_job(
         reuse=reuse,
         scratchpad_bytes=scratchpad_bytes,
     )
-    size = {"width": shape.width, "height": shape.height, "channels": shape.channels}
-    place = {"base": base, "depth": depth, "padding": shape.padding}
-    source: FeatureMap = FeatureMap(**size, **place)
-    if strips:
-        source = StripMap(**size, **place, rows=shape.down, stride=shape.step_down)
-    target = FeatureMap(
-        base=round_up(source.end, ROW_BYTES),
-        width=shape.out_width,
-        height=shape.out_height,
+    layout = conv_layout(
+        plan,
+        base=base,
         channels=shape.filters,
         depth=out_depth,
         padding=out_padding,
-    )
-    layout = ConvLayout(
-        plan=plan,
-        source=source,
-        target=target,
-        base=round_up(target.end, ROW_BYTES),
         sharers=sharers,
     )
+    source, target = layout.source, layout.target
     golden = Golden(
         lambda: convolve(shape, plan.order, image, weights, bias, fraction=fraction, relu=relu)
     )
@@ -125,6 +115,40 @@ def conv_job(
         outputs=target.load,
         golden=golden,
         operations=2 * shape.macs,
+    )
+
+
+def conv_layout(
+    plan: ConvPlan, *, base: int, channels: int, depth: int, padding: int, sharers: int
+) -> ConvLayout:
+    """A convolution whose image begins at ``base``, with all else behind it.
+
+    Parameters:
+        channels, depth, padding: of the output.
+
+    Raises:
+        KernelError: an output that does not fit the plan.
+    """
+    shape = plan.shape
+    size = {"width": shape.width, "height": shape.height, "channels": shape.channels}
+    place = {"base": base, "depth": plan.depth, "padding": shape.padding}
+    source: FeatureMap = FeatureMap(**size, **place)
+    if plan.strips:
+        source = StripMap(**size, **place, rows=shape.down, stride=shape.step_down)
+    target = FeatureMap(
+        base=round_up(source.end, ROW_BYTES),
+        width=shape.out_width,
+        height=shape.out_height,
+        channels=channels,
+        depth=depth,
+        padding=padding,
+    )
+    return ConvLayout(
+        plan=plan,
+        source=source,
+        target=target,
+        base=round_up(target.end, ROW_BYTES),
+        sharers=sharers,
     )
 
 

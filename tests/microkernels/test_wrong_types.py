@@ -39,9 +39,10 @@ from microkernels.networks.network import Activation, Add, Conv, Dense, MapSize,
 from microkernels.networks.network import Network as LayerNetwork
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
+from microkernels.nn.conv_depth import best_depth
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
-from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.conv_plan import plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors

@@ -1,0 +1,147 @@
+"""Convolutions of bytes on the instruction set simulator against their golden model, and that model
+against sums in Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements
+from microkernels.nn.byte_jobs import byte_conv_job
+from microkernels.nn.conv_bytes import BYTE, ByteConv, convolve_bytes, pair_bytes, split_pairs
+from microkernels.nn.conv_shape import ConvOrder, ConvShape
+from microkernels.runtime.job import STANDARD, KernelJob, simulate
+from tests.microkernels.test_conv import shapes
+
+INSTRUCTIONS = STANDARD | {"m.v.dot.add[16]"}
+
+
+def data(shape: ConvShape, seed: int, limit: int = 128) -> tuple[Elements, Elements, Elements]:
+    random = np.random.default_rng(seed)
+    image = random.integers(-limit, limit, (shape.height, shape.width, shape.channels))
+    size = (shape.filters, shape.down, shape.kernel, shape.channels)
+    weights = random.integers(-limit, limit, size)
+    return image, weights, random.integers(-2000, 2000, shape.filters)
+
+
+def check(job: KernelJob, seed: int = 0) -> None:
+    outputs, hazards = simulate(job, seed=seed, instructions=INSTRUCTIONS)
+    assert np.array_equal(outputs, job.expected)
+    assert not hazards
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    shape=shapes(),
+    seed=st.integers(0, 1 << 20),
+    strips=st.booleans(),
+    reuse=st.booleans(),
+    sharers=st.integers(1, 4),
+    fraction=st.integers(0, 6),
+    narrow=st.none() | st.integers(0, 8),
+    relu=st.booleans(),
+)
+def test_equals_the_golden_model(
+    shape: ConvShape,
+    seed: int,
+    strips: bool,
+    reuse: bool,
+    sharers: int,
+    fraction: int,
+    narrow: int | None,
+    relu: bool,
+) -> None:
+    layer = ByteConv(shape=shape, fraction=fraction, narrow=narrow, relu=relu)
+    more = {"strips": strips, "reuse": reuse, "sharers": sharers, "out_padding": seed % 2}
+    check(byte_conv_job(layer, *data(shape, seed), **more), seed)  # type: ignore[arg-type]
+
+
+def test_sums_of_several_slices() -> None:
+    shape = ConvShape(width=5, height=4, channels=301, filters=6, kernel=2)
+    layer = ByteConv(shape=shape, fraction=9)
+    check(byte_conv_job(layer, *data(shape, 1), depth=64, sharers=2))
+
+
+@pytest.mark.parametrize("narrow", [0, 3, 8])
+def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
+    shape = ConvShape(width=4, height=3, channels=5, filters=2, kernel=2, padding=1)
+    image, weights, bias = data(shape, 3)
+    layer = ByteConv(shape=shape, fraction=4, narrow=narrow, relu=False)
+    found = convolve_bytes(layer, ConvOrder(depth=3, joined=True), image, weights, bias)
+    padded = np.pad(image, ((1, 1), (1, 1), (0, 0)))
+    for y, x, o in np.ndindex(found.shape):
+        window = padded[y : y + 2, x : x + 2]
+        total = sum(int(a) * int(b) for a, b in zip(window.flat, weights[o].flat, strict=True))
+        value = np.clip(((total + 8) >> 4) + int(bias[o]), -32768, 32767)
+        value = (int(value) + (1 << narrow >> 1)) >> narrow
+        assert found[y, x, o] == max(-128, min(127, value))
+    assert found.dtype == BYTE
+
+
+def test_pairs_of_bytes() -> None:
+    values = np.array([[1, -2, -128], [127, 0, 5]])
+    assert pair_bytes(values).tolist() == [[0xFE01 - 65536, 0x80], [127, 5]]
+    assert np.array_equal(split_pairs(pair_bytes(values), 3), values)
+
+
+def test_saturation_is_counted() -> None:
+    shape = ConvShape(width=3, height=3, channels=64, filters=2)
+    image, weights, bias = (np.full_like(each, 127) for each in data(shape, 1))
+    job = byte_conv_job(ByteConv(shape=shape, fraction=6, narrow=6), image, weights, bias)
+    assert job.expected.tolist() == [[[127, 127]]]
+    assert job.saturated
+
+
+def test_it_needs_its_instruction() -> None:
+    shape = ConvShape(width=3, height=3, channels=2, filters=2)
+    job = byte_conv_job(ByteConv(shape=shape, fraction=0), *data(shape, 1))
+    with pytest.raises(KernelError, match=r"^convolution of bytes: the program needs m\.v\.dot"):
+        simulate(job)
+
+
+SMALL = ConvShape(width=3, height=3, channels=2, filters=4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fraction": 16}, "fraction bits must be a whole number from 0 to 15, not 16"),
+        ({"fraction": 7, "narrow": 2}, "with outputs of bytes must be a whole number from 0 to 6"),
+        ({"narrow": 9}, "shifted by to bytes must be a whole number from 0 to 8, not 9"),
+    ],
+)
+def test_bad_layers(change: dict[str, int], message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        ByteConv(**{"shape": SMALL, "fraction": 3, **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"out_depth": 3}, "even number of filters in a slice of the output, not 3"),
+        ({"filters": 1}, "filters at once must be even for outputs of bytes, not 1"),
+    ],
+)
+def test_bad_plans(more: dict[str, int], message: str) -> None:
+    layer = ByteConv(shape=SMALL, fraction=3, narrow=4)
+    with pytest.raises(KernelError, match=message):
+        byte_conv_job(layer, *data(SMALL, 1), **more)  # type: ignore[arg-type]
+
+
+def test_outputs_of_bytes_need_all_channels_at_once() -> None:
+    shape = ConvShape(width=3, height=3, channels=600, filters=4)
+    layer = ByteConv(shape=shape, fraction=3, narrow=4)
+    with pytest.raises(KernelError, match="a column of 3 pixels of 300 channels has 900 elements"):
+        byte_conv_job(layer, *data(shape, 1))
+    with pytest.raises(KernelError, match="all 300 elements of a pixel"):
+        byte_conv_job(layer, *data(shape, 1), depth=50)
+
+
+def test_numbers_that_are_no_bytes() -> None:
+    image, weights, bias = data(SMALL, 1)
+    layer = ByteConv(shape=SMALL, fraction=3, narrow=8)
+    with pytest.raises(KernelError, match="image must be from -128 to 127, but goes"):
+        byte_conv_job(layer, image + 200, weights, bias)
+    with pytest.raises(KernelError, match="bias with half of an output's last place must be"):
+        byte_conv_job(layer, image, weights, bias * 0 + 32767)
