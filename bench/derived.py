@@ -88,6 +88,12 @@ def _comparison(records: _Records) -> dict[str, float]:
     }
 
 
+def _fit_gain(records: _Records) -> dict[str, float]:
+    """Mean of the gains of the applications that fill a device."""
+    gains = [value for name, value in records["fit"].items() if name.endswith("_proved_gain")]
+    return {"mean": sum(gains) / len(gains)}
+
+
 #: Group -> its figures from all records.
 DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
     "comparison": _comparison,
@@ -98,4 +104,5 @@ DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
     "thousandfold": _thousandfold,
     "vgg16": _vgg16,
     "speedup": _sequences,
+    "fit_gain": _fit_gain,
 }
