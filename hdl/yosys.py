@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from isa.support.errors import VipError
+from isa.support.extras import need
 from isa.support.processes import tool
 from isa.support.scratch import scratch_folder
 
@@ -29,7 +30,12 @@ class YosysError(VipError):
 
 
 def yosys_version() -> str:
-    """Version of the Yosys in use; part of the key of every cached result."""
+    """Version of the Yosys in use; part of the key of every cached result.
+
+    Raises:
+        MissingExtraError: there is none.
+    """
+    need("pyosys", "Verilog and synthesis")
     return version("pyosys")
 
 
@@ -65,7 +71,9 @@ def run_yosys(
 
     Raises:
         YosysError: a command failed, or Yosys ended before the last one.
+        MissingExtraError: there is no Yosys.
     """
+    need("pyosys", "Verilog and synthesis")
     for command in commands:
         if len(command.splitlines()) != 1:
             raise YosysError(f"{what}: a Yosys command is one line, not {command!r}")

@@ -91,7 +91,7 @@ def main() -> None:
         (wheel,) = (top / "dist").glob("*.whl")
         _call([sys.executable, "-m", "venv", "env"], top)
         python = top / "env" / "bin" / "python"
-        extras = f"{wheel}[asic,pictures,plot]"
+        extras = f"{wheel}[asic,pictures,plot,sim,synth]"
         _call([python, "-m", "pip", "install", "-q", extras, _OTHER], top)
         empty = top / "empty"
         empty.mkdir()

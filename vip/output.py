@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from isa.support.files import write_atomically
@@ -22,8 +22,16 @@ def provenance() -> dict[str, object]:
         "commit": _commit(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
         "python": platform.python_version(),
-        "tools": {tool: version(tool) for tool in _TOOLS},
+        "tools": {tool: found for tool in _TOOLS if (found := _installed(tool))},
     }
+
+
+def _installed(tool: str) -> str:
+    """Version of ``tool``; "" without it."""
+    try:
+        return version(tool)
+    except PackageNotFoundError:
+        return ""
 
 
 def _commit() -> str | None:

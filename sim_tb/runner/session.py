@@ -6,14 +6,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from isa.support.errors import VipError
 from isa.support.files import copy_atomically
 from isa.support.scratch import scratch_folder
-from sim_tb.harness import serve
 
-from .process import Runner
+if TYPE_CHECKING:
+    from sim_tb.harness import serve
 
 __all__ = ["Session", "SessionError"]
 
@@ -59,6 +59,9 @@ class Session:
         self._waiting = 0
 
     def __enter__(self) -> "Session":
+        # Only here: machines without cocotb import this module, too.
+        from .process import Runner
+
         self._runner = Runner()
         with ExitStack() as stack:
             # A socket's path has room for a hundred characters.
@@ -98,7 +101,7 @@ class Session:
             raise SessionError(f"simulator failed: {self._failure}")
 
     def run_many(
-        self, jobs: Iterable[serve.Job[_R]], progress: Callable[[int], None] | None = None
+        self, jobs: "Iterable[serve.Job[_R]]", progress: Callable[[int], None] | None = None
     ) -> Iterator[_R]:
         """Run ``jobs`` in order and yield their results as they come.
 
@@ -143,6 +146,8 @@ class Session:
                 progress(found)
 
     def _simulate(self) -> None:
+        from sim_tb.harness import serve
+
         log = self._work / "log"
         wave = self._wave
         arguments = ["--trace", "--trace-file", str(wave)] if wave else []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from isa.support.extras import need
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 
@@ -122,9 +123,10 @@ def _check(graph: Graph) -> list[bool] | None:
 
 
 def _abc(folder: Path, script: str) -> str:
+    need("pyosys", "proofs")
     found = find_spec("pyosys")
-    if found is None or found.origin is None:
-        raise ProofError("proofs need pyosys, which brings ABC")
+    assert found is not None
+    assert found.origin is not None
     abc = Path(found.origin).parent / "yosys-abc"
     try:
         done = run_tool(

@@ -19,9 +19,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Package as imported -> name of what is installed, where they differ.
 NAMES = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn"}
 #: Dependencies of packages of the base installation.
-BROUGHT = {"cocotb_tools", "vcd"}
+BROUGHT = {"vcd"}
 #: Modules whose only users have the package of an extra.
-OF_EXTRA = {"vip/models/backend.py": "onnx"}
+OF_EXTRA = {
+    "sim_tb/harness/host_transport.py": "cocotb",
+    "sim_tb/harness/serve.py": "cocotb",
+    "sim_tb/runner/process.py": "cocotb_tools",
+    "vip/models/backend.py": "onnx",
+}
 
 
 def distributions(requirements: list[str]) -> set[str]:

@@ -172,12 +172,12 @@ def test_an_environment_elsewhere_uses_the_same_simulator(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plain: Design
 ) -> None:
     elsewhere, support = tmp_path / "elsewhere", tmp_path / "room"
-    elsewhere.symlink_to(build_module._VERILATOR)
+    elsewhere.symlink_to(build_module._verilator())
     shutil.copytree(build_module._MODELS, support)
     full = replace(plain, support=("pe_host.cpp",))
     keys = plain.key, full.key
     with monkeypatch.context() as other:
-        other.setattr(build_module, "_VERILATOR", elsewhere)
+        other.setattr(build_module, "_verilator", lambda: elsewhere)
         other.setattr(build_module, "_MODELS", support)
         assert (plain.key, full.key) == keys
         libraries = tmp_path / "libraries"
