@@ -132,9 +132,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "mrf": Benchmark(
         run=mrf.mrf,
         made_of=mrf.made_of_mrf,
-        presets=("pe", "vault"),
+        presets=("pe", "vault", "thesis"),
         tools=("amaranth", "scikit-image"),
-        minutes=3,
+        minutes=15,
     ),
     "processors": Benchmark(
         run=processors,

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import microkernels.bp.golden
 import microkernels.bp.trws.golden
 import microkernels.data.stereo
+import sim_tb.measure.full_hd_shifts
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.shifts.choice import Form
@@ -16,7 +18,8 @@ from microkernels.data.stereo import motorcycle
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.kernels import cosim_engine, cosim_vault
-from soc.generate.presets import preset, tile_preset
+from sim_tb.measure.full_hd_shifts import WIDTHS, full_hd_shifts_job, measure_full_hd_shifts
+from soc.generate.presets import chip_preset, preset, tile_preset
 
 from . import fingerprints
 from .functional import model_parts
@@ -24,7 +27,7 @@ from .measurement import BenchError, Measurement
 
 __all__ = ["made_of_mrf", "mrf"]
 
-_ENGINE, _VAULT = "pe", "vault"
+_ENGINE, _VAULT, _CHIP = "pe", "vault", "thesis"
 _SMOOTH, _WEIGHT = "linear:2", 5
 #: Iterations of TRW-S at full size, and the labels that the pair's disparities allow.
 _ITERATIONS, _LABELS, _SIZE = 30, 54, (741, 500)
@@ -69,8 +72,9 @@ _CASES: Mapping[str, _Case] = {
 def mrf() -> Iterator[Measurement]:
     """Cycles of an engine for a message of BP-M and TRW-S by shifts and by a matrix, truncated
     linear costs, on the timing model: of one engine with ideal memory and of four engines of a
-    vault. Every message is compared with the golden model's. And the energy of TRW-S above its
-    bound on the Motorcycle pair, on the golden model."""
+    vault. An iteration by shifts on full HD, whole, on all engines of the thesis's chip, with 16
+    and with 8 bits. Every message is compared with the golden model's. And the energy of TRW-S
+    above its bound on the Motorcycle pair, on the golden model."""
     engine, vault = preset(_ENGINE), tile_preset(_VAULT)
     for name, case in _CASES.items():
         alone = cosim_engine(case.job(1), engine, on="model")
@@ -81,6 +85,7 @@ def mrf() -> Iterator[Measurement]:
             cycles = outcome.cycles_per_update
             assert cycles is not None
             yield Measurement(f"{name}_{machine}", cycles, "cycles")
+    yield from _full_hd()
     for label, size, labels in (("small", _SMALL, _SMALL_LABELS), ("full", _SIZE, _LABELS)):
         field = TrwsField(motorcycle(*size, labels).problem)
         for _ in range(_ITERATIONS):
@@ -92,16 +97,35 @@ def mrf() -> Iterator[Measurement]:
         yield Measurement(f"trws_{label}_gap", gap, "%")
 
 
+def _full_hd() -> Iterator[Measurement]:
+    config = chip_preset(_CHIP)
+    energies = []
+    for bits in WIDTHS:
+        run = measure_full_hd_shifts(bits, config)
+        prefix = f"full_hd_{bits}_bits"
+        yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
+        yield Measurement(f"{prefix}_ms", run.ms, "ms")
+        yield Measurement(f"{prefix}_gb_s", run.gbs, "GB/s", more_is_better=True)
+        busy = 100 * run.vector_busy
+        yield Measurement(f"{prefix}_vector_busy", busy, "%", tolerance=None)
+        yield Measurement(f"{prefix}_energy", run.energy, "")
+        energies.append(run.energy)
+    yield Measurement("full_hd_energy_loss", 100 * (energies[1] / energies[0] - 1), "%")
+
+
 def made_of_mrf() -> dict[str, str]:
-    """The machines, the model of them, the programs, and the golden model of TRW-S."""
-    vault = tile_preset(_VAULT)
+    """The machines, the model of them, the programs, and the golden models."""
+    vault, chip = tile_preset(_VAULT), chip_preset(_CHIP)
     jobs = [case.job(pes) for case in _CASES.values() for pes in (1, vault.pes)]
+    jobs += [full_hd_shifts_job(bits, chip) for bits in WIDTHS]
     return {
         "Verilog of pe": fingerprints.hardware(preset(_ENGINE)),
         "Verilog of vault": fingerprints.hardware(vault),
         "programs": fingerprints.programs(job.program for job in jobs),
-        "golden model and pair": fingerprints.code(
-            microkernels.bp.trws.golden, microkernels.data.stereo
+        f"Verilog of {_CHIP}": fingerprints.hardware(chip),
+        "golden models and pair": fingerprints.code(
+            microkernels.bp.golden, microkernels.bp.trws.golden, microkernels.data.stereo
         ),
+        "full HD": fingerprints.code(sim_tb.measure.full_hd_shifts),
         **model_parts(),
     }

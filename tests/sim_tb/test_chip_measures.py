@@ -8,6 +8,7 @@ import pytest
 from isa.image import MAX_IMAGE_BYTES
 from sim_tb.measure import scaling
 from sim_tb.measure.full_hd import measure_full_hd
+from sim_tb.measure.full_hd_shifts import full_hd_shifts_job, measure_full_hd_shifts
 from sim_tb.measure.scaling import measure_scaling
 from sim_tb.measure.scaling_plot import draw_scaling
 from soc.generate.presets import chip_preset
@@ -36,6 +37,20 @@ def test_phases_of_full_hd_are_those_of_the_runs() -> None:
     seconds = [phase.seconds for phase in levels]
     again = measure_full_hd("levels", SMALL, width=48, height=27)
     assert [phase.seconds for phase in again] == seconds
+
+
+@pytest.mark.slow
+def test_full_hd_by_shifts() -> None:
+    engine = replace(SMALL.tile.pe, instruction_words=1024, scratchpad_bytes=4096)
+    chip = replace(SMALL, tile=replace(SMALL.tile, pe=engine))
+    wide, narrow = (measure_full_hd_shifts(bits, chip, width=48, height=36) for bits in (16, 8))
+    assert wide.ms == wide.cycles * 0.8 / 1e6
+    assert narrow.cycles < wide.cycles
+    assert 0 < wide.vector_busy < 1
+    assert wide.energy <= narrow.energy < 1.05 * wide.energy
+    assert measure_full_hd_shifts(8, chip, width=48, height=36) == narrow
+    # The sums of 8 bits fit.
+    assert full_hd_shifts_job(8, chip, width=48, height=36).saturated == 0
 
 
 def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,13 @@ class _BlockKernel(TransformKernel):
         # Words that the run has used.
         self.near, self.far, self.toggle = p.lanes, p.wait, p.costs
 
+    def set_lengths(self) -> None:
+        """One row."""
+        p, w = self.parts, self.parts.writer
+        w.op("mov", p.y, p.labels)
+        w.op("set.vl", p.y)
+        w.op("set.mr", "one")
+
     def spread(self) -> None:
         """Distances of the run."""
         p, w = self.parts, self.parts.writer

@@ -110,7 +110,7 @@ class LaneParts:
         ):
             if self.in_blocks and name.startswith("u"):
                 self.writer.register(name, f"a of update {name[1:]} of a block")
-            else:
+            elif not (self.in_blocks and name == "labels"):
                 self.writer.constant(name, value, purpose)
 
     def slot(self, update: int) -> str:

@@ -8,6 +8,9 @@ from .transform import Transform
 
 __all__ = ["TransformParts"]
 
+#: Most shifts whose addresses registers hold in a kernel on blocks.
+_HELD_IN_BLOCKS = 2
+
 
 class TransformParts(LaneParts):
     """Registers, named as in the comments of the program, and vector instructions.
@@ -33,31 +36,32 @@ class TransformParts(LaneParts):
         super().__init__(labels, bits, rhythm.lanes, places.slots, writer, in_blocks=in_blocks)
         self.transform = transform
         self.places = places
-        if len(transform.shifts) > 1:
+        # With two shifts, a kernel on blocks has registers for the addresses of both.
+        self.held = len(transform.shifts) <= (_HELD_IN_BLOCKS if in_blocks else 1)
+        if not self.held:
             self.z = writer.register("z", "a result")
         self.set_places(places.messages, places.ring, places.slot, places.vector)
         constants = []
-        self.plateau = "P"
+        self.plateau, self.idle = "P", "blank"
+        if in_blocks:
+            # Registers are scarce, and the plateau lies at address 0.
+            self.plateau = self.idle = self.zero
         if transform.plateau is not None:
-            if in_blocks:
-                # Registers are scarce, and the plateau lies at address 0.
-                self.plateau = self.zero
-            else:
+            if not in_blocks:
                 plateau = "plateau of the smoothness costs, for each label"
                 constants.append((self.plateau, places.plateau, plateau))
             constants.append(("g", places.least, "least total and plateau"))
         if transform.shifts:
             constants.append(("k", places.costs, "cost of the first shift"))
-        if len(transform.shifts) == 1:
+        for number in range(len(transform.shifts) if self.held else 0):
             constants += [
-                ("s", places.sums[0], "total and cost of the shift"),
-                ("w", places.windows[0], "least of two shifted sums"),
+                (self._sum(number), places.sums[number], "total and cost of the shift"),
+                (self._window(number), places.windows[number], "least of two shifted sums"),
             ]
         if None in map(rhythm.at, range(rhythm.period)):
-            constants += [
-                ("pad", places.pad, "result of pads"),
-                ("blank", places.idle, "operand of pads"),
-            ]
+            constants.append(("pad", places.pad, "result of pads"))
+            if not in_blocks:
+                constants.append((self.idle, places.idle, "operand of pads"))
         for name, value, purpose in constants:
             writer.constant(name, value, purpose)
 
@@ -83,9 +87,18 @@ class TransformParts(LaneParts):
         else:
             self._shift(name[0], int(name[1:]), slot)
 
+    @staticmethod
+    def _sum(number: int) -> str:
+        """Register with the address of ``s`` of a shift, if it is held."""
+        return f"s{number}" if number else "s"
+
+    @staticmethod
+    def _window(number: int) -> str:
+        """The same of ``x``."""
+        return f"w{number}" if number else "w"
+
     def _shift(self, kind: str, number: int, slot: str) -> None:
         w, places = self.writer, self.places
-        alone = len(self.transform.shifts) == 1
         sums, windows = places.sums[number], places.windows[number]
         far = self.transform.shifts[number].labels * self.size
         if kind == "s":
@@ -93,20 +106,23 @@ class TransformParts(LaneParts):
             if number:
                 cost = self.x
                 w.op("add", cost, "k", number * self.size)
-            if not alone:
-                w.op("mov", self.y, sums)
-            w.vector("v.s.add", "s" if alone else self.y, slot, cost, note="s = u + cost")
+            result = self._sum(number) if self.held else self.y
+            if not self.held:
+                w.op("mov", result, sums)
+            w.vector("v.s.add", result, slot, cost, note="s = u + cost")
         elif kind == "x":
             w.op("mov", self.x, sums - far)
             w.op("mov", self.y, sums + far)
-            if not alone:
-                w.op("mov", self.z, windows)
-            w.vector("v.v.min", "w" if alone else self.z, self.x, self.y, note="both ways")
+            result = self._window(number) if self.held else self.z
+            if not self.held:
+                w.op("mov", result, windows)
+            w.vector("v.v.min", result, self.x, self.y, note="both ways")
         else:
-            if not alone:
-                w.op("mov", self.x, windows)
-            w.vector("v.v.min", slot, slot, "w" if alone else self.x, note="u = min(u, both)")
+            operand = self._window(number) if self.held else self.x
+            if not self.held:
+                w.op("mov", operand, windows)
+            w.vector("v.v.min", slot, slot, operand, note="u = min(u, both)")
 
     def pad(self) -> None:
         """An instruction whose result is not used."""
-        self.writer.vector("v.v.add", "pad", "blank", "blank", note="pad")
+        self.writer.vector("v.v.add", "pad", self.idle, self.idle, note="pad")
