@@ -1,7 +1,7 @@
 """The verb ``solve_mrf``: belief propagation on any grid, on the machine that is named."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -30,6 +30,7 @@ from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
+from .beside import Stop, meanwhile, stopping
 from .machine import Place, engine_of, run_job
 from .result import Method, MrfRun
 
@@ -70,7 +71,8 @@ def solve_mrf(
         form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
             that takes fewer cycles. The messages are the same.
         damping: sixteenths of the old message in a new one of BP-M, 0 to 15; on ``golden`` alone.
-        progress: called with the iterations of the golden model, then with the machine's cycles.
+        progress: called with the iterations of the golden model and with the machine's cycles; for
+            BP-M the golden model works beside the machine, in a thread of its own.
 
     Raises:
         VipError: a value outside its range, a problem that does not fit, a run that faults or does
@@ -105,6 +107,77 @@ def solve_mrf(
             form,
             choose=chosen_on == "machine",
         )
+
+    def golden(stop: Stop) -> _Expected:
+        return _expected(
+            problem,
+            method,
+            iterations,
+            coarse_iterations,
+            coarse_smoothness,
+            damping,
+            stopping(progress, stop),
+            choose=chosen_on == "machine",
+        )
+
+    cycles: dict[str, int] = {}
+    if job is None:
+        expected = golden(Stop())
+        found = expected.outputs
+    else:
+        # The golden model works on another processor while the machine runs.
+        with meanwhile(golden) as wanted:
+            checked = replace(job, golden=Golden(lambda: wanted().outputs, lazy=True))
+            found, cycles = run_job(checked, chosen, on, progress)
+            expected = wanted()
+    if chosen_on == "machine":
+        _, labels = split_outputs(problem, found)
+    else:
+        labels = best_labels(problem, found)
+    return MrfRun(
+        problem=problem,
+        method=method,
+        on=on,
+        config=None if job is None else chosen,
+        labels=labels,
+        energies=tuple(expected.energies),
+        coarse_energies=tuple(expected.coarse_energies),
+        bounds=(),
+        saturated=expected.saturated,
+        differing=int(np.count_nonzero(found != expected.outputs)),
+        cycles=cycles,
+        engines=0 if job is None else job.pes * job.vaults,
+        form="" if job is None else _form(problem, chosen, form),
+        chosen_on=chosen_on,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Expected:
+    """What the golden model says of BP-M.
+
+    Attributes:
+        outputs: messages, or as those of :func:`microkernels.bp.labels.with_labels`.
+        energies, coarse_energies, saturated: as of :class:`MrfRun`.
+    """
+
+    outputs: Elements
+    energies: list[int]
+    coarse_energies: list[int]
+    saturated: int
+
+
+def _expected(
+    problem: BpProblem,
+    method: Method,
+    iterations: int,
+    coarse_iterations: int,
+    coarse_smoothness: NDArray[np.integer] | None,
+    damping: int,
+    progress: Progress,
+    *,
+    choose: bool,
+) -> _Expected:
     with count_saturation() as count:
         done = 0
         coarse_energies: list[int] = []
@@ -117,37 +190,17 @@ def solve_mrf(
                 coarse, coarse_iterations, None, damping, step
             )
             messages, done = copied(problem, coarse_messages), coarse_iterations
-        expected, energies = _golden(
+        outputs, energies = _golden(
             problem, iterations, messages, damping, _counted(progress, done, total)
         )
-        outputs: Elements = expected
-        if chosen_on == "machine":
-            labels = machine_labels(problem, expected)
-            outputs = np.concatenate([expected.ravel(), labels.ravel().astype(expected.dtype)])
-    found = outputs
-    cycles: dict[str, int] = {}
-    if job is not None:
-        golden = Golden(lambda: outputs)
-        found, cycles = run_job(replace(job, golden=golden), chosen, on, progress)
-    if chosen_on == "machine":
-        _, labels = split_outputs(problem, found)
-    else:
-        labels = best_labels(problem, found)
-    return MrfRun(
-        problem=problem,
-        method=method,
-        on=on,
-        config=None if job is None else chosen,
-        labels=labels,
-        energies=tuple(energies),
-        coarse_energies=tuple(coarse_energies),
-        bounds=(),
+        if choose:
+            labels = machine_labels(problem, outputs)
+            outputs = np.concatenate([outputs.ravel(), labels.ravel().astype(outputs.dtype)])
+    return _Expected(
+        outputs=outputs,
+        energies=energies,
+        coarse_energies=coarse_energies,
         saturated=count.values,
-        differing=int(np.count_nonzero(found != outputs)),
-        cycles=cycles,
-        engines=0 if job is None else job.pes * job.vaults,
-        form="" if job is None else _form(problem, chosen, form),
-        chosen_on=chosen_on,
     )
 
 
