@@ -11,6 +11,9 @@ under the same name**, and hold plain data (numbers, text, enumerations, frozen 
 sets, tuples, Amaranth shapes). A component that breaks this rule is refused, and so are two equal
 components with different ports.
 
+Modules elaborated once are kept by the process, so that a second design with the same parts
+elaborates only what differs.
+
 Ports carry the names of the component's signature, joined by two underscores, plus ``clk`` and
 ``rst`` where the module uses them. A module has the name of its class (``VectorControl`` becomes
 ``vector_control``) or the component's ``module_name`` attribute; when a design holds several
@@ -22,7 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
@@ -31,6 +34,7 @@ from amaranth.lib import wiring
 from isa.support.errors import VipError
 from isa.support.scratch import scratch_folder
 
+from .elaborated import ElaboratedModule, Port, elaborated, full_name, no_collections
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
 from .yosys import YosysError, quote, run_yosys
@@ -60,31 +64,6 @@ class Emission:
     classes: Mapping[str, str]
     instances: Mapping[str, Mapping[str, int]]
     black_boxes: tuple[str, ...]
-
-
-class _Port(NamedTuple):
-    """A port of a module: name, whether it is an input, width, signedness."""
-
-    name: str
-    is_input: bool
-    width: int
-    signed: bool
-
-
-@dataclass
-class _Module:
-    component: "wiring.Component[Any]"
-    base: str
-    parameters: str
-    ports: tuple[_Port, ...]
-    rtlil: str = ""
-    clocked: bool = False
-    reset: bool = False
-
-    @property
-    def where(self) -> str:
-        """Full name of the component's class."""
-        return _full_name(self.component)
 
 
 def once(component: "wiring.Component[Any]", platform: object) -> Elaboratable:
@@ -121,7 +100,9 @@ def emit(component: "wiring.Component[Any]", name: str) -> Emission:
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise EmissionError(f"module name {name!r} is not an identifier")
     emitter = _Emitter()
-    emitter.add(component)
+    with elaborated.lock, no_collections():
+        elaborated.trim()
+        emitter.add(component)
     return emitter.finish(name)
 
 
@@ -139,15 +120,16 @@ class _Emitter:
     """The platform of components during emission."""
 
     def __init__(self) -> None:
-        self._index: dict[tuple[type, str], int] = {}
-        self._modules: list[_Module] = []
-        #: Indices in the order in which elaboration ended: every module after its parts.
-        self._order: list[int] = []
+        self._index: dict[tuple[type, str], ElaboratedModule] = {}
+        #: Modules in the order in which elaboration ended: every one after its parts.
+        self._order: list[ElaboratedModule] = []
+        #: Modules that are being elaborated, the innermost last.
+        self._open: list[ElaboratedModule] = []
 
     def instance(self, component: "wiring.Component[Any]") -> Elaboratable:
         """Replacement of ``component`` in the module that instantiates it."""
-        index = self.add(component)
-        module = self._modules[index]
+        module = self.add(component)
+        self._open[-1].parts[module.number] = module
         connections: dict[str, Any] = {
             ("i_" if port.is_input else "o_") + port.name: value
             for port, value in _ports(component)
@@ -158,41 +140,58 @@ class _Emitter:
         if module.reset:
             connections["i_rst"] = ResetSignal()
         # In Amaranth's type hints an instance is not elaboratable.
-        return cast(Elaboratable, Instance(f"once${index}", **connections))
+        return cast(Elaboratable, Instance(f"once${module.number}", **connections))
 
-    def add(self, component: "wiring.Component[Any]") -> int:
-        """Index of the module of ``component``, which is elaborated if it is the first such."""
+    def add(self, component: "wiring.Component[Any]") -> ElaboratedModule:
+        """The module of ``component``, which is elaborated if it is the first such."""
         kind = type(component)
-        where = _full_name(component)
+        where = full_name(kind)
         try:
             parameters = component_parameters(component)
-            key = kind, describe(parameters)
+            described = describe(parameters)
         except ParameterError as error:
             raise EmissionError(f"{where}: {error}") from error
         ports = tuple(port for port, _ in _ports(component))
-        index = self._index.get(key)
-        if index is not None:
+        module = self._index.get((kind, described))
+        if module is not None:
             # The first of its kind represents this one.
             interface_only(component)
-            if self._modules[index].ports != ports:
-                raise EmissionError(
-                    f"{where}: two components with equal parameters have different ports; a port "
-                    f"depends on something that is no constructor parameter"
-                )
-            return index
-        index = self._index[key] = len(self._modules)
+            if module.key[2] != ports:
+                raise _different_ports(module)
+            return module
         base = getattr(component, "module_name", None) or _snake(kind.__name__)
-        module = _Module(component, base, key[1], ports)
-        self._modules.append(module)
-        self._elaborate(index, module)
-        self._order.append(index)
-        return index
+        key = kind, described, ports, base
+        module = elaborated.modules.get(key)
+        if module is not None:
+            interface_only(component)
+            self._take(module)
+            return module
+        module = ElaboratedModule(elaborated.number(), key, flat_parameters(parameters))
+        self._index[kind, described] = module
+        self._open.append(module)
+        self._elaborate(component, module)
+        self._open.pop()
+        self._order.append(module)
+        elaborated.add(module)
+        return module
 
-    def _elaborate(self, index: int, module: _Module) -> None:
-        text = rtlil.convert(module.component, f"once${index}", platform=self, emit_src=False)
+    def _take(self, module: ElaboratedModule) -> None:
+        """Add ``module`` and its parts as they were elaborated for another design."""
+        known = self._index.get(module.key[:2])
+        if known is None:
+            self._index[module.key[:2]] = module
+            for part in module.parts.values():
+                self._take(part)
+            self._order.append(module)
+        elif known is not module:
+            raise _different_ports(module)
+
+    def _elaborate(self, component: "wiring.Component[Any]", module: ElaboratedModule) -> None:
+        name = f"once${module.number}"
+        text = rtlil.convert(component, name, platform=self, emit_src=False)
         text = _EMPTY.sub("", text)
-        names = {port.name for port in module.ports}
-        own = text[text.index(f"module \\once${index}\n") :]
+        names = {port.name for port in module.key[2]}
+        own = text[text.index(f"module \\{name}\n") :]
         inputs = _INPUT.findall(own[: own.index("\nend\n")])
         extra = sorted(set(inputs) - names - {"clk", "rst"})
         if extra:
@@ -212,25 +211,20 @@ class _Emitter:
             return "\\" + names[int(match[1])] + match[2].replace(".", "__")
 
         sources = {
-            names[index]: _PLACEHOLDER.sub(name_of, self._modules[index].rtlil)
-            for index in self._order
+            names[module.number]: _PLACEHOLDER.sub(name_of, module.rtlil) for module in self._order
         }
         verilog = split_modules(tidy(_to_verilog("\n".join(sources.values()))))
         modules: dict[str, str] = {}
         classes: dict[str, str] = {}
         instances: dict[str, dict[str, int]] = {}
-        for index in self._order:
-            module = self._modules[index]
-            name = names[index]
+        for module in self._order:
+            name = names[module.number]
             classes[name] = module.where
             own = {part for part in verilog if part == name or part.startswith(f"{name}__")}
             cells = Counter(_CELL.findall(sources[name]))
             instances[name] = {cell: cells[cell] for cell in sorted(cells) if cell not in own}
             modules[name] = header(
-                name,
-                type(module.component).__doc__ or "",
-                module.where,
-                flat_parameters(component_parameters(module.component)),
+                name, module.kind.__doc__ or "", module.where, module.flat
             ) + "\n".join(
                 verilog[part] for part in sorted(own, key=lambda part: (part == name, part))
             )
@@ -244,21 +238,20 @@ class _Emitter:
         )
 
     def _names(self, top: str) -> dict[int, str]:
-        """A name for each module; see the rule at the head of this file."""
-        users: dict[str, list[int]] = {}
+        """A name for each module's number; see the rule at the head of this file."""
+        users: dict[str, list[ElaboratedModule]] = {}
         last = self._order[-1]
-        for index in self._order[:-1]:
-            users.setdefault(self._modules[index].base, []).append(index)
-        names = {last: top}
-        for base, indices in users.items():
-            for index in indices:
-                if len(indices) == 1 and base != top:
-                    names[index] = base
+        for module in self._order[:-1]:
+            users.setdefault(module.key[3], []).append(module)
+        names = {last.number: top}
+        for base, modules in users.items():
+            for module in modules:
+                if len(modules) == 1 and base != top:
+                    names[module.number] = base
                     continue
                 # Without the Python module: names stay when a source file moves.
-                module = self._modules[index]
-                key = f"{type(module.component).__qualname__} {module.parameters}"
-                names[index] = f"{base}_{hashlib.sha256(key.encode()).hexdigest()[:6]}"
+                key = f"{module.kind.__qualname__} {module.key[1]}"
+                names[module.number] = f"{base}_{hashlib.sha256(key.encode()).hexdigest()[:6]}"
         if len(set(names.values())) != len(names):
             raise EmissionError("two modules of the design would get the same name")
         return names
@@ -270,16 +263,19 @@ def interface_only(component: "wiring.Component[Any]") -> "wiring.Component[Any]
     return component
 
 
-def _full_name(component: "wiring.Component[Any]") -> str:
-    return f"{type(component).__module__}.{type(component).__qualname__}"
+def _different_ports(module: ElaboratedModule) -> EmissionError:
+    return EmissionError(
+        f"{module.where}: two components with equal parameters have different ports; a port "
+        f"depends on something that is no constructor parameter"
+    )
 
 
-def _ports(component: "wiring.Component[Any]") -> list[tuple[_Port, Value]]:
+def _ports(component: "wiring.Component[Any]") -> list[tuple[Port, Value]]:
     """Each port of ``component`` with its signal."""
     found = []
     for path, member, signal in component.signature.flatten(component):
         value = Value.cast(signal)
-        port = _Port(
+        port = Port(
             "__".join(map(str, path)), member.flow == wiring.In, len(value), value.shape().signed
         )
         found.append((port, value))

@@ -10,10 +10,16 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.elaborated import elaborated
 from hdl.emission import EmissionError, emit, once
 from hdl.sram import Sram
 from hdl.verilog import tidy
 from hdl.yosys import run_yosys
+
+
+@pytest.fixture(autouse=True)
+def nothing_elaborated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elaborated, "modules", {})
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,32 @@ def test_equal_components_are_elaborated_and_written_once() -> None:
     assert emission.black_boxes == ()
     assert emission.instances["bank"] == {"inverter": 128, "step_counter": 128, "wires": 128}
     assert len(re.findall(r"^  step_counter counter_\d+ \(", emission.modules["bank"], re.M)) == 128
+
+
+def test_a_second_design_elaborates_only_what_differs() -> None:
+    first = emit(Bank((1, 2)), "bank")
+    StepCounter.elaborations = 0
+    assert emit(Bank((1, 2)), "bank") == first
+    assert StepCounter.elaborations == 0
+    shared = emit(Bank((2, 1, 4)), "bank")
+    assert StepCounter.elaborations == 1
+    elaborated.modules.clear()
+    assert emit(Bank((2, 1, 4)), "bank") == shared
+    assert StepCounter.elaborations == 4
+
+
+def test_what_was_elaborated_is_forgotten_between_designs(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = emit(Bank((1, 2)), "bank")
+    assert len(elaborated.modules) == 5
+    monkeypatch.setattr("hdl.elaborated._KEPT_BYTES", 0)
+    assert emit(Bank((3, 3)), "bank").modules.keys() == {
+        "step_counter",
+        "inverter",
+        "wires",
+        "bank",
+    }
+    assert len(elaborated.modules) == 4
+    assert emit(Bank((1, 2)), "bank") == first
 
 
 def test_configurations_get_names_that_do_not_depend_on_order() -> None:
