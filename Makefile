@@ -22,13 +22,13 @@ demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, ar
 	$(BIN)/vip demo
 
 test: $(INSTALLED) ## all tests that fit in twenty minutes
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-fast: $(INSTALLED) ## quick tests: no Verilator, no Yosys, at most 0.12 s each
-	$(BIN)/python -m pytest -n 2 -m "not slow" --fast
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --fast
 
 test-slow: $(INSTALLED) ## the tests that take longer
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(INSTALLED) ## style, types, dead code, and which room may import which
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """Fixtures shared by tests of several rooms."""
 
 import ctypes
+import gc
 import os
 import random
 import sys
@@ -25,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("fast"):
         config.pluginmanager.register(FastRun())
+
+
+def pytest_collection_finish() -> None:
+    """Search for garbage seldom, and not among the tests and modules, which stay to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture

@@ -149,17 +149,25 @@ async def starts(dut):
 """
 
 
-def test_the_runtime_library_is_compiled_once_for_each_way_to_use_it(empty_cache: Path) -> None:
-    def compiles(design: Design) -> bool:
-        return "verilated_vpi.cpp" in (build(design) / "build.log").read_text()
+def compiles(design: Design) -> bool:
+    """Whether building ``design`` compiles the runtime library."""
+    return "verilated_vpi.cpp" in (build(design) / "build.log").read_text()
 
+
+def test_the_runtime_library_is_compiled_once(plain: Design) -> None:
+    # Here, or for an earlier test.
+    build(plain)
+    # In one unit or in many.
+    large = replace(plain, verilog={"blocks.sv": BLOCKS + "//" + " " * 1_100_000 + "\n"})
+    assert large.parallel
+    assert not plain.parallel
+    assert not compiles(large)
+
+
+@pytest.mark.slow
+def test_the_runtime_library_is_compiled_for_each_way_to_use_it(empty_cache: Path) -> None:
     assert compiles(PLAIN)
     assert not compiles(replace(PLAIN, verilog={"blocks.sv": BLOCKS + "// More.\n"}))
-    # In one unit or in many.
-    large = replace(PLAIN, verilog={"blocks.sv": BLOCKS + "//" + " " * 1_100_000 + "\n"})
-    assert large.parallel
-    assert not PLAIN.parallel
-    assert not compiles(large)
     # Without delays.
     clocked = BLOCKS.replace("  always #5 clk = ~clk;\n", "")
     assert compiles(replace(PLAIN, verilog={"blocks.sv": clocked}))
