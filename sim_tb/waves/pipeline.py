@@ -1,7 +1,7 @@
 """Instructions on their way through an engine's pipeline, from its waveforms.
 
-The signals are those of the units in ``pe/``; ``tests/sim_tb/test_waves.py`` compares what is found
-here with the engine's counters and with the instruction set simulator.
+The signals are those of the units in ``pe/``; ``tests/sim_tb/waves/test_waves.py`` compares what is
+found here with the engine's counters and with the instruction set simulator.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[2] / "docs" / "mrf.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "mrf.md"
 
 
 def test_example(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.timed.vault.vault_model import run_vault_model
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
-from tests.sim_tb.test_cosim import SMALL
+from tests.sim_tb.cosim.test_cosim import SMALL
 from vip.cli.app import main
 
 #: What a result says of the cycles, and what it leaves.

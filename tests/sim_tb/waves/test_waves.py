@@ -29,8 +29,8 @@ from sim_tb.waves.pipeline import Follower, TracedInstruction
 from sim_tb.waves.record import WINDOW, TraceError, read_record, trace_events
 from sim_tb.waves.trace_events import TraceEvents
 from soc.generate.presets import preset
-from tests.sim_tb.kanata import read_kanata
-from tests.sim_tb.trace_format import read_trace
+from tests.sim_tb.waves.kanata import read_kanata
+from tests.sim_tb.waves.trace_format import read_trace
 
 VCD = """$timescale 1ps $end
 $scope module top $end
@@ -266,7 +266,7 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_the_guide_says_of_the_log(engine: Run) -> None:
-    guide = " ".join((Path(__file__).parents[2] / "docs" / "viewers.md").read_text().split())
+    guide = " ".join((Path(__file__).parents[3] / "docs" / "viewers.md").read_text().split())
     log = read_kanata(engine.log)
     beats = sorted(stage[1:] for each in log for stage in each.lanes[0] if stage[0] == "V")
     pairs = pairwise(beats)
@@ -308,7 +308,7 @@ def test_a_vault(tmp_path: Path) -> None:
     reads = sum(name == "read" for track in banks for name, _, _ in trace.slices[track])
     assert reads == result.commands["read"]
     assert {each.thread for each in read_kanata(found.log)} == {0, 1, 2, 3}
-    guide = " ".join((Path(__file__).parents[2] / "docs" / "viewers.md").read_text().split())
+    guide = " ".join((Path(__file__).parents[3] / "docs" / "viewers.md").read_text().split())
     columns = vault.commands[DramCommand.READ] + vault.commands[DramCommand.WRITE]
     assert f"{vault.commands[DramCommand.ACT]} rows are opened for {columns:,} columns" in guide
 

@@ -7,7 +7,7 @@ import pytest
 
 import vip
 
-GUIDE = Path(__file__).parents[2] / "docs" / "python_api.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "python_api.md"
 README = GUIDE.parents[1] / "README.md"
 FIRST, *OTHERS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 _SLOW = "# Takes minutes."

@@ -24,7 +24,7 @@ from microkernels.networks.network import (
     Use,
 )
 from microkernels.runtime.compiled import execute
-from tests.microkernels.test_networks import check, engines, job_of, launches_of_moves
+from tests.microkernels.networks.test_networks import check, engines, job_of, launches_of_moves
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)

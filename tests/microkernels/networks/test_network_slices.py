@@ -18,7 +18,7 @@ from microkernels.networks.network import (
     Pool,
 )
 from microkernels.networks.plan import plan_network
-from tests.microkernels.test_networks import LITTLE, check, engines, job_of
+from tests.microkernels.networks.test_networks import LITTLE, check, engines, job_of
 
 
 def network(*layers: Layer, side: int = 6) -> Network:

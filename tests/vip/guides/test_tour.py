@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOUR = Path(__file__).parents[2] / "docs" / "tour.md"
+TOUR = Path(__file__).parents[3] / "docs" / "tour.md"
 BLOCKS = re.findall(
     r"```(asm|python|console)\n(.*?)```", TOUR.read_text(encoding="utf-8"), re.DOTALL
 )

@@ -12,7 +12,7 @@ from microkernels.nn.byte_jobs import byte_conv_job
 from microkernels.nn.conv_bytes import BYTE, ByteConv, convolve_bytes, pair_bytes, split_pairs
 from microkernels.nn.conv_shape import ConvOrder, ConvShape
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
-from tests.microkernels.test_conv import shapes
+from tests.microkernels.nn.test_conv import shapes
 
 INSTRUCTIONS = STANDARD | {"m.v.dot.add[16]"}
 

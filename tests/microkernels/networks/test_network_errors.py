@@ -11,7 +11,7 @@ from microkernels.networks.golden import Weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.vgg16 import vgg16
-from tests.microkernels.test_networks import LITTLE, engines, job_of
+from tests.microkernels.networks.test_networks import LITTLE, engines, job_of
 
 WEIGHTS = usual_network_weights(LITTLE)
 IMAGE = np.zeros((1, 18, 20, 3), np.int16)

@@ -21,8 +21,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, BusError, run
-
-from .test_chip_cosim import EXCHANGE, FAULT, PARAMETERS
+from tests.sim_tb.cosim.test_chip_cosim import EXCHANGE, FAULT, PARAMETERS
 
 TINY = chip_preset("tiny")
 #: Counters that the host reads in the Verilog up to 34 cycles after the events.
