@@ -18,9 +18,10 @@ from isa.support.picture import SUFFIXES
 
 from .checkout import ROOT
 from .measurement import BenchError
+from .screens.shots import SHOTS, shoot
 from .terminal import console, run
 
-__all__ = ["COMMANDS", "REPORTED", "SCREENSHOTS", "draw"]
+__all__ = ["COMMANDS", "REPORTED", "draw"]
 
 _IMAGES = ROOT / "docs" / "images"
 #: Placeholder in a command for the file to write.
@@ -51,23 +52,18 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Picture -> its name among those of ``vip report``, which writes both kinds at once.
 REPORTED: Mapping[str, str] = {"engine_area": "area", "engine_power": "power"}
-#: Pages of ``vip report RUN.json`` and of ``make docs`` in a browser; they are taken by hand.
-SCREENSHOTS = frozenset(
-    f"{page}_{view}"
-    for page, views in {
-        "report": ("desktop", "phone", "time", "trim"),
-        "site": ("desktop", "phone"),
-    }.items()
-    for view in views
-)
 
 
 def draw(name: str, folder: Path = _IMAGES) -> None:
-    """Draw a picture of :data:`COMMANDS` or :data:`REPORTED` into ``folder``.
+    """Draw a picture of :data:`COMMANDS`, :data:`REPORTED` or
+    :data:`bench.screens.shots.SHOTS` into ``folder``.
 
     Raises:
         BenchError: the command failed; its message is on standard error.
     """
+    if name in SHOTS:
+        shoot(name, folder / f"{name}.png")
+        return
     if name in REPORTED:
         with TemporaryDirectory() as page:
             _run(name, ("vip", "report", page))
@@ -88,14 +84,15 @@ def _run(name: str, arguments: tuple[str, ...]) -> None:
 def main(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help=f"Of {', '.join((*COMMANDS, *REPORTED))} (default: all)."),
+        typer.Argument(help=f"Of {', '.join((*COMMANDS, *REPORTED, *SHOTS))} (default: all)."),
     ] = None,
 ) -> None:
-    """Draw pictures of README and the guides, as PNG and SVG.
+    """Draw pictures of README and the guides, as PNG and SVG; screenshots, which need Chromium, as
+    PNG.
 
     Example: python -m bench.pictures motorcycle bp_energies
     """
-    known = (*COMMANDS, *REPORTED)
+    known = (*COMMANDS, *REPORTED, *SHOTS)
     for name in names or known:
         if name not in known:
             raise BenchError(f"unknown picture {name!r}; there are: {', '.join(known)}")

@@ -1,6 +1,7 @@
 """The pictures of the documents: each has a command that exists, and that draws both kinds."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from PIL import Image
 
 from bench import pictures
 from bench.measurement import BenchError
+from bench.screens.shots import SHOTS, Shot, shoot
+from tests.browser import needs_chromium
 from vip.cli.app import Commands
 from vip.cli.commands.bench.group import Benches
 
@@ -18,7 +21,7 @@ def test_every_picture_of_the_documents_can_be_drawn_again():
     shown = set()
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         shown |= set(re.findall(r"images/(\w+)\.(?:png|svg)", path.read_text()))
-    assert shown == {*pictures.COMMANDS, *pictures.REPORTED, *pictures.SCREENSHOTS}
+    assert shown == {*pictures.COMMANDS, *pictures.REPORTED, *SHOTS}
 
 
 @pytest.mark.parametrize("name", pictures.COMMANDS)
@@ -49,3 +52,20 @@ def test_both_kinds_are_drawn_by_a_command(tmp_path, monkeypatch):
     monkeypatch.setitem(pictures.COMMANDS, "bp_energies", ("bench.energies", "--path", "x.foo"))
     with pytest.raises(BenchError, match="bp_energies: not drawn"):
         pictures.draw("bp_energies", tmp_path)
+
+
+@needs_chromium
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_page_is_shown_from_a_heading_on(tmp_path, monkeypatch):
+    command = ("run", "sums.s", "--memory", "sums.bin", "--json", "{file}")
+    shot = Shot(name="sums", command=command, width=700, height=300, start="Numbers")
+    monkeypatch.setitem(SHOTS, "sums", shot)
+    shoot("sums", tmp_path / "sums.png")
+    with Image.open(tmp_path / "sums.png") as image:
+        assert image.size == (700, 300)
+        # Text on white, not an empty page.
+        assert 2 < len(image.convert("L").getcolors()) < 257
+    monkeypatch.setitem(SHOTS, "sums", replace(shot, start="Nowhere"))
+    with pytest.raises(BenchError, match="no heading 'Nowhere'"):
+        shoot("sums", tmp_path / "other.png")

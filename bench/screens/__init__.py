@@ -1,0 +1,1 @@
+"""Screenshots of pages in Chromium without a screen."""
