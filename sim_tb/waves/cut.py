@@ -1,5 +1,6 @@
-"""The part of a waveform file in some clock cycles."""
+"""The part of a waveform file in some clock cycles, with texts beside its signals."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from isa.support.files import write_atomically
@@ -7,16 +8,31 @@ from sim_tb.runner.port_trace import TraceError
 
 from .cycles import signal_names
 
-__all__ = ["cut_waves"]
+__all__ = ["TEXTS", "Text", "cut_waves"]
+
+#: Scope of the texts.
+TEXTS = "instructions"
+#: First and last cycle in which a text is shown, and the text; in between: nothing else.
+Text = tuple[int, int, str]
+#: As GTKWave reads them.
+_ESCAPES = {" ": "\\x20", "\\": "\\\\"}
 
 
-def cut_waves(path: Path, target: Path, first: int, last: int) -> None:
+def cut_waves(
+    path: Path,
+    target: Path,
+    first: int,
+    last: int,
+    texts: Mapping[str, Sequence[Text]] | None = None,
+) -> None:
     """Write the cycles ``first`` to ``last`` of the VCD file ``path`` to ``target``, at their times
     there and with the values of all signals at the start.
 
     Parameters:
         path: a file as Verilator writes it. first, last: cycles as :func:`read_cycles` counts them,
-            from 0 on.
+            from 0 on; each one ends with a rising edge.
+        texts: signals of type ``string`` to be added in the scope :data:`TEXTS`: by name, texts in
+            order.
 
     Raises:
         TraceError: the file is no VCD, has no clock, or ends before cycle ``first``.
@@ -27,53 +43,71 @@ def cut_waves(path: Path, target: Path, first: int, last: int) -> None:
     if not clock:
         raise TraceError(f"{path}: no signal of a clock")
     rising = b"1" + names[clock].encode()
+    codes = {name: f"text{number}" for number, name in enumerate(texts or {})}
+    shown = {name: _by_cycle(found) for name, found in (texts or {}).items()}
     header: list[bytes] = []
     # Signal -> the line of its value, at the start of the time that is read.
     values: dict[bytes, bytes] = {}
     cut: list[bytes] = []
-    cycle, time, now = -1, b"#0\n", [b""]
+    before: dict[str, str] = {}
+    cycle = -1
     with path.open("rb") as file:
         for line in file:
+            if line.startswith(b"$enddefinitions"):
+                header += _declared(codes)
             header.append(line)
             if line.startswith(b"$enddefinitions"):
                 break
-        now.clear()
-        for line in file:
-            if not line.startswith(b"#"):
-                now.append(line)
-                continue
-            cycle = _add(cycle, time, now, rising, values, cut, (first, last))
+        for time, changes in _times(file):
+            edge = any(line.rstrip() == rising for line in changes)
+            cycle += edge
             if cycle > last:
                 break
-            time = line
-        else:
-            _add(cycle, time, now, rising, values, cut, (first, last))
+            # What is shown from an edge on belongs to the next cycle.
+            now = {code: shown[name].get(cycle + 1, "") for name, code in codes.items()}
+            added = [
+                f"s{text} {code}\n".encode()
+                for code, text in now.items()
+                if edge and (not cut or text != before[code])
+            ]
+            before = now if edge else before
+            if cut:
+                cut += [time, *changes, *added]
+                continue
+            for line in changes:
+                code = line.split()[1] if line[:1] in b"br" else line[1:].strip()
+                values[code] = line
+            if cycle >= first:
+                cut += [time, b"$dumpvars\n", *values.values(), *added, b"$end\n"]
     if not cut:
         raise TraceError(f"{path}: it ends before clock cycle {first}")
     write_atomically(target, b"".join([*header, *cut]))
 
 
-def _add(
-    cycle: int,
-    time: bytes,
-    now: list[bytes],
-    rising: bytes,
-    values: dict[bytes, bytes],
-    cut: list[bytes],
-    wanted: tuple[int, int],
-) -> int:
-    """Take the changes ``now`` of ``time`` over, and empty them; the cycle that they belong to."""
-    changes = [line for line in now if line[:1] in b"01xzbr" and line.strip()]
-    now.clear()
-    cycle += any(line.rstrip() == rising for line in changes)
-    first, last = wanted
-    if cut and cycle <= last:
-        cut += [time, *changes]
-    if cut:
-        return cycle
-    for line in changes:
-        code = line.split()[1] if line[:1] in b"br" else line[1:].strip()
-        values[code] = line
-    if cycle >= first:
-        cut += [time, b"$dumpvars\n", *values.values(), b"$end\n"]
-    return cycle
+def _times(file: Iterator[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The line of each time, and the lines of its changes."""
+    time, changes = b"#0\n", list[bytes]()
+    for line in file:
+        if line.startswith(b"#"):
+            yield time, changes
+            time, changes = line, []
+        elif line[:1] in b"01xzbr" and line.strip():
+            changes.append(line)
+    yield time, changes
+
+
+def _declared(codes: Mapping[str, str]) -> list[bytes]:
+    if not codes:
+        return []
+    lines = [f"$var string 1 {code} {name} $end" for name, code in codes.items()]
+    lines = [f"$scope module {TEXTS} $end", *lines, "$upscope $end"]
+    return [f"{line}\n".encode() for line in lines]
+
+
+def _by_cycle(texts: Sequence[Text]) -> dict[int, str]:
+    """Cycle -> its text, as a VCD file has it."""
+    return {
+        cycle: "".join(_ESCAPES.get(each, each) for each in text)
+        for start, end, text in texts
+        for cycle in range(start, end + 1)
+    }

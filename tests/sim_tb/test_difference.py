@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from vcd.reader import TokenKind, tokenize
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
@@ -17,6 +18,8 @@ from sim_tb.cosim.engine import CosimError, CosimResult, Job
 from sim_tb.runner.port_trace import TraceError
 from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.cycles import read_cycles
+from sim_tb.waves.pipeline import TracedInstruction
+from sim_tb.waves.saved import save_file, texts_of
 
 CONFIG = PeConfig(address_bits=20)
 PROGRAM = assemble(
@@ -221,6 +224,33 @@ def test_cut_waveforms_hold_their_cycles_with_all_values(tmp_path: Path) -> None
     assert "#205\n" in part.read_text()
     assert "#305\n" not in part.read_text()
     assert list(read_cycles(whole, "top.clk", signals))[21:30] == found[1:]
+
+
+def test_texts_and_groups_are_beside_the_signals(tmp_path: Path) -> None:
+    instructions = [TracedInstruction(0), TracedInstruction(1)]
+    for each, start in zip(instructions, (18, 25), strict=True):
+        each.enter("F", start)
+        each.enter("O", start + 5)
+        each.leave(start + 6)
+    texts = texts_of(PROGRAM, instructions)
+    assert texts["fetch"][0] == (18, 22, "0: mov r8, #100")
+    part = tmp_path / "part.vcd"
+    cut_waves(waves(tmp_path / "whole.vcd", 50), part, 20, 29, texts)
+    with part.open("rb") as file:
+        variables = [each.var for each in tokenize(file) if each.kind is TokenKind.VAR]
+    assert ("text0", "fetch") in [(each.id_code, each.reference) for each in variables]
+    changes = part.read_text().partition("$enddefinitions")[2].splitlines()
+    assert [line.split()[0] for line in changes if line.endswith(" text0")] == [
+        "s0:\\x20mov\\x20r8,\\x20#100",
+        "s",
+        "s1:\\x20mov\\x20r9,\\x20#0",
+        "s",
+    ]
+    saved = save_file(part, texts)
+    assert '[dumpfile] "part.vcd"' in saved
+    assert "\ntop.clk\n" in saved
+    assert "[timestart] 205\n" in saved
+    assert saved.index("-instructions") < saved.index("instructions.fetch")
 
 
 def test_cycles_beyond_the_waveforms_are_refused(tmp_path: Path) -> None:

@@ -163,6 +163,7 @@ def test_every_parameter_that_names_a_file_declares_it() -> None:
         ("cosim", "bp", "--trace", "x.foo"),
         ("cosim", "program", "k.s", "--json", "k.s"),
         ("cosim", "program", "k.s", "--window", "x.foo"),
+        ("cosim", "program", "k.s", "--save", "x.gtkw"),
         ("trim", "k.s", "-o", "new", "--memory", "m", "--json", "m"),
         ("trim", "k.s", "-o", "."),
         ("bench", "kernels", "--roofline", "x.foo"),

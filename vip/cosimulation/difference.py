@@ -6,6 +6,7 @@ from pathlib import Path
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from isa.program import Program
+from isa.support.files import write_atomically
 from isa.support.scratch import scratch_folder
 from pe.config import PeConfig
 from sim_tb.cosim.difference import FirstDifference, first_difference
@@ -13,6 +14,7 @@ from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation
 from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.pipeline import TracedInstruction
 from sim_tb.waves.record import read_record
+from sim_tb.waves.saved import save_file, texts_of
 from vip.programs import fill
 from vip.progress import Progress, silent
 
@@ -70,9 +72,10 @@ class Locator:
             :func:`vip.cosimulation.program.cosim`.
         commits: last instructions to report, at least 1.
         window: file for the waveforms of these, ``.vcd``; None: none.
+        saved: file for the signals of ``window`` that GTKWave shows, ``.gtkw``; None: none.
 
     Raises:
-        CosimError: ``commits`` below 1.
+        CosimError: ``commits`` below 1, or ``saved`` without ``window``.
     """
 
     program: Program
@@ -83,11 +86,14 @@ class Locator:
     behaviour: MemoryBehaviour
     commits: int
     window: Path | None
+    saved: Path | None = None
     progress: Progress = silent
 
     def __post_init__(self) -> None:
         if self.commits < 1:
             raise CosimError(f"commits must be 1 or more, not {self.commits}")
+        if self.saved is not None and self.window is None:
+            raise CosimError(f"{self.saved}: signals are saved for waveforms; name a window, too")
 
     def locate(self) -> Located | None:
         """The first difference; None: there is none, or the engine has no counters to find it by.
@@ -144,7 +150,10 @@ class Locator:
             executed = [each for each in engine.found if each.retired][-self.commits :]
             first = executed[0].stages[0].start if executed else 0
             last = max((each.end for each in executed), default=record.cycles)
-            cut_waves(whole, window, max(0, first - _MARGIN), last + _MARGIN)
+            texts = texts_of(self.program, engine.found)
+            cut_waves(whole, window, max(0, first - _MARGIN), last + _MARGIN, texts)
+            if self.saved is not None:
+                write_atomically(self.saved, save_file(window, texts).encode())
         return tuple(map(_passage, executed))
 
 

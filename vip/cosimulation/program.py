@@ -143,6 +143,7 @@ def cosim(
     trace: Path | None = None,
     pipeline: Path | None = None,
     window: Path | None = None,
+    saved: Path | None = None,
     commits: int = COMMITS,
     progress: Progress = silent,
 ) -> EngineRun | ChipRun:
@@ -172,6 +173,7 @@ def cosim(
             Both need the Verilog.
         window: file for the waveforms, ``.vcd``, of the last instructions up to the first
             difference from the simulator; written if there is one.
+        saved: file for the signals of ``window`` that GTKWave shows, in groups, ``.gtkw``.
         commits: how many these are, and how many are reported; at least 1.
         progress: called with the cycles so far.
 
@@ -209,6 +211,7 @@ def cosim(
         trace=trace,
         pipeline=pipeline,
         window=window,
+        saved=saved,
         commits=commits,
         progress=progress,
     )
@@ -228,6 +231,7 @@ def _on_engine(
     trace: Path | None,
     pipeline: Path | None,
     window: Path | None,
+    saved: Path | None,
     commits: int,
     progress: Progress,
 ) -> EngineRun:
@@ -245,6 +249,7 @@ def _on_engine(
         behaviour=behaviour or MemoryBehaviour(),
         commits=commits,
         window=window,
+        saved=saved,
         progress=progress,
     )
     with DramImage(size) as image, DramImage(size) as start:

@@ -79,3 +79,5 @@ def test_a_bug_in_the_hardware_is_located_as_shown(vip, monkeypatch: pytest.Monk
     words = [pc for (pc,) in read_cycles(Path("difference.vcd"), "vip_pe_top.clk", [pc])]
     assert len(words) < 100
     assert {17, 18, 9, 10, 11} <= set(words)
+    assert "vip_pe_top.pe.issue.cause[2:0]\n" in Path("difference.gtkw").read_text()
+    assert "s11:\\x20v.v.add" in Path("difference.vcd").read_text()

@@ -95,6 +95,7 @@ _ONLY_FOR: dict[type, tuple[str, ...]] = {
         "seed",
         "compare",
         "window",
+        "save",
         "commits",
     ),
     VaultTileConfig: ("pes", "plot"),
@@ -241,6 +242,14 @@ def run_program(
             callback=writing(".vcd"),
         ),
     ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --window: write which of its signals GTKWave shows, in groups, .gtkw.",
+            metavar="FILE",
+            callback=writing(".gtkw"),
+        ),
+    ] = None,
     commits: Annotated[
         int, typer.Option(help="How many instructions these are.", min=1, max=1000)
     ] = COMMITS,
@@ -279,6 +288,7 @@ def run_program(
             trace=trace,
             pipeline=pipeline,
             window=window,
+            saved=save,
             commits=commits,
             progress=progress,
         )

@@ -1,0 +1,115 @@
+"""Save files of GTKWave: the signals that are shown when a waveform file is opened."""
+
+import math
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+
+from vcd.gtkw import GTKWSave
+
+from isa.program import Program
+from sim_tb.runner.port_trace import TraceError
+
+from .cut import TEXTS, Text
+from .konata import instruction_at
+from .pipeline import TracedInstruction
+
+__all__ = ["save_file", "texts_of"]
+
+#: Stage of an instruction -> name of the text that shows who is in it. In others, several may be.
+_STAGES = {
+    "F": "fetch",
+    "O": "operands",
+    "I": "issue",
+    "D": "dispatch",
+    "V": "vector",
+    "L": "load_store",
+}
+#: Group -> scopes below an engine, whose own signals it has, as far as the design has them.
+_GROUPS = {
+    "front end": ("fetch", "operands", "issue", "dispatch"),
+    "vector unit": ("vector", "vector.control"),
+    "load-store unit": ("load_store", "load_store.request", "load_store.response"),
+    "range check": ("arc",),
+}
+#: Signals of internal use: a part of another one, or unnamed.
+_INTERNAL = (".", "$", "[")
+
+
+def texts_of(program: Program, found: Sequence[TracedInstruction]) -> dict[str, list[Text]]:
+    """For each stage that one instruction at a time is in, who is, as :func:`cut_waves` takes it.
+
+    Parameters:
+        found: instructions of one engine, which ran ``program``.
+    """
+    texts: dict[str, list[Text]] = {name: [] for name in _STAGES.values()}
+    for each in found:
+        for stage in each.stages:
+            if stage.name in _STAGES and stage.end > stage.start:
+                text = f"{each.pc}: {instruction_at(program, each.pc)}"
+                texts[_STAGES[stage.name]].append((stage.start, stage.end - 1, text))
+    return texts
+
+
+def save_file(waves: Path, texts: Mapping[str, object]) -> str:
+    """The save file for ``waves``, a VCD file of one engine: its instructions, then its signals in
+    groups by unit.
+
+    Parameters:
+        texts: added to it by :func:`cut_waves`.
+
+    Raises:
+        TraceError: the file is no VCD. OSError: it can't be read.
+    """
+    names = _ranges(waves)
+    clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
+    engine = next((name[: -len(".sequencer.active")] for name in names if _is_engine(name)), "")
+    text = StringIO()
+    save = GTKWSave(text)
+    save.dumpfile(waves.name, abspath=False)
+    start, end = _times(waves)
+    save.timestart(start)
+    # The whole file in a usual window, in which a unit of time is some 200 pixels wide at zoom 0.
+    save.zoom_markers(-math.log2(max(1, (end - start) / 3)))
+    if clock:
+        save.trace(clock)
+    with save.group(TEXTS):
+        for name in texts:
+            save.trace(f"{TEXTS}.{name}", datafmt="ascii")
+    for group, scopes in _GROUPS.items():
+        prefixes = tuple(f"{engine}.{scope}." for scope in scopes)
+        with save.group(group, closed=True):
+            for name in names:
+                scope = next((each for each in prefixes if name.startswith(each)), "")
+                if scope and not any(part in name[len(scope) :] for part in _INTERNAL):
+                    save.trace(name + names[name])
+    return text.getvalue()
+
+
+def _ranges(waves: Path) -> dict[str, str]:
+    """Signal, with the scopes around it -> its range of bits, as in ``[63:0]``; "" for one bit."""
+    found: dict[str, str] = {}
+    scopes: list[str] = []
+    with waves.open(encoding="utf-8") as file:
+        for line in file:
+            words = line.split()
+            if words[:1] == ["$scope"]:
+                scopes.append(words[2])
+            elif words[:1] == ["$upscope"]:
+                scopes.pop()
+            elif words[:1] == ["$var"]:
+                found[".".join((*scopes, words[4]))] = "".join(words[5:-1])
+            elif words[:1] == ["$enddefinitions"]:
+                return found
+    raise TraceError(f"{waves}: no VCD file: it ends before its signals")
+
+
+def _times(waves: Path) -> tuple[int, int]:
+    """The first and the last time in the file."""
+    with waves.open(encoding="utf-8") as file:
+        found = [int(line[1:]) for line in file if line.startswith("#")]
+    return (found[0], found[-1]) if found else (0, 0)
+
+
+def _is_engine(name: str) -> bool:
+    return name.endswith(".sequencer.active")
