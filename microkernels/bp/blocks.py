@@ -8,7 +8,7 @@ kind are read at once, and its messages are written two at a time, each pair int
     up | down | data cost | spare || data cost | left | right | spare
 
 Each part has :data:`PART` bytes, the vectors of the four pixels; four parts are a DRAM row. A sweep
-along rows reads the first three parts, a sweep along columns the three behind the bars; the data
+along rows reads the first three parts, a sweep along columns the three after the bars; the data
 costs are there twice. In the first row the pixels of a part are in the order
 ``(x, y), (x + 1, y), (x, y + 1), (x + 1, y + 1)``, in the second one row and column are exchanged:
 so a sweep finds those of a line one after the other in both, and messages that it makes at a time
@@ -93,7 +93,7 @@ def loaded_place(number: int, x: int, y: int) -> int:
 
 def message_place(direction: Direction) -> int:
     """Offset in a block of the two messages, side by side, that arrive at the first two pixels that
-    a sweep comes to; those of the other two lie a column behind, or before if it is reverse."""
+    a sweep comes to; those of the other two lie a column after it, or before if it is reverse."""
     return _MESSAGES[direction] + (COLUMN_BYTES if direction.reverse else 0)
 
 

@@ -56,7 +56,7 @@ def split_outputs(problem: BpProblem, outputs: Elements) -> tuple[Messages, NDAr
 def with_labels(
     job: KernelJob, problem: BpProblem, layout: BpLayout, scratchpad_bytes: int
 ) -> KernelJob:
-    """``job`` with the launch ``labels`` behind its own; the outputs are its messages and then the
+    """``job`` with the launch ``labels`` after its own; the outputs are its messages and then the
     labels, as one line of elements.
 
     Parameters:
@@ -164,7 +164,7 @@ class _Places:
     def end(self) -> int:
         """First offset after everything."""
         longest = max(sum(map(self._row_bytes, pieces)) for pieces in self._pieces)
-        # A group may read records behind the last row.
+        # A group may read records after the last row.
         return self._labels + longest + self.plan.group * self.layout.record_bytes
 
     def _block(self, vault: int) -> tuple[int, bytes]:

@@ -43,7 +43,7 @@ class LabelsPlan:
 
     Attributes:
         group: pixels of a group. buffers: groups that are held, 1 or 2.
-        index, constant_bytes: address of the labels' numbers, one for each label, and behind them
+        index, constant_bytes: address of the labels' numbers, one for each label, and after them
             the factor; bytes of both.
         factor: its address. least: of ``g`` of each pixel. labels: of the labels.
         slots, slot: address of the loaded records, and bytes of one. vector: bytes from a vector of

@@ -34,7 +34,7 @@ def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
 
     Each update reads three vectors and writes one. A line begins with one more read, and its last
     write goes to the following tile, if there is one (thesis 6.1). Of blocks, an update has four
-    times and a line twice as many vectors; short vectors are read with the bytes behind them.
+    times and a line twice as many vectors; short vectors are read with the bytes after them.
     """
     vector = layout.labels * element_type(layout.bits).itemsize
     if layout.in_blocks:

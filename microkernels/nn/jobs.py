@@ -121,7 +121,7 @@ def conv_job(
 def conv_layout(
     plan: ConvPlan, *, base: int, channels: int, depth: int, padding: int, sharers: int
 ) -> ConvLayout:
-    """A convolution whose image begins at ``base``, with all else behind it.
+    """A convolution whose image begins at ``base``, with all else after it.
 
     Parameters:
         channels, depth, padding: of the output.

@@ -22,7 +22,7 @@ def test_a_launch_gives_registers_their_start_values_again_and_again():
             assert (state, cause) == (PeState.HALTED, FaultCause.NONE)
             found = [bench.word(parameters + 8 * n) for n in range(9)]
             assert found == [0, 11, 22, 33, 44, 0, 0, 0, 0]
-            # Registers that a program leaves behind are gone.
+            # Registers that a program leaves are gone.
             await bench.do("mov r6, #1\nmov r7, #2\nmov r1, #3\nhalt\n")
 
     Bench().run(work)

@@ -105,7 +105,7 @@ def test_a_call_that_works_is_found(harness: Harness) -> None:
         assert "exit code 0" in violations(answer)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reports it")
 def test_memory_is_measured(harness: Harness) -> None:
     one = Case(["asm", "k.s"], [Item("k.s", b"@")], "contents")
     assert 1 << 20 < harness.run(one).bytes < 1 << 30

@@ -35,7 +35,7 @@ def stopping(progress: Progress, stop: Stop) -> Progress:
 @contextmanager
 def meanwhile(work: Callable[[Stop], ResultT]) -> Iterator[Callable[[], ResultT]]:
     """Do ``work`` in another thread; call what the context gives for its result, or its exception.
-    When the context is left by an exception, the work is told to stop."""
+    When the context is left by an exception, the work is asked to stop."""
     stop = Stop()
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(work, stop)

@@ -6,7 +6,7 @@ updates of a run are those of blocks: a line of blocks is two lines of pixels, t
 of :mod:`microkernels.bp.shifts.kernel` with four lanes. A *turn* is eight updates, of the four
 lanes at two pixels, and ends with a block; all lines end at the end of a turn.
 
-The ring has a slot for each turn, with the blocks of both pairs of lanes behind one another. The
+The ring has a slot for each turn, with the blocks of both pairs of lanes one after the other. The
 register ``u0`` to ``u7`` of an update of a turn has the address of its ``a``, which changes with
 the slot when the update is over: the addresses of slots differ by one bit from a slot to the next
 (a Gray code), so ``d``, which has this bit, turns the one into the other by ``xor``. A sweep left
@@ -204,7 +204,7 @@ class _BlockKernel(TransformKernel):
             w.op("xor", self.toggle, self.toggle, _TOGGLES[0] ^ _TOGGLES[1])
 
     def store(self, update: int) -> None:
-        """Store the messages of two lanes behind the second one."""
+        """Store the messages of two lanes after the second one."""
         p, w = self.parts, self.parts.writer
         lane = p.lane(update)
         if lane % BLOCK == 0:

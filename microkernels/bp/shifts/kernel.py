@@ -10,7 +10,7 @@ The program repeats one *body* for each slot of the ring, so that addresses of s
 constants. Body ``n`` has one period of the schedule: ``t`` of update ``n``, earlier instructions of
 later updates, later instructions of earlier updates. It stores the message of an earlier update
 when it is complete, and loads a later update into a slot that is free. All lanes end their lines
-together, so what happens at the end of a line stands behind the last lane's body, update, load or
+together, so what happens at the end of a line stands after the last lane's body, update, load or
 store; code for rare cases stands after the loop.
 
 The rules by which the program is correct under any timing are those of

@@ -2,9 +2,9 @@
 
 :mod:`microkernels.bp.shifts.wide_plan` has the order of the instructions and the places of the
 vectors; loads, stores and ends of lines are those of :mod:`microkernels.bp.shifts.kernel` with one
-lane. A body stores the message of the update before behind its third instruction: the first has at
+lane. A body stores the message of the previous update after its third instruction: the first has at
 least as many beats as a result takes, and two more show that it has ended. It loads a new update
-into the slot of the update before behind its second instruction, which shows that ``m`` has read
+into the slot of the previous update after its second instruction, which shows that ``m`` has read
 that slot. Should two instructions of a body be too close, as with shifts of nearly all labels, a
 ``v.drain`` stands between them.
 """

@@ -1,8 +1,8 @@
 """Golden model of TRW-S: sequential tree-reweighted message passing (thesis 3.1, Kolmogorov 2006).
 
-Pixels are visited in raster order, then backwards. A pixel sends a message to each neighbour behind
+Pixels are visited in raster order, then backwards. A pixel sends a message to each neighbour after
 it in the order. With ``h`` the sum of the data cost and all messages that arrive at a pixel, and
-``n`` the larger one of the numbers of its neighbours before and behind it, the message to a
+``n`` the larger one of the numbers of its neighbours before and after it, the message to a
 neighbour ``w`` is
 
     ``r[o] = min over i of (S[o, i] + h[i] / n - m[i])``, then ``r - r[0]``,
@@ -17,7 +17,7 @@ Pixels of a diagonal don't depend on each other and are visited together, which 
 the raster order. Arrays are *skewed*: pixel (x, y) lies at ``[x + y, y]``.
 
 *Labels* are chosen in raster order: each pixel takes the label with the least sum of data cost,
-smoothness costs to the labels chosen before, and messages from the pixels behind it.
+smoothness costs to the labels chosen before, and messages from the pixels after it.
 
 *Lower bound*. For any messages, the costs of pixels plus arriving messages, and the costs of edges
 less the messages along them in both directions, have the energy of the problem for every labelling.

@@ -12,7 +12,7 @@ and into the border. Code for rare cases stands after the loop.
 
 The rules by which the program is correct under any timing are those of
 :mod:`microkernels.bp.kernel`. Between two engines: an engine raises its flag after a ``memfence``,
-behind the stores of a block, and loads a block after it has seen the flag.
+after the stores of a block, and loads a block after it has seen the flag.
 """
 
 from collections.abc import Callable
@@ -239,7 +239,7 @@ class _TrwsKernel:
         self._seldom("beq", updates, "one", lambda: w.op("mov", gamma, last))
 
     def _advance(self, slot: str) -> None:
-        """The slot behind ``slot``."""
+        """The slot after ``slot``."""
         w = self.writer
         w.offset(slot, slot, self.plan.slot)
         self._seldom("beq", slot, "ring_end", lambda: w.op("mov", slot, self.plan.ring))
