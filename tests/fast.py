@@ -3,8 +3,9 @@
 The selection happens while the tests run, so that there is no list to maintain. A test is skipped
 when it starts another process (Verilator, Yosys, a C++ compiler, a child of its own), when it
 begins to write Verilog, which ends in Yosys, or when it has taken :data:`SECONDS` of processor
-time. Cached simulators and syntheses of earlier runs are hidden, so that no test is fast on one
-machine because of its cache.
+time. When the first :data:`CASES` cases of a parametrised test were skipped, so are the others,
+which would take as long to find out. Cached simulators and syntheses of earlier runs are hidden, so
+that no test is fast on one machine because of its cache.
 """
 
 import os
@@ -22,12 +23,14 @@ import pytest
 
 from hdl.emission import _Emitter
 
-__all__ = ["ALLOWED", "SECONDS", "FastRun"]
+__all__ = ["ALLOWED", "CASES", "SECONDS", "FastRun"]
 
 #: Programs that tests may start: results name the commit that they come from.
 ALLOWED = ("git",)
 #: Processor time that a test may take, and as much for the fixtures that it is the first to use.
 SECONDS = 0.12
+#: Cases of a test, none of which is fast, after which its others are not tried.
+CASES = 4
 
 
 class FastRun:
@@ -37,6 +40,9 @@ class FastRun:
         self._running = False
         #: Why the current test is not fast; "" if it is.
         self._why = ""
+        #: Test -> its cases that were tried; tests with a case that is fast.
+        self._tried: dict[str, int] = {}
+        self._fast: set[str] = set()
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Begin to watch this process."""
@@ -78,9 +84,12 @@ class FastRun:
         pytest.skip(self._why)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self) -> Generator[None, object, object]:
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         """Watch while fixtures are made."""
         self._why = ""
+        test = _test(item)
+        if test not in self._fast and self._tried.get(test, 0) >= CASES:
+            pytest.skip(f"not fast: nor are {CASES} other cases")
         with self._watching():
             return (yield)
 
@@ -107,10 +116,20 @@ class FastRun:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Skip also a test that was to end in a thread, or that caught its end."""
         report = yield
+        if report.when == "call" or (report.when == "setup" and self._why):
+            test = _test(item)
+            self._tried[test] = self._tried.get(test, 0) + 1
+            if not self._why:
+                self._fast.add(test)
         if self._why and (report.failed or report.when == "call"):
             report.outcome = "skipped"
             report.longrepr = (str(item.path), 0, f"Skipped: {self._why}")
         return report
+
+
+def _test(item: pytest.Item) -> str:
+    """Name of a test without its case."""
+    return item.nodeid.partition("[")[0]
 
 
 def _imports(frame: FrameType | None) -> bool:
