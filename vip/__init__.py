@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
 
+    from .built_models import BuiltModel, build_model
     from .cosimulation.certificate import ModelCertificate, certify
     from .cosimulation.program import ChipRun, EngineRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BpRun",
+    "BuiltModel",
     "ChipRun",
     "CompileReport",
     "Debugger",
@@ -68,6 +70,7 @@ __all__ = [
     "WrittenPage",
     "WrittenReport",
     "assemble",
+    "build_model",
     "certify",
     "check_model",
     "compile_model",
@@ -116,6 +119,7 @@ _MODULES = {
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),
+    "vip.built_models": ("BuiltModel", "build_model"),
     "vip.trimmed_models": ("ModelTrim", "trim_model"),
     "vip.trimming.result": ("TrimResult",),
     "vip.trimming.subjects": ("Subject",),

@@ -25,6 +25,7 @@ _READ = {
     "cosim program program": "assembly",
     "trim programs": "assembly",
     "trim inputs": "arrays",
+    "trim calibrate": "arrays",
     "trim profile": "profile",
     "power kernel": "assembly",
     "left_image": "picture",

@@ -6,11 +6,16 @@ import pytest
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["model", "--rom"], "--rom is for programs, not for a compiled model"),
+        (["model", "--rom"], "--rom is for programs, not for a model"),
         (["model", "--latency", "30"], "--latency is for programs"),
         (["model", "--preset", "pe-small"], "a compiled model brings its preset"),
-        (["model", "bp"], "a compiled model, is trimmed to alone"),
-        (["bp", "--input", "x.npy"], "--input is for folders of vip nn compile"),
+        (["model", "bp"], "model, a model, is trimmed to alone"),
+        (["bp", "--input", "x.npy"], "--input is for models, not for programs"),
+        (["bp", "--batch", "2"], "--batch is for models, not for programs"),
+        (["model", "--calibrate", "x.npy"], "--calibrate is for MODEL.onnx, not for a compiled"),
+        (["x.onnx"], "x.onnx: --calibrate is missing: images for its fraction bits"),
+        (["x.onnx", "--calibrate", "x.npy", "--rom"], "--rom is for programs, not for a model"),
+        (["x.onnx", "--calibrate", "x.npy"], "x.npy: no file of NumPy arrays"),
         (["model"], "manifest.json: no manifest"),
         (["empty"], "empty/manifest.json: can't be read"),
     ],
@@ -20,6 +25,7 @@ def test_bad_arguments_are_refused(vip, tmp_path, arguments, message) -> None:
         (tmp_path / folder).mkdir()
     (tmp_path / "model" / "manifest.json").write_text("no JSON")
     (tmp_path / "x.npy").write_bytes(b"")
+    (tmp_path / "x.onnx").write_bytes(b"")
     code, _, error = vip("trim", *arguments, "-o", "out")
     assert code == 2
     assert message in " ".join(error.split())

@@ -1,6 +1,6 @@
 """``vip nn``: ONNX models on the machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,21 +13,17 @@ import vip
 from isa.support.files import write_atomically
 from microkernels.onnx_models.model import Reals
 from vip.cli.console import console, shown, warn
-from vip.cli.errors import UserError
 from vip.models.folder import check_new, manifest_of
 from vip.models.run import On
 from vip.output import write_json
 
+from .model_options import BatchOption, CarryOption, carried
 from .options import JsonOption, PresetOption, filling, reading, writing
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True)
 
-BatchOption = Annotated[
-    int | None,
-    typer.Option(help="Images of a run, where the model leaves them open.", min=1, max=1024),
-]
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", callback=reading(), help="ONNX file.")
 ]
@@ -121,14 +117,7 @@ def compile_command(
     ],
     preset_name: PresetOption = "vault",
     batch: BatchOption = None,
-    carry: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OUTPUT=INPUT",
-            help="An output of an image is an input of the next one, such as the state of a "
-            "recurrent network; may be repeated.",
-        ),
-    ] = None,
+    carry: CarryOption = None,
     json: JsonOption = None,
 ) -> None:
     """Compile a model: programs, memory image, launch table, manifest and listing.
@@ -145,7 +134,7 @@ def compile_command(
             output,
             preset=preset_name,
             batch=batch,
-            carry=_carry(carry or ()),
+            carry=carried(carry or ()),
             progress=progress,
         )
     table = Table(title=f"{model.name} on {preset_name}, calibration", box=box.SIMPLE)
@@ -169,18 +158,6 @@ def compile_command(
     )
     _warn({each.layer: each.saturated for each in found.saturated}, "on the calibration data")
     write_json(json, found.to_json())
-
-
-def _carry(given: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        output, separator, name = text.partition("=")
-        if not (separator and output and name):
-            raise UserError(f"--carry {text}: give OUTPUT=INPUT, names of tensors")
-        if output in found:
-            raise UserError(f"--carry {text}: output {output} is named twice")
-        found[output] = name
-    return found
 
 
 def _warn(saturated: Mapping[str, int], where: str) -> None:

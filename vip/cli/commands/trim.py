@@ -30,6 +30,7 @@ from vip.trimming.result import TrimResult
 from vip.trimming.runs import MOST_SLOWER
 from vip.trimming.subjects import subjects_of
 
+from .model_options import ModelOptions
 from .options import (
     JsonOption,
     OutputDirectory,
@@ -222,9 +223,9 @@ def trim(
     programs: Annotated[
         list[str],
         typer.Argument(
-            help="Program files, assembly (.s), applications of the suite, or one folder of vip nn "
-            "compile.",
-            metavar="PROGRAM|APPLICATION|DIR...",
+            help="Program files, assembly (.s), applications of the suite, one folder of vip nn "
+            "compile, or one ONNX file.",
+            metavar="PROGRAM|APPLICATION|DIR|MODEL.onnx...",
             callback=reading(_program_files),
         ),
     ],
@@ -232,6 +233,7 @@ def trim(
     sizes: SizeOptions,
     launches: LaunchOptions,
     comparison: ComparisonOptions,
+    model: ModelOptions,
     preset_name: PresetOption = "pe",
     why: Annotated[
         list[str] | None,
@@ -247,15 +249,6 @@ def trim(
             callback=drawing(),
         ),
     ] = None,
-    inputs: Annotated[
-        Path | None,
-        typer.Option(
-            "--input",
-            metavar="DATA",
-            callback=reading(),
-            help="Images for the runs of a compiled model, as of vip nn run (default: random).",
-        ),
-    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Rebuild the engine with what programs need, and compare it with the full one.
@@ -268,7 +261,8 @@ def trim(
     Verilog. --prove also demands a proof, which takes some minutes. The JSON's ff_saved and
     lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed
     engines, for vip generate --config. For a folder of vip nn compile, DIR gets a vault whose
-    engines are trimmed to all programs of the model (docs/onnx.md).
+    engines are trimmed to all programs of the model (docs/onnx.md). MODEL.onnx is compiled first,
+    with --calibrate: DIR, a new folder, gets model and verilog.
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
@@ -284,10 +278,11 @@ def trim(
         check_reason(key)
     if any(is_model(program) for program in programs):
         groups = (sizes, launches, comparison)
-        trim_folder(programs, output, groups, preset_name, inputs, why or [], figure, json)
+        source = context.get_parameter_source("preset_name")
+        preset_given = preset_name if source and source.name == "COMMANDLINE" else None
+        trim_folder(programs, output, groups, preset_given, model, why or [], figure, json)
         return
-    if inputs is not None:
-        raise UserError("--input is for folders of vip nn compile")
+    model.check("for models, not for programs")
     sizes.check(programs, preset_name)
     memories = sizes.memories(programs, file_arguments(context))
     subjects = _subjects(memories, sizes.declared(programs))

@@ -1,0 +1,97 @@
+"""The verb ``build_model``: from a trained model to the Verilog of a vault that runs it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from isa.support.scratch import owned_folder
+
+from .models.compile import CompileReport, compile_model, input_arrays
+from .models.folder import check_new
+from .progress import Progress, silent
+from .trimmed_models import ModelTrim, trim_model
+
+__all__ = ["MODEL_FOLDER", "VERILOG_FOLDER", "BuiltModel", "build_model"]
+
+#: Folders of the compiled model and of the vault's Verilog.
+MODEL_FOLDER, VERILOG_FOLDER = "model", "verilog"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltModel:
+    """A model and the vault that was made for it.
+
+    Attributes:
+        compiled: programs, memory image and fraction bits. trimmed: the vault.
+    """
+
+    compiled: CompileReport
+    trimmed: ModelTrim
+
+    @property
+    def failure(self) -> str:
+        """The reason why the vault must not be used; "" if there is none."""
+        return self.trimmed.failure
+
+    def to_json(self) -> dict[str, object]:
+        """The numbers as plain JSON data: those of the vault, and ``compiled``."""
+        return {**self.trimmed.to_json(), "compiled": self.compiled.to_json()}
+
+
+def build_model(
+    model: Path,
+    calibration: Path | Mapping[str, NDArray[Any]],
+    output: Path | str,
+    *,
+    preset: str = "vault",
+    batch: int | None = None,
+    carry: Mapping[str, str] | None = None,
+    inputs: Path | Mapping[str, NDArray[Any]] | None = None,
+    progress: Progress = silent,
+    **options: Any,
+) -> BuiltModel:
+    """Compile a model, and rebuild a vault with what its programs need.
+
+    Parameters:
+        model, calibration, preset, batch, carry: as of :func:`vip.compile_model`.
+        output: to write; it must not exist. It gets :data:`MODEL_FOLDER` and
+            :data:`VERILOG_FOLDER`, or nothing if the vault must not be used.
+        inputs: images for the runs, as of :func:`vip.trim_model`; None: those of the calibration.
+        progress: called with each stage.
+        options: the other ones of :func:`vip.trim_model`.
+
+    Raises:
+        VipError: as those verbs.
+        OSError: a file can't be read or written.
+    """
+    folder = Path(output)
+    check_new(folder)
+    held = input_arrays(calibration) if isinstance(calibration, Path) else calibration
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with owned_folder(folder.parent, f".{folder.name}-") as scratch:
+        new = scratch / "new"
+        new.mkdir()
+        compiled = compile_model(
+            model,
+            held,
+            new / MODEL_FOLDER,
+            preset=preset,
+            batch=batch,
+            carry=carry,
+            progress=progress,
+        )
+        trimmed = trim_model(
+            new / MODEL_FOLDER,
+            new / VERILOG_FOLDER,
+            inputs=held if inputs is None else inputs,
+            progress=progress,
+            **options,
+        )
+        if not trimmed.failure:
+            new.rename(folder)
+    return BuiltModel(
+        compiled=replace(compiled, folder=str(folder / MODEL_FOLDER)), trimmed=trimmed
+    )

@@ -1,0 +1,80 @@
+"""Options of the commands that compile ONNX models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vip.cli.errors import UserError
+
+from .options import reading
+
+__all__ = ["BatchOption", "CarryOption", "ModelOptions", "carried"]
+
+BatchOption = Annotated[
+    int | None,
+    typer.Option(help="Images of a run, where the model leaves them open.", min=1, max=1024),
+]
+CarryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OUTPUT=INPUT",
+        help="An output of an image is an input of the next one, such as the state of a "
+        "recurrent network; may be repeated.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """How ``vip trim`` compiles and runs a model."""
+
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA",
+            callback=reading(),
+            help="Images for MODEL.onnx, as of vip nn compile.",
+        ),
+    ] = None
+    carry: CarryOption = None
+    batch: BatchOption = None
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            metavar="DATA",
+            callback=reading(),
+            help="Images for the runs of a model, as of vip nn run (default: random, or those of "
+            "--calibrate).",
+        ),
+    ] = None
+
+    def check(self, kind: str, *taken: str) -> None:
+        """Refuse options other than those with the names ``taken``, for what ``kind`` says.
+
+        Raises:
+            UserError: one is given.
+        """
+        for name in ("calibrate", "carry", "batch", "inputs"):
+            if name not in taken and getattr(self, name) is not None:
+                raise UserError(f"--{name.removesuffix('s')} is {kind}")
+
+
+def carried(given: Sequence[str]) -> dict[str, str]:
+    """Outputs and the inputs that they become.
+
+    Raises:
+        UserError: another form, or an output that is named twice.
+    """
+    found = {}
+    for text in given:
+        output, separator, name = text.partition("=")
+        if not (separator and output and name):
+            raise UserError(f"--carry {text}: give OUTPUT=INPUT, names of tensors")
+        if output in found:
+            raise UserError(f"--carry {text}: output {output} is named twice")
+        found[output] = name
+    return found
