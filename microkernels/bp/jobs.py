@@ -69,7 +69,7 @@ def bp_job(
             negative iterations.
     """
     CHECK.at_least("iterations", iterations, 0)
-    shifts = shifts_of(problem, form, scratchpad_bytes, instruction_words, blocks=True)
+    shifts = shifts_of(problem, form, scratchpad_bytes, instruction_words, blocks=True, pes=pes)
     layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut)
     labels, updates = problem.labels, problem.updates * iterations
     vault_bits = None if ring is None else ring.address_bits

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from isa.program import Program
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import COLUMN_BYTES
 
 from ..blocks import block_fit
+from ..partition import PAIR
 from ..problem import BpProblem
+from ..record import LOADED_VECTORS, vector_stride
 from ..schedule import Spacing, most_labels
 from .block_kernel import BLOCK_LANES, block_builder, block_plan
 from .kernel import LANES, constants, transform_builder
@@ -22,7 +25,7 @@ from .transform import Transform, transform_of
 from .wide import wide_builder, wide_constants
 from .wide_plan import WidePlan, wide_order, wide_plan
 
-__all__ = ["INSTRUCTION_WORDS", "Form", "Shifts", "matrix_cycles", "shifts_of"]
+__all__ = ["INSTRUCTION_WORDS", "Form", "Shifts", "bus_cycles", "matrix_cycles", "shifts_of"]
 
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
 #: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: in the way of fewer cycles.
@@ -33,6 +36,8 @@ _SCALAR_INSTRUCTIONS = 13
 _BLOCK_INSTRUCTIONS = 11
 #: Words of an engine's instruction buffer (thesis 5.1).
 INSTRUCTION_WORDS = 1024
+#: Bytes of a vault's bus in a cycle.
+BUS_BYTES = 8
 #: Kernels that are compared: their lanes; 0: the one for many labels.
 KINDS = (*LANES, 0)
 #: The kernel on blocks, which comes first among equals.
@@ -155,12 +160,14 @@ def shifts_of(
     instruction_words: int = INSTRUCTION_WORDS,
     *,
     blocks: bool = False,
+    pes: int = 1,
 ) -> Shifts | None:
     """The kernel by shifts for ``problem``; None: the one by a matrix is chosen.
 
     Parameters:
         form: as given for the job. scratchpad_bytes, instruction_words: of an engine.
         blocks: records may hold blocks (:mod:`microkernels.bp.blocks`), where the problem suits.
+        pes: engines that share a vault's bus.
 
     Raises:
         KernelError: ``shifts`` can't be used; the message says why.
@@ -183,6 +190,7 @@ def shifts_of(
             scratchpad_bytes,
             instruction_words,
             blocks and block_fit(problem.width, problem.height, problem.labels, problem.bits),
+            pes * bus_cycles(problem.labels, problem.bits),
         )
     except KernelError:
         if form == "shifts":
@@ -194,6 +202,18 @@ def shifts_of(
     return found
 
 
+def bus_cycles(labels: int, bits: int) -> int:
+    """Cycles of a vault's bus for an update: three vectors are read, one is written."""
+    vector = vector_stride(labels, bits)
+    columns = -(-LOADED_VECTORS * vector // COLUMN_BYTES) - (-vector // COLUMN_BYTES)
+    return columns * COLUMN_BYTES // BUS_BYTES
+
+
+def _works_twice(one: Shifts) -> bool:
+    """Whether the kernel works twice on a pair of lines without another."""
+    return one.lanes > PAIR and not one.in_blocks
+
+
 @lru_cache(maxsize=64)
 def _best(
     transform: Transform,
@@ -202,8 +222,10 @@ def _best(
     scratchpad_bytes: int,
     instruction_words: int,
     blocks: bool,
+    bus: int,
 ) -> Shifts:
-    """The fastest kernel that fits an engine."""
+    """The fastest kernel that fits an engine, on a vault whose bus takes ``bus`` cycles for an
+    update of each engine."""
     found: list[tuple[int, int, int, Shifts]] = []
     reasons: list[KernelError] = []
     # Fewer slots make a shorter program.
@@ -224,7 +246,11 @@ def _best(
             found.append((one.cycles, -one.plan.slots, lanes, one))
         except KernelError as error:
             reasons.append(error)
-    for *_, one in sorted(found, key=lambda each: each[:3]):
+    ranked = [one for *_, one in sorted(found, key=lambda each: each[:3])]
+    if ranked and _works_twice(ranked[0]):
+        # Lines worked on twice are loaded twice: where the bus binds, two lanes are faster.
+        ranked.sort(key=lambda one: one.cycles > bus or one.lanes != PAIR)
+    for one in ranked:
         try:
             one.program(vault_bits=None)
         except KernelError as error:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.shifts.choice import matrix_cycles, shifts_of
+from microkernels.bp.shifts.choice import bus_cycles, matrix_cycles, shifts_of
 from microkernels.bp.shifts.kernel import LANES, transform_builder
 from microkernels.bp.shifts.rhythm import beats_of, dependences, rhythm
 from microkernels.bp.shifts.transform import transform_of
@@ -114,6 +114,17 @@ def test_the_cheaper_form_is_chosen() -> None:
     # With few labels the matrix takes as many cycles as a sum.
     assert not form(2, "linear:2")
     assert matrix_cycles(16, 16) == 80
+
+
+def test_two_lanes_where_the_bus_binds() -> None:
+    """With four a lone pair of lines is loaded twice."""
+    one = problem(2, 2, 16, 16, "linear:3")
+    alone, shared = (shifts_of(one, "shifts", 4096, pes=pes) for pes in (1, 4))
+    assert alone is not None
+    assert shared is not None
+    assert bus_cycles(16, 16) == 16
+    assert (alone.lanes, shared.lanes) == (4, 2)
+    assert alone.cycles < shared.cycles <= 64
 
 
 def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> None:
