@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow lint hooks format prove bench stale report vault wheel stress network docs clean
+.PHONY: help demo test test-fast test-slow lint hooks format prove bugs bench stale report vault wheel stress network docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -46,6 +46,10 @@ format: $(INSTALLED) ## rewrite the sources in the house style
 
 prove: $(INSTALLED) ## prove that trimmed engines do what the full one does
 	$(BIN)/vip prove --json build/proofs.json
+
+bugs: $(INSTALLED) ## seed bugs into trimmed engines, and into both engines: a proof must find each
+	$(BIN)/python -m pytest -m "slow or not slow" -k "one_engine_and_in_both or ends_early" \
+	  tests/synth/test_prove_sizes.py tests/synth/test_prove_vector.py
 
 bench: $(INSTALLED) ## name stale records; measure everything (hours) and compare with bench/results
 	$(BIN)/python -m bench

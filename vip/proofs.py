@@ -1,13 +1,17 @@
 """The verb ``prove``: proof that trimmed engines are equivalent to the full one."""
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
+from isa.support.processes import workers
 from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError, applications
 from synth.analysis.trim import Known, trim
+from synth.formal.induction import Progress as Steps
 from synth.formal.prove import Proof
 from synth.formal.prove import prove as prove_trimmed
 
@@ -18,8 +22,8 @@ from .trimming.subjects import known_launches
 
 __all__ = ["DEFAULT", "ProofReport", "prove"]
 
-#: Applications that are proved when none is named.
-DEFAULT = ("matrix-addition", "image-convolution", "bp")
+#: Applications that are proved when none is named: the whole suite.
+DEFAULT = tuple(each.name for each in applications())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,23 +51,39 @@ def prove(
     """Prove that engines trimmed to programs do what the full one does, for every input.
 
     ``prove(["bp"]).holds``. docs/proofs.md lists the conditions and the assumptions. A proof takes
-    minutes; earlier proofs are cached.
+    a minute or more; earlier proofs are cached. Several run at once, one a processor.
 
     Parameters:
         what: applications of the suite, or program files; an engine is proved for each.
         config: of the full engine.
-        progress: called with each condition that is shown.
+        progress: called with each condition that is shown, or each proof if there are several.
 
     Raises:
         VipError: a name or program that can't be used, or a proof that can't be set up.
     """
     full = engine(config)
-    proofs = {}
-    for name, launches in _launches(what, full).items():
-        programs = [program for program, _ in launches]
-        trimmed = trim(programs, full, known=[known for _, known in launches])
-        proofs[name] = prove_trimmed(full, trimmed, by_part(progress, f"proof for {name}"))
-    return ProofReport(proofs=proofs)
+    launches = _launches(what, full)
+    if len(launches) == 1:
+        ((name, only),) = launches.items()
+        found = _proof(full, only, by_part(progress, f"proof for {name}"))
+        return ProofReport(proofs={name: found})
+    proofs: dict[str, Proof] = {}
+    with workers(len(os.sched_getaffinity(0))) as pool:
+        tasks = {pool.submit(_proof, full, each): name for name, each in launches.items()}
+        progress("proofs", 0, len(tasks))
+        for task in as_completed(tasks):
+            proofs[tasks[task]] = task.result()
+            progress("proofs", len(proofs), len(tasks), tasks[task])
+    return ProofReport(proofs={name: proofs[name] for name in launches})
+
+
+def _proof(
+    full: PeConfig, launches: list[tuple[Program, Known]], progress: Steps | None = None
+) -> Proof:
+    """The proof of the engine that is trimmed to ``launches``."""
+    programs = [program for program, _ in launches]
+    trimmed = trim(programs, full, known=[known for _, known in launches])
+    return prove_trimmed(full, trimmed, progress)
 
 
 def _launches(what: Sequence[str | Path], full: PeConfig) -> dict[str, list[tuple[Program, Known]]]:

@@ -6,8 +6,10 @@ cut.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
@@ -18,8 +20,10 @@ from isa.support.scratch import scratch_folder
 
 from .errors import ProofError
 
-__all__ = ["Cut", "Field", "MemoryAccess", "State", "bits_of", "cut"]
+__all__ = ["Cut", "Field", "MemoryAccess", "State", "bits_of", "cut", "elaborating"]
 
+#: Held while a design is elaborated: Amaranth is not made for threads.
+elaborating = Lock()
 #: Prefixes of the ports that the cut adds.
 NOW, NEXT, PROBE = "now:", "next:", "probe:"
 
@@ -84,6 +88,15 @@ class Cut:
         }
         return found or {"": Field(parent, 0, self.width(parent), False)}
 
+    def given(self) -> dict[str, int]:
+        """Outputs of the cut design, and their widths."""
+        widths = {NEXT + name: state.width for name, state in self.states.items()}
+        widths |= self.outputs
+        widths |= {PROBE + name: width for name, width in self.probes.items()}
+        for name, port in {**self.reads, **self.writes}.items():
+            widths |= {f"{name}:enable": 1, f"{name}:address": port.address}
+        return widths | {f"{name}:data": write.width for name, write in self.writes.items()}
+
     def width(self, name: str) -> int:
         """Bits of a register, of the word at a read port, or of a port."""
         if name in self.states:
@@ -108,7 +121,8 @@ def cut(
     Raises:
         ProofError: the component holds something that can't be cut.
     """
-    text = rtlil.convert(component, name, emit_src=False)
+    with elaborating:
+        text = rtlil.convert(component, name, emit_src=False)
     text = _MEMORY_INIT.sub("", text)
     with scratch_folder("cut") as folder:
         source, target = folder / "design.il", folder / "flat.il"
@@ -144,6 +158,7 @@ _WIRE = re.compile(
 )
 _INIT = re.compile(r"attribute \\init (\d+)'([01x]+|\S+)")
 _ALIAS = re.compile(r"^  connect \\(\S+) \\(\S+)(?: \[(\d+)(?::(\d+))?\])?$", re.MULTILINE)
+_WHOLE = re.compile(r"^  connect \\(\S+) \\(\S+)$", re.MULTILINE)
 _INITIAL = re.compile(r"^  attribute \\init .*\n", re.MULTILINE)
 _MEMORY = re.compile(r"^  memory .*\n", re.MULTILINE)
 
@@ -176,6 +191,7 @@ class _Cutter:
             if port:
                 ports = self._inputs if port.split()[0] == "input" else self._outputs
                 ports[own] = self._widths[own]
+        self._plain = self._read_plain(text)
         self._fields = self._read_fields(text)
         # Nothing holds an initial value any more.
         text = _MEMORY.sub("", _INITIAL.sub("", text))
@@ -187,8 +203,20 @@ class _Cutter:
             if own.startswith((parent + ".", parent + "[")):
                 width = self._widths[own]
                 place = int(low or high or 0)
-                fields[own] = Field(parent, place, width, own in self._signed)
+                for whole in {parent, self._plain.get(parent, parent)}:
+                    name = whole + own.removeprefix(parent)
+                    fields[name] = Field(whole, place, width, own in self._signed)
         return fields
+
+    def _read_plain(self, text: str) -> dict[str, str]:
+        """Port of an instance -> its only other name within the instance. A register that drives
+        only a port may get either, which depends on what else the design has."""
+        plain: dict[str, list[str]] = defaultdict(list)
+        for own, port in _WHOLE.findall(text):
+            path, _, name = port.rpartition(".")
+            if "__" in name and path == own.rpartition(".")[0] and "__" not in own:
+                plain[port].append(own)
+        return {port: names[0] for port, names in plain.items() if len(names) == 1}
 
     def finish(self, probes: tuple[str, ...]) -> Cut:
         text = self._text
@@ -255,6 +283,7 @@ class _Cutter:
     def _register(self, signal: str) -> str:
         """The name of a register, without the number that distinguishes its wire from a port's."""
         wire = self._wire(signal)
+        wire = self._plain.get(wire, wire)
         plain = re.sub(r"\$\d+$", "", wire)
         name = wire if plain in self._states else plain
         self._inits.setdefault(name, self._inits.get(wire, 0))
@@ -267,7 +296,10 @@ class _Cutter:
 
     @staticmethod
     def _bits(signal: str) -> Iterator[str]:
-        """The bits of an enable, which are all one signal."""
+        """The bits of an enable, which are all one signal or constant."""
+        if re.fullmatch(r"\d+'[01]+", signal):
+            yield f"1'{signal[-1]}"
+            return
         if not signal.startswith("{"):
             yield signal
             return

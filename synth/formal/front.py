@@ -1,10 +1,11 @@
-"""Correspondence of fetch, operands, issue, dispatch, registers and the units around them."""
+"""Correspondence of fetch, operands, issue, dispatch and registers."""
 
 from amaranth.hdl import Cat, Value
 
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
+from pe.frontend.arc import RANGES
 from pe.frontend.register_file import READ_PORTS
 from pe.interface import PeCounter
 from pe.lsu.ports import BYTE_BITS, COLUMN_BITS
@@ -54,7 +55,6 @@ def front_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> No
     _operands(relation, configs[1])
     _issue(relation, configs)
     _dispatch(relation, configs)
-    _arc(relation)
 
 
 def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
@@ -297,7 +297,8 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             return vector(v) | (other & ~store)
         if number == 1:
             return vector(v) | (other & store)
-        return vector(v) & ~caps.is_unary(v[here + "kind"], v[here + "vertical"])
+        kind, vertical = (held(v, here + name) for name in ("kind", "vertical"))
+        return vector(v) & ~caps.is_unary(kind, vertical)
 
     relation.gates += [
         (r"dispatch\.(conflict|full)", sound),
@@ -314,7 +315,7 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             lambda v: register(v) & caps.is_store(v[here + "kind"]),
         ),
     ]
-    for number in range(3):
+    for number in range(RANGES):
         relation.gates.append(
             (
                 rf"dispatch\.now\.operands\.places\[{number}\]\..*",
@@ -323,6 +324,18 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         )
     rows = (*trimmed.rows_of(Unit.VECTOR), *trimmed.rows_of(Unit.LOAD_STORE))
     relation.add_codes(codes_of(here, dispatched_values, configs, rows, sound))
+    if caps.memory and not Capabilities.of(trimmed).memory:
+        causes = [f"{here}faults.{name}" for name in ("misaligned", "dram")]
+        relation.invariants.append(
+            Invariant(
+                "no address of a memory that nothing accesses is wrong",
+                lambda f, t: ~(f["dispatch.held"] & any_of(held(f, name) for name in causes)),
+            )
+        )
+    if not rows:
+        relation.invariants.append(
+            Invariant("nothing is dispatched", lambda f, t: ~f["dispatch.held"])
+        )
     relation.invariants.append(
         Invariant(
             "what leaves dispatch is there and sound",
@@ -346,6 +359,14 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         )
     )
 
+    if caps.transfers:
+        relation.invariants.append(
+            Invariant(
+                "a register that is moved has bytes",
+                lambda f, t: ~register(f) | ~f[here + "nothing"],
+            )
+        )
+
     def in_word(f: View, t: View) -> Value:
         first = f[here + "settings.dram"][:COLUMN_BITS]
         last = (first + f[here + "bytes"] - 1)[:COLUMN_BITS]
@@ -353,15 +374,16 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
     relation.invariants.append(Invariant("a register that is moved lies in one word", in_word))
 
-    def own_ranges(f: View, t: View) -> Value:
-        stray = any_of(f[here + "used"][n] & ~ranged(n, f) for n in range(3))
-        return ~sound(f) | ~stray
+    def is_used(v: View, number: int) -> Value:
+        return v[here + "used"][number]
 
-    relation.invariants.append(Invariant("an instruction uses ranges of its own", own_ranges))
-
-
-def _arc(relation: Relation) -> None:
-    relation.gates += [
-        (rf"arc\.late_{kind}_entry", lambda v, kind=kind: v[f"arc.late_{kind}"])  # type: ignore[misc]
-        for kind in ("arrived", "released")
-    ]
+    for number in range(RANGES):
+        relation.invariants.append(
+            Invariant(
+                f"an instruction uses range {number} only if it has it",
+                lambda f, t, n=number: ~sound(f) | ~is_used(f, n) | ranged(n, f),  # type: ignore[misc]
+            )
+        )
+    # Where it is known which ranges are used, both engines compare the same ones.
+    used = (lambda v, number=number: is_used(v, number) for number in range(RANGES))
+    relation.apart.append((r"dispatch\.(leaves|conflict)", (sound, *used)))

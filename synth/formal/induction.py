@@ -17,7 +17,7 @@ from isa.support.files import write_atomically
 from .aig import Graph, read_aiger, write_aiger
 from .bits import graph_of
 from .compose import Part, compose
-from .cut import Cut, bits_of
+from .cut import Cut, bits_of, elaborating
 from .miter import Miter, build_miter
 from .pipeline import Pipeline
 from .relation import Relation
@@ -103,10 +103,11 @@ def prove_relation(
     start = monotonic()
     designs = (full, trimmed)
     cuts = [each.cut if isinstance(each, Pipeline) else each for each in designs]
-    miter = build_miter(cuts[0], cuts[1], relation)
-    ports = [*miter.inputs.values(), *miter.goals.values()]
-    ports += [signal for side in (*miter.given, *miter.taken) for signal in side.values()]
-    text = rtlil.convert(miter.module, "miter", ports=ports, emit_src=False)
+    with elaborating:
+        miter = build_miter(cuts[0], cuts[1], relation)
+        ports = [*miter.inputs.values(), *miter.goals.values()]
+        ports += [signal for side in (*miter.given, *miter.taken) for signal in side.values()]
+        text = rtlil.convert(miter.module, "miter", ports=ports, emit_src=False)
     kinds = [type(each).__name__ for each in designs]
     key = _key(cuts[0].text, cuts[1].text, text, *kinds, json.dumps(miter.cases))
     target = build_folder() / "proofs" / f"{key}.json"
@@ -142,7 +143,7 @@ def prove_relation(
             tuple(names[goal] for goal in failure.goals),
             tuple(bits[name] for name in failure.inputs if name in bits),
         )
-        for failure in solve(graph, names, miter.cases, advance)
+        for failure in solve(graph, names, miter.cases, advance, miter.apart)
     )
     if not failures:
         _write(target, {"goals": result.goals})

@@ -11,7 +11,7 @@ from pe.config import PeConfig
 from pe.lsu.ports import BYTE_BITS, COLUMN_BITS, load_table_entry
 
 from .relation import Condition, Ghost, Invariant, Relation, View
-from .rows import codes_of, entry_values, held, is_aligned, transfer_values
+from .rows import any_of, codes_of, entry_values, held, is_aligned, transfer_values
 
 __all__ = ["load_store_relation"]
 
@@ -33,6 +33,9 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
     def stored(v: View) -> Value:
         return offered(v) & v[sent + ".write"]
 
+    def formed_store(v: View) -> Value:
+        return v[unit + "request.formed_valid"] & v[unit + "request.formed.write"]
+
     relation.gates += [
         (r"load_store\.request\.kept", lambda v: v[unit + "request.opened"]),
         (r"load_store\.write__0__address", lambda v: v[unit + "tag_ready"]),
@@ -45,11 +48,7 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
         (r"load_store\.request\.(sent\.data|turn)", stored),
         (
             r"load_store\.request\.place_formed",
-            lambda v: (
-                v[unit + "request.formed_valid"]
-                & v[unit + "request.formed.write"]
-                & ~v[unit + "request.from_register"]
-            ),
+            lambda v: formed_store(v) & ~v[unit + "request.from_register"],
         ),
         (r"memory__request__payload\..*", offered),
         (r"memory__request__payload\.data", stored),
@@ -62,14 +61,10 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
                 Invariant(f"no {flag} without its instruction", _never(unit + flag))
             )
     if Opcode.ST_REG not in opcodes:
-        formed = unit + "request.formed"
         relation.invariants.append(
             Invariant(
                 "no word to store comes from a register without its instruction",
-                lambda f, t: (
-                    ~(f[formed + "_valid"] & f[formed + ".write"])
-                    | ~f[unit + "request.from_register"]
-                ),
+                lambda f, t: ~formed_store(f) | ~f[unit + "request.from_register"],
             )
         )
     else:
@@ -83,11 +78,35 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
     if Opcode.ST_SRAM not in opcodes:
         relation.invariants.append(
             Invariant(
+                "each word to store comes from a register without the one that stores words",
+                lambda f, t: ~formed_store(f) | f[unit + "request.from_register"],
+            )
+        )
+        relation.invariants.append(
+            Invariant(
                 "no word to store is turned without the instruction that stores words",
                 lambda f, t: ~stored(f) | (held(f, unit + "request.turn") == 0),
             )
         )
     _response(relation, configs)
+    if Capabilities.of(full).memory and not Capabilities.of(trimmed).memory:
+        _idle(relation)
+
+
+def _idle(relation: Relation) -> None:
+    """Rules for a trimmed engine without the unit."""
+    flags = ("request.working", "request.waits", "request.formed_valid", "request.request__valid")
+    unit = "load_store."
+
+    def rests(f: View, t: View) -> Value:
+        busy = [f[unit + flag] for flag in (*flags, "response.valid", "outstanding")]
+        return ~any_of(busy)
+
+    relation.invariants.append(Invariant("the load-store unit rests", rests))
+    relation.assumptions.append(
+        Invariant("memory answers nothing unasked", lambda f, t: ~f["memory__response__valid"])
+    )
+    relation.gates.append((r"memory__response__ready", lambda v: v["memory__response__valid"]))
 
 
 def _one_value(f: View, t: View) -> Value:

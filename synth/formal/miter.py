@@ -27,6 +27,7 @@ class Miter:
         given, taken: of both designs, their outputs, which go into this circuit, and their inputs,
             which come from it: port of the design -> port of the circuit.
         cases: values of bits of inputs, as the relation takes goals apart; ``{}``: any.
+        apart: outputs of goals that are cases of others.
         only_full, only_trimmed: registers without a partner.
     """
 
@@ -36,6 +37,7 @@ class Miter:
     given: tuple[dict[str, Signal], dict[str, Signal]] = field(default_factory=lambda: ({}, {}))
     taken: tuple[dict[str, Signal], dict[str, Signal]] = field(default_factory=lambda: ({}, {}))
     cases: list[dict[str, bool]] = field(default_factory=lambda: [{}])
+    apart: set[str] = field(default_factory=set)
     only_full: list[str] = field(default_factory=list)
     only_trimmed: list[str] = field(default_factory=list)
 
@@ -220,11 +222,18 @@ class _Builder:
         return self._conditions[key]
 
     def goal(self, name: str, holds: Value, assume: Value) -> None:
-        signal = Signal(name=f"goal_{len(self.miter.goals)}")
-        self.m.d.comb += signal.eq(assume & ~holds.bool())
-        if name in self.miter.goals:
-            raise ProofError(f"two goals are named {name!r}")
-        self.miter.goals[name] = signal
+        terms = [self.holds(part, NowView(self, 0, {})) for part in self.relation.parts(name)]
+        fails = assume & ~holds.bool()
+        for number in range(1 << len(terms)):
+            label = f"{name}, case {number}" if terms else name
+            case = [term ^ (~number >> place & 1) for place, term in enumerate(terms)]
+            signal = Signal(name=f"goal_{len(self.miter.goals)}")
+            self.m.d.comb += signal.eq(Cat(fails, *case).all())
+            if label in self.miter.goals:
+                raise ProofError(f"two goals are named {label!r}")
+            self.miter.goals[label] = signal
+            if terms:
+                self.miter.apart.add(signal.name)
 
     def build(self) -> Miter:
         full, trimmed = self.sides
@@ -260,14 +269,7 @@ class _Builder:
 
     def _give(self, side: Side) -> None:
         """Ports for all outputs of a design."""
-        cut = side.cut
-        widths = {NEXT + name: state.width for name, state in cut.states.items()}
-        widths |= cut.outputs
-        widths |= {PROBE + name: width for name, width in cut.probes.items()}
-        for name, port in {**cut.reads, **cut.writes}.items():
-            widths |= {f"{name}:enable": 1, f"{name}:address": port.address}
-        widths |= {f"{name}:data": write.width for name, write in cut.writes.items()}
-        for number, (name, width) in enumerate(widths.items()):
+        for number, (name, width) in enumerate(side.cut.given().items()):
             signal = Signal(width, name=f"from{side.which}_{number}")
             self.miter.given[side.which][name] = signal
             if name.startswith(NEXT):
@@ -277,9 +279,8 @@ class _Builder:
 
     def _take(self, side: Side) -> None:
         """Ports for all inputs of a design."""
-        cut = side.cut
-        taken = {NOW + name: side.now[name] for name in (*cut.states, *cut.reads)}
-        taken |= {name: side.now[name] for name in cut.inputs}
+        taken = {NOW + name: side.now[name] for name in (*side.cut.states, *side.cut.reads)}
+        taken |= {name: side.now[name] for name in side.cut.inputs}
         for number, (name, value) in enumerate(taken.items()):
             signal = Signal(len(value), name=f"to{side.which}_{number}")
             self.m.d.comb += signal.eq(value)

@@ -4,12 +4,13 @@
 """
 
 from dataclasses import fields, replace
+from functools import cache
 
 from isa.table import Unit
 from pe.config import PeConfig
 from pe.core import Pe
 
-from .cut import cut
+from .cut import Cut, cut
 from .engine import PROBES, engine_relation
 from .errors import ProofError
 from .induction import Progress, Proof, joined, prove_relation
@@ -76,9 +77,16 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
 
 
 def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress | None) -> Proof:
-    cuts = []
-    for config, name in ((full, "full"), (trimmed, "trimmed")):
-        if progress is not None:
-            progress(f"{name} engine", 0, 1)
-        cuts.append(cut(Pe(config), name, probes=PROBES))
-    return prove_relation(cuts[0], cuts[1], engine_relation(full, trimmed), progress)
+    if progress is not None:
+        progress("full engine", 0, 1)
+    big = _full(full)
+    if progress is not None:
+        progress("trimmed engine", 0, 1)
+    small = cut(Pe(trimmed), "trimmed", probes=PROBES)
+    return prove_relation(big, small, engine_relation(full, trimmed), progress)
+
+
+@cache
+def _full(config: PeConfig) -> Cut:
+    """The full engine, which proofs of several trimmed ones share."""
+    return cut(Pe(config), "full", probes=PROBES)

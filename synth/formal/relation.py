@@ -16,7 +16,7 @@ from typing import Protocol
 from amaranth.hdl import Value
 from amaranth.lib import data
 
-__all__ = ["Codes", "Ghost", "Invariant", "Relation", "Split", "View"]
+__all__ = ["Codes", "Ghost", "Invariant", "Relation", "Split", "View", "members"]
 
 
 class View(Protocol):
@@ -110,6 +110,8 @@ class Relation:
         assumptions: conditions on the step that are assumed, with a name each; they get the values
             of both designs now.
         split: how goals are taken apart; None: not at all.
+        apart: pattern of names of goals and conditions: such a goal is shown for each combination
+            of the conditions by itself, as in one of these less is left to compare.
         layouts: layouts of registers, ports and memories whose members the design does not name,
             of the full and of the trimmed design.
     """
@@ -124,6 +126,7 @@ class Relation:
     guarantees: list[Invariant] = field(default_factory=list)
     assumptions: list[Invariant] = field(default_factory=list)
     split: Split | None = None
+    apart: list[tuple[str, tuple[Condition, ...]]] = field(default_factory=list)
     layouts: dict[str, tuple[data.Layout, data.Layout]] = field(default_factory=dict)
 
     def gate(self, name: str) -> Condition | None:
@@ -143,6 +146,11 @@ class Relation:
         """Whether ``name`` corresponds only in the bits that both designs have."""
         return any(re.fullmatch(pattern, name) for pattern in self.truncated)
 
+    def parts(self, goal: str) -> tuple[Condition, ...]:
+        """The conditions by which ``goal`` is taken apart."""
+        found = [conditions for name, conditions in self.apart if re.fullmatch(name, goal)]
+        return found[-1] if found else ()
+
     def add_codes(self, codes: Codes | None) -> None:
         """Add ``codes``, if there are any."""
         if codes is not None:
@@ -154,7 +162,7 @@ class Relation:
 
 
 def members(layout: data.Layout) -> Mapping[str, tuple[int, int, bool]]:
-    """Innermost members of ``layout``: name -> (lowest bit, width, signed)."""
+    """Innermost members of ``layout`` that have bits: name -> (lowest bit, width, signed)."""
     found: dict[str, tuple[int, int, bool]] = {}
 
     def descend(inner: data.Layout, prefix: str, base: int) -> None:
@@ -164,6 +172,8 @@ def members(layout: data.Layout) -> Mapping[str, tuple[int, int, bool]]:
                 descend(member.shape, name, base + member.offset)
             else:
                 shape = data.Shape.cast(member.shape)
+                if not shape.width:
+                    continue
                 found[name] = (base + member.offset, shape.width, shape.signed)
 
     descend(layout, "", 0)

@@ -28,6 +28,7 @@ from .relation import Invariant, Relation, View
 from .rows import any_of, codes_of, decoded_values, held
 from .sides import extended
 from .table_goals import range_goals, scalar_goals
+from .transfers import ends
 
 __all__ = ["SIZED_UNITS", "prove_sizes"]
 
@@ -263,6 +264,11 @@ def _arc(configs: Configs) -> Relation:
             (f"{late}_entry", lambda v, late=late: v[late]),  # type: ignore[misc]
         ]
 
+    def stores(v: View, number: int) -> Value:
+        if v.has(f"store_{number}"):
+            return v[f"store_{number}"]
+        return Const(int(bool(caps.transfers.stores)), 1)
+
     def allocated(f: View, t: View) -> Value:
         kind: Value = Const(1, 1)
         if not (caps.transfers.loads and caps.transfers.stores):
@@ -271,32 +277,35 @@ def _arc(configs: Configs) -> Relation:
         free = any_of((f["allocated"] == n) & ~busy(t, n) for n in own)
         return ~f["allocate"] | (kind & sized & free)
 
-    def ends(f: View, t: View) -> Value:
-        terms = []
-        for name in ("arrived", "released"):
-            entry = f[f"late_{name}_entry"]
-            there = any_of((entry == n) & busy(f, n) for n in range(full.arc_entries))
-            terms.append(~f[f"late_{name}"] | there)
-        return Cat(terms).all()
-
     relation.assumptions += [
         Invariant("only a free entry of the trimmed engine is taken", allocated),
-        Invariant("only what is in transfer ends", ends),
+        Invariant("only what is in transfer ends", ends(full)),
     ]
     for number in range(trimmed.arc_entries, full.arc_entries):
         relation.invariants.append(
             Invariant(f"entry {number} is not needed", lambda f, t, n=number: ~busy(f, n))  # type: ignore[misc]
         )
 
+    if not (caps.transfers.loads and caps.transfers.stores):
+        relation.invariants += [
+            Invariant(
+                f"entry {number} is of a kind that the trimmed engine has",
+                lambda f, t, n=number: ~busy(f, n) | (stores(f, n) == stores(t, n)),  # type: ignore[misc]
+            )
+            for number in own
+        ]
+
     def reported(f: View, t: View) -> Value:
+        # All of one engine, so that its comparisons are the same gates; the other's answer is the
+        # same.
         unit = (UNIT_BYTES - 1).bit_length()
         missed = []
         for n in own:
             for number in range(RANGES):
-                mine = {name: f[f"ranges__{number}.{name}"] for name in _RANGE}
-                apart = (mine["start"][unit:] >= f[f"end_{n}"]) | (f[f"start_{n}"] >= mine["end"])
-                waits = mine["writes"] | ~f[f"store_{n}"] if f.has(f"store_{n}") else Const(1, 1)
-                missed.append(busy(f, n) & mine["used"] & waits & ~apart)
+                mine = {name: t[f"ranges__{number}.{name}"] for name in _RANGE}
+                apart = (mine["start"][unit:] >= t[f"end_{n}"]) | (t[f"start_{n}"] >= mine["end"])
+                waits = mine["writes"] | ~stores(t, n)
+                missed.append(busy(t, n) & mine["used"] & waits & ~apart)
         return t["conflict"] == any_of(missed)
 
     relation.guarantees += [

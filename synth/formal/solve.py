@@ -2,7 +2,7 @@
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,11 @@ __all__ = ["Failure", "solve"]
 
 #: Conflicts after which ABC gives up on a goal.
 _CONFLICTS = 1_000_000
+#: Goals that ABC is given at a time: enough to share what they have in common.
+_TOGETHER = 16
+#: Further rounds of sharpening for goals taken apart: what one round takes for granted leaves a
+#: condition on a single node, which the next round takes for granted, too.
+_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ def solve(
     goals: Iterable[str],
     cases: Sequence[Mapping[str, bool]] = ({},),
     progress: Callable[[int, int], None] | None = None,
+    apart: Set[str] = frozenset(),
 ) -> list[Failure]:
     """Show that ``goals``, outputs of ``graph``, are never 1.
 
@@ -40,6 +46,7 @@ def solve(
         graph: the circuit. goals: outputs.
         cases: values of some inputs; goals are shown for each of these, one after the other.
         progress: called with how many goals are done, of all cases, and of how many.
+        apart: goals that are cases of others.
 
     Returns:
         For each goal that fails, an example; one may serve several goals.
@@ -56,17 +63,23 @@ def solve(
         if case:
             fixed = {nodes[name]: value for name, value in case.items() if name in nodes}
             part = extract(graph, left, fixed)
-        groups: dict[frozenset[tuple[int, bool]], list[str]] = defaultdict(list)
+        groups: dict[tuple[frozenset[tuple[int, bool]], bool], list[str]] = defaultdict(list)
         for goal in left:
             if part.outputs[goal] != 0:
-                groups[frozenset(demanded(part, goal).items())].append(goal)
+                groups[frozenset(demanded(part, goal).items()), goal in apart].append(goal)
         done += len(left) - sum(len(group) for group in groups.values())
         given = tuple(name for name, value in case.items() if value)
-        for found, group in sorted(groups.items(), key=lambda item: len(item[1])):
+        for (found, _), group in sorted(groups.items(), key=lambda item: len(item[1])):
             alone = sharpened(extract(part, group, dict(found)), group)
+            for _ in range(_ROUNDS if apart >= set(group) else 0):
+                alone = sharpened(alone, group)
             hard = [goal for goal in group if not is_refuted(alone, goal)]
-            alone = extract(alone, hard, {})
-            failures += (Failure(each.goals, (*given, *each.inputs)) for each in _solve(alone))
+            demands = {graph.inputs[node - 1] for node, value in found if value}
+            failures += (
+                Failure(each.goals, tuple(dict.fromkeys((*given, *sorted(demands), *each.inputs))))
+                for place in range(0, len(hard), _TOGETHER)
+                for each in _solve(extract(alone, hard[place : place + _TOGETHER], {}))
+            )
             done += len(group)
             if progress is not None:
                 progress(done, every)

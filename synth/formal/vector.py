@@ -8,12 +8,13 @@ import re
 
 from amaranth.hdl import Cat, Const, Value
 
+from isa.launch import START_FX, START_MR, START_VL
 from isa.table import Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.vector.units import SPECIAL_PORTS
 
-from .relation import Codes, Invariant, Relation, View
+from .relation import Codes, Condition, Invariant, Relation, View
 from .rows import any_of, codes_of, command_values, held
 
 __all__ = ["command_relation", "vector_relation"]
@@ -36,6 +37,32 @@ def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> N
         relation.invariants.append(Invariant("the vector unit rests", _rests))
         return
     command_relation(relation, configs, _CONTROL)
+    _settings(relation, configs)
+
+
+def _settings(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
+    """What nothing sets is what a launch leaves, wherever the full engine holds it."""
+    places: dict[str, Condition] = {
+        "issue.settings.": lambda v: Const(1, 1),
+        "dispatch.now.settings.vector.": lambda v: (
+            v["dispatch.held"] & held(v, "dispatch.now.vector").all()
+        ),
+        f"{_CONTROL}now.": lambda v: v[_CONTROL + "running"],
+        f"{_CONTROL}waiting.": lambda v: v[_CONTROL + "is_waiting"],
+    }
+
+    def stays(f: View, name: str, start: int) -> Value:
+        known = [(place + name, here) for place, here in places.items() if f.has(place + name)]
+        return Cat(Const(1, 1), *(~here(f) | (f[own] == start) for own, here in known)).all()
+
+    for name, start in (("vl", START_VL), ("mr", START_MR), ("fx", START_FX)):
+        if f"set.{name}" in configs[0].instructions - configs[1].instructions:
+            relation.invariants.append(
+                Invariant(
+                    f"{name.upper()} stays as a launch leaves it",
+                    lambda f, t, name=name, start=start: stays(f, name, start),  # type: ignore[misc]
+                )
+            )
 
 
 def _rests(f: View, t: View) -> Value:
@@ -65,7 +92,9 @@ def _scratchpad(relation: Relation) -> None:
     relation.assumptions.append(
         Invariant(
             "the scratchpad holds the same for stores",
-            lambda f, t: f[port + "data"] == t[port + "data"],
+            lambda f, t: (
+                f[port + "data"] == t[port + "data"] if t.has(port + "data") else Const(1, 1)
+            ),
         )
     )
 

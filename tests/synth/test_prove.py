@@ -4,13 +4,15 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from amaranth.lib import data
 
 from pe.config import PeConfig
 from pe.core import Pe
 from synth.formal.cut import Cut, cut
 from synth.formal.engine import PROBES, engine_relation
-from synth.formal.induction import Proof, prove_relation
+from synth.formal.induction import Proof, graph_of_cut, prove_relation
 from synth.formal.prove import ProofError, prove
+from synth.formal.relation import members
 
 pytestmark = pytest.mark.usefixtures("shared_results")
 
@@ -65,6 +67,45 @@ def test_what_is_kept_is_the_same() -> None:
     assert "goals" in steps
     # The second time it is known.
     assert prove(FULL, TRIMMED).seconds == 0
+
+
+#: Programs that lack whole kinds of instructions, by those that they have.
+KINDS = {
+    "registers": {"ld.reg[64]", "st.reg[64]"},
+    "loads of registers": {"ld.reg[16]"},
+    "stores of registers": {"st.reg[64]"},
+    "loads": {"ld.sram[16]"},
+    "stores": {"st.sram[16]"},
+    "loads of vectors, stores of registers": {"ld.sram[16]", "st.reg[64]"},
+    "stores of vectors, loads of registers": {"st.sram[16]", "ld.reg[64]"},
+    "vectors, no memory": {"set.vl", "v.v.add[16]"},
+    "vectors of one length": {"v.v.add[16]", "ld.reg[64]", "st.reg[64]"},
+    "neither vectors nor memory": {"bne"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", KINDS)
+def test_what_is_kept_of_few_kinds_is_the_same(kinds: str) -> None:
+    few = replace(FULL, instructions=frozenset({"add", "halt", *KINDS[kinds]}), registers=8)
+    found = prove_relation(engine(FULL, "full"), engine(few, "trimmed"), engine_relation(FULL, few))
+    assert found.holds, failed(found)
+
+
+@pytest.mark.parametrize("kinds", ["registers", "stores"])
+def test_a_cut_has_the_names_of_the_full_engine(kinds: str) -> None:
+    """Whichever of its two names a register has that only drives a port; and memories that are
+    never written have ports."""
+    few = replace(FULL, instructions=frozenset({"add", "halt", *KINDS[kinds]}), registers=8)
+    unit = engine(few, "trimmed")
+    assert "load_store.request.sent" in unit.states
+    assert unit.fields["load_store.request.sent.write"].parent == "load_store.request.sent"
+    graph_of_cut(unit)
+
+
+def test_members_without_bits_are_no_members() -> None:
+    layout = data.StructLayout({"flag": 1, "none": 0, "inner": data.StructLayout({"place": 3})})
+    assert members(layout) == {"flag": (0, 1, False), "inner.place": (1, 3, False)}
 
 
 def test_a_needed_instruction_that_was_removed_is_found() -> None:

@@ -73,6 +73,16 @@ def test_a_changed_unit_is_found(unit: str, change: tuple[str, str], goal: str) 
     assert any(each.startswith(goal) for each in failed(unit, TRIMMED, change))
 
 
+@pytest.mark.parametrize("removed", ["ld.sram[16]", "st.sram[16]"])
+def test_transfers_that_go_one_way_conflict_as_in_the_full_engine(removed: str) -> None:
+    one_way = replace(TRIMMED, instructions=TRIMMED.instructions - {removed})
+    unit, relation, _ = SIZED_UNITS["array range check"]
+    found = prove_relation(
+        cut(unit(FULL), "full"), cut(unit(one_way), "trimmed"), relation((FULL, one_way))
+    )
+    assert found.holds, found.failures
+
+
 #: Unit, text of its gates and what stands there instead, and which of its places is changed.
 SEEDED = [
     # Rounding of a range's end; its end; the scratchpad's and the memory's end, one byte too far.

@@ -28,7 +28,7 @@ def prove_command(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"Applications of the suite, or program files (default: {', '.join(DEFAULT)}).",
+            help="Applications of the suite, or program files (default: the whole suite).",
             metavar="[APPLICATION|PROGRAM]...",
             callback=reading(_files),
         ),
