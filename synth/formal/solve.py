@@ -77,8 +77,7 @@ def solve(
             demands = {graph.inputs[node - 1] for node, value in found if value}
             failures += (
                 Failure(each.goals, tuple(dict.fromkeys((*given, *sorted(demands), *each.inputs))))
-                for place in range(0, len(hard), _TOGETHER)
-                for each in _solve(extract(alone, hard[place : place + _TOGETHER], {}))
+                for each in _solve(extract(alone, hard, {}))
             )
             done += len(group)
             if progress is not None:
@@ -92,10 +91,10 @@ def _solve(graph: Graph) -> list[Failure]:
     failures: list[Failure] = []
     left = [goal for goal, literal in graph.outputs.items() if literal != 0]
     while left:
-        graph = extract(graph, left, {})
-        values = _check(graph)
+        values = _check(extract(graph, left[:_TOGETHER], {}))
         if values is None:
-            break
+            left = left[_TOGETHER:]
+            continue
         nodes = simulate(graph, values)
         outputs = graph.outputs
         failing = [goal for goal in left if nodes[outputs[goal] >> 1] ^ bool(outputs[goal] & 1)]
