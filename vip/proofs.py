@@ -3,13 +3,14 @@
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from isa.program import Program
 from isa.support.processes import workers
 from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError, applications
+from soc.generate.presets import preset
 from synth.analysis.trim import Known, trim
 from synth.formal.induction import Progress as Steps
 from synth.formal.prove import Proof
@@ -55,7 +56,8 @@ def prove(
 
     Parameters:
         what: applications of the suite, or program files; an engine is proved for each.
-        config: of the full engine.
+        config: of the full engine; it has the optional instructions, too, that an application is
+            written for.
         progress: called with each condition that is shown, or each proof if there are several.
 
     Raises:
@@ -65,16 +67,28 @@ def prove(
     launches = _launches(what, full)
     if len(launches) == 1:
         ((name, only),) = launches.items()
-        found = _proof(full, only, by_part(progress, f"proof for {name}"))
+        found = _proof(_full_for(name, full), only, by_part(progress, f"proof for {name}"))
         return ProofReport(proofs={name: found})
     proofs: dict[str, Proof] = {}
     with workers(len(os.sched_getaffinity(0))) as pool:
-        tasks = {pool.submit(_proof, full, each): name for name, each in launches.items()}
+        tasks = {
+            pool.submit(_proof, _full_for(name, full), each): name
+            for name, each in launches.items()
+        }
         progress("proofs", 0, len(tasks))
         for task in as_completed(tasks):
             proofs[tasks[task]] = task.result()
             progress("proofs", len(proofs), len(tasks), tasks[task])
     return ProofReport(proofs={name: proofs[name] for name in launches})
+
+
+def _full_for(name: str, full: PeConfig) -> PeConfig:
+    """``full`` with the optional instructions that the application ``name`` was written for."""
+    for each in applications():
+        if each.name == name:
+            optional = preset(each.preset).instructions - preset("pe").instructions
+            return replace(full, instructions=full.instructions | optional)
+    return full
 
 
 def _proof(

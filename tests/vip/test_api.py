@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import vip
+import vip.proofs
 from hdl.config import ConfigurationError
 from isa.iss.simulator import SimulatorError
 from isa.support.errors import VipError
@@ -290,3 +291,15 @@ def test_prove(tmp_path: Path) -> None:
     assert found.holds
     with pytest.raises(VipError, match="no such file, and no application"):
         vip.prove(["sort"])
+
+
+def test_prove_takes_several_and_their_optional_instructions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(vip.proofs, "prove_trimmed", lambda full, trimmed, _: (full, trimmed))
+    names = ["max-pooling", "lstm"]
+    found: dict[str, Any] = dict(vip.prove(names).proofs)
+    assert list(found) == names
+    for name, special in zip(names, (False, True), strict=True):
+        for engine in found[name]:
+            assert ("v.sigmoid[16]" in engine.instructions) == special
