@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../../memory/model/device_model.cpp"
-#include "../timed/vault/bank.cpp"
+#include "../timed/vault/banks.cpp"
 #include "../timed/vault/controller.cpp"
 #include "../timed/vault/crossbar.h"
 #include "../timed/vault/queue.cpp"

@@ -2,15 +2,15 @@
 // Host and DRAM are those of the cosimulation.
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 #include "../../../memory/model/device_model.cpp"
 #include "../engine/arc.cpp"
 #include "../engine/load_store.cpp"
 #include "../engine/pe_model.cpp"
+#include "../engine/program.cpp"
 #include "../engine/range_check.cpp"
-#include "../vault/bank.cpp"
+#include "../vault/banks.cpp"
 #include "../vault/queue.cpp"
 #include "../vault/controller.cpp"
 #include "router.cpp"
@@ -54,14 +54,13 @@ class Barrier {
             m_phase.store(phase + 1, std::memory_order_release);
             return;
         }
-        // A thread sleeps only where another one has no processor.
+        // Where another thread has no processor, it gets this one.
         for (uint32_t tries = 0; m_phase.load(std::memory_order_acquire) == phase; ++tries)
-            if (tries > kTries) std::this_thread::sleep_for(kSleep);
+            if (tries > kTries) std::this_thread::yield();
     }
 
   private:
-    static constexpr uint32_t kTries = 1000000;
-    static constexpr std::chrono::microseconds kSleep{50};
+    static constexpr uint32_t kTries = 2000;
     const uint32_t m_threads;
     std::atomic<uint32_t> m_arrived{0}, m_phase{0};
 };
@@ -88,7 +87,7 @@ class Chip {
     bool run(uint64_t cycles) {
         m_broken = false;
         do {
-            if (m_sizes.threads > 1 && quiet()) {
+            if (quiet()) {
                 cycles -= run_quiet(cycles);
             } else {
                 cycle();
@@ -109,10 +108,12 @@ class Chip {
     std::unique_ptr<HostPort> m_port;
     std::vector<std::unique_ptr<ChipTile>> m_tiles;
     std::vector<ChipTile*> m_tile_pointers;
+    std::vector<uint8_t> m_busy[2];  // of each tile, of which the links carry something
     std::vector<std::unique_ptr<TileControl>> m_controls;
     std::vector<Summary> m_summaries[2];
     std::vector<Order> m_orders;
-    uint32_t m_now = 0;
+    uint32_t m_now = 0;    // parity of the cycle
+    uint32_t m_begin = 0;  // of the first one of a stretch
     std::atomic<bool> m_failed{false};  // a rule of the DRAM is broken
     VipChipIn m_in = {};
     VipChipOut m_out = {};
@@ -121,7 +122,8 @@ class Chip {
     Barrier m_barrier;
     std::atomic<uint32_t> m_stretch{0};  // stretches of cycles that the threads share
     uint64_t m_cycles = 0, m_passed = 0;
-    bool m_goes_on = false, m_ends = false;
+    uint32_t m_turn = 0;  // cycles of all stretches
+    bool m_goes_on[2] = {}, m_ends = false;
 
     void reset() {
         m_now = 0;
@@ -138,6 +140,7 @@ class Chip {
                 m_map, *m_tiles.back(), vault, vault * engines,
                 static_cast<uint32_t>(m_sizes.instruction_words)));
         }
+        for (std::vector<uint8_t>& busy : m_busy) busy.assign(m_network.vaults, 0);
         for (std::vector<Summary>& summaries : m_summaries)
             summaries.assign(m_network.vaults, Summary{});
     }
@@ -180,13 +183,14 @@ class Chip {
         }
     }
 
-    void tiles(uint32_t first, uint32_t end) {
+    void tiles(uint32_t first, uint32_t end, uint32_t now) {
+        uint8_t* const busy[2] = {m_busy[0].data(), m_busy[1].data()};
         for (uint32_t vault = first; vault < end; ++vault) {
-            const Summary before = vault ? m_summaries[m_now][vault - 1] : Summary{};
+            const Summary before = vault ? m_summaries[now][vault - 1] : Summary{};
             const Summary summary = m_controls[vault]->summarize(before);
-            Summary& kept = m_summaries[1 - m_now][vault];
+            Summary& kept = m_summaries[1 - now][vault];
             if (kept != summary) kept = summary;
-            m_tiles[vault]->cycle(m_tile_pointers.data(), m_now);
+            m_tiles[vault]->cycle(m_tile_pointers.data(), busy, now);
             if (m_tiles[vault]->failed) m_failed.store(true, std::memory_order_relaxed);
         }
     }
@@ -207,7 +211,7 @@ class Chip {
         m_port->drive(m_in);
         messages(last);
         m_port->interrupts(last);
-        tiles(0, count);
+        tiles(0, count, m_now);
         // What a message does to an engine is seen in the next cycle.
         for (const Order& order : m_orders)
             if (!m_broken) obey(order);
@@ -220,7 +224,7 @@ class Chip {
         const auto engines = static_cast<uint32_t>(m_sizes.engines);
         const uint32_t vault = order.engine / engines, slot = order.engine % engines;
         if (order.stops) {
-            m_tiles[vault]->engines[slot]->stop();
+            m_tiles[vault]->stop(slot);
             return;
         }
         TileControl& control = *m_controls[vault];
@@ -230,9 +234,8 @@ class Chip {
             m_broken = true;
             return;
         }
-        m_tiles[vault]->engines[slot] =
-            std::make_unique<PeModel>(*launched.sizes, *launched.engine, launched.buffer);
-        m_tiles[vault]->engines[slot]->launch();
+        m_tiles[vault]->launch(slot, std::make_unique<PeModel>(*launched.sizes, *launched.engine,
+                                                               launched.buffer));
     }
 
     // As `cycle`, while time passes without accesses of the host, on all threads. Returns the
@@ -240,39 +243,42 @@ class Chip {
     uint64_t run_quiet(uint64_t cycles) {
         m_passed = 0;
         m_cycles = cycles;
+        m_begin = m_now;
         m_stretch.fetch_add(1, std::memory_order_seq_cst);
         m_stretch.notify_all();
-        work(0);
+        work(0, m_turn);
         return m_passed;
     }
 
-    // A thread's part of that.
-    void work(uint32_t thread) {
+    // A thread's part of that. `turn`: its cycles so far, in all stretches: a thread may look at what
+    // it has missed while the first one is in the next cycle.
+    void work(uint32_t thread, uint32_t& turn) {
         const auto count = static_cast<uint32_t>(m_network.vaults);
         const auto threads = static_cast<uint32_t>(m_sizes.threads);
         const uint32_t first = thread * count / threads, end = (thread + 1) * count / threads;
-        for (bool goes_on = true; goes_on;) {
-            tiles(first, end);
-            m_barrier.wait();
+        for (uint32_t now = m_begin;; now = 1 - now) {
+            bool& goes_on = m_goes_on[++turn % 2];
+            // Nothing that the tiles do in a cycle reaches the host in it.
             if (!thread) {
-                const Summary last = m_summaries[m_now][count - 1];
                 m_port->drive(m_in);
-                m_port->interrupts(last);
-                m_now = 1 - m_now;
+                m_port->interrupts(m_summaries[now][count - 1]);
                 host_cycle();
-                m_goes_on = ++m_passed != m_cycles && !m_out.idle && !accesses();
+                m_now = 1 - now;
+                goes_on = ++m_passed != m_cycles && !m_out.idle && !accesses();
             }
+            tiles(first, end, now);
             m_barrier.wait();
-            goes_on = m_goes_on;
+            if (!goes_on) return;
         }
     }
 
     // A thread beside the first: a part of each stretch.
     void follow(uint32_t thread) {
+        uint32_t turn = 0;
         for (uint32_t stretch = 0;; ++stretch) {
             m_stretch.wait(stretch, std::memory_order_acquire);
             if (m_ends) return;
-            work(thread);
+            work(thread, turn);
         }
     }
 };

@@ -274,8 +274,7 @@ uint32_t TileControl::read() {
         return m_high;
     }
     const uint32_t slot = m_captured.index - m_first_pe;
-    const auto& engine = m_tile.engines[slot];
-    const EngineResult result = engine ? engine->result() : EngineResult{};
+    const EngineResult result = m_tile.result(slot);
     switch (row->value) {
         case kPageParametersLow:
             return static_cast<uint32_t>(parameters[slot]);
@@ -325,17 +324,15 @@ void TileControl::edge(const Message* taken, bool sent, std::vector<Order>& orde
 }
 
 Summary TileControl::summarize(const Summary& before) {
-    uint32_t faulted = 0;
-    bool running = false;
-    for (uint32_t slot = 0; slot < slots(); ++slot) {
-        const uint32_t now = state(slot);
-        running = running || now == kEngineRunning;
-        faulted |= uint32_t{now == kEngineFaulted} << slot;
+    // States change with a launch or when an engine ends.
+    if (m_launches != m_tile.launches || m_running != m_tile.running()) {
+        m_launches = m_tile.launches;
+        m_running = m_tile.running();
+        m_faulted = in_state(kEngineFaulted);
     }
-    const Summary summary = {before.running || running,
-                                   before.faulted || faulted,
-                                   before.fault || (faulted & ~m_was_faulted)};
-    m_was_faulted = faulted;
+    const Summary summary = {before.running || m_running, before.faulted || m_faulted,
+                             before.fault || (m_faulted & ~m_was_faulted)};
+    m_was_faulted = m_faulted;
     return summary;
 }
 

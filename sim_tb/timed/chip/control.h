@@ -114,6 +114,8 @@ class TileControl {
     const uint32_t m_vault, m_first_pe;
     StreamBuffer<Message, 2> m_buffer;
     uint32_t m_selected = ~uint32_t{0}, m_was_faulted = 0;
+    // Engines that run or have faulted, after so many launches.
+    uint32_t m_running = 0, m_faulted = 0, m_launches = 0;
     bool m_busy = false;
     Message m_captured = {};
     uint32_t m_step = 0, m_read_data = 0, m_high = 0;

@@ -51,6 +51,8 @@ class Router {
     void cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]);
     // Whether nothing waits or leaves, so that a cycle without arrivals changes nothing.
     bool idle() const { return !m_waiting && !m_left; }
+    // Whether the last cycle left nothing in `out`.
+    bool quiet() const { return !m_left; }
 
   private:
     // An output: a virtual channel of a class at a port.

@@ -1,11 +1,15 @@
 #include "tile.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace vip::timed {
 namespace {
 
-const RequestBeat* offered(const std::unique_ptr<PeModel>& engine) {
-    return engine && engine->requests() ? &engine->request() : nullptr;
-}
+// Longer than any run.
+constexpr uint64_t kEver = uint64_t{1} << 62;
+// A link that carries nothing.
+constexpr LinkEnd kNoLink = {};
 
 }  // namespace
 
@@ -19,37 +23,46 @@ ChipTile::ChipTile(const NetworkSizes& sizes, const VaultSizes& vault, uint32_t 
       m_router(sizes, number),
       // The engines, the host and the other vaults.
       m_crossbar(count + 2),
-      m_demuxes(count) {}
+      m_demuxes(count),
+      m_dram(g_devices[static_cast<int32_t>(number)]),
+      m_turns(count) {}
 
-void ChipTile::network(ChipTile* const* tiles, uint32_t now) {
+void ChipTile::network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now) {
+    const uint8_t* const neighbours = m_sizes.neighbours + m_number * m_sizes.ports;
+    const auto ports = static_cast<uint32_t>(m_sizes.ports);
+    const LinkEnd& own = node.to_router();
+    bool arrivals = own.valid || own.credit;
+    for (uint32_t port = 0; port < ports; ++port)
+        arrivals = arrivals || (port != m_sizes.local && busy[now][neighbours[port]]);
+    const bool busy_now = busy[now][m_number];
+    if (busy_now)
+        for (uint32_t port = 0; port < ports; ++port)
+            node.counters[m_sizes.flit_counters[port]] += ends[now][port].valid;
+    // Neighbours on other threads read it: what stays is not written.
+    uint8_t& next = busy[1 - now][m_number];
+    if (!arrivals && m_router.idle()) {
+        if (next) next = 0;
+        return;
+    }
     const LinkEnd* in[kPorts] = {};
-    bool arrivals = false;
-    for (uint32_t port = 0; port < m_sizes.ports; ++port) {
-        node.counters[m_sizes.flit_counters[port]] += ends[now][port].valid;
-        if (port == m_sizes.local) {
-            in[port] = &node.to_router();
-        } else {
-            const uint32_t other = m_sizes.neighbours[m_number * m_sizes.ports + port];
-            in[port] = &tiles[other]->ends[now][m_sizes.opposites[port]];
-        }
-        arrivals = arrivals || in[port]->valid || in[port]->credit;
+    for (uint32_t port = 0; port < ports; ++port) {
+        const uint32_t other = neighbours[port];
+        in[port] = port == m_sizes.local ? &own
+                   : busy[now][other]    ? &tiles[other]->ends[now][m_sizes.opposites[port]]
+                                         : &kNoLink;
     }
-    if (arrivals || !m_router.idle()) {
-        m_router.cycle(in, ends[1 - now]);
-    } else {
-        // Neighbours on other threads read it: what stays is not written.
-        for (LinkEnd& end : ends[1 - now])
-            if (end.valid || end.credit) end.valid = false, end.credit = 0;
-    }
+    m_router.cycle(in, ends[1 - now]);
+    const uint8_t leaves = !m_router.quiet();
+    if (next != leaves) next = leaves;
 }
 
-void ChipTile::cycle(ChipTile* const* tiles, uint32_t now) {
+void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now) {
     const auto count = static_cast<uint32_t>(engines.size()), others = count + 1;
     uint64_t own = 0, remote = 0;
-    Demux::Source targets[16] = {};
-    for (uint32_t slot = 0; slot < count; ++slot) {
-        const RequestBeat* beat = offered(engines[slot]);
-        if (!beat) continue;
+    Demux::Source targets[kMostEngines];
+    for (uint32_t left = m_requesting; left; left &= left - 1) {
+        const uint32_t slot = std::countr_zero(left);
+        const RequestBeat* beat = engines[slot]->request();
         targets[slot] = m_demuxes[slot].target(m_sizes, m_number, beat->address);
         own |= uint64_t{targets[slot] == Demux::kOwn} << slot;
         remote |= uint64_t{targets[slot] == Demux::kOthers} << slot;
@@ -57,51 +70,45 @@ void ChipTile::cycle(ChipTile* const* tiles, uint32_t now) {
     own |= uint64_t{node.server.request() != nullptr} << others;
     const int passing = m_crossbar.selected(own), leaving = node.crossbar.selected(remote);
     const ResponseBeat* served = m_crossbar.response(others);
-    const bool idle = node.idle() && !remote && !served && !ends[now][m_sizes.local].valid &&
-                      !ends[now][m_sizes.local].credit;
-    if (!idle) node.look(ends[now][m_sizes.local], served);
+    const LinkEnd& arriving = busy[now][m_number] ? ends[now][m_sizes.local] : kNoLink;
+    const bool idle = node.idle() && !remote && !served && !arriving.valid && !arriving.credit;
+    if (!idle) node.look(arriving, served);
 
     Crossbar::Beat own_beat = {}, remote_beat = {};
     bool passes = false, leaves = false;
     uint64_t own_took = 0, remote_took = 0;
     const uint64_t answered = m_crossbar.answered() | node.crossbar.answered();
-    for (uint32_t slot = 0; slot < count; ++slot) {
-        if (!engines[slot] || !engines[slot]->running()) continue;
+    for (uint32_t left = m_running; left; left &= left - 1) {
+        const uint32_t slot = std::countr_zero(left);
         Demux& demux = m_demuxes[slot];
-        if (!(answered >> slot & 1) && !demux.refuses() && engines[slot]->pass()) continue;
-        const RequestBeat* beat = offered(engines[slot]);
-        MemoryPort port = {};
+        if (m_cycle < m_turns[slot].wake && !(answered >> slot & 1) && !demux.refuses()) continue;
+        PeModel& engine = caught_up(slot);
+        const RequestBeat* beat = engine.request();
         const bool lost = beat && targets[slot] == Demux::kNone;
+        MemoryPort port = {};
+        RequestBeat fired;
         if (lost) {
             port.request_ready = !demux.refuses();
-        } else if (beat) {
-            const int chosen = targets[slot] == Demux::kOwn ? passing : leaving;
-            port.request_ready = static_cast<int>(slot) == chosen;
+            fired = *beat;
+        } else if (beat && targets[slot] == Demux::kOwn && static_cast<int>(slot) == passing) {
+            port.request_ready = passes = true;
+            own_beat = {*beat, slot};
+            own_beat.beat.address &= (uint64_t{1} << m_sizes.address_bits) - 1;
+        } else if (beat && targets[slot] == Demux::kOthers && static_cast<int>(slot) == leaving) {
+            port.request_ready = leaves = true;
+            remote_beat = {*beat, slot};
         }
-        const ResponseBeat* response =
-            demux.response(m_crossbar.response(slot), node.crossbar.response(slot));
-        port.response_valid = response;
-        if (response) {
-            port.response_data = response->data;
-            port.response_tag = response->tag;
-            port.response_last = response->last;
-            port.response_error = response->error;
-        }
-        engines[slot]->cycle(port);
-        const bool taken = response && port.response_ready;
+        port.response = demux.response(m_crossbar.response(slot), node.crossbar.response(slot));
+        engine.cycle(port);
+        const bool taken = port.response && port.response_ready;
         if (taken && demux.selected() == Demux::kOwn) own_took |= uint64_t{1} << slot;
         if (taken && demux.selected() == Demux::kOthers) remote_took |= uint64_t{1} << slot;
-        const bool fires = port.request_valid && port.request_ready;
-        demux.edge(response, taken, lost && fires ? &port.request : nullptr);
-        if (!fires || lost) continue;
-        if (targets[slot] == Demux::kOwn) {
-            own_beat = {port.request, slot};
-            own_beat.beat.address &= (uint64_t{1} << m_sizes.address_bits) - 1;
-            passes = true;
-        } else {
-            remote_beat = {port.request, slot};
-            leaves = true;
-        }
+        demux.edge(port.response, taken, lost && port.request_ready ? &fired : nullptr);
+        const uint32_t bit = 1U << slot;
+        m_requesting = engine.request() ? m_requesting | bit : m_requesting & ~bit;
+        const uint64_t since = m_cycle + 1, rest = std::min(engine.rest(), kEver);
+        m_turns[slot] = {since, since + rest};
+        if (!engine.running()) m_running &= ~bit, m_requesting &= ~bit;
     }
     bool serves = false;
     if (passing == static_cast<int>(others) && node.server.request()) {
@@ -115,20 +122,47 @@ void ChipTile::cycle(ChipTile* const* tiles, uint32_t now) {
     const ResponseBeat response = controller.response();
     const Crossbar::Beat* asked = m_crossbar.request();
     DramSignals dram = {};
-    controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0,
-                     answers && m_crossbar.takes(response), m_read_data, dram);
-    const int32_t broken =
-        vip_dram_cycle(static_cast<int32_t>(m_number), 0, dram.valid, dram.kind, dram.bank,
-                       dram.row, dram.column, dram.write_data, dram.write_strobe, &m_read_data);
-    failed = failed || broken;
-    network(tiles, now);
+    if (asked || !controller.pass())
+        controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0,
+                         answers && m_crossbar.takes(response), m_read_data, dram);
+    m_read_data = m_dram.cycle(dram.valid, dram.kind, dram.bank, dram.row, dram.column,
+                               dram.write_data, dram.write_strobe);
+    failed = !m_dram.violation().empty();
+    network(tiles, busy, now);
     if (idle) {
         node.rest();
     } else {
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);
     }
-    m_crossbar.edge(passes ? &own_beat : nullptr, controller.accepted,
-                    answers ? &response : nullptr, own_took);
+    ++m_cycle;
+    const bool took = asked && controller.accepted;
+    if (passes || took || answers || own_took)
+        m_crossbar.edge(passes ? &own_beat : nullptr, took, answers ? &response : nullptr, own_took);
+}
+
+PeModel& ChipTile::caught_up(uint32_t slot) {
+    Turn& turn = m_turns[slot];
+    if (turn.since < m_cycle) engines[slot]->pass(m_cycle - turn.since);
+    turn.since = m_cycle;
+    return *engines[slot];
+}
+
+void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
+    engines[slot] = std::move(engine);
+    engines[slot]->launch();
+    m_turns[slot] = {m_cycle, m_cycle};
+    m_running |= 1U << slot;
+    ++launches;
+}
+
+void ChipTile::stop(uint32_t slot) {
+    caught_up(slot).stop();
+    m_turns[slot].wake = m_cycle;
+}
+
+EngineResult ChipTile::result(uint32_t slot) {
+    if (!engines[slot]) return {};
+    return running() >> slot & 1 ? caught_up(slot).result() : engines[slot]->result();
 }
 
 }  // namespace vip::timed

@@ -17,15 +17,18 @@ void Arc::leave(uint32_t entry) {
     if (entry != kNobody && !--m_entries[entry].columns) m_taken &= ~(uint64_t{1} << entry);
 }
 
-void Arc::edge(uint32_t arrived, uint32_t released, uint32_t entry, const Range& range,
+bool Arc::edge(uint32_t arrived, uint32_t released, uint32_t entry, const Range& range,
                uint32_t columns, bool store) {
+    const uint64_t before = m_taken;
     leave(m_arrived);
     leave(m_released);
     m_arrived = arrived;
     m_released = released;
-    if (!columns) return;
-    m_entries[entry] = Entry{range.start, range.end, columns, store};
-    m_taken |= uint64_t{1} << entry;
+    if (columns) {
+        m_entries[entry] = Entry{range.start, range.end, columns, store};
+        m_taken |= uint64_t{1} << entry;
+    }
+    return m_taken != before;
 }
 
 }  // namespace vip::timed

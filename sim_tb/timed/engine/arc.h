@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <vector>
 
 namespace vip::timed {
 
@@ -16,7 +15,7 @@ constexpr uint32_t kNobody = ~uint32_t{0};
 
 class Arc {
   public:
-    explicit Arc(uint64_t entries) : m_all(~uint64_t{0} >> (64 - entries)), m_entries(entries) {}
+    explicit Arc(uint64_t entries) : m_all(~uint64_t{0} >> (64 - entries)) {}
 
     bool conflict(const Range (&ranges)[3]) const;
     // Whether no transfer leaves it at the next edge.
@@ -26,8 +25,9 @@ class Arc {
     uint32_t free_entry() const { return static_cast<uint32_t>(std::countr_one(m_taken)); }
 
     // To the next cycle, in which a column of an entry's load has arrived or a store has read its
-    // source (kNobody: none), and in which a transfer is known, if `columns` is not 0.
-    void edge(uint32_t arrived, uint32_t released, uint32_t entry, const Range& range,
+    // source (kNobody: none), and in which a transfer is known, if `columns` is not 0. Returns
+    // whether an entry has become free or taken.
+    bool edge(uint32_t arrived, uint32_t released, uint32_t entry, const Range& range,
               uint32_t columns, bool store);
 
   private:
@@ -36,7 +36,7 @@ class Arc {
         bool store = false;
     };
     uint64_t m_all, m_taken = 0;
-    std::vector<Entry> m_entries;
+    Entry m_entries[64];
     uint32_t m_arrived = kNobody, m_released = kNobody;
 
     void leave(uint32_t entry);

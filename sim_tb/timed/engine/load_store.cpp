@@ -29,6 +29,13 @@ uint64_t LoadStore::word_at(uint32_t address) const {
 }
 
 void LoadStore::look(MemoryPort& port, bool writes_first) {
+    m_still = !port.response && steady();
+    if (m_still) {
+        loaded = arrived = released = error = m_loads = m_loads_register = m_freed = false;
+        m_go = m_taken = m_done = false;
+        port.response_ready = m_response_go = m_move = m_space = true;
+        return;
+    }
     // Response side.
     m_loads_register = m_response_valid && m_target.is_register && !m_target.store;
     m_loads = m_response_valid && !m_target.is_register && !m_target.store;
@@ -37,14 +44,12 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
     loaded_value = m_result;
     m_response_go = !m_loads_register || !m_result_valid || loaded;
     port.response_ready = !m_response_valid || m_response_go;
-    m_freed = m_response_valid && m_response_go && m_response_last;
-    error = m_response_valid && m_response_last && m_response_error;
-    arrived = m_loads && m_response_last;
+    m_freed = m_response_valid && m_response_go && m_response.last;
+    error = m_response_valid && m_response.last && m_response.error;
+    arrived = m_loads && m_response.last;
     arrived_entry = m_target.entry;
 
     // Request side.
-    port.request_valid = m_request_valid;
-    port.request = m_sent;
     m_move = !m_request_valid || port.request_ready;
     m_space = !m_formed_valid || m_move;
     const bool final = m_now.columns == 1;
@@ -61,9 +66,9 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
 void LoadStore::write_loaded() {
     const uint32_t address = m_following ? m_behind : m_target.scratchpad;
     const uint32_t first = m_following ? 0 : m_target.first;
-    const uint32_t last = m_response_last ? m_target.last : kWordBytes - 1;
+    const uint32_t last = m_response.last ? m_target.last : kWordBytes - 1;
     for (uint32_t byte = first; byte <= last; ++byte)
-        m_scratchpad[(address + byte) & m_mask] = static_cast<uint8_t>(m_response_data >> (8 * byte));
+        m_scratchpad[(address + byte) & m_mask] = static_cast<uint8_t>(m_response.data >> (8 * byte));
     m_behind = address + kWordBytes;
 }
 
@@ -103,26 +108,24 @@ void LoadStore::advance() {
 }
 
 void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t value) {
+    if (m_still && !transfer) return;
     // Response side, whose tag becomes free.
     if (m_response_valid && m_response_go) {
         if (m_loads) write_loaded();
-        m_following = !m_response_last;
+        m_following = !m_response.last;
     }
     if (loaded) m_result_valid = false;
     if (m_loads_register && m_response_go) {
         m_result_valid = true;
         m_result_index = m_target.index;
-        m_result = extended(m_response_data, m_target.first, m_target.width);
+        m_result = extended(m_response.data, m_target.first, m_target.width);
     }
     const uint64_t free = m_free;
-    if (m_freed) m_free |= uint64_t{1} << m_response_tag;
-    if (port.response_ready) m_response_valid = port.response_valid;
-    if (port.response_valid && port.response_ready) {
-        m_response_data = port.response_data;
-        m_response_tag = port.response_tag;
-        m_response_last = port.response_last;
-        m_response_error = port.response_error;
-        m_target = m_targets[port.response_tag];
+    if (m_freed) m_free |= uint64_t{1} << m_response.tag;
+    if (port.response_ready) m_response_valid = port.response;
+    if (port.response && port.response_ready) {
+        m_response = *port.response;
+        m_target = m_targets[m_response.tag];
     }
 
     // The port, then what is formed for it.

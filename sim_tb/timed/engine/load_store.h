@@ -6,6 +6,9 @@
 
 #include "timed.inc"
 
+// A cycle is one function: what happens in it stays in registers.
+#define VIP_INLINE [[gnu::always_inline]] inline
+
 namespace vip::timed {
 
 struct RequestBeat {
@@ -14,16 +17,17 @@ struct RequestBeat {
     bool write, last;
 };
 
-// The memory port of an engine in one cycle.
+struct ResponseBeat {
+    uint64_t data;
+    uint32_t tag, source;
+    bool last, error;
+};
+
+// The memory port of an engine in one cycle, but for the request that it offers.
 struct MemoryPort {
-    // Given.
-    bool request_ready, response_valid;
-    uint64_t response_data;
-    uint32_t response_tag;
-    bool response_last, response_error;
-    // Offered.
-    bool request_valid, response_ready;
-    RequestBeat request;
+    bool request_ready;
+    const ResponseBeat* response;  // or null
+    bool response_ready;           // what the engine says
 };
 
 // A load or store that dispatch hands on.
@@ -44,7 +48,7 @@ class LoadStore {
           m_free(tags == 64 ? ~uint64_t{0} : (uint64_t{1} << tags) - 1) {}
 
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
-    void look(MemoryPort& port, bool writes_first);
+    VIP_INLINE void look(MemoryPort& port, bool writes_first);
 
     bool request_valid() const { return m_request_valid; }
     const RequestBeat& request() const { return m_sent; }
@@ -57,8 +61,12 @@ class LoadStore {
     }
     // Whether cycles change nothing until a transfer or a response comes.
     bool steady() const {
-        return !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
-               !m_result_valid && (m_tag_ready || !m_free);
+        return !(m_working | m_waits | m_formed_valid | m_request_valid | m_response_valid |
+                 m_result_valid) && (m_tag_ready || !m_free);
+    }
+    // What the front end sees of it.
+    uint32_t seen() const {
+        return uint32_t{m_waits} | uint32_t{m_value_held} << 1 | uint32_t{idle()} << 2;
     }
 
     // Of this cycle, after `look`.
@@ -68,7 +76,7 @@ class LoadStore {
     uint64_t loaded_value = 0;
 
     // To the next cycle, with the transfer that is handed on in this one, or null.
-    void edge(const MemoryPort& port, const Command* transfer, uint64_t value);
+    VIP_INLINE void edge(const MemoryPort& port, const Command* transfer, uint64_t value);
 
   private:
     // What to do with the response to a tag.
@@ -101,9 +109,7 @@ class LoadStore {
 
     // Response side.
     bool m_response_valid = false;
-    uint64_t m_response_data = 0;
-    uint32_t m_response_tag = 0;
-    bool m_response_last = false, m_response_error = false;
+    ResponseBeat m_response = {};
     Target m_target = {};
     bool m_following = false;
     uint32_t m_behind = 0;
@@ -113,13 +119,14 @@ class LoadStore {
 
     // Of this cycle.
     bool m_go = false, m_last = false, m_done = false, m_taken = false, m_space = false, m_move = false;
-    bool m_response_go = false, m_freed = false, m_loads = false, m_loads_register = false;
+    bool m_response_go = true, m_freed = false, m_loads = false, m_loads_register = false;
+    bool m_still = false;  // nothing happens
     uint32_t m_words = 0, m_end = 0;
 
     uint64_t word_at(uint32_t address) const;
-    void write_loaded();
-    void form();
-    void advance();
+    VIP_INLINE void write_loaded();
+    VIP_INLINE void form();
+    VIP_INLINE void advance();
 };
 
 }  // namespace vip::timed

@@ -6,12 +6,15 @@
 #include "arc.cpp"
 #include "load_store.cpp"
 #include "pe_model.cpp"
+#include "program.cpp"
 #include "range_check.cpp"
 
 namespace {
 
 using vip::timed::MemoryPort;
 using vip::timed::PeModel;
+using vip::timed::RequestBeat;
+using vip::timed::ResponseBeat;
 using vip::timed::Sizes;
 
 // Cycles in which the host launches, after those in which it loads the program, a word each.
@@ -24,23 +27,27 @@ struct Run {
 
     void cycle() {
         if (model.cycles >= stop_after) model.stop();
+        const ResponseBeat response = {.data = port.response().data,
+                                       .tag = port.response().tag,
+                                       .source = 0,
+                                       .last = port.response().last,
+                                       .error = port.response_error()};
         MemoryPort signals = {};
         signals.request_ready = port.request_ready();
-        signals.response_valid = port.response_valid();
-        signals.response_data = port.response().data;
-        signals.response_tag = port.response().tag;
-        signals.response_last = port.response().last;
-        signals.response_error = port.response_error();
-        model.cycle(signals);
+        if (port.response_valid()) signals.response = &response;
         Beat beat;
-        beat.address = signals.request.address;
-        beat.tag = signals.request.tag;
-        beat.words = signals.request.words;
-        beat.strobe = signals.request.strobe;
-        beat.write = signals.request.write;
-        beat.last = signals.request.last;
-        beat.data = beat.write ? signals.request.data : 0;
-        port.cycle(signals.request_valid, beat, signals.response_ready);
+        const RequestBeat* request = model.request();
+        if (request) {
+            beat.address = request->address;
+            beat.tag = request->tag;
+            beat.words = request->words;
+            beat.strobe = request->strobe;
+            beat.write = request->write;
+            beat.last = request->last;
+            beat.data = beat.write ? request->data : 0;
+        }
+        model.cycle(signals);
+        port.cycle(request, beat, signals.response_ready);
     }
 };
 

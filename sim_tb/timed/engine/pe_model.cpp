@@ -6,7 +6,7 @@ namespace vip::timed {
 namespace {
 
 // An instruction that waits for nothing.
-constexpr Word kNothing = {};
+constexpr Step kNothing = {};
 
 // Where no branch leads.
 constexpr int64_t kNever = INT64_MIN;
@@ -17,14 +17,12 @@ PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
     : m_sizes(sizes),
       m_engine(engine),
       m_vector(engine),
-      m_buffer(buffer),
-      m_operations(engine.program, engine.program + sizes.words),
+      m_program(program_of(sizes, engine.program, buffer)),
       m_operands_word(&kNothing),
       m_now(&kNothing),
       m_arc(sizes.arc_entries),
       m_load_store(engine.scratchpad, static_cast<uint32_t>(sizes.scratchpad_bytes),
                    static_cast<uint32_t>(sizes.tags)) {
-    for (Operation& operation : m_operations) operation.a = 0, operation.b = 1, operation.c = 2;
     m_dispatched.word = &kNothing;
 }
 
@@ -44,30 +42,9 @@ EngineResult PeModel::result() const {
     return found;
 }
 
-const Word* PeModel::word_at(int64_t pc) const {
-    const uint64_t place = static_cast<uint64_t>(pc) % m_sizes.addressed_words;
-    return place < m_sizes.buffer_words ? &m_buffer[place] : &kNothing;
-}
-
-// What the engine keeps of a program counter (pe.interface.pc_shape).
-int64_t PeModel::kept(int64_t pc) const {
-    const int64_t addressed = static_cast<int64_t>(m_sizes.addressed_words);
-    if (m_sizes.exact_pc) return pc;
-    const bool outside = pc < 0 || pc >= addressed;
-    return (pc & (addressed - 1)) - (outside ? addressed : 0);
-}
-
-uint32_t PeModel::execute(Engine& engine, const Operation& op) {
-    uint64_t clipped = 0;
-    switch (op.row) {
-#define VIP_ROW(number, ...) \
-    case number:             \
-        return __VA_ARGS__::template execute<false, false>(engine, op, clipped);
-#define VIP_HALT(number)
-#include "rows.inc"
-        default:
-            return kIllegalInstruction;
-    }
+const Step* PeModel::word_at(int64_t pc) const {
+    const uint64_t place = static_cast<uint64_t>(pc) & (m_sizes.addressed_words - 1);
+    return place < m_sizes.buffer_words ? &(*m_program)[place] : &kNothing;
 }
 
 void PeModel::launched() {
@@ -141,7 +118,7 @@ void PeModel::look_at_dispatch(Cycle& c) const {
 
 // The fault of the instruction at issue.
 uint32_t PeModel::cause_at_issue(bool present) const {
-    const Word& now = *m_now;
+    const Step& now = *m_now;
     if (!present) return kNone;
     if (m_outside_now) return kPcOutOfProgram;
     if (!now.legal) return kIllegalInstruction;
@@ -155,7 +132,7 @@ uint32_t PeModel::cause_at_issue(bool present) const {
 
 // pe/frontend/issue.py; a scalar instruction executes.
 void PeModel::look_at_issue(Cycle& c) {
-    const Word& now = *m_now;
+    const Step& now = *m_now;
     const bool scalar = now.unit == kScalar, control = now.unit == kIssue;
     c.present = c.run && m_held;
     c.sound = c.present && !m_outside_now && now.legal;
@@ -172,7 +149,7 @@ void PeModel::look_at_issue(Cycle& c) {
     bool taken = false;
     if (c.sound && scalar) {
         m_engine.pc = kNever;
-        execute(m_engine, m_engine.program[m_pc]);
+        execute(m_engine, now.operation);
         taken = m_engine.pc != kNever;
         if (taken) m_target = kept(m_engine.pc + 1);
     }
@@ -181,24 +158,21 @@ void PeModel::look_at_issue(Cycle& c) {
 
 // pe/frontend/operands.py and fetch.py
 void PeModel::look_at_operands(Cycle& c) const {
-    const Word& next = *m_operands_word;
-    const bool loads = m_held && m_now->unit == kLoadStore && m_now->writes;
-    const auto missing = [&](uint8_t number) {
-        return !(m_valid >> number & 1) || (loads && number == m_now->a);
-    };
-    c.waits = ((next.reads_a || next.writes) && missing(next.a)) ||
-              (next.reads_b && missing(next.b)) || (next.reads_c && missing(next.c));
-    c.next_waits = m_operands_held && (c.waits || m_again) && !c.redirect;
-    c.next_ready = !m_held || c.fire;
-    c.next_valid = m_operands_held && !c.waits && !m_again;
-    const bool ready = !m_operands_held || (c.next_valid && c.next_ready);
-    c.take = c.run && m_fetch_valid && !c.redirect && ready;
-    c.advance = c.run && (ready || !m_fetch_valid || c.redirect);
+    const bool loads = m_held & (m_now->unit == kLoadStore) & m_now->writes;
+    const uint64_t valid = m_valid & ~(uint64_t{loads} << m_now->a);
+    c.waits = m_operands_word->registers & ~valid;
+    const bool stays = c.waits | m_again;
+    c.next_waits = m_operands_held & stays & !c.redirect;
+    c.next_ready = !m_held | c.fire;
+    c.next_valid = m_operands_held & !stays;
+    const bool ready = !m_operands_held | (c.next_valid & c.next_ready);
+    c.take = c.run & m_fetch_valid & !c.redirect & ready;
+    c.advance = c.run & (ready | !m_fetch_valid | c.redirect);
 }
 
 // What the cycle counts as.
 uint32_t PeModel::event(const Cycle& c) const {
-    const Word &now = *m_now, &held = *m_dispatched.word;
+    const Step &now = *m_now, &held = *m_dispatched.word;
     const bool vector = now.unit == kVector, transfer = now.unit == kLoadStore;
     if (!c.run) return kStallFence;
     if (!c.present) return c.next_waits ? kStallRegister : kStallFetch;
@@ -236,19 +210,22 @@ void PeModel::count(const Cycle& c) {
 
 // Settings and registers. A load is marked, then what is written is valid.
 void PeModel::write(const Cycle& c) {
-    const Word& now = *m_now;
+    const Step& now = *m_now;
     if (c.sound && now.unit == kIssue) {
-        execute(m_engine, m_engine.program[m_pc]);
+        execute(m_engine, now.operation);
         if (now.control == kSetVl || now.control == kSetMr)
             m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
     }
     const uint64_t bit = uint64_t{1} << now.a;
     if (c.offered && now.unit == kLoadStore && now.writes) m_valid &= ~bit;
     if (c.sound && now.unit == kScalar && now.writes) m_valid |= bit;
-    if (m_load_store.loaded) {
-        m_valid |= uint64_t{1} << m_load_store.loaded_index;
-        m_engine.registers[m_load_store.loaded_index] = m_load_store.loaded_value;
-    }
+    receive();
+}
+
+void PeModel::receive() {
+    if (!m_load_store.loaded) return;
+    m_valid |= uint64_t{1} << m_load_store.loaded_index;
+    m_engine.registers[m_load_store.loaded_index] = m_load_store.loaded_value;
 }
 
 // pe/vector/control.py; what the instruction does is done when it is handed on.
@@ -258,7 +235,7 @@ void PeModel::vector_edge(bool handed_on) {
     if (handed_on) {
         for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
         m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
-        execute(m_vector, *held.operation);
+        execute(m_vector, held.word->placed);
         const uint64_t words = ((held.vl << held.word->width) + kWordBytes - 1) / kWordBytes;
         beats = words * held.word->passes * (held.word->matrix ? held.mr : 1);
     }
@@ -278,8 +255,16 @@ void PeModel::vector_edge(bool handed_on) {
     }
 }
 
-// Load-store unit and array range check.
-void PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
+// Load-store unit and array range check. Returns whether the latter's entries change.
+bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
+    const uint32_t entry = m_entry;
+    const uint32_t arrived = m_load_store.arrived ? m_load_store.arrived_entry : kNobody;
+    const uint32_t released = m_load_store.released ? m_load_store.released_entry : kNobody;
+    m_entry = m_arc.free_entry();
+    if (!handed_on) {
+        m_load_store.edge(port, nullptr, 0);
+        return m_arc.edge(arrived, released, entry, Range{}, 0, false);
+    }
     const Dispatched& held = m_dispatched;
     const bool store = held.word->store;
     const uint64_t dram = held.values[store ? 0 : 1], near = held.values[store ? 1 : 0];
@@ -290,15 +275,11 @@ void PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
                            .columns = static_cast<uint32_t>(held.columns),
                            .last = static_cast<uint32_t>((dram + held.bytes - 1) % kColumnBytes),
                            .scratchpad = static_cast<uint32_t>(near - dram % kWordBytes),
-                           .entry = m_entry,
+                           .entry = entry,
                            .index = held.word->a};
-    const bool allocates = handed_on && !given.is_register;
-    const uint32_t entry = m_entry;
-    m_entry = m_arc.free_entry();
-    m_arc.edge(m_load_store.arrived ? m_load_store.arrived_entry : kNobody,
-               m_load_store.released ? m_load_store.released_entry : kNobody, entry,
-               held.ranges[store ? 1 : 0], allocates ? (store ? 1 : given.columns) : 0, store);
-    m_load_store.edge(port, handed_on ? &given : nullptr, held.values[1]);
+    const uint32_t columns = given.is_register ? 0 : store ? 1 : given.columns;
+    m_load_store.edge(port, &given, held.values[1]);
+    return m_arc.edge(arrived, released, entry, held.ranges[store ? 1 : 0], columns, store);
 }
 
 // From stage to stage, the last one first. `offer`: what goes to dispatch, if anything does.
@@ -317,11 +298,11 @@ void PeModel::stage_edge(const Cycle& c, const Dispatched& offer) {
         m_now = m_operands_word;
         m_pc = m_operands_pc;
         m_outside_now = m_operands_outside;
-        m_held = c.next_valid && !c.leads_away && !c.redirect;
+        m_held = c.next_valid & !c.leads_away & !c.redirect;
     }
     if (!c.run) m_held = false;
-    m_again = m_operands_held && c.waits && c.run && !c.redirect;
-    if (!c.run || c.redirect || (c.next_valid && c.next_ready)) m_operands_held = false;
+    m_again = m_operands_held & c.waits & c.run & !c.redirect;
+    m_operands_held &= c.run & !c.redirect & !(c.next_valid & c.next_ready);
     if (c.take) {
         m_operands_held = true;
         m_operands_word = word_at(m_fetch_pc);
@@ -336,53 +317,57 @@ void PeModel::stage_edge(const Cycle& c, const Dispatched& offer) {
     }
 }
 
-// Registers that decide what happens in a cycle in which no transfer is on its way.
-PeModel::Waits PeModel::waits() const {
-    uint32_t bits = 0;
-    for (const bool bit :
-         {m_late_conflict, m_late_full, m_quiet, m_again, m_vector_busy, m_vector_running,
-          m_vector_waits, m_late_stop, m_redirect, m_held, m_operands_held, m_fetch_valid,
-          m_dispatch_held, m_leaves, m_run, m_outside_now})
-        bits = bits << 1 | bit;
-    return {m_now, m_pc, m_fetch_pc, bits, m_entry, m_unwritten, m_late_event, m_settling};
+// Registers that may change in a cycle in which no instruction moves.
+uint32_t PeModel::waits() const {
+    return uint32_t{m_late_conflict} | uint32_t{m_late_full} << 1 | uint32_t{m_quiet} << 2 |
+           uint32_t{m_again} << 3 | uint32_t{m_vector_busy} << 4 | uint32_t{m_vector_running} << 5 |
+           uint32_t{m_vector_waits} << 6 | uint32_t{m_late_stop} << 7 | uint32_t{m_settling} << 8;
 }
 
-// After a cycle in which `waits` stayed and no transfer was on its way: the cycles that do the same,
-// unless a response comes.
+// After a cycle in which `waits` stayed, and what the front end sees of transfers: the cycles that do
+// the same unless it sees something else.
 uint64_t PeModel::frozen(const Cycle& c) const {
-    const bool moves = (c.present && c.fire) || c.vector_goes || c.transfer_done || c.leaves ||
-                       c.take || c.advance || c.redirect || c.cause != kNone;
-    if (moves || m_state != State::kRun || !m_run || m_stop || m_failed ||
-        !m_load_store.steady())
+    const bool moves = (c.present & c.fire) | c.vector_goes | c.transfer_done | c.leaves | c.take |
+                       c.advance | c.redirect | (c.next_valid & c.next_ready) | (c.cause != kNone);
+    if (moves | (m_state != State::kRun) | !m_run | !c.run | m_stop | m_failed | (m_settling != 0))
         return 0;
-    return m_vector_running ? m_beats - 1 : ~uint64_t{0};
+    if (m_vector_running) return m_beats - 1;
+    return m_unwritten ? m_unwritten - 1 : ~uint64_t{0};
 }
 
-bool PeModel::pass() {
-    if (!m_frozen) return false;
-    --m_frozen;
-    ++cycles;
-    m_beats -= m_vector_running;
-    if (m_sizes.counters) {
-        ++m_counters[m_late_event];
-        ++m_counters[kCycles];
-        m_counters[kVectorBusy] += m_vector_running;
+// Cycles of the front end in which nothing moves.
+void PeModel::pass(uint64_t count) {
+    m_frozen -= count;
+    cycles += count;
+    if (m_vector_running) {
+        m_beats -= count;
+    } else {
+        m_unwritten -= static_cast<uint32_t>(std::min<uint64_t>(m_unwritten, count));
     }
-    return true;
+    if (!m_sizes.counters) return;
+    m_counters[m_late_event] += count;
+    m_counters[kCycles] += count;
+    if (m_vector_running) m_counters[kVectorBusy] += count;
+}
+
+// The rest of a cycle in which the load-store unit alone goes on.
+void PeModel::transfer_alone(const MemoryPort& port) {
+    const uint32_t seen = m_load_store.seen();
+    pass(1);
+    receive();
+    const bool changes = transfer_edge(port, false);
+    if (changes || m_load_store.loaded || m_load_store.seen() != seen) m_frozen = 0;
+    m_still = m_load_store.steady() && m_arc.settled();
 }
 
 void PeModel::cycle(MemoryPort& port) {
-    if (!port.response_valid && pass()) {
-        port.response_ready = true;
-        return;
-    }
-    const Waits before = waits();
-    const bool steady = m_load_store.steady() && m_arc.settled();
+    m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
+    if (m_frozen && !m_load_store.error) return transfer_alone(port);
+    const uint32_t before = waits(), seen = m_load_store.seen();
     Cycle c = {};
     c.run = m_run;
     c.redirect = m_redirect;
     c.failed = m_failed;
-    m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
     look_at_dispatch(c);
     look_at_issue(c);
     look_at_operands(c);
@@ -396,13 +381,17 @@ void PeModel::cycle(MemoryPort& port) {
     const bool idle = m_load_store.idle(), quiet = !m_dispatch_held && idle;
     if (m_settling) --m_settling;
     sequence(c.cause, cause_pc, c.halt, quiet && !m_vector_busy, waiting_pc);
-    const Dispatched offer = c.offered ? dispatched(*m_now, m_pc) : Dispatched{};
+    Dispatched offer;
+    if (c.offered) dispatch(*m_now, m_pc, offer);
     write(c);
     vector_edge(c.vector_goes);
-    transfer_edge(port, c.transfer_goes);
+    const bool changes = transfer_edge(port, c.transfer_goes);
     m_quiet = quiet;
     stage_edge(c, offer);
-    m_frozen = steady && waits() == before ? frozen(c) : 0;
+    const bool stays = !changes & !m_load_store.loaded & (waits() == before) &
+                       (m_load_store.seen() == seen);
+    m_frozen = stays ? frozen(c) : 0;
+    m_still = m_load_store.steady() && m_arc.settled();
 }
 
 }  // namespace vip::timed

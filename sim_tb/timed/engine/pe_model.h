@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "../../../isa/compiled/engine.h"
@@ -26,6 +27,17 @@ struct Word {
     uint8_t extents[3];  // of what lies where A, B and C point
 };
 
+// A word with what it does; `placed`: on registers 0, 1 and 2, which hold what A, B and C did.
+struct alignas(64) Step : Word {
+    Operation operation, placed;
+    uint64_t registers;  // that it waits for, as a mask
+};
+using Program = std::vector<Step>;
+
+struct Sizes;
+std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* operations,
+                                          const Word* buffer);
+
 // What the model must know of a configuration.
 struct Sizes {
     uint64_t words;  // of the program
@@ -40,8 +52,7 @@ struct Sizes {
 
 // A vector or load-store instruction at dispatch.
 struct Dispatched {
-    const Word* word;
-    const Operation* operation;
+    const Step* word;
     uint64_t values[3];
     uint64_t vl, mr, fx;
     Range ranges[3];
@@ -70,15 +81,16 @@ class PeModel {
     bool running() const { return m_state != State::kRest; }
     uint32_t cause() const { return m_cause; }
     void stop() { m_stop = true, m_frozen = 0; }
-    // Whether it offers a request in this cycle.
-    bool requests() const { return m_load_store.request_valid(); }
-    const RequestBeat& request() const { return m_load_store.request(); }
+    // The request that it offers in this cycle, or null.
+    const RequestBeat* request() const {
+        return m_load_store.request_valid() ? &m_load_store.request() : nullptr;
+    }
 
-    // A cycle: `port` has what the memory offers in it; after the call what the engine offered.
     void cycle(MemoryPort& port);
-    // A cycle without a response, if it does what the last one did: nothing but count. Returns
-    // whether it was one.
-    bool pass();
+    // Of the cycles to come, those that without a response do what the last one did: nothing but
+    // count. They are left out, and their number is given to `pass` before the next `cycle`.
+    uint64_t rest() const { return m_still ? m_frozen : 0; }
+    void pass(uint64_t count);
 
     uint64_t cycles = 0;
     EngineResult result() const;
@@ -92,8 +104,7 @@ class PeModel {
     const Sizes m_sizes;
     Engine& m_engine;  // registers of the program
     Engine m_vector;   // of the instruction that the vector unit takes
-    const Word* m_buffer;
-    std::vector<Operation> m_operations;  // on registers 0, 1 and 2, which hold what A, B and C did
+    const std::shared_ptr<const Program> m_program;
 
     // Sequencer.
     State m_state = State::kRest;
@@ -107,13 +118,13 @@ class PeModel {
     // Operands.
     bool m_operands_held = false, m_again = false;
     int64_t m_operands_pc = 0;
-    const Word* m_operands_word;
+    const Step* m_operands_word;
     bool m_operands_outside = false;
     uint64_t m_valid = ~uint64_t{0};
 
     // Issue.
     bool m_held = false, m_outside_now = false, m_redirect = false, m_quiet = false;
-    const Word* m_now;
+    const Step* m_now;
     int64_t m_pc = 0, m_target = 0, m_last_pc = 0;
     uint32_t m_settling = 0;
 
@@ -134,9 +145,10 @@ class PeModel {
     // Of the cycle before, for the counters.
     uint32_t m_late_event = kCounters;
 
-    // Cycles that, without a response, do what the last one did: they change counters and the
-    // vector unit's beats alone.
+    // Cycles in which the front end does what it did in the last one: they change counters and the
+    // vector unit's beats alone. The load-store unit may go on, until the front end sees it.
     uint64_t m_frozen = 0;
+    bool m_still = false;  // nor does that unit, without a response
 
     // What happens in a cycle, as the signals of the Verilog have it.
     struct Cycle {
@@ -152,32 +164,29 @@ class PeModel {
         bool waits, next_waits, next_ready, next_valid, take, advance;
     };
 
-    const Word* word_at(int64_t pc) const;
+    const Step* word_at(int64_t pc) const;
     int64_t kept(int64_t pc) const;
     static uint32_t execute(Engine& engine, const Operation& operation);
-    Dispatched dispatched(const Word& word, int64_t pc) const;
+    void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
     uint32_t cause_at_issue(bool present) const;
-    uint32_t event(const Cycle& c) const;
+    VIP_INLINE uint32_t event(const Cycle& c) const;
 
     // First what happens, then what becomes of the registers.
-    void look_at_dispatch(Cycle& c) const;
-    void look_at_issue(Cycle& c);
-    void look_at_operands(Cycle& c) const;
-    void count(const Cycle& c);
-    void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc);
+    VIP_INLINE void look_at_dispatch(Cycle& c) const;
+    VIP_INLINE void look_at_issue(Cycle& c);
+    VIP_INLINE void look_at_operands(Cycle& c) const;
+    VIP_INLINE void count(const Cycle& c);
+    VIP_INLINE void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done,
+                             int64_t waiting_pc);
     void launched();
-    void write(const Cycle& c);
-    void vector_edge(bool handed_on);
-    void transfer_edge(const MemoryPort& port, bool handed_on);
-    void stage_edge(const Cycle& c, const Dispatched& offer);
-    struct Waits {
-        const Word* now;
-        int64_t pc, fetch_pc;
-        uint32_t bits, entry, unwritten, event, settling;
-        bool operator==(const Waits&) const = default;
-    };
-    Waits waits() const;
-    uint64_t frozen(const Cycle& c) const;
+    VIP_INLINE void write(const Cycle& c);
+    VIP_INLINE void receive();
+    VIP_INLINE void vector_edge(bool handed_on);
+    VIP_INLINE bool transfer_edge(const MemoryPort& port, bool handed_on);
+    VIP_INLINE void stage_edge(const Cycle& c, const Dispatched& offer);
+    VIP_INLINE uint32_t waits() const;
+    void transfer_alone(const MemoryPort& port);
+    VIP_INLINE uint64_t frozen(const Cycle& c) const;
 };
 
 }  // namespace vip::timed

@@ -5,10 +5,9 @@ namespace vip::timed {
 
 constexpr uint64_t kUnitMask = kRangeBytes - 1;
 
-Dispatched PeModel::dispatched(const Word& word, int64_t pc) const {
-    Dispatched found = {};
+void PeModel::dispatch(const Step& word, int64_t pc, Dispatched& found) const {
+    found = {};
     found.word = &word;
-    found.operation = &m_operations[pc];
     found.pc = pc;
     found.vl = m_engine.vl;
     found.mr = m_engine.mr;
@@ -37,7 +36,7 @@ Dispatched PeModel::dispatched(const Word& word, int64_t pc) const {
         const uint64_t end = ((start & most) + size + kUnitMask) / kRangeBytes;
         range.used = size != 0;
         range.writes = i == 0 && word.unit == kVector;
-        range.start = static_cast<uint32_t>(start % m_sizes.scratchpad_bytes / kRangeBytes);
+        range.start = static_cast<uint32_t>((start & (m_sizes.scratchpad_bytes - 1)) / kRangeBytes);
         range.end = static_cast<uint32_t>(end);
         outside |= start > most || end > m_sizes.scratchpad_bytes / kRangeBytes || start & unaligned;
     }
@@ -53,7 +52,6 @@ Dispatched PeModel::dispatched(const Word& word, int64_t pc) const {
         beyond = address >= 2 * bytes || (address & (2 * bytes - 1)) + size > bytes;
     }
     found.cause = outside ? kScratchpadRange : misaligned ? kMisaligned : beyond ? kDramRange : kNone;
-    return found;
 }
 
 }  // namespace vip::timed

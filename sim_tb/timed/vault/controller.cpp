@@ -14,15 +14,15 @@ uint32_t field(uint64_t address, uint64_t low, uint64_t bits) {
 
 Controller::Controller(const VaultSizes& sizes)
     : m_sizes(sizes),
-      m_free_slots(sizes.write_slots, true),
+      m_free_slots((sizes.write_slots + 63) / 64, ~uint64_t{0}),
       m_queue(sizes),
-      m_banks(sizes.banks, Bank(m_sizes)),
-      m_active((uint64_t{2} << (sizes.banks - 1)) - 1),
+      m_banks(m_sizes),
       m_pending_reads(sizes.read_columns),
       m_beats(sizes.read_columns * kColumnWords),
       m_pending_writes(sizes.write_depth),
       m_store(sizes.write_slots * kColumnWords),
       m_acknowledgements(kAcknowledgements) {
+    if (sizes.write_slots % 64) m_free_slots.back() = (uint64_t{1} << sizes.write_slots % 64) - 1;
     for (uint64_t number = 0; number < sizes.banks; ++number)
         m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
 }
@@ -33,12 +33,7 @@ uint64_t Controller::pick() {
         m_patience = 0;
         return 0;
     }
-    uint64_t bank_ready = ~uint64_t{0};
-    for (uint64_t left = m_active; left; left &= left - 1) {
-        const int number = std::countr_zero(left);
-        if (!m_banks[number].ready()) bank_ready &= ~(uint64_t{1} << number);
-    }
-    const uint64_t eligible = m_queue.eligible(bank_ready);
+    const uint64_t eligible = m_queue.eligible(m_banks.full());
     const uint64_t oldest = m_queue.oldest_of(m_queue.occupied());
     if (m_sizes.scheduler == kInOrder) return oldest & eligible;
     uint64_t candidates = eligible;
@@ -61,6 +56,13 @@ int Controller::first_stamp(uint64_t candidates) const {
     if (!candidates) return -1;
     if (!(candidates & (candidates - 1))) return std::countr_zero(candidates);
     const uint32_t top = uint32_t{1} << (m_sizes.stamp_bits - 1);
+    const auto before = [&](int b, int a) {
+        return (m_banks.head(b).stamp - m_banks.head(a).stamp) & top;
+    };
+    if (std::popcount(candidates) == 2) {
+        const int a = std::countr_zero(candidates), b = 63 - std::countl_zero(candidates);
+        return before(b, a) ? b : a;
+    }
     int nodes[64];
     size_t count = m_sizes.banks;
     for (size_t number = 0; number < count; ++number)
@@ -68,33 +70,22 @@ int Controller::first_stamp(uint64_t candidates) const {
     for (; count > 1; count /= 2)
         for (size_t number = 0; number < count / 2; ++number) {
             const int a = nodes[2 * number], b = nodes[2 * number + 1];
-            const bool second =
-                a < 0 || (b >= 0 && (m_banks[b].head().stamp - m_banks[a].head().stamp) & top);
-            nodes[number] = second ? b : a;
+            nodes[number] = a < 0 || (b >= 0 && before(b, a)) ? b : a;
         }
     return nodes[0];
 }
 
 // The bank whose command is issued, or -1.
 int Controller::issue() {
-    uint64_t column = 0, row = 0, urgent = 0, hit = 0, write = 0, waiting = 0;
-    for (uint64_t left = m_active; left; left &= left - 1) {
-        const int number = std::countr_zero(left);
-        const Bank& bank = m_banks[number];
-        column |= uint64_t{bank.column} << number;
-        row |= uint64_t{bank.row} << number;
-        urgent |= uint64_t{bank.urgent} << number;
-        hit |= uint64_t{bank.hit} << number;
-        write |= uint64_t{bank.head().write} << number;
-        waiting |= uint64_t{bank.waiting} << number;
-    }
+    const uint64_t column = m_banks.column, row = m_banks.row, urgent = m_banks.urgent;
+    if (!(column | row)) return -1;
     if (m_sizes.scheduler == kInOrder) {
-        const int first = first_stamp(waiting);
+        const int first = first_stamp(m_banks.waiting);
         if (first >= 0 && column >> first & 1) return first;
         return first_stamp(row & urgent ? row & urgent : row);
     }
-    const uint64_t same = m_writing ? write : ~write;
-    const bool change = m_count == kGroupBursts && hit & ~same;
+    const uint64_t same = m_writing ? m_banks.writes() : ~m_banks.writes();
+    const bool change = m_count == kGroupBursts && m_banks.hit & ~same;
     const uint64_t classes[] = {row & urgent, change ? 0 : column & same, column & ~same, row};
     uint64_t candidates = 0;
     for (const uint64_t members : classes)
@@ -112,72 +103,87 @@ int Controller::issue() {
 }
 
 bool Controller::activate_allowed() const {
-    return (m_sizes.trrd <= 1 || m_distance.done()) &&
-           (m_sizes.tfaw <= 4 || m_windows[m_oldest_act].done());
+    return (m_sizes.trrd <= 1 || m_distance <= m_now) &&
+           (m_sizes.tfaw <= 4 || m_windows[m_oldest_act] <= m_now);
 }
 
-void Controller::rules(int issued) {
-    const DramKind kind = issued < 0 ? kPre : m_banks[issued].kind;
-    if (issued >= 0 && kind == kRead) {
-        m_reads.wait(kBurstClocks);
-        m_writes.wait(m_sizes.turnaround_to_write);
-        m_burst.wait(kBurstClocks);
+// What a command that is issued forbids the following ones.
+void Controller::rules(DramKind kind) {
+    const auto wait = [this](uint64_t& until, uint64_t clocks) {
+        until = std::max(until, m_now + clocks);
+    };
+    if (kind == kRead) {
+        wait(m_reads, kBurstClocks);
+        wait(m_writes, m_sizes.turnaround_to_write);
+        wait(m_burst, kBurstClocks);
         m_bus_writes = false;
-    } else if (issued >= 0 && kind == kWrite) {
-        m_reads.wait(m_sizes.turnaround_to_read);
-        m_writes.wait(kBurstClocks);
-        m_burst.wait(kBurstClocks);
+    } else if (kind == kWrite) {
+        wait(m_reads, m_sizes.turnaround_to_read);
+        wait(m_writes, kBurstClocks);
+        wait(m_burst, kBurstClocks);
         m_bus_writes = true;
-    } else if (issued >= 0 && kind == kAct) {
-        m_distance.wait(m_sizes.trrd);
-        m_windows[m_oldest_act].wait(m_sizes.tfaw);
+    } else if (kind == kAct) {
+        wait(m_distance, m_sizes.trrd);
+        wait(m_windows[m_oldest_act], m_sizes.tfaw);
         m_oldest_act = (m_oldest_act + 1) % 4;
     }
-    for (CountDown* timer : {&m_reads, &m_writes, &m_burst, &m_distance}) timer->edge();
-    for (CountDown& timer : m_windows) timer.edge();
 }
 
-void Controller::count(int issued, const Request& head) {
+void Controller::count(int issued, DramKind kind) {
     const bool any = issued >= 0;
-    const DramKind kind = any ? m_banks[issued].kind : kPre;
     const bool read = any && kind == kRead, write = any && kind == kWrite;
     ++counters[kVaultCycles];
-    counters[kVaultReads] += read;
-    counters[kVaultWrites] += write;
-    counters[kVaultTurnarounds] += (read && m_bus_writes) || (write && !m_bus_writes);
-    counters[kVaultBusBusy] += read || write || !m_burst.done();
-    counters[kVaultRefreshes] += any && kind == kRefresh;
-    if (any) {
-        counters[kVaultRowHits] += m_banks[issued].event_hit(true);
-        counters[kVaultRowMisses] += m_banks[issued].event_miss(true);
-        counters[kVaultRowConflicts] += m_banks[issued].event_conflict(true);
-    }
-    for (uint64_t left = m_active; left; left &= left - 1)
-        counters[kVaultRefreshBlocked] += m_banks[std::countr_zero(left)].refresh_blocked();
+    counters[kVaultBusBusy] += read || write || m_burst > m_now;
+    counters[kVaultRefreshBlocked] += std::popcount(m_banks.refresh_blocked());
     counters[kVaultOccupancy] += m_occupancy;
     m_occupancy = std::popcount(m_queue.occupied());
-    if (read || write) {
-        const uint64_t age = ((m_now >> kUnitBits) - head.arrival) % (1 << kArrivalBits);
-        uint32_t place = 0;
-        while (place < kLatencyLimits && age >= kLimits[place] >> kUnitBits) ++place;
-        ++counters[kVaultLatency0 + place];
-    }
+    if (any) counters[kVaultRefreshes] += kind == kRefresh;
+    if (!read && !write) return;
+    ++counters[read ? kVaultReads : kVaultWrites];
+    counters[kVaultTurnarounds] += write != m_bus_writes;
+    ++counters[m_banks.event(issued)];
+    const uint64_t units = m_now >> kUnitBits;
+    const uint64_t age = (units - m_banks.head(issued).arrival) % (1 << kArrivalBits);
+    uint32_t place = 0;
+    while (place < kLatencyLimits && age >= kLimits[place] >> kUnitBits) ++place;
+    ++counters[kVaultLatency0 + place];
 }
 
-void Controller::banks_edge(int issued, uint64_t picked) {
-    const Request* const moved = picked ? &m_queue.entry(picked) : nullptr;
+// The banks of which a refresh becomes due.
+uint64_t Controller::refreshes_due() {
     uint64_t due = 0;
-    for (; m_next_due < m_due.size() && m_due[m_next_due] == m_refresh_cycle; ++m_next_due)
+    while (m_due_at == m_now) {
         due |= uint64_t{1} << m_next_due;
-    m_active |= due;
-    if (moved) m_active |= uint64_t{1} << moved->bank;
-    for (uint64_t left = m_active; left; left &= left - 1) {
-        const int number = std::countr_zero(left);
-        Bank& bank = m_banks[number];
-        bank.edge(number == issued, due >> number & 1,
-                  moved && static_cast<int>(moved->bank) == number ? moved : nullptr);
-        if (bank.rests()) m_active &= ~(uint64_t{1} << number);
+        if (++m_next_due == m_due.size()) m_next_due = 0, m_interval += m_sizes.trefi;
+        m_due_at = m_interval + m_due[m_next_due];
     }
+    return due;
+}
+
+// The slot for the next write is reserved a cycle ahead.
+void Controller::reserve_slot(bool used) {
+    if (m_slot_valid && !used) return;
+    size_t word = 0;
+    while (word < m_free_slots.size() && !m_free_slots[word]) ++word;
+    m_slot_valid = word < m_free_slots.size();
+    if (!m_slot_valid) return;
+    m_slot = static_cast<uint32_t>(64 * word + std::countr_zero(m_free_slots[word]));
+    m_free_slots[word] &= m_free_slots[word] - 1;
+}
+
+bool Controller::rests() const {
+    return m_banks.rest() && !m_queue.occupied() && !m_patience && !m_occupancy && !m_dram.valid &&
+           !m_reads_in_flight && !m_writes_in_flight && !m_read_word && !m_write_word &&
+           !m_pending_reads.holds() && !m_pending_writes.holds() && !m_beats.holds() &&
+           !m_acknowledgements.holds() && !m_response_valid && m_slot_valid && m_burst <= m_now;
+}
+
+bool Controller::pass() {
+    if (!m_rests || m_due_at == m_now) return false;
+    ++counters[kVaultCycles];
+    m_banks.pass();
+    ++m_now;
+    return true;
 }
 
 void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_taken,
@@ -188,18 +194,20 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     dram.write_strobe = m_wanted ? m_write_data.strobe : 0;
 
     // Commands.
-    const bool read_allowed = m_reads.done() && m_reserved != m_sizes.read_columns;
+    const bool read_allowed = m_reads <= m_now && m_reserved != m_sizes.read_columns;
     const bool acknowledges = m_acknowledgements.ready();
-    const bool write_allowed = m_writes.done() && acknowledges;
-    const bool activates = activate_allowed();
-    for (uint64_t left = m_active; left; left &= left - 1)
-        m_banks[std::countr_zero(left)].look(read_allowed, write_allowed, activates);
+    const bool write_allowed = m_writes <= m_now && acknowledges;
+    m_banks.look(read_allowed, write_allowed, activate_allowed());
     const int issued = issue();
+    const DramKind kind = issued < 0 ? kPre : m_banks.kind(issued);
     const uint64_t picked = pick();
-    const Request head = issued < 0 ? Request{} : m_banks[issued].head();
-    const bool reads = issued >= 0 && m_banks[issued].kind == kRead;
-    const bool writes = issued >= 0 && m_banks[issued].kind == kWrite;
-    count(issued, head);
+    const bool reads = issued >= 0 && kind == kRead, writes = issued >= 0 && kind == kWrite;
+    count(issued, kind);
+    Words words = {};
+    if (reads || writes) {
+        const Request& head = m_banks.head(issued);
+        words = {head.tag, head.source, head.slot, head.first, head.last};
+    }
 
     // The write path frees a slot when its last word is read from the store.
     const bool reading = (m_writes_in_flight >> (m_sizes.tcwl - 1) & 1) || m_write_word;
@@ -241,18 +249,8 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         if (valid && m_queue.ready())
             m_stamp = static_cast<uint32_t>((m_stamp + 1) & ((uint64_t{1} << m_sizes.stamp_bits) - 1));
     }
-    // Slots: the next one is reserved a cycle ahead.
-    size_t lowest = m_free_slots.size();
-    if (!m_slot_valid || slot_used)
-        lowest = std::find(m_free_slots.begin(), m_free_slots.end(), true) - m_free_slots.begin();
-    if (lowest < m_free_slots.size()) {
-        m_slot = static_cast<uint32_t>(lowest);
-        m_slot_valid = true;
-        m_free_slots[lowest] = false;
-    } else if (slot_used) {
-        m_slot_valid = false;
-    }
-    if (freed) m_free_slots[sent.slot] = true;
+    reserve_slot(slot_used);
+    if (freed) m_free_slots[sent.slot / 64] |= uint64_t{1} << sent.slot % 64;
 
     // The read path.
     const bool data_valid = (m_reads_in_flight >> m_sizes.tcl & 1) || m_read_word;
@@ -271,17 +269,21 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool released = m_beats.valid() && beats_taken && m_beats.front().last;
     if (advance) {
         m_response_valid = acknowledged || m_beats.valid();
-        m_response = acknowledged ? m_acknowledgements.front() : m_beats.front();
-        m_response.data = m_beats.front().data;
+        if (m_response_valid)
+            m_response = acknowledged ? m_acknowledgements.front() : m_beats.front();
+        if (acknowledged) m_response.data = m_beats.front().data;
     }
     const bool was_in_response = m_in_response;
     if (m_beats.valid() && beats_taken) m_in_response = !m_beats.front().last;
-    const ResponseBeat short_one = writes ? ResponseBeat{0, head.tag, head.source, true, false}
-                                          : ResponseBeat{0, request.tag, source, true, true};
-    m_acknowledgements.edge(writes || rejected ? &short_one : nullptr,
-                            advance && !was_in_response);
+    if (writes || rejected) {
+        const ResponseBeat answer = writes
+                                        ? ResponseBeat{0, words.tag, words.source, true, false}
+                                        : ResponseBeat{0, request.tag, source, true, true};
+        m_acknowledgements.edge(&answer, advance && !was_in_response);
+    } else {
+        m_acknowledgements.edge(nullptr, advance && !was_in_response);
+    }
     m_beats.edge(data_valid && wanted ? &word : nullptr, beats_taken);
-    const Words words = {head.tag, head.source, head.slot, head.first, head.last};
     m_pending_reads.edge(reads ? &words : nullptr, data_valid && m_read_word == kColumnWords - 1);
     m_reserved += reads;
     m_reserved -= released;
@@ -289,8 +291,10 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     m_reads_in_flight = m_reads_in_flight << 1 | reads;
 
     // The write path.
-    m_wanted = m_write_word >= sent.first && m_write_word <= sent.last;
-    if (reading) m_write_data = m_store[sent.slot * kColumnWords + m_write_word];
+    if (reading) {
+        m_wanted = m_write_word >= sent.first && m_write_word <= sent.last;
+        m_write_data = m_store[sent.slot * kColumnWords + m_write_word];
+    }
     m_pending_writes.edge(writes ? &words : nullptr, freed);
     if (reading) m_write_word = (m_write_word + 1) % kColumnWords;
     m_writes_in_flight = m_writes_in_flight << 1 | writes;
@@ -298,16 +302,16 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     // Queues and banks.
     m_dram.valid = issued >= 0;
     if (issued >= 0) {
-        m_dram.kind = m_banks[issued].kind;
+        m_dram.kind = kind;
         m_dram.bank = static_cast<uint32_t>(issued);
-        m_dram.row = head.row;
-        m_dram.column = head.column;
+        m_dram.row = m_banks.head(issued).row;
+        m_dram.column = m_banks.head(issued).column;
+        rules(kind);
     }
-    rules(issued);
-    banks_edge(issued, picked);
+    m_banks.edge(issued, refreshes_due(), picked ? &m_queue.entry(picked) : nullptr);
     m_queue.edge(picked, valid ? &request : nullptr);
-    if (++m_refresh_cycle == m_sizes.trefi) m_refresh_cycle = 0, m_next_due = 0;
     ++m_now;
+    m_rests = rests();
 }
 
 }  // namespace vip::timed

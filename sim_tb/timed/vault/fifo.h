@@ -1,4 +1,4 @@
-// Timing models of memory/fifo.py, hdl/stream_buffer.py and memory/controller/timer.py.
+// Timing models of memory/fifo.py and hdl/stream_buffer.py.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,19 @@ class Fifo {
 
     // To the next cycle: what enters if there is room, or null, and whether the output is taken.
     void edge(const T* word, bool taken) {
+        if (!word && (m_valid ? !taken : !m_stored)) return;
         const bool push = word && ready(), pop = m_valid && taken;
         const bool fetch = m_stored && (!m_valid || taken);
         if (fetch) {
             m_front = m_words[m_first];
-            m_first = (m_first + 1) % m_words.size();
+            if (++m_first == m_words.size()) m_first = 0;
             m_valid = true;
         } else if (taken) {
             m_valid = false;
         }
         if (push) {
             m_words[m_next] = *word;
-            m_next = (m_next + 1) % m_words.size();
+            if (++m_next == m_words.size()) m_next = 0;
         }
         m_level += push, m_level -= pop;
         m_stored += push, m_stored -= fetch;
@@ -62,23 +63,6 @@ class StreamBuffer {
   private:
     T m_words[kDepth] = {};
     unsigned m_first = 0, m_level = 0;
-};
-
-// Cycles until a command is allowed.
-class CountDown {
-  public:
-    bool done() const { return m_next == 0; }
-    // Of the waits of a cycle, which come before its edge, the last counts.
-    void wait(uint32_t clocks) {
-        if (clocks >= 2 && m_next <= clocks) m_wait = clocks - 1;
-    }
-    void edge() {
-        m_next = m_wait ? m_wait : m_next ? m_next - 1 : 0;
-        m_wait = 0;
-    }
-
-  private:
-    uint32_t m_next = 0, m_wait = 0;
 };
 
 }  // namespace vip::timed

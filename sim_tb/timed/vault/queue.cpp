@@ -9,32 +9,22 @@ TransactionQueue::TransactionQueue(const VaultSizes& sizes)
       m_entries(sizes.transaction_queue),
       m_older(sizes.transaction_queue),
       m_previous(sizes.transaction_queue),
-      m_rows(sizes.banks) {}
+      m_rows(sizes.banks),
+      m_of_bank(sizes.banks) {}
 
-uint64_t TransactionQueue::eligible(uint64_t bank_ready) const {
-    uint64_t found = 0;
-    for (uint64_t left = m_occupied & ~m_chained; left; left &= left - 1) {
-        const int number = std::countr_zero(left);
-        if (bank_ready >> m_entries[number].bank & 1) found |= uint64_t{1} << number;
-    }
+uint64_t TransactionQueue::eligible(uint64_t full) const {
+    uint64_t found = m_occupied & ~m_chained;
+    for (; full; full &= full - 1) found &= ~m_of_bank[std::countr_zero(full)];
     return found;
 }
 
 uint64_t TransactionQueue::oldest_of(uint64_t candidates) const {
+    if (!(candidates & (candidates - 1))) return candidates;
     for (uint64_t left = candidates; left; left &= left - 1) {
         const int number = std::countr_zero(left);
         if (!(candidates & m_older[number])) return uint64_t{1} << number;
     }
     return 0;
-}
-
-uint64_t TransactionQueue::of_bank(uint32_t bank) const {
-    uint64_t found = 0;
-    for (uint64_t left = m_occupied; left; left &= left - 1) {
-        const int number = std::countr_zero(left);
-        if (m_entries[number].bank == bank) found |= uint64_t{1} << number;
-    }
-    return found;
 }
 
 const Request& TransactionQueue::entry(uint64_t one) const {
@@ -55,10 +45,10 @@ void TransactionQueue::edge(uint64_t pick, const Request* input) {
         }
         m_rows[gone.bank] = gone.row;
         m_writes = (m_writes & ~(uint64_t{1} << gone.bank)) | uint64_t{gone.write} << gone.bank;
-        for (uint64_t left = remaining; left; left &= left - 1) {
+        m_of_bank[gone.bank] &= ~pick;
+        for (uint64_t left = m_of_bank[gone.bank]; left; left &= left - 1) {
             const int number = std::countr_zero(left);
             const Request& entry = m_entries[number];
-            if (entry.bank != gone.bank) continue;
             const uint64_t bit = uint64_t{1} << number;
             m_row_hit = entry.row == gone.row ? m_row_hit | bit : m_row_hit & ~bit;
             m_turnaround = entry.write != gone.write ? m_turnaround | bit : m_turnaround & ~bit;
@@ -66,7 +56,7 @@ void TransactionQueue::edge(uint64_t pick, const Request* input) {
     }
     if (push) {
         uint64_t predecessor = 0;
-        for (uint64_t left = m_occupied & m_newest; left; left &= left - 1) {
+        for (uint64_t left = m_occupied & m_newest & m_of_bank[input->bank]; left; left &= left - 1) {
             const int number = std::countr_zero(left);
             if (m_entries[number].same_place(*input)) predecessor |= uint64_t{1} << number;
         }
@@ -74,6 +64,7 @@ void TransactionQueue::edge(uint64_t pick, const Request* input) {
         for (uint64_t& older : m_older) older &= ~target;
         m_older[number] = remaining;
         m_entries[number] = *input;
+        m_of_bank[input->bank] |= target;
         m_previous[number] = predecessor ? std::countr_zero(predecessor) : 0;
         m_chained &= ~target;
         if (predecessor & ~pick) m_chained |= target;

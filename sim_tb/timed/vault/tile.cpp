@@ -8,8 +8,9 @@
 #include "../engine/arc.cpp"
 #include "../engine/load_store.cpp"
 #include "../engine/pe_model.cpp"
+#include "../engine/program.cpp"
 #include "../engine/range_check.cpp"
-#include "bank.cpp"
+#include "banks.cpp"
 #include "queue.cpp"
 #include "controller.cpp"
 #include "crossbar.h"
@@ -37,28 +38,23 @@ struct Tile {
     void cycle() {
         uint64_t requests = 0, took = 0;
         for (size_t number = 0; number < engines.size(); ++number)
-            requests |= uint64_t{engines[number].requests()} << number;
+            requests |= uint64_t{engines[number].request() != nullptr} << number;
         const int selected = crossbar.selected(requests);
+        const uint64_t answered = crossbar.answered();
         Crossbar::Beat beat = {};
-        bool passes = false;
+        const bool passes = selected >= 0 && requests >> selected & 1;
+        if (passes) {
+            beat = {*engines[selected].request(), static_cast<uint32_t>(selected)};
+            if (window_bits < 64) beat.beat.address |= static_cast<uint64_t>(selected) << window_bits;
+        }
         for (size_t number = 0; number < engines.size(); ++number) {
-            MemoryPort port = {};
-            port.request_ready = static_cast<int>(number) == selected;
-            const ResponseBeat* response = crossbar.response(number);
-            port.response_valid = response;
-            if (response) {
-                port.response_data = response->data;
-                port.response_tag = response->tag;
-                port.response_last = response->last;
-                port.response_error = response->error;
+            if (!(answered >> number & 1) && engines[number].rest()) {
+                engines[number].pass(1);
+                continue;
             }
+            MemoryPort port = {static_cast<int>(number) == selected, crossbar.response(number), false};
             engines[number].cycle(port);
             took |= uint64_t{port.response_ready} << number;
-            if (port.request_ready && port.request_valid) {
-                beat = {port.request, static_cast<uint32_t>(number)};
-                if (window_bits < 64) beat.beat.address |= uint64_t{number} << window_bits;
-                passes = true;
-            }
         }
         const bool answers = controller.response_valid();
         const ResponseBeat response = controller.response();

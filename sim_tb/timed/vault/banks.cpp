@@ -1,0 +1,133 @@
+#include "banks.h"
+
+#include <algorithm>
+
+namespace vip::timed {
+
+Banks::Banks(const VaultSizes& sizes)
+    : m_sizes(sizes),
+      m_all((uint64_t{2} << (sizes.banks - 1)) - 1),
+      m_queues(sizes.banks),
+      m_places(sizes.banks * sizes.command_queue),
+      m_requests(m_places.size()) {
+    const uint64_t longest =
+        std::max({sizes.tras, sizes.trcd, sizes.trp, sizes.trfc, sizes.trtp, sizes.tccd,
+                  sizes.write_to_precharge, sizes.write_to_read});
+    m_horizon = std::bit_ceil(longest + 1) - 1;
+    m_calendar.resize((m_horizon + 1) * kTimers);
+    for (uint64_t& done : m_done) done = m_all;
+    for (size_t place = m_requests.size(); place-- > 0;)
+        m_free.push_back(static_cast<uint16_t>(place));
+}
+
+// The bank's next command waits as long, at least.
+void Banks::wait(Timer timer, int bank, uint64_t clocks) {
+    const uint64_t until = m_now + clocks;
+    if (clocks < 2 || m_queues[bank].until[timer] > until) return;
+    m_queues[bank].until[timer] = until;
+    m_done[timer] &= ~(uint64_t{1} << bank);
+    calendar(until)[timer] |= uint64_t{1} << bank;
+}
+
+void Banks::owe(int bank, int refreshes) {
+    const uint64_t bit = uint64_t{1} << bank;
+    const uint32_t debt = m_queues[bank].debt += refreshes;
+    set(m_owing, bit, debt);
+    set(m_forced, bit, debt >= kForcedDebt);
+}
+
+void Banks::perform(int bank) {
+    const uint64_t bit = uint64_t{1} << bank;
+    Queue& queue = m_queues[bank];
+    switch (kind(bank)) {
+        case kAct:
+            m_open |= bit, m_opened |= bit, m_same_row |= bit;
+            queue.row = queue.head.row;
+            wait(kOfRows, bank, m_sizes.tras);
+            wait(kOfColumns, bank, m_sizes.trcd);
+            break;
+        case kPre:
+            m_open &= ~bit;
+            set(m_displaced, bit, m_displacing & bit);
+            wait(kOfRows, bank, m_sizes.trp);
+            break;
+        case kRefresh:
+            m_refreshing |= bit;
+            owe(bank, -1);
+            wait(kOfRows, bank, m_sizes.trfc);
+            break;
+        case kRead:
+            m_opened &= ~bit;
+            wait(kOfRows, bank, m_sizes.trtp);
+            wait(kOfColumns, bank, m_sizes.tccd);
+            break;
+        case kWrite:
+            m_opened &= ~bit;
+            wait(kOfRows, bank, m_sizes.write_to_precharge);
+            wait(kOfColumns, bank, m_sizes.tccd);
+            wait(kOfReads, bank, m_sizes.write_to_read);
+            break;
+    }
+}
+
+// The head leaves, or there is none: the next one takes its place.
+void Banks::fetch(int bank) {
+    const uint64_t bit = uint64_t{1} << bank;
+    Queue& queue = m_queues[bank];
+    m_fetching &= ~bit;
+    set(m_valid, bit, queue.stored);
+    if (!queue.stored) return;
+    const auto depth = static_cast<uint32_t>(m_sizes.command_queue);
+    const uint16_t place = m_places[bank * depth + queue.first];
+    queue.head = m_requests[place];
+    m_free.push_back(place);
+    if (++queue.first == depth) queue.first = 0;
+    --queue.stored;
+    set(m_writes, bit, queue.head.write);
+    set(m_same_row, bit, queue.head.row == queue.row);
+}
+
+void Banks::push(const Request& request) {
+    const uint64_t bit = uint64_t{1} << request.bank;
+    const auto depth = static_cast<uint32_t>(m_sizes.command_queue);
+    Queue& queue = m_queues[request.bank];
+    const uint32_t next = queue.first + queue.stored;
+    const uint16_t place = m_free.back();
+    m_free.pop_back();
+    m_requests[place] = request;
+    m_places[request.bank * depth + (next < depth ? next : next - depth)] = place;
+    ++queue.stored;
+    if (!(m_valid & bit)) m_fetching |= bit;
+    m_holding |= bit;
+}
+
+void Banks::edge(int issued, uint64_t due, const Request* input) {
+    const uint64_t fetching = m_fetching, granted = issued < 0 ? 0 : uint64_t{1} << issued;
+    m_refreshing &= ~m_done[kOfRows];
+    for (; due; due &= due - 1) owe(std::countr_zero(due), 1);
+    if (granted) perform(issued);
+    for (uint64_t left = fetching | (granted & column); left; left &= left - 1)
+        fetch(std::countr_zero(left));
+    if (input) push(*input);
+    for (uint64_t left = (granted & column) | (input ? uint64_t{1} << input->bank : 0); left;
+         left &= left - 1) {
+        const int bank = std::countr_zero(left);
+        const uint64_t bit = uint64_t{1} << bank;
+        const uint64_t level = m_queues[bank].stored + (m_valid >> bank & 1);
+        set(m_holding, bit, level);
+        set(m_full, bit, level == m_sizes.command_queue);
+    }
+    // What was done in this cycle counts from the next one on.
+    ++m_now;
+    uint64_t* const today = calendar(m_now);
+    for (int timer = 0; timer < kTimers; ++timer) {
+        for (uint64_t left = today[timer]; left; left &= left - 1) {
+            const int bank = std::countr_zero(left);
+            // It may have been put off.
+            if (m_queues[bank].until[timer] == m_now) m_done[timer] |= uint64_t{1} << bank;
+        }
+        today[timer] = 0;
+    }
+}
+
+}  // namespace vip::timed

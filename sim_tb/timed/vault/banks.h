@@ -1,0 +1,131 @@
+// Timing model of the banks of a vault: their queues, open rows and next commands
+// (memory/controller/bank_machine.py).
+//
+// A mask has a bit a bank, so that all banks choose their commands at once. A timer is the cycle in
+// which it is done; a calendar says which timers to look at in a cycle.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "vault.inc"
+
+namespace vip::timed {
+
+// What the model must know of a vault's configuration; see vault_model.py.
+struct VaultSizes {
+    uint64_t banks, row_bits, column_bits, bank_bits, address_bits;
+    uint64_t row_low, bank_low, column_low;  // of the fields of an address
+    uint64_t page_policy, scheduler;
+    uint64_t transaction_queue, command_queue, write_slots, stamp_bits, read_columns, write_depth;
+    uint64_t tccd, tcl, tcwl, trcd, trp, tras, trtp, trfc, trefi, trrd, tfaw;
+    uint64_t write_to_read, write_to_precharge;          // of a bank
+    uint64_t turnaround_to_read, turnaround_to_write;    // of the data bus
+};
+
+// A request without its data.
+struct Request {
+    uint32_t bank, row, column;
+    bool write;
+    uint32_t tag, source;
+    uint32_t first, last;  // word
+    uint32_t slot, stamp, arrival;
+
+    bool same_place(const Request& other) const {
+        return bank == other.bank && row == other.row && column == other.column;
+    }
+};
+
+class Banks {
+  public:
+    explicit Banks(const VaultSizes& sizes);
+
+    // What happens in this cycle: the rules of the bus allow these commands.
+    void look(bool read_allowed, bool write_allowed, bool activate_allowed) {
+        const uint64_t usable = m_sizes.page_policy == kClosed ? m_opened : m_open;
+        waiting = m_valid;
+        const uint64_t row_hit = m_valid & m_open & usable & m_same_row;
+        urgent = m_forced | (m_owing & ~row_hit);
+        hit = row_hit & ~urgent;
+        uint64_t closes = urgent | (waiting & ~row_hit);
+        if (m_sizes.page_policy != kOpen) closes |= ~waiting;
+        const uint64_t opens = urgent | (activate_allowed ? waiting : 0);
+        uint64_t allowed = write_allowed ? m_writes : 0;
+        if (read_allowed) allowed |= ~m_writes & m_done[kOfReads];
+        column = hit & m_done[kOfColumns] & allowed;
+        row = m_done[kOfRows] & ((m_open & closes) | (~m_open & opens));
+        m_displacing = waiting & usable & ~urgent;
+    }
+
+    // Of this cycle, after `look`.
+    uint64_t column = 0, row = 0, urgent = 0, waiting = 0, hit = 0;
+    uint64_t writes() const { return m_writes; }  // of the heads
+    uint64_t refresh_blocked() const {
+        return waiting & (urgent | (m_refreshing & ~m_done[kOfRows]));
+    }
+    DramKind kind(int bank) const {
+        if (hit >> bank & 1) return m_writes >> bank & 1 ? kWrite : kRead;
+        return m_open >> bank & 1 ? kPre : urgent >> bank & 1 ? kRefresh : kAct;
+    }
+    // Also of a bank without a request: the last one.
+    const Request& head(int bank) const { return m_queues[bank].head; }
+    uint64_t full() const { return m_full; }
+    // Events of a bank whose command, a READ or WRITE, is issued.
+    uint32_t event(int bank) const {
+        const uint64_t bit = uint64_t{1} << bank;
+        if (!(m_opened & bit)) return kVaultRowHits;
+        return m_displaced & bit ? kVaultRowConflicts : kVaultRowMisses;
+    }
+
+    // To the next cycle: the bank whose command is issued, or -1; those whose refresh is due; the
+    // request that comes, or null: its bank has room.
+    void edge(int issued, uint64_t due, const Request* input);
+    // Whether cycles without a request or a due refresh change nothing.
+    bool rest() const {
+        return !(m_holding | m_owing | m_refreshing) && (m_sizes.page_policy == kOpen || !m_open) &&
+               (m_done[kOfRows] & m_done[kOfColumns] & m_done[kOfReads]) == m_all;
+    }
+    // A cycle in which they do.
+    void pass() { ++m_now; }
+
+  private:
+    enum Timer { kOfRows, kOfColumns, kOfReads, kTimers };
+    // Places of requests, of which `first` is the oldest. What enters the empty queue is its head
+    // two cycles later.
+    struct Queue {
+        Request head = {};
+        uint32_t row = 0;  // that was opened last
+        uint32_t debt = 0, first = 0, stored = 0;
+        uint64_t until[kTimers] = {};
+    };
+
+    const VaultSizes& m_sizes;
+    const uint64_t m_all;
+    uint64_t m_now = 0;
+    std::vector<Queue> m_queues;
+    std::vector<uint16_t> m_places;  // of the requests of each queue
+    std::vector<Request> m_requests;
+    std::vector<uint16_t> m_free;
+    uint64_t m_horizon;                // of the calendar, less one
+    std::vector<uint64_t> m_calendar;  // of each cycle, of each timer
+
+    uint64_t m_done[kTimers];
+    uint64_t m_valid = 0, m_holding = 0, m_full = 0, m_fetching = 0;  // of queues
+    uint64_t m_writes = 0, m_same_row = 0;                            // of heads
+    uint64_t m_open = 0, m_opened = 0, m_displaced = 0, m_displacing = 0;
+    uint64_t m_refreshing = 0, m_owing = 0, m_forced = 0;
+
+    uint64_t* calendar(uint64_t cycle) { return &m_calendar[(cycle & m_horizon) * kTimers]; }
+    void wait(Timer timer, int bank, uint64_t clocks);
+    void perform(int bank);
+    void owe(int bank, int refreshes);
+    void fetch(int bank);
+    void push(const Request& request);
+};
+
+inline void set(uint64_t& mask, uint64_t bit, bool value) {
+    mask = value ? mask | bit : mask & ~bit;
+}
+
+}  // namespace vip::timed
