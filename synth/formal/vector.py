@@ -23,7 +23,8 @@ _CONTROL = "vector.control."
 _SPECIAL = "|".join(port.name for port in SPECIAL_PORTS)
 #: Registers after the control, and those of the scratchpad.
 _BEHIND = (
-    rf"vector\.(vertical|horizontal|finish|{_SPECIAL})\..*",
+    # A unit whose name a signal has, too, gets a number after it.
+    rf"vector\.(vertical|horizontal|finish|{_SPECIAL})(\$\d+)?\..*",
     rf"vector\.control\.(operands|early|complete|write|function|{_SPECIAL}).*",
     r"scratchpad\..*",
 )
