@@ -1,7 +1,7 @@
 """The range of a preload memory."""
 
 from hdl.ports import COLUMN_BYTES
-from isa.support.checks import Checks
+from isa.support.checks import Checks, shown
 from isa.support.errors import VipError
 
 from .errors import MemoryConfigError
@@ -27,11 +27,11 @@ def check_preload(
     check.whole("preload_base", base)
     if type(size) is int and size == 0:
         if base:
-            raise error(f"preload_base must be 0 without a preload memory, not {base}")
+            raise error(f"preload_base must be 0 without a preload memory, not {shown(base)}")
         return
     check.power_of_two("preload_bytes", size, _FEWEST_BYTES, _MOST_BYTES)
     if base % size or not 0 <= base <= vault_bytes - size:
         raise error(
             f"preload_base must be a multiple of preload_bytes ({size}) from 0 to "
-            f"{vault_bytes - size}, so that the range is in the vault, not {base}"
+            f"{vault_bytes - size}, so that the range is in the vault, not {shown(base)}"
         )

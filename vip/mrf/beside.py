@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from isa.support.errors import VipError
 from vip.progress import Progress
 
 __all__ = ["Stop", "meanwhile", "stopping"]
@@ -17,7 +18,7 @@ class Stop(threading.Event):
     """Set when nobody needs the result."""
 
 
-class _StoppedError(Exception):
+class _StoppedError(VipError):
     """The work ended early, as nobody needs its result."""
 
 
