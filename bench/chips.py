@@ -10,8 +10,8 @@ import microkernels.bp.jobs
 import sim_tb.measure.full_hd
 import sim_tb.measure.scaling
 from sim_tb.measure.full_hd import MEMORY_WAITS, RUNS, full_hd_job, measure_full_hd
+from sim_tb.measure.plots.scaling import draw_scaling
 from sim_tb.measure.scaling import measure_scaling
-from sim_tb.measure.scaling_plot import draw_scaling
 from soc.generate.presets import chip_preset
 
 from . import fingerprints

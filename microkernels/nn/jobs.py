@@ -24,10 +24,10 @@ from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
 from .dense_plan import plan_dense
 from .dense_shape import DenseShape, dense, partial_sums
-from .lstm_kernel import lstm_program
-from .lstm_layout import LstmLayout
-from .lstm_plan import plan_lstm
-from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step
+from .lstm.kernel import lstm_program
+from .lstm.layout import LstmLayout
+from .lstm.plan import plan_lstm
+from .lstm.shape import LstmShape, LstmState, LstmWeights, lstm_step
 from .pool_kernel import pool_program
 from .pool_layout import PoolLayout
 from .pool_shape import PoolShape, pool

@@ -3,53 +3,32 @@
 import random
 
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hdl.component import Component
-from hdl.ports import MemoryPort
 from memory.errors import MemoryConfigError
 from memory.line_buffer.layout import check_lines
 from memory.line_buffer.line_buffer import LineBuffer
-from noc.crossbar import Crossbar
-from tests.memory.port_play import play_memory, play_requester
+from tests.memory.behind_crossbar import BehindCrossbar, run
 from tests.memory.port_traffic import PortMemory, Requester
 
 ADDRESS_BITS = 13
 TAG_BITS = 3
 
 
-class Vault(Component):
-    """Crossbar and line buffer."""
+def make_vault(requesters, *, lines=8, merges=2, memory_bits=ADDRESS_BITS, tag_bits=TAG_BITS):
+    """A line buffer behind a crossbar."""
 
-    def __init__(
-        self, requesters, *, lines=8, merges=2, memory_bits=ADDRESS_BITS, tag_bits=TAG_BITS
-    ):
-        self.crossbar = Crossbar(
-            requesters=requesters, address_bits=ADDRESS_BITS, tag_bits=tag_bits
-        )
-        self.buffer = LineBuffer(
+    def make(memory_tag_bits):
+        return LineBuffer(
             lines=lines,
             merges=merges,
             address_bits=ADDRESS_BITS,
             memory_bits=memory_bits,
-            tag_bits=self.crossbar.memory_tag_bits,
+            tag_bits=memory_tag_bits,
             counters=True,
             sram="behavioural",
         )
-        port = MemoryPort(address_bits=ADDRESS_BITS, tag_bits=tag_bits)
-        memory = MemoryPort(address_bits=ADDRESS_BITS, tag_bits=self.crossbar.memory_tag_bits)
-        super().__init__({"ports": In(port).array(requesters), "memory": Out(memory)})
 
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.crossbar = self.crossbar
-        m.submodules.buffer = self.buffer
-        for mine, theirs in zip(self.ports, self.crossbar.ports, strict=True):
-            connect(m, flipped(mine), theirs)
-        connect(m, self.crossbar.memory, self.buffer.port)
-        connect(m, self.buffer.memory, flipped(self.memory))
-        return m
+    return BehindCrossbar(requesters, make, address_bits=ADDRESS_BITS, tag_bits=tag_bits)
 
 
 class Reader(Requester):
@@ -100,12 +79,6 @@ class Sharer(Requester):
             super()._response(beat)
 
 
-def run(simulate, vault, memory, requesters):
-    pairs = zip(requesters, vault.ports, strict=True)
-    benches = [play_requester(requester, port) for requester, port in pairs]
-    simulate(vault, play_memory(memory, vault.memory, requesters), *benches)
-
-
 RATES = [
     (1, 1, 1, 1, 1),
     (0.3, 1, 1, 1, 5),
@@ -136,7 +109,7 @@ def test_each_requester_sees_its_own_accesses_in_order(
         )
         for number in range(count)
     ]
-    vault = Vault(count, lines=lines)
+    vault = make_vault(count, lines=lines)
     run(simulate, vault, memory, requesters)
     for number, requester in enumerate(requesters):
         for column in range(number, columns, count):
@@ -154,7 +127,7 @@ def test_words_of_a_line_stay_while_a_read_of_them_waits(simulate):
     requester = Requester(
         rng, content, range(columns), accesses=300, tag_bits=tag_bits, take=0.2, writes=0.3
     )
-    run(simulate, Vault(1, tag_bits=tag_bits), memory, [requester])
+    run(simulate, make_vault(1, tag_bits=tag_bits), memory, [requester])
 
 
 @pytest.mark.parametrize(("offer", "take", "accept", "answer", "latency"), RATES)
@@ -176,7 +149,7 @@ def test_readers_of_a_column_share_it(simulate, merges, offer, take, accept, ans
         )
         for number in range(count)
     ]
-    run(simulate, Vault(count, lines=16, merges=merges), memory, requesters)
+    run(simulate, make_vault(count, lines=16, merges=merges), memory, requesters)
     # Every column is in a line after its first fetch; others pass while it is on its way.
     assert columns <= len(memory.requests) < 200
 
@@ -203,7 +176,7 @@ def test_a_read_sees_every_write_that_was_acknowledged(
         )
         for number in range(count)
     ]
-    run(simulate, Vault(count), memory, requesters)
+    run(simulate, make_vault(count), memory, requesters)
     assert versions.written == versions.issued
     assert max(versions.issued.values()) > 3
 
@@ -225,7 +198,7 @@ def test_errors_are_answered_and_not_kept(simulate):
         )
         for number in range(count)
     ]
-    run(simulate, Vault(count), memory, requesters)
+    run(simulate, make_vault(count), memory, requesters)
     assert sum(access.address // 32 in failing for access in memory.requests) > 10
 
 
@@ -236,7 +209,7 @@ def test_accesses_beyond_the_memory_pass(simulate):
     memory = PortMemory(rng, content)
     columns = [*range(4), *range(1 << memory_bits - 5, (1 << memory_bits - 5) + 4)]
     requester = Reader(rng, content, columns, accesses=200, tag_bits=TAG_BITS)
-    run(simulate, Vault(1, memory_bits=memory_bits), memory, [requester])
+    run(simulate, make_vault(1, memory_bits=memory_bits), memory, [requester])
     inside = [access for access in memory.requests if access.address < 1 << memory_bits]
     assert len(inside) < 20
     assert len(memory.requests) > 80
@@ -261,13 +234,13 @@ def test_latency_and_rate_of_reads_from_a_line(simulate):
     content = bytes(range(64))
     memory = PortMemory(random.Random(1), content, latency=40)
     requester = Reader(random.Random(2), content, [1], accesses=40, tag_bits=TAG_BITS, whole=True)
-    run(simulate, Vault(1, merges=8), memory, [requester])
+    run(simulate, make_vault(1, merges=8), memory, [requester])
     assert len(memory.requests) == 1
     # Words leave without gaps once the line is there.
     last = requester.response_cycles[-80:]
     assert last == list(range(last[0], last[0] + 80))
     lone = Reader(random.Random(3), content, [1], accesses=30, tag_bits=1, whole=True, offer=0.02)
-    run(simulate, Vault(1), PortMemory(random.Random(1), content), [lone])
+    run(simulate, make_vault(1), PortMemory(random.Random(1), content), [lone])
     # Three cycles within the buffer, and two of the crossbar, where no other read is near.
     requests, responses = lone.request_cycles, lone.response_cycles[::4]
     apart = [n for n in range(5, 30) if requests[n] - requests[n - 1] > 20]

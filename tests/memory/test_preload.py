@@ -3,16 +3,12 @@
 import random
 
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hdl.component import Component
-from hdl.ports import MemoryPort
 from memory.errors import MemoryConfigError
 from memory.preload import Preload
 from memory.preload_range import check_preload
-from noc.crossbar import Crossbar
-from tests.memory.port_play import fields, play_memory, play_requester
+from tests.memory.behind_crossbar import BehindCrossbar, run
+from tests.memory.port_play import fields
 from tests.memory.port_traffic import PortMemory, Requester
 
 ADDRESS_BITS = 11
@@ -20,34 +16,11 @@ TAG_BITS = 3
 SIZE, BASE = 512, 1024
 
 
-class Vault(Component):
-    """Crossbar and preload memory."""
-
-    def __init__(self, requesters):
-        self.crossbar = Crossbar(
-            requesters=requesters, address_bits=ADDRESS_BITS, tag_bits=TAG_BITS
-        )
-        tag_bits = self.crossbar.memory_tag_bits
-        self.preload = Preload(
-            size=SIZE,
-            base=BASE,
-            address_bits=ADDRESS_BITS,
-            tag_bits=tag_bits,
-            sram="behavioural",
-        )
-        port = MemoryPort(address_bits=ADDRESS_BITS, tag_bits=TAG_BITS)
-        memory = MemoryPort(address_bits=ADDRESS_BITS, tag_bits=tag_bits)
-        super().__init__({"ports": In(port).array(requesters), "memory": Out(memory)})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.crossbar = self.crossbar
-        m.submodules.preload = self.preload
-        for mine, theirs in zip(self.ports, self.crossbar.ports, strict=True):
-            connect(m, flipped(mine), theirs)
-        connect(m, self.crossbar.memory, self.preload.port)
-        connect(m, self.preload.memory, flipped(self.memory))
-        return m
+def make(tag_bits):
+    """The preload memory for a port with tags of ``tag_bits``."""
+    return Preload(
+        size=SIZE, base=BASE, address_bits=ADDRESS_BITS, tag_bits=tag_bits, sram="behavioural"
+    )
 
 
 RATES = [
@@ -82,10 +55,8 @@ def test_each_requester_sees_its_own_accesses_in_order(
         )
         for number in range(count)
     ]
-    vault = Vault(count)
-    pairs = zip(requesters, vault.ports, strict=True)
-    benches = [play_requester(requester, port) for requester, port in pairs]
-    simulate(vault, play_memory(memory, vault.memory, requesters), *benches)
+    vault = BehindCrossbar(count, make, address_bits=ADDRESS_BITS, tag_bits=TAG_BITS)
+    run(simulate, vault, memory, requesters)
     written = 0
     for number, requester in enumerate(requesters):
         for column in range(number, columns, count):
@@ -99,7 +70,7 @@ def test_each_requester_sees_its_own_accesses_in_order(
 
 
 def test_latency_and_rate(simulate):
-    dut = Preload(size=SIZE, base=BASE, address_bits=ADDRESS_BITS, tag_bits=4, sram="behavioural")
+    dut = make(tag_bits=4)
 
     async def bench(ctx):
         ctx.set(dut.port.response.ready, 1)

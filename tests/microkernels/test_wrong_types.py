@@ -53,10 +53,10 @@ from microkernels.nn.element_kernel import element_program
 from microkernels.nn.element_layout import ElementLayout
 from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
-from microkernels.nn.lstm_kernel import lstm_program
-from microkernels.nn.lstm_layout import LstmLayout
-from microkernels.nn.lstm_plan import plan_lstm
-from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmWeights
+from microkernels.nn.lstm.kernel import lstm_program
+from microkernels.nn.lstm.layout import LstmLayout
+from microkernels.nn.lstm.plan import plan_lstm
+from microkernels.nn.lstm.shape import LstmCut, LstmShape, LstmWeights
 from microkernels.nn.pool_layout import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.barrier import FlagTable

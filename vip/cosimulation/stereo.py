@@ -31,7 +31,7 @@ from sim_tb.cosim.kernels import (
 )
 from sim_tb.cosim.machine import Machine
 from sim_tb.cosim.vault import VaultResult
-from sim_tb.measure.bandwidth_plot import bandwidth_windows, draw_bandwidth
+from sim_tb.measure.plots.bandwidth import bandwidth_windows, draw_bandwidth
 from sim_tb.waves.activity import Activity
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration

@@ -9,8 +9,8 @@ from isa.image import MAX_IMAGE_BYTES
 from sim_tb.measure import scaling
 from sim_tb.measure.full_hd import measure_full_hd
 from sim_tb.measure.full_hd_shifts import full_hd_shifts_job, measure_full_hd_shifts
+from sim_tb.measure.plots.scaling import draw_scaling
 from sim_tb.measure.scaling import measure_scaling
-from sim_tb.measure.scaling_plot import draw_scaling
 from soc.generate.presets import chip_preset
 
 SMALL = chip_preset("small")

@@ -14,9 +14,9 @@ from PIL import Image
 from isa.faults import FaultCause
 from pe.interface import PeState
 from sim_tb.cosim.vault import PeResult, VaultResult
-from sim_tb.measure import roofline_plot
 from sim_tb.measure.kernel_rows import KernelRow, VaultWork, row_of
-from sim_tb.measure.roofline_plot import draw_roofline, roof
+from sim_tb.measure.plots import roofline
+from sim_tb.measure.plots.roofline import draw_roofline, roof
 from sim_tb.runner.cache import Kept, fingerprint
 from soc.generate.presets import tile_preset
 
@@ -105,7 +105,7 @@ def test_the_roof_is_the_vaults_and_a_picture_is_drawn(tmp_path: Path) -> None:
 
 def test_names_do_not_cover_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept = []
-    real = roofline_plot.picture
+    real = roofline.picture
 
     @contextmanager
     def keep(*arguments: object) -> Iterator[Any]:
@@ -116,7 +116,7 @@ def test_names_do_not_cover_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path
                 [Text.get_window_extent(text) for text in axis.texts] for axis in figure.axes
             )
 
-    monkeypatch.setattr(roofline_plot, "picture", keep)
+    monkeypatch.setattr(roofline, "picture", keep)
     rows = [
         row_of(
             f"conv{number}",

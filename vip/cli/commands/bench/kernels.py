@@ -9,7 +9,7 @@ from rich.table import Table
 
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS, measure_kernels
-from sim_tb.measure.roofline_plot import draw_roofline
+from sim_tb.measure.plots.roofline import draw_roofline
 from soc.generate.generate import configuration_json
 from soc.generate.presets import tile_preset
 from vip.cli.console import console, shown

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from sim_tb.measure.network import NetworkReport, measure_network
 from sim_tb.measure.network_cases import CURVE_SIZES, SIZES
-from sim_tb.measure.network_plot import draw_curves
+from sim_tb.measure.plots.network import draw_curves
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from sim_tb.measure.networks import NETWORKS, NetworkRun, measure_network
-from sim_tb.measure.networks_plot import draw_network
+from sim_tb.measure.plots.networks import draw_network
 from soc.generate.generate import configuration_json
 from soc.generate.presets import chip_preset
 from vip.cli.console import console, shown

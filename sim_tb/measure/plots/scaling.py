@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from isa.support.picture import COLOURS, MARKERS, picture
-
-from .scaling import Point
+from sim_tb.measure.scaling import Point
 
 __all__ = ["draw_scaling"]
 

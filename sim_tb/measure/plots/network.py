@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isa.support.picture import COLOURS, MARKERS, picture
-
-from .network import Curve
+from sim_tb.measure.network import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

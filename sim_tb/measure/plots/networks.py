@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from isa.support.picture import COLOURS, picture
-
-from .networks import NetworkRun
+from sim_tb.measure.networks import NetworkRun
 
 __all__ = ["draw_network"]
 

@@ -11,9 +11,8 @@ from hdl.ports import COLUMN_BYTES
 from isa.support.picture import COLOURS, MARKERS, picture
 from isa.timing import WORD_BYTES
 from memory.timing import BURST_CLOCKS
+from sim_tb.measure.kernel_rows import KernelRow
 from soc.tile.config import VaultTileConfig
-
-from .kernel_rows import KernelRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
-from .lstm_shape import GATES, LstmCut, LstmShape
+from .shape import GATES, LstmCut, LstmShape
 
 __all__ = ["LstmPlan", "plan_lstm"]
 

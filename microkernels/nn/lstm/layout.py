@@ -24,8 +24,8 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import block_bytes, block_size
 from microkernels.runtime.barrier import FlagTable
 
-from .lstm_plan import LstmPlan
-from .lstm_shape import GATES, LstmState, LstmWeights
+from .plan import LstmPlan
+from .shape import GATES, LstmState, LstmWeights
 
 __all__ = ["FIXED_WORDS", "LstmLayout"]
 

@@ -1,0 +1,1 @@
+"""LSTM cells: shape, plan, layout and kernel."""
