@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from isa.support import scratch
 from isa.support.scratch import owned_folder, remove_scratch, scratch_file, scratch_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 from isa.image import DramImage
+from isa.support import scratch
 from isa.support.scratch import owned_folder, scratch_folder
 with (
     scratch_folder("work") as work,
@@ -30,6 +32,13 @@ with (
     print(work / "file", build / "file", image.path, flush=True)
     sys.stdin.readline()
 """
+
+
+@pytest.fixture(autouse=True)
+def nothing_made(monkeypatch):
+    """No temporary file of this process yet: one of a test that was cut off stays until Python
+    finds it among its garbage."""
+    monkeypatch.setattr(scratch, "_run", scratch._Run())
 
 
 class Holder:
