@@ -22,7 +22,7 @@ import vip.trimming.rows
 import vip.trimming.runs
 import vip.trimming.subjects
 import vip.trimming.suite
-from sim_tb.cosim.applications import applications, choose
+from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import job_key
 from soc.generate.presets import chip_preset, preset
@@ -37,17 +37,14 @@ from .terminal import say
 
 __all__ = ["fitting", "made_of_fitting", "made_of_trimming", "trimming"]
 
-#: Applications that a device is filled for: some bound by memory and some not, with few programs
-#: and with many instructions.
-_FITTED = ("matrix-addition", "bitonic-sort", "max-pooling", "k-means", "bp", "conv-mid")
 _MEASURES = ("luts", "ffs", "dsps", "brams")
 
 
 def fitting() -> Iterator[Measurement]:
-    """SCRATCH's device filled with full engines, and with engines trimmed to an application by
-    proof. All of them run the application; the logic around the engines is the same. Finished chips
-    are cached."""
-    for application in choose(_FITTED):
+    """SCRATCH's device filled with full engines, and with engines trimmed to each application of
+    the suite by proof. All of them run the application; the logic around the engines is the same.
+    Finished chips are cached."""
+    for application in applications():
         found = simulate_gain(application, say)
         name = application.name.replace("-", "_")
         if not found["match"]:
@@ -95,7 +92,7 @@ def _made_of_trimmed() -> dict[str, str]:
 
 def made_of_fitting() -> dict[str, str]:
     """The engines, their mappings, the code that trims and fills, and the applications."""
-    jobs = [job for application in choose(_FITTED) for job in application.jobs]
+    jobs = [job for application in applications() for job in application.jobs]
     return {
         **_made_of_trimmed(),
         "how a device is filled": fingerprints.code(
