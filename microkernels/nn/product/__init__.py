@@ -1,0 +1,1 @@
+"""Products of two maps: golden model, layout, kernel."""

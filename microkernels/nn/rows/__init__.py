@@ -1,0 +1,1 @@
+"""Softmax and normalisations of rows: golden model, layout, kernel."""

@@ -1,0 +1,331 @@
+"""Softmax and normalisations over the channels of each pixel: sizes, and the golden model.
+
+A pixel is a *row*. All are a row times a factor of its own, which comes from a sum over the row:
+
+* softmax: exponentials ``e`` of the differences from the largest element, times ``1 / sum(e)``;
+* layer normalisation: the differences ``y`` from the mean, times ``1 / sqrt(mean(y * y) + eps)``;
+* RMS normalisation: the same of the row itself.
+
+Sums have a wide range, and a sum on the engine has 16 bits. So the engine computes a sum with
+several shifts (*levels*) and takes the smallest shift that does not saturate; then it has 12 bits
+or more. The factor is found in 32 bits by Newton's method. docs/decisions/kernels/rows.md has the
+errors.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.table import MAX_VL
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import (
+    HIGHEST,
+    LOWEST,
+    Elements,
+    check_elements,
+    check_fraction,
+    multiply,
+    subtract,
+)
+
+__all__ = [
+    "EXPONENTIAL",
+    "MOST_CHANNELS",
+    "NORMALIZATIONS",
+    "PLAIN",
+    "ROOT",
+    "UNIT_FRACTION",
+    "Factor",
+    "NormalizeShape",
+    "normalize",
+]
+
+#: Channels of a row at most: a vector.
+MOST_CHANNELS = MAX_VL
+#: Operation -> attributes of :class:`NormalizeShape` that it needs.
+_NEEDS = {
+    "softmax": (),
+    "layer": ("fraction", "epsilon"),
+    "rms": ("fraction", "epsilon"),
+}
+NORMALIZATIONS = tuple(_NEEDS)
+#: Fraction bits of the source of softmax, and of the factors of its rows.
+_SOURCE_LEAST, _SOURCE_MOST = -3, 30
+_FACTOR_MOST = 28
+#: Bits of the factors of normalised rows: 2 to this power by the deviation.
+_DEVIATION_MOST = 40
+_EPSILON_MOST = 1 << 40
+
+#: exp(u) - 1 - u = u * u * (these, by rising power) for u from -1 to 0, to 1.1e-5.
+EXPONENTIAL = (16380, 5428, 1279, 176)
+#: Fraction bits of these, of u, and of exponentials.
+UNIT_FRACTION = 15
+#: Squarings at most: exp of -16 and less is 0.
+_MOST_SQUARINGS = 4
+
+_I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """How the factors of rows come from their sums.
+
+    Attributes:
+        shifts: of the levels, descending.
+        added: to the sum of each level.
+        scales: of each level, in 32 bits.
+        mantissa: bits by which a sum is shifted left to be a mantissa, below 1.
+        start: first approximation at 0, and by how much it falls to 1: numbers of 32 bits.
+        rounds: of Newton's method.
+        root: the factor is one by the root of the sum, else one by the sum.
+        shift: of the factor times its scale.
+    """
+
+    shifts: tuple[int, ...]
+    added: tuple[int, ...]
+    scales: tuple[int, ...]
+    mantissa: int
+    start: tuple[int, int]
+    rounds: int
+    root: bool
+    shift: int
+
+
+#: Fraction bits of mantissas, of their products with an approximation, and of approximations: of
+#: factors that are one by a root, and one by a sum.
+ROOT = {"mantissa": 30, "product": 30, "value": 24}
+PLAIN = {"mantissa": 31, "product": 29, "value": 27}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalizeShape:
+    """Operation and sizes of a layer that normalises rows.
+
+    Attributes:
+        width, height, channels: of the map, at least 1 each; a row has at most
+            :data:`MOST_CHANNELS`.
+        operation: one of :data:`NORMALIZATIONS`.
+        source: of softmax, fraction bits of the source, -3..30; else 0.
+        factor: of softmax, fraction bits of the output, 0..28; else f, where the factor of a row is
+            2 to the power of f by the deviation of its elements, 0..40.
+        fraction: bits by which products with the factor are shifted right, 0..15; not of softmax.
+        epsilon: that is added to the mean of the squares, in squared units of the last place;
+            not of softmax.
+
+    Raises:
+        KernelError: a value outside its range, one that the operation needs and that is None, or
+            one that it does not have.
+    """
+
+    width: int
+    height: int
+    channels: int
+    operation: str
+    source: int = 0
+    factor: int = 0
+    fraction: int | None = None
+    epsilon: int | None = None
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("width", "height", "channels"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        CHECK.within("channels", self.channels, 1, MOST_CHANNELS)
+        CHECK.one_of("operation", self.operation, NORMALIZATIONS)
+        soft = self.operation == "softmax"
+        CHECK.within("source", self.source, *((_SOURCE_LEAST, _SOURCE_MOST) if soft else (0, 0)))
+        CHECK.within("factor", self.factor, 0, _FACTOR_MOST if soft else _DEVIATION_MOST)
+        for name in ("fraction", "epsilon"):
+            value = getattr(self, name)
+            if (value is not None) != (name in _NEEDS[self.operation]):
+                raise KernelError(
+                    f"{self.operation} {'needs' if value is None else 'has no'} {name}"
+                )
+        if self.fraction is not None:
+            check_fraction(self.fraction)
+        if self.epsilon is not None:
+            CHECK.within("epsilon", self.epsilon, 0, _EPSILON_MOST)
+
+    @property
+    def rows(self) -> int:
+        """Rows of a map."""
+        return self.width * self.height
+
+    @property
+    def operations(self) -> int:
+        """Operations of an element."""
+        return (12 + 3 * self.squarings) if self.operation == "softmax" else 4
+
+    @property
+    def bits(self) -> int:
+        """Bits that a sum of channels has beyond its summands."""
+        return (self.channels - 1).bit_length()
+
+    # Softmax.
+
+    @property
+    def squarings(self) -> int:
+        """How often exponentials are squared: those of a difference by 2 to this power."""
+        return min(max(UNIT_FRACTION - self.source, 0), _MOST_SQUARINGS)
+
+    @property
+    def widened(self) -> int:
+        """Bits by which differences are shifted left to have :data:`UNIT_FRACTION` bits after the
+        division; negative: right."""
+        return UNIT_FRACTION - self.squarings - self.source
+
+    # Normalisations.
+
+    @property
+    def mean(self) -> tuple[int, int]:
+        """One by the channels as an element, and its fraction bits."""
+        fraction = UNIT_FRACTION - 1 + self.bits
+        return (round((1 << fraction) / self.channels), fraction)
+
+    @property
+    def scale(self) -> Factor:
+        """How the factors of rows come from their sums."""
+        return _soft_factor(self) if self.operation == "softmax" else _root_factor(self)
+
+
+def _soft_factor(shape: NormalizeShape) -> Factor:
+    # The largest exponential is 1, so that a sum that is not shifted always saturates.
+    shifts = [max(shape.bits, 1)]
+    while shifts[-1] > 1:
+        shifts.append(max(shifts[-1] - 3, 1))
+    top = shifts[0]
+    value = PLAIN["value"]
+    return Factor(
+        shifts=tuple(shifts),
+        # Exponentials are one unit of the last place too small.
+        added=tuple(_rounded_one(shape.channels, shift) for shift in shifts),
+        scales=tuple(1 << (top - shift) for shift in shifts),
+        mantissa=PLAIN["mantissa"] - UNIT_FRACTION,
+        # Least error of 1 / x from 1/8 to 1: 43 % at first, 1.6e-6 after four rounds.
+        start=(round(5.0973 * (1 << value)), round(4.531 * (1 << value))),
+        rounds=4,
+        root=False,
+        shift=value + top - shape.factor,
+    )
+
+
+def _rounded_one(value: int, shift: int) -> int:
+    return (value + (1 << shift >> 1)) >> shift
+
+
+def _root_factor(shape: NormalizeShape) -> Factor:
+    assert shape.epsilon is not None
+    top = UNIT_FRACTION + shape.bits
+    shifts = [top - 4 * level for level in range(4)]
+    value = ROOT["value"]
+    # The mantissa is the sum by 2 to the power of 16 plus its shift.
+    whole = 2.0**shape.factor * sqrt(shape.channels) * 2.0 ** (-8 - top / 2)
+    bits = 22 - int(np.floor(np.log2(whole)))
+    bits = min(max(bits, -value), 63 - value)
+    return Factor(
+        shifts=tuple(shifts),
+        added=tuple(
+            min(round(shape.channels * shape.epsilon / (1 << shift)), 1 << 15) for shift in shifts
+        ),
+        scales=tuple(round(whole * 2.0**bits) << (2 * level) for level in range(4)),
+        mantissa=ROOT["mantissa"] - UNIT_FRACTION - 1,
+        # 44 % off at first from 1/32 to 1, 1.8e-4 after four rounds; more for smaller ones.
+        start=(round(3.25 * (1 << value)), round(2.65 * (1 << value))),
+        rounds=7,
+        root=True,
+        shift=value + bits,
+    )
+
+
+def _rounded(values: _I64, shift: int) -> _I64:
+    """``values`` shifted right as the engine does."""
+    return (values + (1 << shift >> 1)) >> shift
+
+
+def _scaled(first: _I64, second: _I64 | int, shift: int) -> _I64:
+    """Products of elements of 32 bits; no value here is limited on the way but the last."""
+    # Products have 63 bits with their sign, and the half that rounds fits.
+    found = _rounded(first * second, shift)
+    return np.clip(found, -(1 << 31), (1 << 31) - 1)
+
+
+def factors(how: Factor, sums: _I64) -> _I64:
+    """Factors of rows, from exact sums; they are limited to an element."""
+    levels = [np.clip(_rounded(sums, shift), LOWEST, HIGHEST) for shift in how.shifts]
+    found = levels[0] + how.added[0]
+    scale = np.full_like(found, how.scales[0])
+    for level, added, scales in zip(levels[1:], how.added[1:], how.scales[1:], strict=True):
+        full = np.maximum(level - (HIGHEST - 1), 0)
+        own = level + added
+        found = own + full * (found - own)
+        scale = scales + full * (scale - scales)
+    kind = ROOT if how.root else PLAIN
+    negative = _scaled(found, -(1 << how.mantissa), 0)
+    first, slope = how.start
+    value = first + _scaled(negative, slope, kind["mantissa"])
+    for _ in range(how.rounds):
+        shift = kind["mantissa"] + kind["value"] - kind["product"]
+        product = _scaled(negative, value, shift)
+        if how.root:
+            product = _scaled(product, value, kind["product"])
+            three = product + (3 << kind["value"])
+            value = _scaled(value, three, kind["value"] + 1)
+        else:
+            two = product + (2 << kind["product"])
+            value = _scaled(value, two, kind["product"])
+    return np.minimum(_scaled(value, scale, how.shift), HIGHEST)
+
+
+def exponentials(shape: NormalizeShape, below: Elements) -> Elements:
+    """Exponentials of differences from the largest element, less a unit of the last place, with
+    :data:`UNIT_FRACTION` bits: 1 is no element."""
+    wide = shape.widened
+    if wide > 0:
+        below = multiply(np.maximum(below, -(1 << (UNIT_FRACTION - wide))), np.array(1 << wide), 0)
+    elif wide < 0:
+        below = multiply(below, np.array(1), -wide)
+    second, third, fourth, fifth = EXPONENTIAL
+    found = multiply(below, np.array(fifth), UNIT_FRACTION) + fourth
+    found = multiply(found, below, UNIT_FRACTION) + third
+    found = multiply(found, below, UNIT_FRACTION) + second
+    found = multiply(multiply(found, below, UNIT_FRACTION), below, UNIT_FRACTION)
+    # Exponentials less 1.
+    less: _I64 = found.astype(np.int64) + below
+    for _ in range(shape.squarings):
+        square = np.minimum(_rounded(less * less, UNIT_FRACTION), HIGHEST)
+        less = np.maximum(less + (square + less), LOWEST)
+    return (less + HIGHEST).astype(np.int16)
+
+
+def normalize(shape: NormalizeShape, image: Elements) -> Elements:
+    """Golden model of the kernel, bit-exact.
+
+    Sums and squares that are limited by design do not count as saturated.
+
+    Parameters:
+        image: height x width x channels elements.
+
+    Returns:
+        height x width x channels elements.
+
+    Raises:
+        KernelError: an array of another shape, or values beyond 16 bits.
+    """
+    image = check_elements("image", image, (shape.height, shape.width, shape.channels))
+    if shape.operation == "softmax":
+        values = exponentials(shape, subtract(image, image.max(axis=2, keepdims=True)))
+        sums = values.astype(np.int64).sum(axis=2, keepdims=True)
+        shift = UNIT_FRACTION
+    else:
+        values = image
+        if shape.operation == "layer":
+            one, fraction = shape.mean
+            sums = image.astype(np.int64).sum(axis=2, keepdims=True)
+            mean = np.clip(_rounded(sums * one, fraction), LOWEST, HIGHEST)
+            values = subtract(image, mean.astype(np.int16))
+        sums = np.square(values.astype(np.int64)).sum(axis=2, keepdims=True)
+        assert shape.fraction is not None
+        shift = shape.fraction
+    return multiply(values, factors(shape.scale, sums), shift)
